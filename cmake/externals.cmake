@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The other people's code Hone stands on. Everything comes from Debian except oneDNN, whose processor-only build with GNU
+# OpenMP is published on PyPI. Targets: fmt::fmt-header-only spdlog::spdlog_header_only nlohmann_json::nlohmann_json
+# protozero xbyak xxhash hwy OpenMP::OpenMP_CXX dnnl GTest::gtest_main benchmark::benchmark.
+
+include_guard()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenMP COMPONENTS CXX)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)
+  find_package(benchmark)
+endif()
+
+# clang without its own OpenMP runtime (the fuzz build) compiles the pragmas away and takes the library calls from GNU's.
+if(NOT TARGET OpenMP::OpenMP_CXX)
+  add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED)
+  find_path(HONE_OMP_HEADER omp.h PATHS /usr/lib/gcc/x86_64-linux-gnu/12/include REQUIRED)
+  find_library(HONE_GOMP NAMES gomp libgomp.so.1 PATHS /usr/lib/gcc/x86_64-linux-gnu/12 REQUIRED)
+  file(COPY ${HONE_OMP_HEADER}/omp.h DESTINATION ${CMAKE_BINARY_DIR}/gomp)
+  target_include_directories(OpenMP::OpenMP_CXX SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/gomp)
+  target_link_libraries(OpenMP::OpenMP_CXX INTERFACE ${HONE_GOMP})
+endif()
+
+function(hone_header_library_ target header)
+  find_path(HONE_${target}_INCLUDE ${header} REQUIRED)
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${HONE_${target}_INCLUDE})
+endfunction()
+
+hone_header_library_(protozero protozero/pbf_reader.hpp)
+hone_header_library_(xbyak xbyak/xbyak.h)
+hone_header_library_(xxhash xxhash.h)
+target_compile_definitions(xxhash INTERFACE XXH_INLINE_ALL)
+add_library(hwy ALIAS PkgConfig::HWY)
+# spdlog's packaged target is compiled against the shared fmt; ours is header-only throughout.
+target_compile_definitions(spdlog::spdlog_header_only INTERFACE SPDLOG_FMT_EXTERNAL)
+
+# `dnnl` always exists; HONE_WITH_ONEDNN says in the code whether there is anything behind it.
+if(HONE_WITH_ONEDNN)
+  find_path(HONE_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp PATHS ${HONE_VENV}/include NO_DEFAULT_PATH)
+  find_library(HONE_DNNL_LIBRARY dnnl PATHS ${HONE_VENV}/lib NO_DEFAULT_PATH)
+  if(NOT HONE_DNNL_INCLUDE OR NOT HONE_DNNL_LIBRARY)
+    message(FATAL_ERROR "oneDNN is not in ${HONE_VENV}. Run `./dev build`, which installs it, or "
+                        "`pip install onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0` into an environment "
+                        "named by -DHONE_VENV=..., or configure with -DHONE_WITH_ONEDNN=OFF.")
+  endif()
+  add_library(dnnl SHARED IMPORTED GLOBAL)
+  set_target_properties(dnnl PROPERTIES IMPORTED_LOCATION ${HONE_DNNL_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${HONE_DNNL_INCLUDE} INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${HONE_DNNL_INCLUDE}
+    INTERFACE_COMPILE_DEFINITIONS HONE_WITH_ONEDNN=1)
+else()
+  add_library(dnnl INTERFACE)
+  target_compile_definitions(dnnl INTERFACE HONE_WITH_ONEDNN=0)
+endif()

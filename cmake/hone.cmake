@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How Hone's own code is compiled, and the three helpers that every folder's CMakeLists.txt is made of:
+#
+#   hone_library(<name> SOURCES a.cpp... [DEPS other hone targets...] [LIBS external targets...])   -> hone_<name>
+#   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
+#   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow] [TIMEOUT seconds])   -> ctest "<name>"
+#
+# Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
+
+include_guard()
+include(CTest)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+
+find_program(HONE_CCACHE ccache)
+if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HONE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${HONE_CCACHE})
+endif()
+
+# The baseline is what every 64-bit x86 of the last fifteen years has. Faster instructions are generated or chosen at run
+# time, so that one binary serves every machine: never -march=native.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options(-march=x86-64-v2)
+endif()
+
+if(HONE_SANITIZE)
+  add_compile_options(-fsanitize=${HONE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HONE_SANITIZE})
+endif()
+if(HONE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+if(HONE_LTO)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
+
+add_library(hone_warnings INTERFACE)
+target_compile_options(hone_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef
+  $<$<BOOL:${HONE_WERROR}>:-Werror>)
+
+function(hone_link_ target deps libs)
+  list(TRANSFORM deps PREPEND hone_)
+  target_link_libraries(${target} PUBLIC ${deps} ${libs} PRIVATE hone_warnings)
+endfunction()
+
+function(hone_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS")
+  add_library(hone_${name} STATIC ${arg_SOURCES})
+  set_target_properties(hone_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(hone_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  hone_link_(hone_${name} "${arg_DEPS}" "${arg_LIBS}")
+endfunction()
+
+function(hone_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS;ALIASES")
+  add_executable(${name} ${arg_SOURCES})
+  hone_link_(${name} "${arg_DEPS}" "${arg_LIBS}")
+  foreach(alias IN LISTS arg_ALIASES)
+    add_custom_command(TARGET ${name} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink ${name} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${alias})
+  endforeach()
+endfunction()
+
+function(hone_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS")
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  add_executable(hone_${name}_test ${arg_SOURCES})
+  hone_link_(hone_${name}_test "${arg_DEPS}" "${arg_LIBS};GTest::gtest_main;GTest::gmock")
+  target_compile_definitions(hone_${name}_test PRIVATE HONE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set_target_properties(hone_${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
+  add_test(NAME ${name} COMMAND hone_${name}_test --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS fast)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
