@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check that every #include in src/ and include/ goes down the layers.
+
+The table below is the architecture: a folder may include itself and what its row names, nothing else. A row or an
+entry may be a single file; the longest row that a file's path begins with is the one that counts. Tests may in addition
+include what TESTS names.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+LAYERS = {
+    "base": [],
+    "tensor": ["base"],
+    "ir": ["base", "tensor"],
+    "ops": ["base", "tensor", "ir"],
+    "onnx": ["base", "tensor", "ir", "ops"],
+    "passes": ["base", "tensor", "ir", "ops"],
+    "plan": ["base", "tensor"],
+    "backend/device.h": ["base", "tensor"],
+    "backend": ["base", "tensor", "ir"],
+    "backends/reference": ["base", "tensor", "ir", "ops", "backend"],
+    "backends/cpu": ["base", "tensor", "ir", "ops", "backend"],
+    "backends/cpu/jit": ["base", "tensor"],
+    "backends/all.h": ["base", "backend"],
+    "backends/all.cpp": ["base", "backend", "backends"],
+    "tuner": ["base", "tensor", "ir", "backend"],
+    "builder/options.h": ["base", "tensor"],
+    "builder": ["base", "tensor", "ir", "ops", "passes", "backend", "tuner", "plan"],
+    "runtime": ["base", "tensor", "plan", "backend/device.h"],
+    "perf/options.h": ["base", "tensor"],
+    "perf": ["base", "tensor", "runtime"],
+    "report/options.h": ["base", "tensor"],
+    "report": ["base", "tensor", "plan", "runtime", "perf"],
+    "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
+    "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "plan", "backend", "backends/all.h", "tuner",
+             "builder", "runtime", "perf", "report", "options"],
+    "tools": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "plan", "backend", "backends/all.h", "tuner",
+              "builder", "runtime", "perf", "report", "options", "capi"],
+    "include": [],
+}
+
+# A test may reach for what makes its inputs; what is tested may not.
+TESTS = {
+    "runtime": ["ir", "ops", "backend", "backends/all.h", "builder", "tuner"],
+    "perf": ["plan", "backend", "backends/all.h", "ir", "ops", "builder", "tuner"],
+    "report": ["ir", "ops", "backend", "backends/all.h", "builder", "tuner"],
+    "builder": ["runtime", "backends/all.h", "onnx"],
+    "tuner": ["backends/all.h", "ops"],
+    "plan": [],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+def inside(path, prefix):
+    return path == prefix or path.startswith(prefix + "/")
+
+
+def row_of(path):
+    """The row of LAYERS that rules the file at `path` (relative to src/, or under include/)."""
+    return max((row for row in LAYERS if inside(path, row)), key=len, default=None)
+
+
+def allowed(path, target):
+    row = row_of(path)
+    names = [row, *LAYERS[row]]
+    if path.endswith("_test.cpp"):
+        names += TESTS.get(path.split("/")[0], [])
+    return any(inside(target, name) for name in names)
+
+
+def resolve(path, included):
+    """What an include names: a path from src/, from include/ (as `include/…`) or from the file's own folder."""
+    if (ROOT / "src" / included).exists():
+        return included
+    if (ROOT / "include" / included).exists():
+        return f"include/{included}"
+    return str(pathlib.PurePosixPath(path).parent / included)
+
+
+def sources():
+    for top, prefix in (("src", ""), ("include", "include/")):
+        for file in sorted((ROOT / top).rglob("*")):
+            if file.suffix in (".h", ".hpp", ".cpp", ".c", ".cuh", ".inc", ".def"):
+                yield file, prefix + file.relative_to(ROOT / top).as_posix()
+
+
+def violations():
+    for file, path in sources():
+        if row_of(path) is None:
+            yield f"{path}: its folder is not in the table of scripts/layers.py"
+            continue
+        for included in INCLUDE.findall(file.read_text(encoding="utf-8")):
+            target = resolve(path, included)
+            if not allowed(path, target):
+                rights = ", ".join(LAYERS[row_of(path)]) or "nothing"
+                yield f'{path}: may not include "{included}" ({row_of(path)} may include: {rights})'
+
+
+def main():
+    found = list(violations())
+    print("\n".join(found) if found else "layers: every include goes down")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check the limits that keep files readable: lines per file, per folder README and per folder CMakeLists.txt.
+
+    size.py              the limits, exit 1 when one is broken
+    size.py --functions  also lists the longest functions (advice, never an error)
+    size.py --totals     also prints the lines of each folder
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUFFIXES = {".h", ".hpp", ".cpp", ".c", ".cuh", ".py"}
+FILE_LIMIT, README_LIMIT, CMAKE_LIMIT = 600, 20, 15
+FUNCTION_ADVICE = 60
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def code_files():
+    for top in ("src", "include", "tests", "bench", "fuzz", "scripts", "python"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in SUFFIXES and "__pycache__" not in path.parts:
+                yield path
+
+
+def code_folders():
+    """The folders of src/ that hold sources of their own."""
+    return sorted({path.parent for path in (ROOT / "src").rglob("*") if path.suffix in (".h", ".cpp")})
+
+
+def violations():
+    for path in code_files():
+        if len(lines(path)) > FILE_LIMIT:
+            yield path, f"{len(lines(path))} lines, at most {FILE_LIMIT}"
+    for folder in code_folders():
+        readme, cmake = folder / "README.md", folder / "CMakeLists.txt"
+        if not readme.exists():
+            yield folder, "has no README.md"
+        elif len(lines(readme)) > README_LIMIT:
+            yield readme, f"{len(lines(readme))} lines, at most {README_LIMIT}"
+        if cmake.exists() and len(lines(cmake)) > CMAKE_LIMIT:
+            yield cmake, f"{len(lines(cmake))} lines, at most {CMAKE_LIMIT}"
+
+
+def functions(path):
+    """(lines, first line's number, its text) of each brace-delimited definition that starts in column 0 or 2."""
+    start = None
+    for number, line in enumerate(lines(path), 1):
+        if re.match(r"( {0,2})[A-Za-z_~].*\)[^;]*\{$", line) and "namespace" not in line:
+            start = (number, line)
+        elif start and re.match(r" {0,2}\}$", line):
+            yield number - start[0] + 1, start[0], start[1].strip()
+            start = None
+
+
+def advise():
+    found = [(count, path, number, text) for path in code_files() if path.suffix != ".py"
+             for count, number, text in functions(path) if count > FUNCTION_ADVICE]
+    for count, path, number, text in sorted(found, reverse=True):
+        print(f"{path.relative_to(ROOT)}:{number}: {count} lines: {text}")
+
+
+def totals():
+    count = collections.Counter()
+    for path in code_files():
+        count[path.parent.relative_to(ROOT).as_posix()] += len(lines(path))
+    for folder, total in sorted(count.items()):
+        print(f"{total:7} {folder}")
+    print(f"{sum(count.values()):7} in all")
+
+
+def main(arguments):
+    if "--functions" in arguments:
+        advise()
+    if "--totals" in arguments:
+        totals()
+    found = [f"{path.relative_to(ROOT)}: {what}" for path, what in violations()]
+    print("\n".join(found) if found else "size: within limits")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
