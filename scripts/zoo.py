@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests and the benchmark know of the zoo's models: their inputs, and sensible values for them.
+
+Everything is read from the packed skeletons, which are small; nothing here unpacks a weight.
+"""
+
+import dataclasses
+import functools
+import lzma
+import zlib
+
+import numpy as np
+import onnx
+
+import materialise
+
+SEQUENCE = 128  # tokens, where a model leaves the length open
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    name: str
+    dtype: np.dtype
+    dims: tuple  # sizes, or names where the model leaves them open
+    vocabulary: int  # token ids stay below; 0 where the input is no token id
+
+    def dynamic(self):
+        return any(isinstance(size, str) for size in self.dims)
+
+    def shape(self, batch=1):
+        return tuple({"batch": batch}.get(size, SEQUENCE) if isinstance(size, str) else size for size in self.dims)
+
+    def values(self, batch=1):
+        """Deterministic: seeded with the input's name and shape. Masks are ones."""
+        shape = self.shape(batch)
+        if "mask" in self.name:
+            return np.ones(shape, self.dtype)
+        random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{self.name}{shape}".encode())))
+        if self.vocabulary:
+            return random.integers(0, self.vocabulary, shape, self.dtype)
+        return random.standard_normal(shape, np.float32).astype(self.dtype)
+
+
+def vocabulary_of(graph, name):
+    """The rows of the table that the input's values index, directly or behind a cast or reshape."""
+    tables = {tensor.name: tensor.dims[0] for tensor in graph.initializer if tensor.dims}
+    names = {name}
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[1] in names and node.input[0] in tables:
+            return tables[node.input[0]]
+        if node.op_type in ("Cast", "Identity", "Reshape") and node.input[0] in names:
+            names.update(node.output)
+    raise ValueError(f"nothing gathers by {name!r}")
+
+
+def is_integer(value):
+    return value.type.tensor_type.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+
+
+def describe(value, graph):
+    tensor = value.type.tensor_type
+    dims = tuple(dim.dim_param or dim.dim_value for dim in tensor.shape.dim)
+    indexes = is_integer(value) and "mask" not in value.name
+    return Input(value.name, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type), dims,
+                 vocabulary_of(graph, value.name) if indexes else 0)
+
+
+@functools.lru_cache(None)
+def inputs(model):
+    """The inputs of the zoo model called `model`."""
+    packed = lzma.decompress((materialise.ZOO / f"{model}.onnx.xz").read_bytes())
+    graph = onnx.load_from_string(packed).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    return [describe(value, graph) for value in graph.input if value.name not in weights]
+
+
+def has_dynamic_batch(model):
+    return any("batch" in value.dims for value in inputs(model))
+
+
+def shape_text(model, batch=1):
+    """As trtexec's --shapes wants it, for the inputs that leave something open; empty where none does."""
+    return ",".join(f"{value.name}:{'x'.join(map(str, value.shape(batch)))}"
+                    for value in inputs(model) if value.dynamic())

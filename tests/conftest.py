@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the whole-program tests. HONE_BIN names the folder of the programs; default build/release/bin."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+
+import materialise  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("HONE_BIN", ROOT / "build/release/bin")).resolve()
+WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: a big model; left out of ./dev test --fast")
+    if not (BIN / "trtexec").exists():
+        raise pytest.UsageError(f"{BIN}/trtexec is missing: ./dev build, or set HONE_BIN")
+
+
+class Program:
+    """A program of Hone, run in one folder."""
+
+    def __init__(self, folder, name="trtexec"):
+        self.folder, self.name = pathlib.Path(folder), name
+
+    def run(self, *arguments, env=None, timeout=600):
+        """The finished process; stdout and stderr are joined in `stdout`."""
+        return subprocess.run([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
+                              env={**os.environ, **(env or {})}, timeout=timeout, check=False)
+
+    def __call__(self, *arguments, **options):
+        """What a run that must succeed printed."""
+        done = self.run(*arguments, **options)
+        assert done.returncode == 0, f"exit {done.returncode}: {self.name} {' '.join(map(str, arguments))}\n" + "\n".join(
+            done.stdout.splitlines()[-30:])
+        return done.stdout
+
+
+@pytest.fixture
+def folder():
+    """An empty folder on the build's own disk, removed afterwards."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=WORK) as name:
+        yield pathlib.Path(name)
+
+
+@pytest.fixture
+def trtexec(folder):
+    return Program(folder)
+
+
+@pytest.fixture
+def zoo(folder):
+    """zoo(name): the model's file. Used where it lies under build/zoo already, else unpacked for this test alone."""
+
+    def path(name):
+        kept = ROOT / "build" / "zoo" / f"{name}.onnx"
+        return kept if kept.exists() else materialise.materialise(name, folder / "zoo")
+
+    return path
+
+
+@pytest.fixture
+def resnet18(folder, zoo):
+    """resnet18.onnx in the folder: input x, output y, any batch."""
+    import onnx
+
+    model = onnx.load(zoo("resnet18.ts"))
+    rename_output(model, "y")
+    onnx.save(model, folder / "resnet18.onnx")
+    return folder / "resnet18.onnx"
+
+
+def rename_output(model, name):
+    """Gives the only output of an ONNX model another name."""
+    (output,) = model.graph.output
+    for node in model.graph.node:
+        node.output[:] = [name if old == output.name else old for old in node.output]
+    output.name = name

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds can be repeated, remember what they timed, and obey the caps put on the processor."""
+
+import re
+
+import numpy as np
+import pytest
+import tiny
+from inference import reference_session, relative_error, run_plan
+
+
+def seconds_to_build(log):
+    return float(re.search(r"Engine built in ([0-9.e+-]+) sec", log)[1])
+
+
+def test_the_same_cache_gives_the_same_bytes_and_a_quick_build(resnet18, trtexec):
+    build = ["--onnx=resnet18.onnx", "--timingCacheFile=t.cache", "--skipInference"]
+    cold = trtexec(*build, "--saveEngine=a.plan")
+    cache = (trtexec.folder / "t.cache").read_bytes()
+    warm = trtexec(*build, "--saveEngine=b.plan", "--errorOnTimingCacheMiss")
+    assert (trtexec.folder / "a.plan").read_bytes() == (trtexec.folder / "b.plan").read_bytes()
+    assert (trtexec.folder / "t.cache").read_bytes() == cache, "a warm build times nothing"
+    print(f"cold {seconds_to_build(cold)} s, warm {seconds_to_build(warm)} s")
+    assert seconds_to_build(warm) <= seconds_to_build(cold) / 10
+
+
+def test_a_damaged_timing_cache_is_started_anew(trtexec, folder):
+    tiny.convolutions(folder / "m.onnx")
+    (folder / "t.cache").write_bytes(b"\xff\x00 no cache at all\n{half a line")
+    log = trtexec("--onnx=m.onnx", "--timingCacheFile=t.cache", "--skipInference")
+    assert "[W]" in log and "t.cache" in log
+
+
+@pytest.mark.parametrize("isa", ["scalar", "avx2", "avx512"])
+def test_every_cap_on_the_instruction_set_gives_the_same_answer(isa, trtexec, folder):
+    model = tiny.convolutions(folder / "m.onnx")
+    values = np.random.default_rng(3).standard_normal((5, 3, 16, 16), np.float32)
+    environment = {"HONE_CPU_ISA": isa}
+    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--minShapes=x:1x3x16x16",
+            "--optShapes=x:4x3x16x16", "--maxShapes=x:8x3x16x16", env=environment)
+    found = run_plan(trtexec, "m.plan", {"x": values}, ["y"], "x:5x3x16x16", env=environment)["y"]
+    expected = reference_session(model).run(["y"], {"x": values})[0]
+    assert relative_error(found, expected) <= 1e-5
+
+
+def test_a_plan_tuned_for_more_runs_with_less(trtexec, folder):
+    """A plan moves to a processor without the instructions it was tuned with."""
+    model = tiny.convolutions(folder / "m.onnx")
+    values = np.random.default_rng(3).standard_normal((2, 3, 16, 16), np.float32)
+    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--shapes=x:2x3x16x16")
+    found = run_plan(trtexec, "m.plan", {"x": values}, ["y"], "x:2x3x16x16", env={"HONE_CPU_ISA": "scalar"})["y"]
+    assert relative_error(found, reference_session(model).run(["y"], {"x": values})[0]) <= 1e-5
+
+
+def test_streams_and_threads_share_one_engine(trtexec, folder):
+    tiny.convolutions(folder / "m.onnx")
+    log = trtexec("--onnx=m.onnx", "--shapes=x:2x3x16x16", "--infStreams=3", "--threads", "--iterations=30",
+                  "--duration=0", "--warmUp=0")
+    queries = int(re.search(r"Timing trace has (\d+) queries", log)[1])
+    assert queries >= 30
+
+
+def test_exactly_as_many_iterations_as_asked(trtexec, folder):
+    tiny.perceptron(folder / "m.onnx")
+    log = trtexec("--onnx=m.onnx", "--shapes=x:2x4", "--warmUp=0", "--duration=0", "--iterations=50",
+                  "--exportTimes=t.json")
+    assert "Warmup completed 0 queries over 0 ms" in log and "Timing trace has 50 queries" in log

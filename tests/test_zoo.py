@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every model of the zoo builds and answers as ONNX Runtime does."""
+
+import materialise
+import numpy as np
+import pytest
+import zoo as models
+from inference import reference_session, relative_error, run_plan
+
+TOLERANCE = 1e-4
+
+# Their outputs' sizes depend on the data (NonMaxSuppression, NonZero), which the engine does not do yet.
+NOT_YET = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}
+TRAINED = {"digits_cnn", "byte_gpt"}
+SMALL = {"resnet18.ts", "mobilenet_v2.dyn", "mobilenet_v3_large.ts", "squeezenet1_1.ts", "lstm_tagger.ts", "gru_tagger.ts"}
+
+
+def zoo_names():
+    names = [name for name in materialise.names() if name not in NOT_YET | TRAINED]
+    return [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in names]
+
+
+def build(trtexec, model, name, batches):
+    """The plan file for all of `batches`."""
+    profile = zip(("min", "opt", "max"), (batches[0], batches[0], batches[-1]))
+    flags = [f"--{end}Shapes={models.shape_text(name, batch)}" for end, batch in profile if models.shape_text(name)]
+    trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *flags, timeout=1800)
+    return "m.plan"
+
+
+@pytest.mark.parametrize("name", zoo_names())
+def test_agrees_with_onnxruntime(name, trtexec, zoo):
+    path = zoo(name)
+    session = reference_session(path)
+    outputs = [output.name for output in session.get_outputs()]
+    batches = (1, 3, 8) if models.has_dynamic_batch(name) else (1,)
+    plan = build(trtexec, path, name, batches)
+    for batch in batches:
+        feeds = {value.name: value.values(batch) for value in models.inputs(name)}
+        found = run_plan(trtexec, plan, feeds, outputs, models.shape_text(name, batch))
+        for output, expected in zip(outputs, session.run(outputs, feeds)):
+            error = relative_error(found[output], expected)
+            print(f"{name} batch {batch} {output}: relative error {error:.2e}")
+            assert np.isfinite(expected).all() and error <= TOLERANCE, f"batch {batch}, output {output}: {error:.2e}"
+
+
+def test_digits_cnn_keeps_its_accuracy(trtexec, zoo):
+    data = np.load(materialise.ZOO / "digits.npz")
+    images, labels = data["test_images"], data["test_labels"]
+    trtexec(f"--onnx={zoo('digits_cnn')}", "--saveEngine=m.plan", "--skipInference", "--minShapes=image:1x1x8x8",
+            "--optShapes=image:64x1x8x8", f"--maxShapes=image:{len(images)}x1x8x8")
+    logits = run_plan(trtexec, "m.plan", {"image": images}, ["logits"], f"image:{len(images)}x1x8x8")["logits"]
+    accuracy = float((logits.argmax(1) == labels).mean())
+    print(f"digits_cnn: {100 * accuracy:.2f} % of {len(labels)} images")
+    assert round(100 * accuracy, 1) >= 99.5
+    expected = reference_session(zoo("digits_cnn")).run(["logits"], {"image": images})[0]
+    assert relative_error(logits, expected) <= TOLERANCE
+
+
+def nats_per_byte(logits, targets):
+    logits = logits.astype(np.float64)
+    logits -= logits.max(-1, keepdims=True)
+    chosen = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return float((np.log(np.exp(logits).sum(-1)) - chosen).mean())
+
+
+def test_byte_gpt_keeps_its_nats_per_byte(trtexec, zoo):
+    data = np.load(materialise.ZOO / "bytes.npz")
+    windows = data["windows"].astype(np.int64)
+    context, targets = windows[:, :-1], windows[:, 1:]
+    count, length = 8, context.shape[1]
+    trtexec(f"--onnx={zoo('byte_gpt')}", "--saveEngine=m.plan", "--skipInference", f"--minShapes=bytes:1x{length}",
+            f"--optShapes=bytes:{count}x{length}", f"--maxShapes=bytes:{count}x{length}")
+    session = reference_session(zoo("byte_gpt"))
+    found, expected = [], []
+    for start in range(0, len(context), count):
+        feeds = {"bytes": context[start:start + count]}
+        answer = run_plan(trtexec, "m.plan", feeds, ["logits"], f"bytes:{count}x{length}")["logits"]
+        found.append(nats_per_byte(answer, targets[start:start + count]))
+        expected.append(nats_per_byte(session.run(["logits"], feeds)[0], targets[start:start + count]))
+    print(f"byte_gpt: {np.mean(found):.6f} nats per byte, ONNX Runtime {np.mean(expected):.6f}")
+    assert abs(np.mean(found) - np.mean(expected)) <= 1e-4
+    assert abs(np.mean(found) - float(data["nats_per_byte"])) <= 1e-3
