@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: f32, batch 1, equal threads.
+
+Every engine holds the model in a process of its own, bound to the same cores, and they take turns in short bursts, so
+that whatever the machine does meanwhile happens to all of them. The processes that are not measured are stopped
+(SIGSTOP): no engine's idle threads spin at another's cost. A figure is the median over the bursts' medians; a ratio is
+the median over the rounds of (better peer / Hone), above 1 where Hone is faster.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import pathlib
+import shlex
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts")]
+
+import documents  # noqa: E402
+import machine  # noqa: E402
+import materialise  # noqa: E402
+
+MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts",
+          "densenet121.ts", "vgg16.ts", "unet.ts", "yolov8n_like.ts", "vit_b_16.dyn", "swin_t.ts", "convnext_tiny.ts",
+          "hf_bert_base.ts", "hf_gpt2.dyn", "hf_whisper_encoder.ts", "lstm_tagger.ts"]
+PEERS = ["onnxruntime", "openvino"]
+ENGINES = ["hone", *PEERS]
+TOLERANCE = 1e-4  # against ONNX Runtime, norm of the difference over the norm
+
+
+class Worker:
+    """An engine in its own process; stopped unless it is asked for something."""
+
+    def __init__(self, engine, name, path, threads, cores):
+        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads)]
+        self.engine = engine
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cores)), *command], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.ready_s = self.answer()["ready"]
+        self.stop()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise RuntimeError(f"{self.engine} failed: " + "\n".join(self.errors.read().splitlines()[-6:]))
+        return json.loads(line)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def ask(self, command):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        self.stop()
+        return answer
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+
+def relative_error(found, expected):
+    total = lambda arrays: math.sqrt(sum(float(np.sum(np.square(array, dtype=np.float64))) for array in arrays))
+    return total([a - b for a, b in zip(found, expected)]) / max(total(expected), 1e-30)
+
+
+def outputs(worker, folder):
+    path = folder / f"{worker.engine}.npz"
+    worker.ask(f"save {path}")
+    with np.load(path) as arrays:
+        return [arrays[key] for key in arrays]
+
+
+def spread(values):
+    """Distance between the quartiles over the median: what repeating the measurement moves."""
+    if len(values) < 4:
+        return 0.0
+    low, middle, high = statistics.quantiles(values, n=4)
+    return (high - low) / middle
+
+
+def measure(name, engines, threads, cores, options):
+    """{engine: {"ms", "spread", "bursts", "ready_s"}, "errors": {…}} of one model."""
+    path = materialise.materialise(name, ROOT / "build/zoo")
+    with contextlib.ExitStack() as stack:
+        workers = {}
+        for engine in engines:
+            workers[engine] = Worker(engine, name, path, threads, cores)
+            stack.callback(workers[engine].close)
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
+        errors = {engine: relative_error(outputs(worker, folder), expected)
+                  for engine, worker in workers.items() if expected is not None and engine != "onnxruntime"}
+        bursts = {engine: [] for engine in engines}
+        for turn in range(options.rounds):
+            first = turn % len(engines)
+            for engine in engines[first:] + engines[:first]:
+                times = workers[engine].ask(f"run {options.burst} 3")["ms"]
+                bursts[engine].append(statistics.median(times))
+        return {"errors": errors, **{engine: {"ms": statistics.median(values), "best_ms": min(values),
+                                              "spread": spread(values), "bursts": values,
+                                              "ready_s": workers[engine].ready_s}
+                                     for engine, values in bursts.items()}}
+
+
+def add_ratio(result):
+    """The better peer, and how much faster than it Hone is, round by round."""
+    peers = [peer for peer in PEERS if peer in result]
+    if "hone" not in result or not peers:
+        return
+    better = min(peers, key=lambda peer: result[peer]["ms"])
+    result["better"] = better
+    result["ratio"] = statistics.median(peer / own for peer, own in zip(result[better]["bursts"], result["hone"]["bursts"]))
+
+
+def row(name, result, engines):
+    times = "".join(f"{result[engine]['ms']:12.3f} ±{100 * result[engine]['spread']:4.1f}%" for engine in engines)
+    ratio = f"{result['ratio']:9.2f} {result['better']}" if "ratio" in result else ""
+    wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= TOLERANCE)
+    return f"{name:24}{times}{ratio}{wrong}"
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def compare(threads, options):
+    """{"threads", "models": {name: result}, "geomean", "failed": {name: why}}"""
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch 1, f32")
+    print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
+    results, failed = {}, {}
+    for name in options.models:
+        try:
+            results[name] = measure(name, options.engines, threads, cores, options)
+        except RuntimeError as error:
+            failed[name] = str(error)
+            print(f"{name:24}{error}")
+            continue
+        add_ratio(results[name])
+        print(row(name, results[name], options.engines), flush=True)
+    ratios = [result["ratio"] for result in results.values() if "ratio" in result]
+    summary = {"threads": threads, "models": results, "failed": failed}
+    if ratios:
+        summary.update(geomean=geometric_mean(ratios), lowest=min(ratios))
+        print(f"{'geometric mean':24}{summary['geomean']:.3f} over {len(ratios)} models, lowest {summary['lowest']:.2f}")
+    return summary
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    split = lambda text: text.split(",")
+    parser.add_argument("--models", type=split, default=MODELS, help="comma-separated names of the zoo; default: 16 of them")
+    parser.add_argument("--engines", type=split, default=ENGINES, help="which of " + ",".join(ENGINES))
+    parser.add_argument("--threads", type=lambda text: [int(count) for count in split(text)],
+                        default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
+    parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
+    parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
+    parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/measurements.md too")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    report = {"machine": machine.describe(ROOT), "command": "./dev bench " + shlex.join(sys.argv[1:])}
+    print(machine.sentence(report["machine"]))
+    report["runs"] = [compare(threads, options) for threads in options.threads]
+    report["machine"]["load_after"] = os.getloadavg()[0]
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"\nfigures: {options.json}")
+    if options.write_docs:
+        documents.write_measurements(ROOT / "docs/measurements.md", report)
+    return 1 if any(run["failed"] for run in report["runs"]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
