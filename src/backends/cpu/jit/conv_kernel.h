@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Direct f32 convolution with generated code: NHWC output, NHWC or NCHW input, weights packed by pack_conv_weights().
+// A kernel knows its exact shape. It is immutable; every worker of a team calls run() at the same time with its own number.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/jit/epilogue.h"
+#include "backends/cpu/jit/isa.h"
+
+namespace hone::cpu {
+
+class Emitter;
+struct TileArgs;
+struct TileSpec;
+
+enum class SrcLayout { nhwc, nchw };
+
+struct ConvShape {
+  int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, kh = 1, kw = 1;
+  int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int64_t groups = 1;
+  SrcLayout src_layout = SrcLayout::nhwc;
+  // Elements from one pixel to the next where a tensor is a slice of a wider one; 0 means dense. NHWC only.
+  int64_t src_pixel_stride = 0, dst_pixel_stride = 0, residual_pixel_stride = 0;
+
+  int64_t oh() const { return (ih + pad_top + pad_bottom - dilation_h * (kh - 1) - 1) / stride_h + 1; }
+  int64_t ow() const { return (iw + pad_left + pad_right - dilation_w * (kw - 1) - 1) / stride_w + 1; }
+  int64_t src_stride() const { return src_pixel_stride ? src_pixel_stride : ic; }
+  int64_t dst_stride() const { return dst_pixel_stride ? dst_pixel_stride : oc; }
+  int64_t residual_stride() const { return residual_pixel_stride ? residual_pixel_stride : oc; }
+  int64_t group_ic() const { return ic / groups; }
+  int64_t group_oc() const { return oc / groups; }
+  double flops() const { return 2.0 * double(n) * double(oh()) * double(ow()) * double(oc) * double(group_ic()) * double(kh) * double(kw); }
+  bool operator==(const ConvShape&) const = default;
+};
+
+/// What a tuner may choose. All counts; 0 means "all of it".
+struct ConvConfig {
+  int pixels = 14;   // output pixels of a tile (of one row)
+  int vectors = 2;   // vectors of output channels of a tile
+  int depth = 0;     // input channels per pass; more than one pass accumulates through dst
+  int panels = 1;    // panels of output channels that a worker takes through the image together (their weights stay in L2)
+  bool prefetch = true;  // bring the next panels' weights into L2 while working on these
+  bool operator==(const ConvConfig&) const = default;
+  /// Output channels of a packed panel on this instruction set.
+  int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
+};
+
+/// The best guesses, best first, one to four of them. `workers` is the size of the team.
+std::vector<ConvConfig> conv_candidates(const ConvShape& shape, Isa isa, int workers);
+
+struct ConvArgs {
+  const float* src = nullptr;
+  const float* weights = nullptr;   // packed
+  const float* bias = nullptr;      // packed; only with Epilogue::bias
+  const float* residual = nullptr;  // only with Epilogue::residual; must not be dst when the sum is blocked
+  float* dst = nullptr;
+};
+
+class ConvKernel {
+ public:
+  ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa);
+  ~ConvKernel();
+  ConvKernel(ConvKernel&&) noexcept;
+
+  void run(int worker, int workers, const ConvArgs& args) const noexcept;
+
+  /// True when partial sums pass through dst: dst and residual may then not be the same buffer.
+  bool accumulates_in_dst() const { return depth_blocks_.size() > 1; }
+  size_t code_bytes() const;
+
+  /// B as the caller has it (row-major, N contiguous) instead of packed panels; see gemm_kernel.h.
+  struct InPlaceWeights { int64_t row_stride = 0; };
+  ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa, InPlaceWeights in_place);
+
+ private:
+  friend class BatchedGemmKernel;
+  using Function = void (*)(const TileArgs*);
+  struct Strip { int64_t column; int tile_class; };        // a run of output pixels of one row
+  struct Row { int64_t src_row, first_tap, taps; };         // the filter rows that lie inside the image
+  struct DepthBlock { int64_t begin, size; int variant; };  // a range of input channels
+
+  void make_strips();
+  void make_rows();
+  void make_depth_blocks();
+  void generate();
+  int prefetch_lines(const TileSpec& tile) const;
+  /// The work items are panel-block major: item = block * strip_count() + strip.
+  int64_t strip_count() const { return image_rows_ * int64_t(strips_.size()); }
+  void run_range(int64_t begin, int64_t end, const ConvArgs& args) const noexcept;
+  void run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last, const ConvArgs& args) const noexcept;
+
+  ConvShape shape_;
+  Epilogue epilogue_;
+  ConvConfig config_;
+  Isa isa_;
+  int64_t in_place_stride_ = 0;
+  int64_t panel_ = 0;             // output channels of a panel
+  int64_t group_panels_ = 0, panels_ = 0, blocks_ = 0, block_panels_ = 0;
+  int64_t image_rows_ = 0;        // n * oh
+  int64_t src_pixel_ = 0, src_channel_ = 0, src_row_ = 0, src_image_ = 0, src_group_ = 0;  // strides, elements
+  int tile_classes_ = 0;
+  std::vector<Strip> strips_;
+  std::vector<std::vector<int64_t>> class_ranges_;  // per class: pixels, then begin and end of every tap
+  std::vector<Row> rows_;
+  std::vector<DepthBlock> depth_blocks_;
+  std::vector<Function> functions_;  // [depth variant][last panel of a group][tile class]
+  std::unique_ptr<Emitter> code_;
+};
+
+}  // namespace hone::cpu

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Depthwise convolution, NHWC, one filter per channel (groups = ic = oc). Vectors run over channels; a tile is a run of
+// output pixels of one row, and every input vector is loaded once for all the filter columns that use it.
+#pragma once
+
+#include "backends/cpu/jit/conv_kernel.h"
+
+namespace hone::cpu {
+
+struct DepthwiseConfig {
+  int pixels = 7;
+  int vectors = 1;
+  bool operator==(const DepthwiseConfig&) const = default;
+  /// Channels of a packed block (pack_depthwise_weights; the bias is packed with groups 1 and this panel).
+  int64_t block_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
+};
+
+std::vector<DepthwiseConfig> depthwise_candidates(const ConvShape& shape, Isa isa, int workers);
+
+class DepthwiseKernel {
+ public:
+  DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa);
+  ~DepthwiseKernel();
+  DepthwiseKernel(DepthwiseKernel&&) noexcept;
+  void run(int worker, int workers, const ConvArgs& args) const noexcept;
+
+ private:
+  using Function = void (*)(const TileArgs*);
+  struct Strip { int64_t column; int tile_class; };
+  struct Row { int64_t src_row, first_tap, taps; };
+
+  ConvShape shape_;
+  int64_t block_ = 0, blocks_ = 0;
+  int tile_classes_ = 0;
+  std::vector<Strip> strips_;
+  std::vector<Row> rows_;
+  std::vector<Function> functions_;  // [last block][tile class]
+  std::unique_ptr<Emitter> code_;
+};
+
+}  // namespace hone::cpu

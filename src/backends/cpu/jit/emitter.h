@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thin layer over Xbyak that hides the difference between AVX2 and AVX-512: vectors of the right width, loads and stores
+// of a partial last vector, and a pool of float constants behind the code. Only generators include this header.
+//
+// Usage: derive or own, emit, call finish(); pages turn from writable to executable there (never both at once).
+#pragma once
+
+#include <xbyak/xbyak.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "backends/cpu/jit/isa.h"
+
+namespace hone::cpu {
+
+class Emitter : public Xbyak::CodeGenerator {
+ public:
+  using Vec = Xbyak::Xmm;  // carries its real width (ymm or zmm) in its kind
+
+  static constexpr size_t kCodeBytes = 1 << 20;  // reserved; pages are only committed when written
+
+  explicit Emitter(Isa isa);
+
+  Isa isa() const { return isa_; }
+  bool avx512() const { return isa_ == Isa::avx512; }
+  int lanes() const { return lanes_of(isa_); }
+  int vector_bytes() const { return 4 * lanes(); }
+  int registers() const { return registers_of(isa_); }
+  Vec vec(int index) const { return Vec(avx512() ? Xbyak::Operand::ZMM : Xbyak::Operand::YMM, index); }
+
+  void load(const Vec& x, const Xbyak::Address& from) { vmovups(x, from); }
+  void store(const Xbyak::Address& to, const Vec& x) { vmovups(to, x); }
+  void zero(const Vec& x);
+  void broadcast(const Vec& x, const Xbyak::Address& from) { vbroadcastss(x, from); }
+  void load_constant(const Vec& x, float value);
+  void round_to_nearest(const Vec& x);
+
+  /// Declares how many lanes the partial vectors below have; AVX-512 sets mask register k1 (clobbers eax).
+  void set_tail(int lanes);
+  /// Lanes past the tail read as zero and are not touched in memory. AVX2 uses `mask` as a scratch register.
+  void load_tail(const Vec& x, const Xbyak::Address& from, const Vec& mask);
+  void store_tail(const Xbyak::Address& to, const Vec& x, const Vec& mask);
+
+  /// Memory operand that reads `value` in every lane.
+  Xbyak::Address constant(float value);
+  Xbyak::Address constant_bits(uint32_t bits);
+
+  /// Emits the constants and makes the code executable. Nothing may be emitted after.
+  void finish();
+  template <typename Function>
+  Function entry(size_t offset) const {
+    return reinterpret_cast<Function>(const_cast<uint8_t*>(CodeArray::getCode()) + offset);
+  }
+
+ private:
+  Xbyak::Address at(size_t offset, bool broadcast);
+  size_t pooled(uint32_t bits);
+  size_t pooled_tail_mask();
+
+  Isa isa_;
+  int tail_ = 0;
+  Xbyak::Label pool_;
+  std::vector<uint32_t> words_;
+  std::map<uint32_t, size_t> offsets_;     // constant bits → byte offset in the pool
+  std::map<int, size_t> tail_masks_;       // tail lanes → byte offset in the pool (AVX2)
+};
+
+}  // namespace hone::cpu

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/jit/isa.h"
+
+#include <algorithm>
+
+#include "base/env.h"
+#include "base/error.h"
+
+namespace hone::cpu {
+
+Isa machine_isa() {
+  // __builtin_cpu_supports also asks the operating system whether it saves the registers.
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::scalar;
+}
+
+Isa best_isa() {
+  const auto cap = env_text("HONE_CPU_ISA");
+  if (!cap) return machine_isa();
+  const auto isa = isa_from_string(*cap);
+  if (!isa) throw Error("HONE_CPU_ISA=" + *cap + " is no instruction set", "use scalar, avx2 or avx512");
+  return std::min(*isa, machine_isa());
+}
+
+std::string_view to_string(Isa isa) {
+  switch (isa) {
+    case Isa::scalar: return "scalar";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+  }
+  return "?";
+}
+
+std::optional<Isa> isa_from_string(std::string_view text) {
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
+    if (text == to_string(isa)) return isa;
+  return std::nullopt;
+}
+
+}  // namespace hone::cpu

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The instruction sets that Hone generates code for, and which of them this machine has.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace hone::cpu {
+
+enum class Isa { scalar, avx2, avx512 };  // avx2 includes FMA; avx512 is F, VL, BW, DQ
+
+/// What the processor and the operating system offer, ignoring HONE_CPU_ISA.
+Isa machine_isa();
+/// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512.
+Isa best_isa();
+
+std::string_view to_string(Isa isa);
+std::optional<Isa> isa_from_string(std::string_view text);
+
+/// f32 lanes of one vector register.
+constexpr int lanes_of(Isa isa) { return isa == Isa::avx512 ? 16 : isa == Isa::avx2 ? 8 : 1; }
+/// Architectural vector registers.
+constexpr int registers_of(Isa isa) { return isa == Isa::avx512 ? 32 : 16; }
+
+}  // namespace hone::cpu
