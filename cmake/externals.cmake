@@ -37,7 +37,6 @@ endfunction()
 hone_header_library_(protozero protozero/pbf_reader.hpp)
 hone_header_library_(xbyak xbyak/xbyak.h)
 hone_header_library_(xxhash xxhash.h)
-target_compile_definitions(xxhash INTERFACE XXH_INLINE_ALL)
 add_library(hwy ALIAS PkgConfig::HWY)
 # spdlog's packaged target is compiled against the shared fmt; ours is header-only throughout.
 target_compile_definitions(spdlog::spdlog_header_only INTERFACE SPDLOG_FMT_EXTERNAL)
