@@ -5,6 +5,7 @@
 #   hone_library(<name> SOURCES a.cpp... [DEPS other hone targets...] [LIBS external targets...])   -> hone_<name>
 #   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
 #   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow] [TIMEOUT seconds])   -> ctest "<name>"
+#   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
 #
 # Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
 
@@ -81,6 +82,7 @@ function(hone_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
+  string(REGEX REPLACE "_test$" "" name ${name})
   add_executable(hone_${name}_test ${arg_SOURCES})
   hone_link_(hone_${name}_test "${arg_DEPS}" "${arg_LIBS};GTest::gtest_main;GTest::gmock")
   target_compile_definitions(hone_${name}_test PRIVATE HONE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
@@ -94,4 +96,22 @@ function(hone_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+endfunction()
+
+# The libFuzzer build gets fuzz/hone_<name>_fuzz; every other build runs the same harness on its seeds and damaged copies.
+function(hone_fuzz name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;SEEDS")
+  set(target hone_${name}_fuzz)
+  if(HONE_FUZZ)
+    add_executable(${target} ${arg_SOURCES})
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  elseif(BUILD_TESTING)
+    add_executable(${target} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/fuzz/replay.cpp)
+    add_test(NAME fuzz_${name} COMMAND ${target} ${arg_SEEDS} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_tests_properties(fuzz_${name} PROPERTIES LABELS fast TIMEOUT 300)
+  else()
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  hone_link_(${target} "${arg_DEPS}" "")
 endfunction()
