@@ -16,6 +16,7 @@
 #include <map>
 
 #include "backends/cpu/jit/pack.h"
+#include "backends/cpu/jit/strips.h"
 #include "backends/cpu/jit/tile_code.h"
 #include "base/error.h"
 
@@ -61,48 +62,15 @@ ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const C
   src_row_ = s.iw * src_pixel_;
   src_image_ = nhwc ? s.ih * src_row_ : s.ic * s.ih * s.iw;
   src_group_ = s.group_ic() * src_channel_;
-  make_strips();
-  make_rows();
+  RowStrips cut = cut_row(s, config.pixels);
+  strips_ = std::move(cut.strips);
+  classes_ = std::move(cut.classes);
+  rows_ = filter_rows(s);
   make_depth_blocks();
   generate();
 }
 
 size_t ConvKernel::code_bytes() const { return code_->getSize(); }
-
-void ConvKernel::make_strips() {
-  const ConvShape& s = shape_;
-  const int64_t count = ceil_div(s.ow(), config_.pixels);
-  std::map<std::vector<int64_t>, int> classes;
-  int64_t column = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t size = s.ow() / count + (i < s.ow() % count);
-    // Per tap, the pixels whose input column lies inside the image.
-    std::vector<int64_t> key{size};
-    for (int64_t tap = 0; tap < s.kw; ++tap) {
-      const int64_t first = column * s.stride_w - s.pad_left + tap * s.dilation_w;
-      const int64_t begin = first >= 0 ? 0 : ceil_div(-first, s.stride_w);
-      const int64_t end = first >= s.iw ? 0 : ceil_div(s.iw - first, s.stride_w);
-      key.push_back(std::clamp<int64_t>(begin, 0, size));
-      key.push_back(std::clamp<int64_t>(end, 0, size));
-    }
-    const auto [entry, fresh] = classes.try_emplace(std::move(key), int(classes.size()));
-    if (fresh) class_ranges_.push_back(entry->first);
-    strips_.push_back({column, entry->second});
-    column += size;
-  }
-  tile_classes_ = int(classes.size());
-}
-
-void ConvKernel::make_rows() {
-  const ConvShape& s = shape_;
-  for (int64_t row = 0; row < s.oh(); ++row) {
-    const int64_t first = row * s.stride_h - s.pad_top;
-    const int64_t begin = first >= 0 ? 0 : std::min(s.kh, ceil_div(-first, s.dilation_h));
-    const int64_t end = first >= s.ih ? 0 : std::min(s.kh, ceil_div(s.ih - first, s.dilation_h));
-    const int64_t taps = std::max<int64_t>(0, end - begin);
-    rows_.push_back({taps ? first + begin * s.dilation_h : 0, taps ? begin : 0, taps});
-  }
-}
 
 void ConvKernel::make_depth_blocks() {
   const int64_t total = shape_.group_ic(), block = depth_block_size(total, config_.depth);
@@ -112,57 +80,58 @@ void ConvKernel::make_depth_blocks() {
   }
 }
 
-void ConvKernel::generate() {
+TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_class, bool last_panel) const {
   const ConvShape& s = shape_;
-  code_ = std::make_unique<Emitter>(isa_);
   const int64_t lanes = lanes_of(isa_);
-  std::map<int64_t, size_t> offsets;  // index in functions_ → offset
-  functions_.assign(size_t(4 * tile_classes_), nullptr);
+  const int64_t channels = last_panel ? s.group_oc() - (group_panels_ - 1) * panel_ : panel_;
+  TileSpec t;
+  t.pixels = tile_class.pixels;
+  t.vectors = int(ceil_div(channels, lanes));
+  t.tail = int(channels % lanes);
+  t.depth = depth.size;
+  t.src_pixel = 4 * src_pixel_ * s.stride_w;
+  t.src_channel = 4 * src_channel_;
+  t.src_row = 4 * src_row_ * s.dilation_h;
+  t.weights_channel = 4 * (in_place_stride_ ? in_place_stride_ : panel_);
+  t.weights_row = t.weights_channel * depth.size * s.kw;
+  t.weights_in_place = in_place_stride_ != 0;
+  t.blocked = depth_blocks_.size() > 1;
+  t.dst_pixel = 4 * s.dst_stride();
+  t.residual_pixel = 4 * s.residual_stride();
+  t.epilogue = epilogue_;
+  bool unpadded = true;
+  for (int64_t column = 0; column < s.kw; ++column) {
+    const auto [begin, end] = tile_class.columns[size_t(column)];
+    t.taps.push_back({4 * src_pixel_ * column * s.dilation_w, t.weights_channel * depth.size * column, begin, end});
+    unpadded &= begin == 0 && end == t.pixels;
+  }
+  // Neighbouring pixels without gaps: the columns of the filter and the channels are one contiguous run.
+  if (unpadded && s.dilation_w == 1 && src_channel_ == 1 && src_pixel_ == depth.size) {
+    t.depth = depth.size * s.kw;
+    t.taps.resize(1);
+  }
+  t.prefetch_lines = prefetch_lines(t);
+  return t;
+}
 
-  for (const DepthBlock& block : depth_blocks_)
-    for (int last_panel = 0; last_panel < 2; ++last_panel)
-      for (int tile_class = 0; tile_class < tile_classes_; ++tile_class) {
-        const int64_t index = (block.variant * 2 + last_panel) * tile_classes_ + tile_class;
-        const int64_t channels = last_panel ? s.group_oc() - (group_panels_ - 1) * panel_ : panel_;
-        if ((!last_panel && group_panels_ == 1) || offsets.contains(index)) continue;
-        const std::vector<int64_t>& range = class_ranges_[size_t(tile_class)];
-        TileSpec t;
-        t.pixels = int(range[0]);
-        t.vectors = int(ceil_div(channels, lanes));
-        t.tail = int(channels % lanes);
-        t.depth = block.size;
-        t.src_pixel = 4 * src_pixel_ * s.stride_w;
-        t.src_channel = 4 * src_channel_;
-        t.src_row = 4 * src_row_ * s.dilation_h;
-        t.weights_channel = 4 * (in_place_stride_ ? in_place_stride_ : panel_);
-        t.weights_row = t.weights_channel * block.size * s.kw;
-        t.weights_in_place = in_place_stride_ != 0;
-        t.blocked = depth_blocks_.size() > 1;
-        t.dst_pixel = 4 * s.dst_stride();
-        t.residual_pixel = 4 * s.residual_stride();
-        t.epilogue = epilogue_;
-        bool unpadded = true;
-        for (int64_t tap = 0; tap < s.kw; ++tap) {
-          t.taps.push_back({4 * src_pixel_ * tap * s.dilation_w, t.weights_channel * block.size * tap,
-                            int(range[size_t(1 + 2 * tap)]), int(range[size_t(2 + 2 * tap)])});
-          unpadded &= t.taps.back().begin == 0 && t.taps.back().end == t.pixels;
-        }
-        // Neighbouring pixels without gaps: the columns of the filter and the channels are one contiguous run.
-        if (unpadded && s.dilation_w == 1 && src_channel_ == 1 && src_pixel_ == block.size) {
-          t.depth = block.size * s.kw;
-          t.taps.resize(1);
-        }
-        t.prefetch_lines = prefetch_lines(t);
-        offsets[index] = emit_tile(*code_, t);
+void ConvKernel::generate() {
+  code_ = std::make_unique<Emitter>(isa_);
+  std::map<size_t, size_t> offsets;  // index in functions_ → offset in the code
+  for (const DepthBlock& depth : depth_blocks_)
+    for (size_t last_panel = group_panels_ == 1; last_panel < 2; ++last_panel)
+      for (size_t c = 0; c < classes_.size(); ++c) {
+        const size_t index = (size_t(depth.variant) * 2 + last_panel) * classes_.size() + c;
+        if (!offsets.contains(index)) offsets[index] = emit_tile(*code_, tile_spec(depth, classes_[c], last_panel));
       }
   code_->finish();
-  for (const auto& [index, offset] : offsets) functions_[size_t(index)] = code_->entry<Function>(offset);
+  functions_.assign(4 * classes_.size(), nullptr);
+  for (const auto& [index, offset] : offsets) functions_[index] = code_->entry<Function>(offset);
 }
 
 /// Spreads the next panel's weights over the strips of this one.
 int ConvKernel::prefetch_lines(const TileSpec& tile) const {
   if (!config_.prefetch || in_place_stride_) return 0;
-  const int64_t bytes = 4 * shape_.kh * shape_.kw * tile.depth / int64_t(tile.taps.size()) * int64_t(tile.taps.size()) * panel_;
+  const int64_t bytes = 4 * shape_.kh * int64_t(tile.taps.size()) * tile.depth * panel_;
   const int64_t strips = std::max<int64_t>(1, strip_count());
   const int64_t steps = shape_.kh * int64_t(tile.taps.size()) * std::max<int64_t>(1, tile.depth / 4);
   return int(std::clamp<int64_t>(ceil_div(bytes / 64, strips * steps), 1, 8));
@@ -198,7 +167,7 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
   for (int64_t strip = first; strip < last; ++strip) {
     const Strip& column = strips_[size_t(x)];
     const int64_t image = row / int64_t(rows_.size());
-    const Row& r = rows_[size_t(row % int64_t(rows_.size()))];
+    const FilterRows& r = rows_[size_t(row % int64_t(rows_.size()))];
     const float* src = args.src + image * src_image_ + r.src_row * src_row_ + (column.column * s.stride_w - s.pad_left) * src_pixel_ +
                        depth.begin * src_channel_;
     const int64_t pixel = row * s.ow() + column.column;
@@ -207,14 +176,14 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
       const int64_t channel = group * s.group_oc() + in_group * panel_;
       t.src = src + group * src_group_;
       t.weights = in_place_stride_ ? args.weights + depth.begin * in_place_stride_ + in_group * panel_
-                                   : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first_tap * weights_row;
-      t.rows = r.taps;
+                                   : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first * weights_row;
+      t.rows = r.count;
       t.dst = args.dst + pixel * s.dst_stride() + channel;
       t.residual = args.residual + pixel * s.residual_stride() + channel;
       t.bias = args.bias + panel * panel_;
       t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ + (strip - first) * share;
-      const int variant = (depth.variant * 2 + (in_group == group_panels_ - 1)) * tile_classes_ + column.tile_class;
-      functions_[size_t(variant)](&t);
+      const size_t variant = (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
+      functions_[variant](&t);
     }
     if (++x == int64_t(strips_.size())) {
       x = 0;

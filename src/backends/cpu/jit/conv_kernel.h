@@ -10,6 +10,7 @@
 
 #include "backends/cpu/jit/epilogue.h"
 #include "backends/cpu/jit/isa.h"
+#include "backends/cpu/jit/strips.h"
 
 namespace hone::cpu {
 
@@ -81,13 +82,10 @@ class ConvKernel {
  private:
   friend class BatchedGemmKernel;
   using Function = void (*)(const TileArgs*);
-  struct Strip { int64_t column; int tile_class; };        // a run of output pixels of one row
-  struct Row { int64_t src_row, first_tap, taps; };         // the filter rows that lie inside the image
   struct DepthBlock { int64_t begin, size; int variant; };  // a range of input channels
 
-  void make_strips();
-  void make_rows();
   void make_depth_blocks();
+  TileSpec tile_spec(const DepthBlock& depth, const TileClass& tile_class, bool last_panel) const;
   void generate();
   int prefetch_lines(const TileSpec& tile) const;
   /// The work items are panel-block major: item = block * strip_count() + strip.
@@ -104,10 +102,9 @@ class ConvKernel {
   int64_t group_panels_ = 0, panels_ = 0, blocks_ = 0, block_panels_ = 0;
   int64_t image_rows_ = 0;        // n * oh
   int64_t src_pixel_ = 0, src_channel_ = 0, src_row_ = 0, src_image_ = 0, src_group_ = 0;  // strides, elements
-  int tile_classes_ = 0;
-  std::vector<Strip> strips_;
-  std::vector<std::vector<int64_t>> class_ranges_;  // per class: pixels, then begin and end of every tap
-  std::vector<Row> rows_;
+  std::vector<Strip> strips_;        // of one output row
+  std::vector<TileClass> classes_;
+  std::vector<FilterRows> rows_;     // of one image
   std::vector<DepthBlock> depth_blocks_;
   std::vector<Function> functions_;  // [depth variant][last panel of a group][tile class]
   std::unique_ptr<Emitter> code_;

@@ -145,7 +145,7 @@ TEST(ConvKernel, AnyNumberOfWorkersCoversTheOutputOnce) {
   ConvShape s;
   s.ic = 5, s.ih = 6, s.iw = 9, s.oc = 37, s.kh = s.kw = 3, s.pad_left = s.pad_top = 1;
   for (int workers = 1; workers <= 9; ++workers)
-    check(s, {.pixels = 4, .vectors = 1}, {.bias = true}, testing::machine_isas().back(), workers, r);
+    check(s, {.pixels = 4, .vectors = 1}, {.bias = true, .activation = {}}, testing::machine_isas().back(), workers, r);
 }
 
 }  // namespace

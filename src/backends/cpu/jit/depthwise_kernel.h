@@ -27,14 +27,12 @@ class DepthwiseKernel {
 
  private:
   using Function = void (*)(const TileArgs*);
-  struct Strip { int64_t column; int tile_class; };
-  struct Row { int64_t src_row, first_tap, taps; };
 
   ConvShape shape_;
   int64_t block_ = 0, blocks_ = 0;
-  int tile_classes_ = 0;
   std::vector<Strip> strips_;
-  std::vector<Row> rows_;
+  std::vector<TileClass> classes_;
+  std::vector<FilterRows> rows_;
   std::vector<Function> functions_;  // [last block][tile class]
   std::unique_ptr<Emitter> code_;
 };

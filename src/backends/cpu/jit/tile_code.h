@@ -10,26 +10,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/cpu/jit/emitter.h"
-#include "backends/cpu/jit/epilogue.h"
+#include "backends/cpu/jit/tile_output.h"
 
 namespace hone::cpu {
-
-/// What a tile gets at run time. Offsets in the code depend on the order.
-struct TileArgs {
-  const float* src;       // first input row that counts, at the tile's first column and first channel
-  const float* weights;   // first packed weight of that filter row
-  float* dst;
-  const float* residual;
-  const float* bias;
-  const float* prefetch;  // weights that a later tile needs, brought into L2 on the way
-  int64_t rows;           // filter rows inside the image, may be zero
-  int64_t flags;          // TileFlag
-};
-
-enum TileFlag : int64_t { kFirstBlock = 1, kLastBlock = 2 };
-
-using TileFunction = void (*)(const TileArgs*);
 
 /// One column of the filter. Offsets in bytes. Pixels outside of [begin, end) see padding there.
 struct Tap {
@@ -39,18 +22,13 @@ struct Tap {
 };
 
 /// Everything the generated code depends on. Strides in bytes.
-struct TileSpec {
-  int pixels = 0, vectors = 0;
-  int tail = 0;  // lanes of the last vector, 0 when it is full
+struct TileSpec : OutputSpec {
   int64_t depth = 0;
   std::vector<Tap> taps;
   int64_t src_pixel = 0, src_channel = 4, src_row = 0;
   int64_t weights_channel = 0, weights_row = 0;
   bool weights_in_place = false;  // weights are the caller's matrix: the last vector may not be read past its tail
-  bool blocked = false;           // the sum may be split over several calls, through dst
   int prefetch_lines = 0;         // cache lines of `prefetch` per unrolled step
-  int64_t dst_pixel = 0, residual_pixel = 0;
-  Epilogue epilogue;
 };
 
 /// True when a tile of this size fits into the registers.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the output outermost, so that the few input rows they share stay in cache; then channel blocks, then strips.
+
+#include "backends/cpu/jit/depthwise_kernel.h"
+
+#include <algorithm>
+
+#include "backends/cpu/jit/depthwise_code.h"
+#include "backends/cpu/jit/tile_code.h"
+#include "base/error.h"
+
+namespace hone::cpu {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+DepthwiseKernel::~DepthwiseKernel() = default;
+DepthwiseKernel::DepthwiseKernel(DepthwiseKernel&&) noexcept = default;
+
+DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa)
+    : shape_(shape), block_(config.block_channels(isa)), blocks_(ceil_div(shape.oc, block_)) {
+  const ConvShape& s = shape_;
+  HONE_ASSERT(s.groups == s.ic && s.ic == s.oc && s.src_layout == SrcLayout::nhwc, "not a depthwise convolution");
+  HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors), "tile {}x{}", config.pixels, config.vectors);
+  RowStrips cut = cut_row(s, config.pixels);
+  strips_ = std::move(cut.strips);
+  classes_ = std::move(cut.classes);
+  rows_ = filter_rows(s);
+
+  code_ = std::make_unique<Emitter>(isa);
+  std::vector<size_t> offsets;
+  for (int last_block = 0; last_block < 2; ++last_block)
+    for (const TileClass& tile_class : classes_) {
+      const int64_t channels = last_block ? s.oc - (blocks_ - 1) * block_ : block_;
+      DepthwiseSpec d;
+      d.tile = tile_class;
+      d.pixels = tile_class.pixels;
+      d.vectors = int(ceil_div(channels, lanes_of(isa)));
+      d.tail = int(channels % lanes_of(isa));
+      d.stride = int(s.stride_w);
+      d.dilation = int(s.dilation_w);
+      d.src_pixel = 4 * s.src_stride();
+      d.src_row = 4 * s.src_stride() * s.iw * s.dilation_h;
+      d.block_bytes = 4 * block_;
+      d.dst_pixel = 4 * s.dst_stride();
+      d.residual_pixel = 4 * s.residual_stride();
+      d.epilogue = epilogue;
+      offsets.push_back(emit_depthwise_tile(*code_, d));
+    }
+  code_->finish();
+  for (size_t offset : offsets) functions_.push_back(code_->entry<Function>(offset));
+}
+
+void DepthwiseKernel::run(int worker, int workers, const ConvArgs& args) const noexcept {
+  const ConvShape& s = shape_;
+  const int64_t items = s.n * s.oh() * blocks_, end = items * (worker + 1) / workers;
+  const int64_t image = s.ih * s.iw * s.src_stride();
+  TileArgs t{};
+  for (int64_t item = items * worker / workers; item < end; ++item) {
+    const int64_t row = item / blocks_, block = item % blocks_, channel = block * block_;
+    const FilterRows& filter = rows_[size_t(row % s.oh())];
+    const float* src = args.src + row / s.oh() * image + filter.src_row * s.iw * s.src_stride() + channel;
+    t.weights = args.weights + block * block_ * s.kh * s.kw + filter.first * s.kw * block_;
+    t.bias = args.bias + channel;
+    t.rows = filter.count;
+    for (const Strip& strip : strips_) {
+      const int64_t pixel = row * s.ow() + strip.column;
+      t.src = src + (strip.column * s.stride_w - s.pad_left) * s.src_stride();
+      t.dst = args.dst + pixel * s.dst_stride() + channel;
+      t.residual = args.residual + pixel * s.residual_stride() + channel;
+      functions_[(block == blocks_ - 1 ? classes_.size() : 0) + size_t(strip.tile_class)](&t);
+    }
+  }
+}
+
+}  // namespace hone::cpu

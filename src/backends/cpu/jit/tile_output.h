@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The beginning and the end that all tiles share: accumulators start from the bias, zero or a partial sum; they end with
+// residual, activation and store. The accumulator of (pixel, vector) is register pixel * vectors + vector.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/jit/emitter.h"
+#include "backends/cpu/jit/vector_math.h"
+
+namespace hone::cpu {
+
+/// What a tile gets at run time. Offsets in the code depend on the order.
+struct TileArgs {
+  const float* src;       // first input row that counts, at the tile's first column and first channel
+  const float* weights;   // first packed weight of that filter row
+  float* dst;
+  const float* residual;
+  const float* bias;
+  const float* prefetch;  // weights that a later tile needs, brought into L2 on the way
+  int64_t rows;           // filter rows inside the image, may be zero
+  int64_t flags;          // TileFlag
+};
+
+enum TileFlag : int64_t { kFirstBlock = 1, kLastBlock = 2 };
+
+using TileFunction = void (*)(const TileArgs*);
+
+/// Strides in bytes.
+struct OutputSpec {
+  int pixels = 0, vectors = 0;
+  int tail = 0;          // lanes of the last vector, 0 when it is full
+  bool blocked = false;  // the sum may be split over several calls, through dst
+  int64_t dst_pixel = 0, residual_pixel = 0;
+  Epilogue epilogue;
+};
+
+class TileOutput {
+ public:
+  using Vec = Emitter::Vec;
+  using Reg64 = Xbyak::Reg64;
+
+  TileOutput(Emitter& emitter, const OutputSpec& spec) : e_(emitter), s_(spec), math_(emitter) {}
+
+  /// Loads dst_ and the tail mask, fills the accumulators. Clobbers rax.
+  void begin();
+  /// Everything after the sum, including the return. All registers but the accumulators may be clobbered.
+  void end();
+
+  int accumulators() const { return s_.pixels * s_.vectors; }
+  Vec acc(int pixel, int vector) const { return e_.vec(pixel * s_.vectors + vector); }
+  /// Registers beside the accumulators; all of them are free outside of the sum.
+  Vec spare(int index) const { return e_.vec(accumulators() + index); }
+  int spare_count() const { return e_.registers() - accumulators(); }
+  bool is_tail(int vector) const { return s_.tail != 0 && vector == s_.vectors - 1; }
+  int64_t vector_offset(int vector) const { return int64_t{vector} * e_.vector_bytes(); }
+  Xbyak::Address arg(size_t offset) const { return e_.qword[args() + static_cast<int>(offset)]; }
+  Xbyak::Address at(const Reg64& base, int64_t offset) const;
+  void add(const Reg64& reg, int64_t bytes);
+
+  // Only caller-saved registers of the System V convention, so that nothing needs to be pushed. Free for the sum: rax, rcx,
+  // rdx, rsi, r8, r9, r11.
+  static Reg64 args() { return Reg64(Xbyak::Operand::RDI); }
+  static Reg64 dst() { return Reg64(Xbyak::Operand::R10); }
+
+ private:
+  static Reg64 residual() { return Reg64(Xbyak::Operand::RSI); }
+  static Reg64 counter() { return Reg64(Xbyak::Operand::RCX); }
+
+  template <typename Body>
+  void for_each_output(Body&& body) {
+    for (int pixel = 0; pixel < s_.pixels; ++pixel)
+      for (int vector = 0; vector < s_.vectors; ++vector) body(pixel, vector);
+  }
+  void load(const Vec& x, const Reg64& base, int64_t pixel_stride, int pixel, int vector);
+  void store(const Vec& x, int pixel, int vector);
+  void add_residual(const Vec& x, int pixel, int vector, const Vec& scratch, const Vec& mask);
+  void end_in_registers();
+  void end_through_memory();
+
+  Emitter& e_;
+  const OutputSpec& s_;
+  VectorMath math_;
+};
+
+}  // namespace hone::cpu
