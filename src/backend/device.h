@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The run side of a backend: devices, streams, kernels and recorded launch lists. Names neither graphs nor tactics.
+//
+// A Kernel is immutable, made for concrete shapes, and shared by every context. A Recording is a list of launches whose
+// pointers are resolved; replaying one allocates nothing and takes no lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "tensor/tensor.h"
+
+namespace hone {
+
+/// What a device is, for reports and for keys of the timing cache.
+struct DeviceInfo {
+  std::string name;               // "AMD EPYC 9V74", "NVIDIA H200"
+  std::string architecture;       // "avx512", "avx2", "scalar"; "sm90"
+  int workers = 1;                // cores used / SMs
+  int64_t memory_bytes = 0;
+  int64_t cache_bytes = 0;        // L2 per core
+  double clock_ghz = 0;           // 0: unknown
+  /// What decides whether a measured time holds here: architecture, name, workers.
+  std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
+};
+
+/// A tensor as a kernel sees it: every size known.
+struct ConcreteType {
+  DType dtype = DType::f32;
+  Dims dims;
+  Layout layout = Layout::linear;
+  int64_t bytes() const { return byte_size(dtype, dims, layout); }
+  friend bool operator==(const ConcreteType&, const ConcreteType&) = default;
+};
+
+/// Everything a kernel may depend on besides its blob.
+struct KernelShapes {
+  std::vector<ConcreteType> inputs, outputs;
+  SymbolValues symbols;
+};
+
+struct Bindings {
+  std::span<const void* const> inputs;
+  std::span<void* const> outputs;
+  std::span<const void* const> constants;   // what compile() asked to keep: packed weights, tables
+  void* workspace = nullptr;                // workspace_bytes() of the kernel, 64-byte aligned, contents undefined
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void synchronize() = 0;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual size_t workspace_bytes() const { return 0; }
+};
+
+struct Launch {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  std::vector<const void*> constants;
+  void* workspace = nullptr;
+  Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
+};
+
+/// Called once per launch, in order, with its duration.
+using LaunchObserver = std::function<void(size_t launch, double milliseconds)>;
+
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// The launches, so that a context may exchange pointers between replays.
+  virtual std::vector<Launch>& launches() = 0;
+  /// Runs all launches in order. Asynchronous where the device is; the CPU returns when done.
+  virtual void replay(Stream& stream) = 0;
+  /// The same, one launch after the other, each timed.
+  virtual void replay(Stream& stream, const LaunchObserver& observer) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceInfo info() const = 0;
+  virtual void* allocate(size_t bytes) = 0;            ///< 64-byte aligned at least; throws Error with the amount when it cannot
+  virtual void release(void* memory) noexcept = 0;
+  virtual std::unique_ptr<Stream> stream() = 0;
+  virtual void copy(void* destination, const void* source, size_t bytes, Stream& stream) = 0;
+  virtual std::unique_ptr<Recording> record(std::vector<Launch> launches) = 0;
+  /// Whether host pointers may be bound directly, without copies.
+  virtual bool host_accessible() const = 0;
+};
+
+/// Device memory with an owner.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device& device, size_t bytes) : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes)), size_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) device_->release(data_);
+  }
+  void* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+class TacticSource;
+
+/// A backend as data; the array of all of them is in backends/all.cpp.
+struct Backend {
+  std::string_view name;
+  /// Throws Error with the reason when there is no such device.
+  std::unique_ptr<Device> (*open)(int ordinal);
+  /// Bytes of a plan to something launchable, for these shapes. `source` is the tactic source that compiled them.
+  std::shared_ptr<const Kernel> (*load)(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes);
+  std::span<const TacticSource* const> sources;        ///< in order of preference; the reference last
+  std::string (*versions)();                           ///< libraries and own kernels, for cache keys: "onednn 3.2.0, cpu 1"
+};
+
+}  // namespace hone

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+TEST(Error, ShowsMessageNotesAndHintInThisOrder) {
+  try {
+    with_note([] { return std::string("importing node A"); }, []() -> int { throw Error("axis 4 is out of range", "use 0..2"); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "axis 4 is out of range\n  while importing node A\n  hint: use 0..2");
+  }
+}
+
+TEST(Checked, RefusesProductsThatWrap) {
+  EXPECT_EQ(checked_multiply(1 << 20, 1 << 20), int64_t{1} << 40);
+  EXPECT_THROW(checked_multiply(int64_t{1} << 40, int64_t{1} << 40), Error);
+  EXPECT_THROW(checked_add(INT64_MAX, 1), Error);
+}
+
+TEST(Text, ParsesOnlyWholeNumbers) {
+  EXPECT_EQ(parse_integer("-12"), -12);
+  EXPECT_FALSE(parse_integer("12x"));
+  EXPECT_FALSE(parse_integer(""));
+  EXPECT_EQ(parse_real("1e-3"), 1e-3);
+}
+
+TEST(Text, FindsTheNearestName) {
+  const std::string_view names[] = {"--onnx", "--saveEngine", "--loadEngine"};
+  EXPECT_EQ(nearest("--saveEngin", names), "--saveEngine");
+}
+
+TEST(File, WritesWholeOrNotAtAll) {
+  const std::string directory = std::filesystem::temp_directory_path() / ("hone_base_test_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(directory);
+  const std::string path = directory + "/a.txt";
+  write_file(path, "one");
+  write_file(path, "two");
+  EXPECT_EQ(read_file(path), "two");
+  EXPECT_THROW(write_file(directory + "/missing/a.txt", "x"), Error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
+  EXPECT_THROW(MappedFile::open(directory + "/nothing"), Error);
+  EXPECT_THROW(MappedFile::open(directory), Error);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Hash, IsStableAcrossRuns) { EXPECT_EQ(hash_hex("hone"), hash_hex(std::string("ho") + "ne")); }
+
+}  // namespace
+}  // namespace hone

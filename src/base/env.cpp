@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of environment variables and its readers.
+#include "base/env.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+constexpr EnvVariable kTable[] = {
+    {"HONE_CPU_ISA", "scalar|avx2|avx512", "highest instruction set that CPU kernels may use"},
+    {"HONE_THREADS", "N", "worker threads of the CPU device; default: the cores this process may use"},
+    {"HONE_DUMP", "DIR", "write the graph after every pass that changed it, and the plan, into DIR"},
+};
+
+}  // namespace
+
+std::span<const EnvVariable> env_table() { return kTable; }
+
+std::optional<std::string> env_text(std::string_view name) {
+  bool known = false;
+  for (const EnvVariable& row : kTable) known |= row.name == name;
+  HONE_ASSERT(known, "environment variable {} is not in the table", name);
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+bool env_flag(std::string_view name) {
+  const std::optional<std::string> value = env_text(name);
+  return value && *value != "0" && *value != "off" && *value != "false";
+}
+
+std::optional<int> env_int(std::string_view name) {
+  const std::optional<std::string> value = env_text(name);
+  if (!value) return std::nullopt;
+  const std::optional<int64_t> number = parse_integer(*value);
+  HONE_CHECK(number && *number >= 0 && *number < 1'000'000, "environment variable {}={} is not a number", name, *value);
+  return static_cast<int>(*number);
+}
+
+std::string unknown_env_report() {
+  std::string report;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!text.starts_with("HONE_")) continue;
+    const std::string_view name = text.substr(0, text.find('='));
+    std::vector<std::string_view> names;
+    bool known = false;
+    for (const EnvVariable& row : kTable) {
+      names.push_back(row.name);
+      known |= row.name == name;
+    }
+    if (!known) report += fmt::format("environment variable {} is not known; did you mean {}?\n", name, nearest(name, names));
+  }
+  return report;
+}
+
+}  // namespace hone

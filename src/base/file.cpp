@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files over the system calls, with errors that name the path and the reason.
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hone {
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags, mode_t mode = 0) : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+void write_all(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    HONE_CHECK(count >= 0, "cannot write {}: {}", path, std::strerror(errno));
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.get() < 0) throw Error(fmt::format("cannot open {}: {}", path, std::strerror(errno)), "check the path and the permissions");
+  struct stat status{};
+  HONE_CHECK(::fstat(file.get(), &status) == 0, "cannot examine {}: {}", path, std::strerror(errno));
+  HONE_CHECK(S_ISREG(status.st_mode), "{} is not a regular file", path);
+  const size_t size = static_cast<size_t>(status.st_size);
+  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}, path));
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  HONE_CHECK(address != MAP_FAILED, "cannot map {} ({} bytes): {}", path, size, std::strerror(errno));
+  return std::shared_ptr<const MappedFile>(new MappedFile({static_cast<const std::byte*>(address), size}, path));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::string read_file(const std::string& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+}
+
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+  const std::string temporary = fmt::format("{}.{}.part", path, ::getpid());
+  try {
+    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file.get() < 0)
+      throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)), "check that the directory exists and may be written");
+    for (const std::span<const std::byte> piece : pieces) write_all(file.get(), piece, path);
+    HONE_CHECK(::fsync(file.get()) == 0, "cannot sync {}: {}", path, std::strerror(errno));
+    HONE_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, "cannot rename to {}: {}", path, std::strerror(errno));
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  const std::span<const std::byte> piece = std::as_bytes(std::span(text));
+  write_file(path, std::span(&piece, 1));
+}
+
+FileLock::FileLock(const std::string& path) : descriptor_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  HONE_CHECK(descriptor_ >= 0, "cannot open the lock file {}.lock: {}", path, std::strerror(errno));
+  while (::flock(descriptor_, LOCK_EX) != 0)
+    if (errno != EINTR) {
+      ::close(descriptor_);
+      throw Error(fmt::format("cannot lock {}.lock: {}", path, std::strerror(errno)));
+    }
+}
+
+FileLock::~FileLock() { ::close(descriptor_); }
+
+}  // namespace hone

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// build(): graph in, plan out. See build.cpp, which reads as the table of contents of the builder.
+#pragma once
+
+#include "backend/tactic.h"
+#include "base/log.h"
+#include "builder/options.h"
+#include "plan/plan.h"
+#include "tuner/timing_cache.h"
+
+namespace hone {
+
+/// Builds for `device`. The graph may hold symbolic sizes; `options.profiles` says their ranges. Progress and the
+/// build-log families of trtexec ("After …: N layers", "Autotuning …", memory totals) go to `log` with severity verbose/info.
+/// Throws Error listing every node that no source can run.
+Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache, const Logger& log);
+
+}  // namespace hone

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user may ask of a build. A plain struct: the rows of options/table.cpp fill it, build() reads it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace hone {
+
+struct ShapeRange {
+  Dims min, opt, max;
+};
+/// Shapes of one optimisation profile, by input name.
+using ProfileOptions = std::map<std::string, ShapeRange>;
+
+struct IoFormat {
+  DType dtype = DType::f32;
+  Layout layout = Layout::linear;
+};
+
+struct BuildOptions {
+  std::vector<ProfileOptions> profiles;        // empty: one profile, dynamic sizes become 1
+  bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  int optimization_level = 3;                  // 0: first that works, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
+  int timing_repeats = 8;                      // runs averaged per tactic
+  int min_timing = 1;
+  int max_tactics = -1;                        // candidates timed per region; -1: automatic
+  int64_t workspace_bytes = -1;                // cap on scratch memory of one tactic; -1: none
+  std::string profiling_verbosity = "layer_names_only";   // or "detailed", "none"
+  std::string timing_cache_file;               // empty: a cache for this build alone
+  bool use_timing_cache = true;
+  bool error_on_timing_cache_miss = false;
+  std::vector<std::string> disabled_sources;   // "onednn", "cpu"
+  std::vector<std::string> disabled_passes;
+  std::vector<IoFormat> input_formats, output_formats;   // empty: linear, the model's types
+  bool deterministic = false;
+  int workers = 0;                             // threads tuned for; 0: the device's default
+};
+
+}  // namespace hone

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The meaning of a graph: every node by its operator's reference code, in order. Also the contexts that operators see.
+#include <unordered_map>
+
+#include "ir/op.h"
+
+namespace hone {
+
+const TensorType& InferContext::type(size_t i) const {
+  HONE_CHECK(has(i), "operand {} of {} is missing", i, node_.op->name);
+  return node_.input(i)->type;
+}
+
+const Tensor* InferContext::constant(size_t i) const {
+  const Value* value = node_.input(i);
+  return value != nullptr && value->constant ? &*value->constant : nullptr;
+}
+
+std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
+  const Value* value = node_.input(i);
+  if (value == nullptr) return std::nullopt;
+  if (value->symbolic) return *value->symbolic;
+  if (!value->constant || is_float(value->type.dtype) || value->type.dtype == DType::string || value->constant->size() > 4096) return std::nullopt;
+  SymbolicData data;
+  for (const int64_t number : value->constant->integers()) data.emplace_back(number);
+  return data;
+}
+
+void InferContext::set(size_t output, DType dtype, Shape shape) {
+  if (output >= node_.outputs.size()) return;
+  node_.outputs[output]->type = {dtype, std::move(shape), Layout::linear};
+}
+
+void InferContext::set_symbolic(size_t output, SymbolicData data) {
+  if (output < node_.outputs.size()) node_.outputs[output]->symbolic = std::make_shared<const SymbolicData>(std::move(data));
+}
+
+Dim InferContext::data_dependent(size_t output, size_t axis) const {
+  std::string base = "u_";
+  for (const char c : node_.name) base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return Dim::symbol(fmt::format("{}_{}_{}", base, output, axis));
+}
+
+const Tensor& EvalContext::input(size_t i) const {
+  HONE_CHECK(has(i), "operand {} of {} is missing", i, node_.op->name);
+  return *inputs_[i];
+}
+
+std::vector<Tensor> evaluate_node(const Node& node, std::vector<const Tensor*> inputs) {
+  return with_note([&] { return fmt::format("evaluating node {} ({})", node.name, node.op_name()); },
+                   [&] {
+                     EvalContext context(node, std::move(inputs));
+                     if (node.op->eval != nullptr) node.op->eval(context);
+                     else if (node.op->is_pointwise()) eval_pointwise(context);
+                     else throw InternalError(fmt::format("{} has no reference meaning", node.op->name));
+                     return std::move(context.results());
+                   });
+}
+
+std::vector<Tensor> evaluate(const Graph& graph, std::span<const Tensor> inputs) {
+  HONE_CHECK(inputs.size() == graph.inputs().size(), "the graph has {} inputs but {} tensors are given", graph.inputs().size(), inputs.size());
+  std::unordered_map<const Value*, Tensor> values;
+  std::unordered_map<const Value*, size_t> remaining;
+  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = inputs[i];
+  for (const Value* output : graph.outputs()) ++remaining[output];
+  const std::vector<Node*> nodes = graph.nodes();
+  for (const Node* node : nodes)
+    for (const Value* input : node->inputs)
+      if (input != nullptr) ++remaining[input];
+  const auto get = [&](const Value* value) -> const Tensor& {
+    if (value->constant) return *value->constant;
+    const auto at = values.find(value);
+    HONE_ASSERT(at != values.end(), "{} has no value", value->label());
+    return at->second;
+  };
+  for (const Node* node : nodes) {
+    std::vector<const Tensor*> operands;
+    for (const Value* input : node->inputs) operands.push_back(input == nullptr ? nullptr : &get(input));
+    std::vector<Tensor> results = evaluate_node(*node, std::move(operands));
+    for (size_t i = 0; i < results.size(); ++i)
+      if (remaining[node->outputs[i]] > 0) values[node->outputs[i]] = std::move(results[i]);
+    for (const Value* input : node->inputs)
+      if (input != nullptr && !input->constant && --remaining[input] == 0) values.erase(input);
+  }
+  std::vector<Tensor> outputs;
+  for (const Value* output : graph.outputs()) outputs.push_back(get(output));
+  return outputs;
+}
+
+}  // namespace hone

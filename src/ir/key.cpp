@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The canonical text of a region: what two equal problems have in common. Values are numbered in order of appearance;
+// names, origins and the contents of weights are left out, small constants (axes, bounds, scalars) stay.
+#include <unordered_map>
+
+#include "base/text.h"
+#include "ir/op.h"
+
+namespace hone {
+
+std::string structure_key(const Graph& graph) {
+  std::unordered_map<const Value*, int> numbers;
+  const auto number = [&](const Value* value) { return numbers.try_emplace(value, static_cast<int>(numbers.size())).first->second; };
+  const auto operand = [&](const Value* value) -> std::string {
+    if (value == nullptr) return "_";
+    if (!value->is_constant()) return fmt::format("%{}", number(value));
+    const Tensor& tensor = *value->constant;
+    const bool is_data = tensor.size() > 16 || (is_float(tensor.dtype()) && tensor.size() > 1) || tensor.dtype() == DType::string;
+    if (is_data) return "const " + tensor.type().text();
+    std::vector<std::string> values;
+    for (int64_t i = 0; i < tensor.size(); ++i) values.push_back(is_float(tensor.dtype()) ? exact(tensor.real(i)) : std::to_string(tensor.integer(i)));
+    return fmt::format("const {}{{{}}}", tensor.type().text(), join(values, ","));
+  };
+  std::string key = "(";
+  for (const Value* input : graph.inputs()) key += fmt::format("%{}:{} ", number(input), input->type.text());
+  key += ")";
+  for (const Node* node : graph.nodes()) {
+    key += "; ";
+    for (const Value* output : node->outputs) key += fmt::format("%{} ", number(output));
+    key += fmt::format("= {}(", node->op->name);
+    for (const Value* input : node->inputs) key += operand(input) + ", ";
+    key += ")";
+    if (!node->attrs.empty()) key += "{" + node->attrs.print() + "}";
+    for (const auto& body : node->bodies) key += " {" + structure_key(*body) + "}";
+  }
+  key += " ->";
+  for (const Value* output : graph.outputs()) key += " " + operand(output);
+  return key;
+}
+
+}  // namespace hone

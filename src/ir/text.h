@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text form with large data kept outside: constants print as "f32[2,3]$7" and are number 7 of a list.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace hone {
+
+std::string print_with_data(const Graph& graph, std::vector<Tensor>& data);
+Graph parse_with_data(std::string_view text, OpLookup lookup, std::span<const Tensor> data);
+
+}  // namespace hone

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plan: a built engine as plain data. Everything that runs, is reported or explained stands here; nothing points to code.
+// One plan holds one or more profiles (shape ranges); each has its own steps and buffers, all share the constants.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "tensor/attrs.h"
+#include "tensor/tensor.h"
+
+namespace hone {
+
+using BufferId = int32_t;
+
+enum class BufferKind : uint8_t { input, output, arena };
+
+/// A tensor of the running engine. Sizes may be symbolic; `alias` shares the memory of another buffer (views).
+struct BufferSlot {
+  std::string name;               // tensor name for inputs and outputs; also names of inner tensors, for reports
+  TensorType type;
+  BufferKind kind = BufferKind::arena;
+  BufferId alias = -1;            // the buffer whose memory this one shares, or -1
+};
+
+/// One launch.
+struct Step {
+  std::string name;               // layer name; fused parts joined with " + "
+  std::vector<std::string> origin;  // ONNX node names
+  std::string kind;               // what the layer is: "Convolution", "MatrixMultiply", "PointWise", "Reformat", …
+  std::string source, tactic;     // "cpu", "conv_nhwc"
+  Attrs tactic_params;            // as tuned
+  Attrs details;                  // parameters for layer information: kernel, strides, activation, …
+  std::vector<BufferId> inputs, outputs;
+  std::vector<int32_t> constants; // indices into Plan::constants
+  int32_t code = -1;              // index into Plan::blobs; -1: nothing to launch (a view)
+  double tuned_ms = 0;            // time of the chosen tactic when it was tuned; 0 when unknown
+};
+
+struct ProfileRange {
+  std::string tensor;
+  Dims min, opt, max;
+};
+
+struct Profile {
+  std::vector<ProfileRange> ranges;          // one per input that has symbolic sizes
+  std::vector<BufferSlot> buffers;
+  std::vector<Step> steps;
+  int64_t arena_bytes = 0;                   // activation memory at the max point
+};
+
+/// A network input or output, in the model's order.
+struct IoTensor {
+  std::string name;
+  TensorType type;                           // symbolic sizes print as -1
+  bool is_input = true;
+};
+
+/// What happened to one candidate while building; printed by --explain.
+struct CandidateRecord {
+  std::string tactic;                        // Tactic::text()
+  double ms = -1, spread = 0;                // -1: not timed
+  std::string note;                          // refusal or rejection, empty otherwise
+};
+struct LayerRecord {
+  std::string layer;
+  std::vector<CandidateRecord> candidates;
+  std::string chosen;
+};
+
+struct PlanMeta {
+  std::string hone_version, backend, device, architecture, model;
+  std::string options;                       // build options that shaped the plan, as text
+  std::string profiling_verbosity = "layer_names_only";
+  std::string precision = "FP32";
+};
+
+struct Plan {
+  PlanMeta meta;
+  std::vector<IoTensor> io;
+  std::vector<Profile> profiles;
+  std::vector<Tensor> constants;             // packed weights and tables; mapped when loaded
+  std::vector<Blob> blobs;                   // code of the steps
+  std::vector<LayerRecord> log;
+};
+
+/// Checks every index, size and reference of a plan; throws Error saying what is wrong.
+void verify(const Plan& plan);
+/// The bytes of the file; the same plan gives the same bytes. See docs/plan-format.md.
+std::vector<std::byte> save_plan(const Plan& plan);
+void save_plan_file(const Plan& plan, const std::string& path);
+/// Verifies magic, version, checksums and structure. Constants point into `bytes`, which they keep alive.
+Plan load_plan(const Blob& bytes);
+Plan load_plan_file(const std::string& path);
+/// Reads only the header; the version that wrote the file.
+std::string plan_version(const std::string& path);
+
+}  // namespace hone

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: a loaded plan on a device; immutable apart from its cache of shapes; shared by any number of contexts.
+// ExecutionContext: one inference at a time, with its own memory. Different contexts may run in different threads.
+// After the first run at a shape, binding and running allocate nothing and take no lock.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/device.h"
+#include "plan/plan.h"
+
+namespace hone {
+
+/// Receives the duration of every step of a run, in order.
+class Profiler {
+ public:
+  virtual ~Profiler() = default;
+  virtual void layer(const Step& step, double milliseconds) = 0;
+};
+
+struct ShapeInstance;             // kernels, concrete sizes and memory layout for one set of input shapes
+class ExecutionContext;
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// Throws Error when the plan does not fit the device, with what to do.
+  static std::shared_ptr<const Engine> load(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  ~Engine();
+
+  const Plan& plan() const { return plan_; }
+  Device& device() const { return *device_; }
+  /// Throws Error when there is no such profile.
+  std::unique_ptr<ExecutionContext> context(int profile = 0) const;
+
+ private:
+  friend class ExecutionContext;
+  struct Impl;
+  Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  std::shared_ptr<const ShapeInstance> instance(int profile, const SymbolValues& symbols) const;
+
+  Plan plan_;
+  const Backend& backend_;
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Impl> impl_;
+};
+
+class ExecutionContext {
+ public:
+  ~ExecutionContext();
+  const Engine& engine() const { return *engine_; }
+  int profile() const { return profile_; }
+
+  /// Shape of an input; checked against the profile's range. Inputs without symbols need not be set.
+  void set_shape(std::string_view input, const Dims& dims);
+  /// Concrete sizes at the present input shapes; throws Error naming the input whose shape is missing.
+  Dims shape(std::string_view tensor);
+  int64_t bytes(std::string_view tensor);
+  /// Memory of a network input or output: device memory, linear unless an I/O format was asked for, 64-byte aligned preferred.
+  void bind(std::string_view tensor, void* memory);
+  /// Prepares kernels and memory for the present shapes (else done by the first run). Not counted as an inference.
+  void prepare();
+  /// Runs once on the stream. Every input and output must be bound.
+  void enqueue(Stream& stream);
+  /// A profiler makes enqueue run layer by layer; null removes it.
+  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  /// Bytes of device memory that this context holds for activations.
+  int64_t device_memory_bytes() const;
+
+ private:
+  friend class Engine;
+  ExecutionContext(std::shared_ptr<const Engine> engine, int profile);
+  void require_instance();
+  void patch_pointers();
+
+  struct Impl;
+  std::shared_ptr<const Engine> engine_;
+  int profile_;
+  Profiler* profiler_ = nullptr;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hone

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensor types, layouts and host tensors.
+#include "tensor/tensor.h"
+
+#include "base/checked.h"
+
+namespace hone {
+namespace {
+
+constexpr std::string_view kLayoutNames[] = {"linear", "channels_last", "blocked8", "blocked16"};
+
+int64_t block_of(Layout layout) { return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1; }
+
+}  // namespace
+
+std::string_view name_of(Layout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }
+
+std::optional<Layout> parse_layout(std::string_view name) {
+  for (size_t i = 0; i < std::size(kLayoutNames); ++i)
+    if (kLayoutNames[i] == name) return static_cast<Layout>(i);
+  return std::nullopt;
+}
+
+std::string TensorType::text() const {
+  std::string result = fmt::format("{}[{}]", name_of(dtype), shape.text());
+  if (layout != Layout::linear) result += fmt::format("@{}", name_of(layout));
+  return result;
+}
+
+int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout) {
+  const int64_t block = block_of(layout);
+  int64_t count = static_cast<int64_t>(size_of(dtype));
+  for (size_t i = 0; i < dims.size(); ++i) count = checked_multiply(count, i == 1 && block > 1 ? round_up(dims[i], block) : dims[i]);
+  return count;
+}
+
+bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b) {
+  if (a == b) return true;
+  if (dims.size() < 3) return block_of(a) == block_of(b);
+  const int64_t channels = dims[1], area = elements(dims.subspan(2));
+  const auto flat = [&](Layout layout) {          // equal to N,C,area in row-major order
+    if (layout == Layout::linear) return true;
+    if (layout == Layout::channels_last) return channels == 1 || area == 1;
+    return area == 1 && channels % block_of(layout) == 0;
+  };
+  if (flat(a) && flat(b)) return true;
+  const auto last = [&](Layout layout) {          // equal to N,area,C in row-major order
+    return layout == Layout::channels_last || channels == block_of(layout);
+  };
+  return last(a) && last(b);
+}
+
+Dims layout_strides(std::span<const int64_t> dims, Layout layout) {
+  Dims strides = strides_of(dims);
+  if (layout == Layout::linear || dims.size() < 3) return strides;
+  HONE_ASSERT(layout == Layout::channels_last, "layout {} has no plain strides", name_of(layout));
+  strides[1] = 1;
+  int64_t stride = dims[1];
+  for (size_t i = dims.size(); i-- > 2; stride *= dims[i]) strides[i] = stride;
+  strides[0] = stride;
+  return strides;
+}
+
+Tensor::Tensor(DType dtype, Dims dims, Blob bytes) : dtype_(dtype), dims_(std::move(dims)), bytes_(std::move(bytes)) {
+  const int64_t expected = byte_size(dtype_, dims_);
+  HONE_CHECK(static_cast<int64_t>(bytes_.size()) == expected, "a tensor {}[{}] needs {} bytes but has {}", name_of(dtype_), join_dims(dims_, ","), expected,
+             bytes_.size());
+}
+
+Tensor Tensor::of_strings(Dims dims, std::vector<std::string> values) {
+  HONE_CHECK(elements(dims) == static_cast<int64_t>(values.size()), "a string tensor [{}] needs {} strings but has {}", join_dims(dims, ","), elements(dims),
+             values.size());
+  Tensor tensor;
+  tensor.dtype_ = DType::string;
+  tensor.dims_ = std::move(dims);
+  tensor.strings_ = std::make_shared<const std::vector<std::string>>(std::move(values));
+  return tensor;
+}
+
+const std::vector<std::string>& Tensor::strings() const {
+  HONE_ASSERT(strings_ != nullptr, "tensor is {}, not string", name_of(dtype_));
+  return *strings_;
+}
+
+Tensor Tensor::reshaped(Dims dims) const {
+  HONE_CHECK(elements(dims) == size(), "cannot reshape [{}] to [{}]", join_dims(dims_, ","), join_dims(dims, ","));
+  Tensor result = *this;
+  result.dims_ = std::move(dims);
+  return result;
+}
+
+int64_t Tensor::integer(int64_t i) const {
+  return visit(dtype_, [&]<typename T>() {
+    const T value = data<T>()[static_cast<size_t>(i)];
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<int64_t>(static_cast<float>(value));
+    else return static_cast<int64_t>(value);
+  });
+}
+
+double Tensor::real(int64_t i) const {
+  return visit(dtype_, [&]<typename T>() {
+    const T value = data<T>()[static_cast<size_t>(i)];
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<double>(static_cast<float>(value));
+    else return static_cast<double>(value);
+  });
+}
+
+std::vector<int64_t> Tensor::integers() const {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < size(); ++i) values.push_back(integer(i));
+  return values;
+}
+
+TensorBuilder::TensorBuilder(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), buffer_(static_cast<size_t>(byte_size(dtype_, dims_))) {}
+
+}  // namespace hone

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorType: what a value is (element type, logical shape, how its bytes lie). Tensor: host data in linear layout.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+namespace hone {
+
+/// How the bytes of a tensor lie. Shapes are always the logical (ONNX) ones.
+/// linear: row-major. channels_last: N,(D,)H,W,C for logical N,C,(D,)H,W. blocked8/16: N,C/b,H,W,b, C padded with zeros.
+enum class Layout : uint8_t { linear, channels_last, blocked8, blocked16 };
+std::string_view name_of(Layout layout);
+std::optional<Layout> parse_layout(std::string_view name);
+
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+  Layout layout = Layout::linear;
+
+  /// "f32[2,N,8]", with "@channels_last" behind when not linear.
+  std::string text() const;
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+/// Bytes that a tensor of these sizes takes in this layout (blocked layouts pad the channels).
+int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout = Layout::linear);
+/// Whether two layouts put the same bytes in the same places for these sizes (for example N,C,1,1).
+bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b);
+/// Strides in elements of the logical axes for linear and channels_last.
+Dims layout_strides(std::span<const int64_t> dims, Layout layout);
+
+/// Immutable host tensor, linear layout; copying shares the bytes. String tensors hold `strings` instead.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(DType dtype, Dims dims, Blob bytes);
+  /// Uninitialised writable memory goes through TensorBuilder below; these are for constants.
+  template <typename T>
+  static Tensor of(Dims dims, std::span<const T> values) {
+    return Tensor(dtype_of<T>(), std::move(dims), Blob::copy(std::as_bytes(values)));
+  }
+  template <typename T>
+  static Tensor of(Dims dims, std::initializer_list<T> values) {
+    return of<T>(std::move(dims), std::span<const T>(values.begin(), values.size()));
+  }
+  template <typename T>
+  static Tensor scalar(T value) {
+    return of<T>({}, std::span<const T>(&value, 1));
+  }
+  static Tensor of_strings(Dims dims, std::vector<std::string> values);
+
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  int64_t size() const { return elements(dims_); }
+  const Blob& blob() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_.bytes(); }
+  const std::vector<std::string>& strings() const;
+  TensorType type() const { return {dtype_, Shape(dims_), Layout::linear}; }
+  /// The same bytes under other sizes with the same count.
+  Tensor reshaped(Dims dims) const;
+
+  template <typename T>
+  std::span<const T> data() const {
+    HONE_ASSERT(dtype_ == dtype_of<T>(), "tensor is {}, not {}", name_of(dtype_), name_of(dtype_of<T>()));
+    return {reinterpret_cast<const T*>(bytes_.data()), static_cast<size_t>(size())};
+  }
+  /// Element `i` converted; for small tensors such as axes and shapes. Throws for strings.
+  int64_t integer(int64_t i) const;
+  double real(int64_t i) const;
+  std::vector<int64_t> integers() const;
+
+ private:
+  DType dtype_ = DType::f32;
+  Dims dims_{0};
+  Blob bytes_;
+  std::shared_ptr<const std::vector<std::string>> strings_;
+};
+
+/// Writable tensor under construction; `finish` makes it immutable.
+class TensorBuilder {
+ public:
+  TensorBuilder(DType dtype, Dims dims);
+  template <typename T>
+  std::span<T> data() {
+    HONE_ASSERT(dtype_ == dtype_of<T>(), "tensor is {}, not {}", name_of(dtype_), name_of(dtype_of<T>()));
+    return {reinterpret_cast<T*>(buffer_.data()), static_cast<size_t>(elements(dims_))};
+  }
+  std::byte* bytes() { return buffer_.data(); }
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  Tensor finish() { return Tensor(dtype_, std::move(dims_), Blob::own(std::move(buffer_))); }
+
+ private:
+  DType dtype_;
+  Dims dims_;
+  AlignedBuffer buffer_;
+};
+
+/// Calls `body.template operator()<T>()` with the C++ type of a numeric dtype (f16/bf16 as Half/BFloat, bool as bool).
+template <typename Body>
+decltype(auto) visit(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::f32: return body.template operator()<float>();
+    case DType::f16: return body.template operator()<Half>();
+    case DType::bf16: return body.template operator()<BFloat>();
+    case DType::f64: return body.template operator()<double>();
+    case DType::i8: return body.template operator()<int8_t>();
+    case DType::u8: return body.template operator()<uint8_t>();
+    case DType::i16: return body.template operator()<int16_t>();
+    case DType::u16: return body.template operator()<uint16_t>();
+    case DType::i32: return body.template operator()<int32_t>();
+    case DType::u32: return body.template operator()<uint32_t>();
+    case DType::i64: return body.template operator()<int64_t>();
+    case DType::u64: return body.template operator()<uint64_t>();
+    case DType::boolean: return body.template operator()<bool>();
+    case DType::string: break;
+  }
+  throw Error("a string tensor is used where numbers are needed");
+}
+
+}  // namespace hone

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tensor/attrs.h"
+#include "tensor/dim.h"
+#include "tensor/tensor.h"
+
+namespace hone {
+namespace {
+
+Dim d(std::string_view text) { return Dim::parse(text); }
+
+TEST(Dim, KeepsOneCanonicalForm) {
+  EXPECT_EQ(d("N + 1 + N"), d("2*N + 1"));
+  EXPECT_EQ(d("N*M"), d("M*N"));
+  EXPECT_EQ(d("N - N"), Dim(0));
+  EXPECT_EQ((d("N + 2") * d("3")).text(), "3*N + 6");
+  EXPECT_EQ(d(d("floordiv(H + 1, 2)*4 - N").text()), d("floordiv(H + 1, 2)*4 - N"));
+}
+
+TEST(Dim, DividesWhatDividesExactly) {
+  EXPECT_EQ(floor_divide(d("4*N"), Dim(4)), d("N"));
+  EXPECT_EQ(floor_divide(d("12*N*S"), d("3*S")), d("4*N"));
+  EXPECT_EQ(floor_divide(d("2*N + 5"), Dim(2)), d("N + 2"));
+  EXPECT_EQ(floor_divide(d("768*N*S"), d("768*N*S")), Dim(1));
+  EXPECT_EQ(modulo(d("8*N"), Dim(4)), Dim(0));
+}
+
+TEST(Dim, EvaluatesLikeIntegersDo) {
+  std::mt19937 random(7);
+  const char* expressions[] = {"floordiv(N + 3, 2) + M", "mod(N*M + 1, 5)", "min(N, M) - max(N, 3)", "floordiv(3*N + 7, 4)", "floordiv(N - M, 2)"};
+  for (int i = 0; i < 200; ++i) {
+    const int64_t n = random() % 50 + 1, m = random() % 50 + 1;
+    const auto floor_div = [](int64_t a, int64_t b) { return static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))); };
+    const int64_t expected[] = {floor_div(n + 3, 2) + m, (n * m + 1) % 5, std::min(n, m) - std::max<int64_t>(n, 3), floor_div(3 * n + 7, 4), floor_div(n - m, 2)};
+    for (size_t e = 0; e < std::size(expressions); ++e) {
+      EXPECT_EQ(d(expressions[e]).evaluate({{"N", n}, {"M", m}}), expected[e]) << expressions[e] << " seed 7, N=" << n << " M=" << m;
+      EXPECT_EQ(d(expressions[e]).substitute({{"N", n}}).substitute({{"M", m}}), Dim(expected[e]));
+    }
+  }
+}
+
+TEST(Dim, NamesWhatIsWrongWithAnExpression) {
+  EXPECT_THROW(d("N +"), Error);
+  EXPECT_THROW(d("foo(N, 2)"), Error);
+  EXPECT_THROW(d("99999999999999999999"), Error);
+  EXPECT_THROW(d("N").evaluate({}), Error);
+}
+
+TEST(Half, RoundTripsEveryPattern) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = half_to_float(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) continue;
+    ASSERT_EQ(float_to_half(value), bits);
+  }
+  EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_bfloat(1.00390625f), 0x3f80);   // ties to even
+}
+
+TEST(Layout, KnowsWhenLayoutsCoincide) {
+  const Dims pooled{2, 64, 1, 1}, image{2, 3, 4, 5}, gray{1, 1, 4, 5};
+  EXPECT_TRUE(same_bytes(pooled, Layout::linear, Layout::channels_last));
+  EXPECT_TRUE(same_bytes(pooled, Layout::linear, Layout::blocked16));
+  EXPECT_FALSE(same_bytes(image, Layout::linear, Layout::channels_last));
+  EXPECT_TRUE(same_bytes(gray, Layout::linear, Layout::channels_last));
+  EXPECT_EQ(byte_size(DType::f32, image, Layout::blocked16), 2 * 16 * 20 * 4);
+}
+
+TEST(Tensor, RefusesBytesThatDoNotFitItsShape) { EXPECT_THROW(Tensor(DType::f32, {2, 2}, Blob::copy("abc")), Error); }
+
+TEST(Attrs, ReadAsWhatTheyAre) {
+  const Attrs attrs{{"axis", int64_t{1}}, {"scale", 2.0}, {"mode", std::string("same")}};
+  EXPECT_EQ(attrs.integer("axis"), 1);
+  EXPECT_EQ(attrs.real("axis"), 1.0);
+  EXPECT_THROW(attrs.integers("axis"), Error);
+  EXPECT_EQ(attrs.print(), "axis=1, mode=\"same\", scale=2.0");
+}
+
+}  // namespace
+}  // namespace hone
