@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The five blocks, one function each. Numbers print with six significant digits, switches as Enabled or Disabled.
+#include "options/blocks.h"
+
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string_view on(bool value) { return value ? "Enabled" : "Disabled"; }
+
+template <typename... Args>
+void line(Lines& lines, fmt::format_string<Args...> format, Args&&... args) {
+  lines.push_back(fmt::format(format, std::forward<Args>(args)...));
+}
+
+int verbosity_number(std::string_view name) { return name == "detailed" ? 2 : name == "none" ? 1 : 0; }
+
+std::string pools(const MemoryPools& pools) {
+  const auto size = [](const std::optional<double>& mib) { return mib ? fmt::format("{:g} MiB", *mib) : std::string("default"); };
+  return fmt::format("workspace: {}, dlaSRAM: {}, dlaLocalDRAM: {}, dlaGlobalDRAM: {}", size(pools.workspace), size(pools.dla_sram),
+                     size(pools.dla_local_dram), size(pools.dla_global_dram));
+}
+
+std::string precision(const Options& options) {
+  if (options.tool.strongly_typed) return "Strongly Typed";
+  std::string text = "FP32";
+  if (options.build.fp16) text += "+FP16";
+  if (options.build.bf16) text += "+BF16";
+  if (options.build.int8) text += "+INT8";
+  if (options.tool.fp8) text += "+FP8";
+  if (options.tool.int4) text += "+INT4";
+  if (options.tool.precision_constraints != "none") text += fmt::format(" ({} precision constraints)", options.tool.precision_constraints);
+  return text;
+}
+
+std::string named(const NamedTexts& entries, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : entries) parts.push_back(name + ":" + value);
+  return join(parts, separator);
+}
+
+std::string states(const NamedTexts& entries, std::string_view none, auto&& spell) {
+  if (entries.empty()) return std::string(none);
+  std::string text;
+  for (const auto& [name, state] : entries) text += fmt::format("{} [{}], ", spell(name), state);
+  return text;
+}
+
+std::string tactic_sources(const NamedTexts& sources) {
+  static const std::vector<std::pair<std::string, std::string>> kOrder = {
+      {"CUBLAS", "cublas"}, {"CUBLAS_LT", "cublasLt"}, {"CUBLASLT", "cublasLt"}, {"CUDNN", "cudnn"},
+      {"EDGE_MASK_CONVOLUTIONS", "edge mask convolutions"}, {"JIT_CONVOLUTIONS", "JIT convolutions"}, {"ONEDNN", "onednn"}};
+  NamedTexts ordered;
+  for (const auto& [word, label] : kOrder)
+    for (const auto& [name, state] : sources)
+      if (name == word) ordered.emplace_back(label, state);
+  return states(ordered, "Using default tactic sources", [](const std::string& name) { return name; });
+}
+
+void io_formats(Lines& lines, std::string_view direction, const std::vector<IoFormatSpec>& specs) {
+  if (specs.empty()) line(lines, "{}s format: fp32:CHW", direction);
+  for (const IoFormatSpec& spec : specs) {
+    std::string text;
+    for (const std::string& format : spec.formats) text += format == "chw" ? format : "+" + format;
+    line(lines, "{}: {}:{}", direction, spec.type, text);
+  }
+}
+
+void build_shapes(Lines& lines, const std::vector<ProfileOptions>& profiles) {
+  bool any = false;
+  for (size_t i = 0; i < profiles.size(); ++i)
+    for (const auto& [tensor, range] : profiles[i]) {
+      const std::string index = profiles.size() > 1 ? fmt::format(" (profile {})", i) : "";
+      line(lines, "Input build shape{}: {}={}+{}+{}", index, tensor, join_dims(range.min), join_dims(range.opt), join_dims(range.max));
+      any = true;
+    }
+  if (!any) line(lines, "Input build shapes: model");
+}
+
+void model_block(Lines& lines, const Options& options) {
+  const bool onnx = !options.tool.onnx.empty();
+  line(lines, "=== Model Options ===");
+  line(lines, "Format: {}", onnx ? "ONNX" : "*");
+  line(lines, "Model: {}", options.tool.onnx);
+  std::string outputs = "Output:";
+  for (const std::string& name : options.tool.outputs) outputs += " " + name;
+  lines.push_back(outputs);
+}
+
+void build_block(Lines& lines, const Options& options) {
+  const ToolOptions& tool = options.tool;
+  const BuildOptions& build = options.build;
+  line(lines, "=== Build Options ===");
+  line(lines, "Max batch: explicit batch");
+  line(lines, "Memory Pools: {}", pools(tool.pools));
+  line(lines, "minTiming: {}", build.min_timing);
+  line(lines, "avgTiming: {}", build.timing_repeats);
+  line(lines, "Precision: {}", precision(options));
+  line(lines, "LayerPrecisions: {}", named(tool.layer_precisions, ","));
+  line(lines, "Layer Device Types: {}", named(tool.layer_devices, ", "));
+  line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
+  line(lines, "Refit: {}", on(tool.refit));
+  line(lines, "Version Compatible: {}", on(tool.version_compatible));
+  line(lines, "TensorRT runtime: {}", tool.runtime);
+  line(lines, "Lean DLL Path: {}", tool.lean_dll);
+  line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"), tool.tempfile_controls.at("temporary"));
+  line(lines, "Exclude Lean Runtime: {}", on(tool.exclude_lean_runtime));
+  line(lines, "Sparsity: {}", tool.sparsity == "force" ? "Forced" : tool.sparsity == "enable" ? "Enabled" : "Disabled");
+  line(lines, "Safe mode: {}", on(tool.safe));
+  line(lines, "Build DLA standalone loadable: {}", on(tool.dla_standalone));
+  line(lines, "Allow GPU fallback for DLA: {}", on(tool.allow_gpu_fallback));
+  line(lines, "DirectIO mode: {}", on(tool.direct_io));
+  line(lines, "Restricted mode: {}", on(tool.restricted));
+  line(lines, "Skip inference: {}", on(tool.skip_inference));
+  line(lines, "Save engine: {}", tool.save_engine);
+  line(lines, "Load engine: {}", tool.load_engine);
+  line(lines, "Profiling verbosity: {}", verbosity_number(build.profiling_verbosity));
+  line(lines, "Tactic sources: {}", tactic_sources(tool.tactic_sources));
+  line(lines, "timingCacheMode: {}", !build.use_timing_cache ? "disable" : build.timing_cache_file.empty() ? "local" : "global");
+  line(lines, "timingCacheFile: {}", build.timing_cache_file);
+  line(lines, "Heuristic: {}", on(tool.heuristic));
+  line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", [](const std::string& name) { return "k" + name; }));
+  line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
+  line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
+  io_formats(lines, "Input(s)", tool.input_formats);
+  io_formats(lines, "Output(s)", tool.output_formats);
+  build_shapes(lines, build.profiles);
+  line(lines, "Input calibration shapes: model");
+}
+
+void system_block(Lines& lines, const ToolOptions& tool) {
+  const auto libraries = [&](std::string label, const std::vector<std::string>& names) {
+    for (const std::string& name : names) label += " " + name;
+    lines.push_back(std::move(label));
+  };
+  line(lines, "=== System Options ===");
+  line(lines, "Device: {}", tool.device);
+  line(lines, "DLACore: {}", tool.dla_core < 0 ? "" : std::to_string(tool.dla_core));
+  libraries("Plugins:", tool.plugins);
+  libraries("setPluginsToSerialize:", tool.plugins_to_serialize);
+  libraries("dynamicPlugins:", tool.dynamic_plugins);
+  line(lines, "ignoreParsedPluginLibs: {:d}", tool.ignore_parsed_plugin_libs);
+  lines.emplace_back();
+}
+
+void inference_block(Lines& lines, const Options& options) {
+  const ToolOptions& tool = options.tool;
+  const PerfOptions& perf = options.perf;
+  line(lines, "=== Inference Options ===");
+  line(lines, "Batch: Explicit");
+  for (const auto& [tensor, dims] : tool.shapes) line(lines, "Input inference shape: {}={}", tensor, join_dims(dims));
+  if (tool.shapes.empty()) line(lines, "Input inference shapes: model");
+  line(lines, "Iterations: {}", perf.iterations);
+  line(lines, "Duration: {:g}s (+ {:g}ms warm up)", perf.duration_s, perf.warm_up_ms);
+  line(lines, "Sleep time: {:g}ms", perf.sleep_ms);
+  line(lines, "Idle time: {:g}ms", perf.idle_ms);
+  line(lines, "Inference Streams: {}", perf.streams);
+  line(lines, "ExposeDMA: {}", on(perf.expose_dma));
+  line(lines, "Data transfers: {}", on(perf.data_transfers));
+  line(lines, "Spin-wait: {}", on(perf.spin_wait));
+  line(lines, "Multithreading: {}", on(perf.threads));
+  line(lines, "CUDA Graph: {}", on(perf.use_graph));
+  line(lines, "Separate profiling: {}", on(tool.separate_profile_run));
+  line(lines, "Time Deserialize: {}", on(tool.time_deserialize));
+  line(lines, "Time Refit: {}", on(tool.time_refit));
+  line(lines, "NVTX verbosity: {}", verbosity_number(options.build.profiling_verbosity));
+  line(lines, "Persistent Cache Ratio: {:g}", tool.persistent_cache_ratio);
+  line(lines, "Inputs:");
+  for (const auto& [tensor, file] : tool.load_inputs) line(lines, "{}<-{}", tensor, file);
+}
+
+void reporting_block(Lines& lines, const Options& options) {
+  const ReportOptions& report = options.report;
+  std::vector<std::string> percentiles;
+  for (const float value : options.perf.percentiles) percentiles.push_back(fmt::format("{:g}", value));
+  line(lines, "=== Reporting Options ===");
+  line(lines, "Verbose: {}", on(report.verbose));
+  line(lines, "Averages: {} inferences", options.perf.average_runs);
+  line(lines, "Percentiles: {}", join(percentiles, ","));
+  line(lines, "Dump refittable layers:{}", on(report.dump_refit));
+  line(lines, "Dump output: {}", on(report.dump_output));
+  line(lines, "Profile: {}", on(report.dump_profile));
+  line(lines, "Export timing to JSON file: {}", report.export_times);
+  line(lines, "Export output to JSON file: {}", report.export_output);
+  line(lines, "Export profile to JSON file: {}", report.export_profile);
+  lines.emplace_back();
+}
+
+}  // namespace
+
+std::vector<std::string> option_blocks(const Options& options) {
+  Lines lines;
+  model_block(lines, options);
+  build_block(lines, options);
+  system_block(lines, options.tool);
+  inference_block(lines, options);
+  reporting_block(lines, options);
+  return lines;
+}
+
+}  // namespace hone

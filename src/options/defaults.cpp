@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Implied flags and combinations that exclude each other.
+#include "options/defaults.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace hone {
+namespace {
+
+void imply_precision(Options& options, std::vector<std::string>& warnings) {
+  BuildOptions& build = options.build;
+  if (options.tool.best) build.fp16 = build.bf16 = build.int8 = true;
+  if (options.tool.strongly_typed) {
+    const auto off = [&](bool& mode, std::string_view name) {
+      if (mode) warnings.push_back(fmt::format("Invalid usage, setting {} mode is not possible with --stronglyTyped; it is switched off", name));
+      mode = false;
+    };
+    off(build.fp16, "fp16");
+    off(build.bf16, "bf16");
+    off(build.int8, "int8");
+    off(options.tool.fp8, "fp8");
+    off(options.tool.int4, "int4");
+  }
+  const bool layers = !options.tool.layer_precisions.empty() || !options.tool.layer_output_types.empty();
+  const bool constrained = options.tool.precision_constraints != "none";
+  if (layers && !constrained)
+    warnings.push_back("--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");
+  if (constrained && !layers)
+    warnings.push_back("--precisionConstraints has no effect without --layerPrecisions or --layerOutputTypes");
+  if (options.tool.sparsity != "disable") warnings.push_back("--sparsity: there are no kernels for structured sparsity; weights are used as they are");
+}
+
+void imply_spellings(Options& options, const Given& given) {
+  ToolOptions& tool = options.tool;
+  if (!tool.old_nvtx_mode.empty() && !given("--profilingVerbosity"))
+    options.build.profiling_verbosity = tool.old_nvtx_mode == "default" ? "layer_names_only" : tool.old_nvtx_mode == "verbose" ? "detailed" : tool.old_nvtx_mode;
+  if (tool.old_streams && !given("--infStreams")) options.perf.streams = *tool.old_streams;
+  if (tool.legacy_workspace_mib && !tool.pools.workspace) tool.pools.workspace = *tool.legacy_workspace_mib;
+  if (tool.pools.workspace) options.build.workspace_bytes = std::llround(*tool.pools.workspace * (1 << 20));
+  if (tool.heuristic && tool.optimization_level < 0) options.build.optimization_level = 2;
+  if (tool.strip_all_weights) tool.refit = tool.strip_weights = true;
+  if (tool.onnx.starts_with("~/"))
+    if (const char* home = std::getenv("HOME")) tool.onnx = home + tool.onnx.substr(1);
+}
+
+}  // namespace
+
+void apply_implied_flags(Options& options, const Given& given, std::vector<std::string>& warnings) {
+  ToolOptions& tool = options.tool;
+  imply_precision(options, warnings);
+  imply_spellings(options, given);
+  if (tool.no_builder_cache) options.build.use_timing_cache = false;
+  if (tool.dla_standalone) tool.skip_inference = true;
+  if (tool.runtime != "full" && !tool.version_compatible) {
+    tool.version_compatible = true;
+    warnings.push_back(fmt::format("--useRuntime={} implies --versionCompatible", tool.runtime));
+  }
+  if (options.perf.duration_s == -1) warnings.push_back("--duration=-1 runs until it is interrupted; nothing is reported at the end");
+  if (tool.onnx.size() && tool.load_engine.size())
+    warnings.push_back(fmt::format("--onnx={} is not read, because --loadEngine={} is given", tool.onnx, tool.load_engine));
+}
+
+void refuse_combinations(const Options& options) {
+  const ToolOptions& tool = options.tool;
+  const auto refuse = [](bool wrong, std::string_view message, std::string_view hint) {
+    if (wrong) throw Error(std::string(message), std::string(hint));
+  };
+  refuse(!tool.load_engine.empty() && !tool.save_engine.empty(), "Incompatible load and save engine options selected", "give --loadEngine or --saveEngine; a plan is copied with cp");
+  refuse(tool.fp8 && options.build.int8, "Invalid usage, fp8 and int8 aren't allowed at the same time", "leave one of --fp8 and --int8 out");
+  refuse(tool.best && tool.strongly_typed, "--best and --stronglyTyped cannot be both set. --best enables implicit precisions, while --stronglyTyped enforces explicit precisions.", "leave one of them out");
+  refuse(tool.batch || tool.max_batch,
+         "The --batch and --maxBatch flags should not be used when the input model is ONNX or when dynamic shapes are provided. Please use --optShapes and --shapes to set input shapes instead.",
+         "for a batch of 4 images: --shapes=input:4x3x224x224");
+  refuse(!tool.outputs.empty() && !tool.onnx.empty(), "The --output flag should not be used with an ONNX model: its outputs stand in the file", "leave --output out");
+  refuse(tool.runtime != "full" && tool.load_engine.empty(), "Building a TensorRT engine requires --useRuntime=full.", "leave --useRuntime out, or give a plan with --loadEngine");
+  refuse(tool.runtime != "full" && tool.time_refit, "--timeRefit requires --useRuntime=full.", "leave one of them out");
+  refuse(tool.dla_standalone && tool.allow_gpu_fallback, "GPU fallback (--allowGPUFallback) not allowed for DLA standalone mode", "leave one of them out");
+  refuse(tool.safe, "Safety is not supported because safety runtime library is not part of Hone", "leave --safe out; the normal engine is built then");
+  refuse(tool.get_plan_version_only && tool.load_engine.empty(), "--getPlanVersionOnly needs a plan", "give the plan with --loadEngine=<file>");
+  refuse(options.perf.average_runs < 1, "--avgRuns must be at least 1", "the default is 10");
+  refuse(options.perf.streams < 1, "--infStreams must be at least 1", "the default is 1");
+  const ProfileShapes& calibration = tool.calibration_shapes;
+  const int given = calibration.min.has_value() + calibration.opt.has_value() + calibration.max.has_value();
+  refuse(given != 0 && given != 3 && !(given == 1 && calibration.opt),
+         "Must specify only --optShapesCalib or all of --minShapesCalib, --optShapesCalib, --maxShapesCalib", "give --optShapesCalib alone");
+}
+
+}  // namespace hone

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one table of trtexec's flags: the union of all releases from 7.0 to 11.1, and Hone's own. A row says what a flag is
+// called, takes and means, and where its value goes; a row with `instead` is recognised and answered with that sentence.
+#include <algorithm>
+#include <array>
+
+#include "options/setters.h"
+#include "options/values.h"
+
+namespace hone {
+namespace {
+
+using namespace setters;  // NOLINT: the rows are made of them
+using enum FlagGroup;
+using T = ToolOptions;
+using B = BuildOptions;
+using P = PerfOptions;
+using R = ReportOptions;
+
+constexpr std::string_view kRetired = "the format is retired; convert the model to ONNX and use --onnx";
+constexpr std::string_view kNoDla = "there is no DLA; everything runs on the selected device";
+constexpr std::string_view kNoCalibration = "nothing is calibrated; INT8 is used only where the model carries Q/DQ operators";
+constexpr std::string_view kNoPlugins = "there are no plugins; every operator is built in";
+constexpr std::string_view kNoTuning = "build routes are not tuned; one engine is built with the default choices";
+constexpr std::string_view kNoAccuracy = "outputs are not checked against references; compare them with `hone compare`";
+constexpr std::string_view kNoRefit = "the engine is built with fixed weights; build again from the new model";
+constexpr std::string_view kNoDebug = "debug tensors are not written; only inputs and outputs are";
+constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has no effect";
+constexpr std::string_view kIsDefault = "this is how it works anyway";
+constexpr std::string_view kOneStream = "the steps of one inference run one after the other, each on all workers";
+
+constexpr Flag kTable[] = {
+    // Model.
+    {"--onnx", "", "<file>", model, "the ONNX model to build an engine from", put<&T::onnx>},
+    {"--uff", "", "<file>", model, "a UFF model (retired format)", put<&T::uff>},
+    {"--model", "", "<file>", model, "Caffe weights (retired format)", put<&T::caffe_weights>},
+    {"--deploy", "", "<file>", model, "a Caffe prototxt (retired format)", put<&T::caffe_prototxt>},
+    {"--output", "", "<name>[,<name>]", model, "outputs of a UFF or Caffe model; not used with ONNX", put<&T::outputs>, {}, true},
+    {"--uffInput", "", "<name>,X,Y,Z", model, "input of a UFF model (retired format)", put<&T::uff_inputs>, {}, true},
+    {"--uffNHWC", "", "", model, "UFF inputs are channels-last (retired format)", nullptr, kRetired},
+
+    // Build: shapes and formats.
+    {"--minShapes", "", "<shapes>", build, "smallest input shapes of the profile, name:1x3x224x224[,...]", put_profile_shape},
+    {"--optShapes", "", "<shapes>", build, "input shapes that kernels are tuned for; also what is measured by default", put_profile_shape},
+    {"--maxShapes", "", "<shapes>", build, "largest input shapes of the profile; they size the activation memory", put_profile_shape},
+    {"--profile", "", "<N>", build, "opens profile N; the shape flags right behind it belong to it", nullptr, {}, true},
+    {"--minShapesCalib", "", "<shapes>", build, "smallest shapes for calibration", put_calibration_shape, kNoCalibration},
+    {"--optShapesCalib", "", "<shapes>", build, "shapes for calibration", put_calibration_shape, kNoCalibration},
+    {"--maxShapesCalib", "", "<shapes>", build, "largest shapes for calibration", put_calibration_shape, kNoCalibration},
+    {"--calibProfile", "", "<N>", build, "profile whose shapes the calibration uses", check_integer, kNoCalibration},
+    {"--inputIOFormats", "", "<spec>", build, "type and layout of each input, fp32:chw[+hwc][,...]; one entry serves all", put<&T::input_formats>},
+    {"--outputIOFormats", "", "<spec>", build, "type and layout of each output, as --inputIOFormats", put<&T::output_formats>},
+    {"--directIO", "", "", build, "no layout changes at the network's boundary", put<&T::direct_io>, "layout changes at the boundary are made where the kernels need them"},
+    {"--explicitBatch", "", "", build, "batch is an ordinary dimension (always so)", nullptr, "it has been deprecated and has no effect; batch is always explicit"},
+    {"--maxBatch", "", "<N>", build, "largest implicit batch; not used with ONNX", put<&T::max_batch>},
+
+    // Build: memory, timing, effort.
+    {"--memPoolSize", "", "<pools>", build, "limit per memory pool, workspace:1024MiB[,...]; units B, K, M (default), G", put<&T::pools>},
+    {"--workspace", "", "<MiB>", build, "old spelling of --memPoolSize=workspace:<MiB>", put<&T::legacy_workspace_mib>,
+     "--workspace flag has been deprecated by --memPoolSize flag."},
+    {"--minTiming", "", "<N>", build, "fewest timing runs per tactic", put<&B::min_timing>},
+    {"--avgTiming", "", "<N>", build, "timing runs averaged per tactic", put<&B::timing_repeats>},
+    {"--builderOptimizationLevel", "", "<0-5>", build, "effort of the build: 0 takes what works, 3 times every kernel, 5 times more variants", put_optimization_level},
+    {"--maxTactics", "", "<N>", build, "most tactics timed per layer; -1 chooses", put<&B::max_tactics>},
+    {"--heuristic", "", "", build, "choose tactics by rule instead of timing", put<&T::heuristic>,
+     "--heuristic flag has been deprecated; it acts as --builderOptimizationLevel=2"},
+    {"--tilingOptimizationLevel", "", "<0-3>", build, "effort spent on tiling across layers", check_integer, "layers are not tiled across each other"},
+    {"--l2LimitForTiling", "", "<bytes>", build, "cache budget of that tiling", check_integer, "layers are not tiled across each other"},
+    {"--maxAuxStreams", "", "<N>", build, "auxiliary streams for independent branches", put<&T::max_aux_streams>, kOneStream},
+    {"--noBuilderCache", "", "", build, "neither use nor keep measured times", put<&T::no_builder_cache>},
+    {"--timingCacheFile", "", "<file>", build, "file of measured times: read before the build, merged after it", put<&B::timing_cache_file>},
+    {"--errorOnTimingCacheMiss", "", "", build, "fail when a time is not in the cache", put<&B::error_on_timing_cache_miss>},
+    {"--noCompilationCache", "", "", build, "keep compiled kernels out of the timing cache", nullptr, "the timing cache holds times only"},
+    {"--monitorMemory", "", "", build, "report memory during the build", nullptr, "--verbose prints the memory totals of the build"},
+    {"--profilingVerbosity", "", "<mode>", build, "what the engine keeps about its layers: layer_names_only, detailed or none", put_verbosity},
+    {"--nvtxMode", "", "<mode>", build, "old spelling of --profilingVerbosity", put_nvtx_mode,
+     "--nvtxMode flag has been deprecated by --profilingVerbosity flag."},
+    {"--tacticSources", "", "<+/-names>", build, "kernel libraries to use or leave out; CUDNN and CUBLAS stand for oneDNN on the CPU", put_tactic_sources},
+    {"--preview", "", "<+/-features>", build, "preview features", put_preview, "the features are known by name only"},
+
+    // Build: precision.
+    {"--fp16", "", "", build, "allow half-precision kernels", put<&B::fp16>},
+    {"--bf16", "", "", build, "allow bfloat16 kernels", put<&B::bf16>},
+    {"--int8", "", "", build, "allow INT8 kernels", put<&B::int8>},
+    {"--fp8", "", "", build, "allow FP8 kernels", put<&T::fp8>, "there are no FP8 kernels; other precisions are used"},
+    {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, "there are no INT4 kernels; other precisions are used"},
+    {"--best", "", "", build, "allow every precision there is", put<&T::best>},
+    {"--noTF32", "", "", build, "no TF32 in f32 products", clear<&B::tf32>},
+    {"--stronglyTyped", "", "", build, "types come from the model alone", put<&T::strongly_typed>},
+    {"--precisionConstraints", "", "<mode>", build, "none, obey or prefer what the layer flags say", put_precision_constraints},
+    {"--layerPrecisions", "", "<spec>", build, "precision per layer, name:fp16[,...]", put_layer_precisions, "the precision of single layers is left to the builder"},
+    {"--layerOutputTypes", "", "<spec>", build, "output types per layer, name:fp16+fp32[,...]", put_layer_output_types, "the types of single layers are left to the builder"},
+    {"--calib", "", "<file>", build, "INT8 calibration cache", put<&T::calibration_file>, kNoCalibration},
+    {"--explicitPrecision", "", "", build, "historic", nullptr, "it has been deprecated and has no effect"},
+    {"--sparsity", "", "<mode>", build, "structured sparsity: disable, enable or force", put_sparsity},
+    {"--distributiveIndependence", "", "", build, "results do not depend on how work is split", put<&B::deterministic>},
+    {"--decomposableAttentions", "", "<names>", build, "attentions that may be split into simple operators", nullptr, "the builder measures both forms and takes the faster"},
+
+    // Build: weights.
+    {"--refit", "", "", build, "keep weights replaceable", put<&T::refit>, kNoRefit},
+    {"--stripWeights", "", "", build, "plan without weights", put<&T::strip_weights>, "the plan keeps its weights"},
+    {"--stripAllWeights", "", "", build, "--refit and --stripWeights", put<&T::strip_all_weights>, "the plan keeps its weights"},
+    {"--weightless", "", "", build, "old spelling of --stripWeights", put<&T::strip_weights>, "the plan keeps its weights"},
+    {"--refitFromOnnx", "", "<file>", build, "replace the weights by those of this model", put<&T::refit_from>, kNoRefit},
+    {"--allowWeightStreaming", "", "", build, "weights may stay on the host", nullptr, "all weights are kept where they are used"},
+
+    // Build: compatibility.
+    {"--versionCompatible", "--vc", "", build, "a plan that newer releases read", put<&T::version_compatible>, "every plan is readable by newer releases"},
+    {"--pluginInstanceNorm", "--pi", "", build, "InstanceNormalization as a plugin", nullptr, "InstanceNormalization is built in"},
+    {"--nativeInstanceNorm", "--ni", "", build, "InstanceNormalization built in", nullptr, kIsDefault},
+    {"--enablePluginOverride", "", "", build, "plugins override operators", nullptr, kNoPlugins},
+    {"--useRuntime", "", "<name>", build, "full, lean or dispatch", put_runtime},
+    {"--leanDLLPath", "", "<file>", build, "lean runtime library", put<&T::lean_dll>, "the runtime is part of the program"},
+    {"--excludeLeanRuntime", "", "", build, "plan without lean runtime", put<&T::exclude_lean_runtime>, "plans never contain a runtime"},
+    {"--hardwareCompatibilityLevel", "", "<mode>", build, "none, ampere+ or sameComputeCapability", check_hardware_level, "a plan is tuned for this machine and re-tuned elsewhere"},
+    {"--runtimePlatform", "", "<name>", build, "SameAsBuild or WindowsAMD64", put_runtime_platform},
+    {"--tempdir", "", "<dir>", build, "folder for temporary files", nullptr, "no temporary files are written"},
+    {"--tempfileControls", "", "<spec>", build, "in_memory:allow|deny,temporary:allow|deny", put_tempfile_controls},
+    {"--cpuOnly", "", "", build, "safe build on a host without GPU", require_safe, kNoSafety},
+    {"--remoteAutoTuningConfig", "", "<url>", build, "time tactics on another machine", require_safe, kNoSafety},
+
+    // Build: files and debug tensors.
+    {"--saveEngine", "", "<file>", build, "write the plan", put<&T::save_engine>},
+    {"--loadEngine", "", "<file>", build, "read a plan instead of building", put<&T::load_engine>},
+    {"--asyncFileReader", "", "", build, "read the plan asynchronously", nullptr, "plans are mapped into memory"},
+    {"--getPlanVersionOnly", "", "", build, "with --loadEngine: print which version wrote the plan, and stop", put<&T::get_plan_version_only>},
+    {"--skipInference", "", "", build, "stop after the build", put<&T::skip_inference>},
+    {"--buildOnly", "", "", build, "old spelling of --skipInference", put<&T::skip_inference>, "--buildOnly flag has been deprecated by --skipInference flag."},
+    {"--markDebug", "", "<tensors>", build, "tensors that stay observable", nullptr, kNoDebug},
+    {"--markUnfusedTensorsAsDebugTensors", "", "", build, "every tensor that survives fusion is a debug tensor", nullptr, kNoDebug},
+
+    // Build: safety and DLA.
+    {"--safe", "", "", build, "safety-certified engine", put<&T::safe>},
+    {"--consistency", "", "", build, "check a safe engine", nullptr, "every plan is verified when it is loaded"},
+    {"--restricted", "", "", build, "check the safety scope", put<&T::restricted>, kNoSafety},
+    {"--dumpKernelText", "", "", build, "write the text of kernels", require_safe, kNoSafety},
+    {"--safetyPlugins", "", "<lib[names]>", build, "safety plugin libraries", nullptr, kNoPlugins, true},
+    {"--buildDLAStandalone", "", "", build, "loadable for DLA alone", put<&T::dla_standalone>, kNoDla},
+    {"--allowGPUFallback", "", "", build, "layers that DLA cannot run go to the device", put<&T::allow_gpu_fallback>},
+    {"--layerDeviceTypes", "", "<spec>", build, "device per layer, name:GPU[,...]", put_layer_devices, "all layers run on the selected device"},
+    {"--uint8AsymmetricQuantizationDLA", "", "", build, "UINT8 zero points for DLA", require_dla, kNoDla},
+    {"--reportCapabilityDLA", "", "", build, "check every node for DLA", require_dla, kNoDla},
+    {"--adjustForDLA", "", "", build, "rewrite layers for DLA", nullptr, kNoDla},
+
+    // System.
+    {"--device", "", "<N>", system, "device to use; 0 is the CPU where there is no GPU", put_device},
+    {"--useDLACore", "", "<N>", system, "DLA core to use", put<&T::dla_core>, kNoDla},
+    {"--staticPlugins", "", "<lib>", system, "plugin library", put<&T::plugins>, kNoPlugins, true},
+    {"--plugins", "", "<lib>", system, "old spelling of --staticPlugins", put<&T::plugins>,
+     "--plugins flag has been deprecated, use --staticPlugins flag instead. There are no plugins; every operator is built in", true},
+    {"--dynamicPlugins", "", "<lib>", system, "plugin library", put<&T::dynamic_plugins>, kNoPlugins, true},
+    {"--setPluginsToSerialize", "", "<lib>", system, "plugin library to store in the plan", put<&T::plugins_to_serialize>, kNoPlugins, true},
+    {"--ignoreParsedPluginLibs", "", "", system, "do not store plugin libraries", put<&T::ignore_parsed_plugin_libs>, kNoPlugins},
+
+    // Inference.
+    {"--batch", "", "<N>", inference, "implicit batch; not used with ONNX", put<&T::batch>},
+    {"--shapes", "", "<shapes>", inference, "input shapes to run with, name:4x3x224x224[,...]", put<&T::shapes>},
+    {"--loadInputs", "", "<files>", inference, "raw input values, name:file[,...]; other inputs get random values", put<&T::load_inputs>},
+    {"--iterations", "", "<N>", inference, "at least N measured iterations", put<&P::iterations>},
+    {"--warmUp", "", "<ms>", inference, "at least this long before measuring", put<&P::warm_up_ms>},
+    {"--duration", "", "<s>", inference, "measure at least this long; -1 never ends", put<&P::duration_s>},
+    {"--sleepTime", "", "<ms>", inference, "wait before the first inference", put<&P::sleep_ms>},
+    {"--idleTime", "", "<ms>", inference, "wait after every iteration", put<&P::idle_ms>},
+    {"--infStreams", "", "<N>", inference, "inferences in flight, each with its own memory", put<&P::streams>},
+    {"--streams", "", "<N>", inference, "old spelling of --infStreams", put<&T::old_streams>,
+     "--streams flag has been deprecated, use --infStreams flag instead."},
+    {"--exposeDMA", "", "", inference, "no overlap of transfers and compute", put<&P::expose_dma>},
+    {"--noDataTransfers", "", "", inference, "no copies of inputs and outputs per inference", clear<&P::data_transfers>},
+    {"--includeDataTransfers", "", "", inference, "copy inputs and outputs per inference", put<&P::data_transfers>},
+    {"--useManagedMemory", "", "", inference, "unified memory for inputs and outputs", nullptr, "inputs and outputs have memory of their own; --noDataTransfers binds host memory directly"},
+    {"--useSpinWait", "", "", inference, "wait by spinning", put<&P::spin_wait>},
+    {"--noSpinWait", "", "", inference, "wait without spinning", clear<&P::spin_wait>},
+    {"--threads", "", "", inference, "one host thread per inference stream", put<&P::threads>},
+    {"--useCudaGraph", "", "", inference, "replay a recorded list of launches", put<&P::use_graph>},
+    {"--noCudaGraph", "", "", inference, "no recorded launches", clear<&P::use_graph>},
+    {"--separateProfileRun", "", "", inference, "measure first, profile in a second run", put<&T::separate_profile_run>},
+    {"--timeDeserialize", "", "", inference, "measure how long loading the plan takes, and stop", put<&T::time_deserialize>},
+    {"--timeRefit", "", "", inference, "measure refitting", put<&T::time_refit>, kNoRefit},
+    {"--persistentCacheRatio", "", "<0-1>", inference, "share of the cache that persists", put<&T::persistent_cache_ratio>},
+    {"--useProfile", "", "<N>", inference, "profile to run with", put<&T::use_profile>},
+    {"--allocationStrategy", "", "<mode>", inference, "static, profile or runtime", check_allocation, "activation memory is sized for the shapes that run"},
+    {"--weightStreamingBudget", "", "<budget>", inference, "device memory for weights", nullptr, "all weights are kept where they are used"},
+    {"--saveDebugTensors", "", "<files>", inference, "write debug tensors", nullptr, kNoDebug},
+    {"--saveAllDebugTensors", "", "<formats>", inference, "write all debug tensors", nullptr, kNoDebug},
+    {"--loadRefOutputs", "", "<files>", inference, "reference values per output", nullptr, kNoAccuracy},
+    {"--refPair", "", "<N>", inference, "opens a pair of inputs and references", check_integer, kNoAccuracy, true},
+    {"--accuracyAlgorithm", "", "<name>", inference, "l0, l1, l2, lInf or cos", check_accuracy, kNoAccuracy},
+    {"--atol", "", "<x>", inference, "absolute tolerance", check_real, kNoAccuracy},
+    {"--rtol", "", "<x>", inference, "relative tolerance", check_real, kNoAccuracy},
+    {"--accuracyThreshold", "", "<x>", inference, "loss that counts as failure", check_real, kNoAccuracy},
+
+    // Tuning.
+    {"--tuneBuildRoutes", "", "<expr>", tuning, "build along several routes", nullptr, kNoTuning},
+    {"--tuneBuildRouteFile", "", "<file>", tuning, "the routes from a file", nullptr, kNoTuning},
+    {"--tuningSearch", "", "<mode>", tuning, "fast, full or mixed", check_tuning_search, kNoTuning},
+    {"--tuningCacheFile", "", "<file>", tuning, "results of the routes", nullptr, kNoTuning},
+    {"--tuningTimeOut", "", "<s>", tuning, "no new route after this time", check_integer, kNoTuning},
+    {"--saveAllEngines", "", "", tuning, "keep the engine of every route", nullptr, kNoTuning},
+    {"--dryRun", "", "", tuning, "print the routes only", nullptr, kNoTuning},
+    {"--continue", "", "", tuning, "resume from the results", nullptr, kNoTuning},
+    {"--helpBuildRoute", "", "[<knob>]", tuning, "print the knobs of routes", nullptr, "there are no knobs of routes; see --builderOptimizationLevel and --tacticSources"},
+    {"--setBuildRoute", "", "<route>", tuning, "build along this route", nullptr, kNoTuning},
+    {"--tuningResultFile", "", "<file>", tuning, "result of one route", nullptr, kNoTuning},
+
+    // Reporting.
+    {"--verbose", "", "", reporting, "print everything there is to say", put<&R::verbose>},
+    {"--avgRuns", "", "<N>", reporting, "queries per line of trace averages", put<&P::average_runs>},
+    {"--percentile", "", "<P>[,<P>]", reporting, "percentiles of the summary", put<&P::percentiles>},
+    {"--dumpRefit", "", "", reporting, "list replaceable weights", put<&R::dump_refit>, kNoRefit},
+    {"--dumpOutput", "", "", reporting, "print the outputs of the last inference", put<&R::dump_output>},
+    {"--dumpRawBindingsToFile", "", "", reporting, "write inputs and outputs to raw files here", put<&R::dump_raw_bindings>},
+    {"--dumpProfile", "", "", reporting, "print the time of every layer", put<&R::dump_profile>},
+    {"--dumpLayerInfo", "", "", reporting, "print what the engine's layers are", put<&R::dump_layer_info>},
+    {"--dumpOptimizationProfile", "", "", reporting, "print the shape ranges of the engine", put<&R::dump_optimization_profile>},
+    {"--exportTimes", "", "<file>", reporting, "write the times of all queries as JSON", put<&R::export_times>},
+    {"--exportOutput", "", "<file>", reporting, "write the outputs of the last inference as JSON", put<&R::export_output>},
+    {"--exportProfile", "", "<file>", reporting, "write the time of every layer as JSON", put<&R::export_profile>},
+    {"--exportLayerInfo", "", "<file>", reporting, "write what the engine's layers are as JSON", put<&R::export_layer_info>},
+    {"--explain", "", "[<layer>]", reporting, "print every candidate of every layer (or of one), its time or why it was refused", put_explain},
+
+    {"--help", "-h", "", help, "print this text", nullptr},
+};
+
+constexpr LookAlike kLookAlikes[] = {
+    {"--layerPrecision", "did you mean --layerPrecisions?"},
+    {"--noDataTransfer", "did you mean --noDataTransfers?"},
+    {"--serialized", "it belongs to a builder of safe engines; a plan is written with --saveEngine"},
+    {"--std", "it belongs to a builder of safe engines; trtexec builds standard engines anyway"},
+    {"--trt", "it belongs to polygraphy; trtexec runs a plan with --loadEngine"},
+    {"-v", "did you mean --verbose?"},
+};
+
+}  // namespace
+
+std::span<const Flag> flag_table() { return kTable; }
+std::span<const LookAlike> look_alikes() { return kLookAlikes; }
+
+const Flag* find_flag(std::string_view name) {
+  const auto row = std::ranges::find_if(kTable, [&](const Flag& flag) { return flag.name == name || (!flag.alias.empty() && flag.alias == name); });
+  return row == std::end(kTable) ? nullptr : row;
+}
+
+}  // namespace hone

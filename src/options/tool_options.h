@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user of trtexec may ask for beyond builder, perf and report options: which files, which shapes, and the requests
+// that are echoed and answered by the tool itself. Members that only stand in the echo say so through their flag's row.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "builder/options.h"
+#include "perf/options.h"
+#include "report/options.h"
+
+namespace hone {
+
+using ShapeMap = std::map<std::string, Dims>;
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;    // in the order given
+
+/// The shapes of one profile as typed; a missing map was not given at all.
+struct ProfileShapes {
+  std::optional<ShapeMap> min, opt, max;
+};
+
+/// One entry of --inputIOFormats: "fp16:chw+hwc8".
+struct IoFormatSpec {
+  std::string type;
+  std::vector<std::string> formats;
+};
+
+/// Limits in MiB as typed (tacticSharedMem in KiB); absent: "default".
+struct MemoryPools {
+  std::optional<double> workspace, dla_sram, dla_local_dram, dla_global_dram, tactic_shared;
+};
+
+struct ToolOptions {
+  // Model.
+  std::string onnx, uff, caffe_weights, caffe_prototxt;
+  std::vector<std::string> outputs, uff_inputs;
+
+  // Files and phases.
+  std::string save_engine, load_engine, refit_from;
+  bool skip_inference = false;
+  bool get_plan_version_only = false;
+
+  // Build requests.
+  std::map<int, ProfileShapes> profiles;       // by index of --profile; 0 without it
+  ProfileShapes calibration_shapes;
+  MemoryPools pools;
+  std::optional<int> legacy_workspace_mib;
+  int optimization_level = -1;                 // as printed; -1: not given
+  int max_aux_streams = -1;
+  bool best = false, fp8 = false, int4 = false, strongly_typed = false;
+  std::string precision_constraints = "none";
+  NamedTexts layer_precisions, layer_output_types, layer_devices;
+  std::string calibration_file;
+  std::string sparsity = "disable";
+  bool refit = false, strip_weights = false, strip_all_weights = false;
+  bool version_compatible = false, exclude_lean_runtime = false;
+  std::string runtime = "full", lean_dll;
+  std::map<std::string, std::string> tempfile_controls{{"in_memory", "allow"}, {"temporary", "allow"}};
+  bool safe = false, dla_standalone = false, allow_gpu_fallback = false, direct_io = false, restricted = false;
+  bool no_builder_cache = false, heuristic = false;
+  NamedTexts tactic_sources, preview_features;       // name, "ON" or "OFF"
+  std::vector<IoFormatSpec> input_formats, output_formats;
+  std::string old_nvtx_mode;
+
+  // System.
+  std::string device = "0";
+  int dla_core = -1;
+  std::vector<std::string> plugins, dynamic_plugins, plugins_to_serialize;
+  bool ignore_parsed_plugin_libs = false;
+
+  // Inference.
+  ShapeMap shapes;
+  NamedTexts load_inputs;                      // tensor name, file
+  std::optional<int> batch, max_batch;
+  std::optional<int> old_streams;
+  int use_profile = 0;
+  bool separate_profile_run = false, time_deserialize = false, time_refit = false;
+  float persistent_cache_ratio = 0;
+  std::string help_build_route;
+};
+
+/// Everything that one command line says.
+struct Options {
+  ToolOptions tool;
+  BuildOptions build;
+  PerfOptions perf;
+  ReportOptions report;
+};
+
+}  // namespace hone

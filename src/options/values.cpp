@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Setters with words, grammars and limits of their own.
+#include "options/values.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace hone::setters {
+namespace {
+
+void require_precision(const Argument& argument, std::string_view word) {
+  static constexpr std::string_view kTypes[] = {"fp32", "fp16", "bf16", "int32", "int64", "int8", "uint8", "bool", "fp8", "int4"};
+  if (std::ranges::find(kTypes, word) == std::end(kTypes))
+    throw Error(fmt::format("Invalid DataType {}", word), fmt::format("{} takes name:fp32, name:fp16, name:bf16, name:int32 or name:int8", argument.flag));
+}
+
+}  // namespace
+
+void put_shape_of(ProfileShapes& shapes, const Argument& argument) {
+  std::optional<ShapeMap>& target = argument.flag.starts_with("--min") ? shapes.min : argument.flag.starts_with("--opt") ? shapes.opt : shapes.max;
+  if (target) throw Error(fmt::format("{} is given twice for one profile", argument.flag), "give each of --minShapes, --optShapes and --maxShapes once per --profile");
+  target = read_shapes(argument);
+}
+
+void put_profile_shape(Options& options, const Argument& argument) { put_shape_of(options.tool.profiles[0], argument); }
+void put_calibration_shape(Options& options, const Argument& argument) { put_shape_of(options.tool.calibration_shapes, argument); }
+
+void put_optimization_level(Options& options, const Argument& argument) {
+  options.tool.optimization_level = read_integer(argument);
+  options.build.optimization_level = std::clamp(options.tool.optimization_level, 0, 5);
+}
+
+void put_verbosity(Options& options, const Argument& argument) {
+  const std::string value = argument.value == "default" ? "layer_names_only" : argument.value == "verbose" ? "detailed" : argument.value;
+  Argument renamed = argument;
+  renamed.value = value;
+  options.build.profiling_verbosity = read_word(renamed, "profilingVerbosity", {"layer_names_only", "detailed", "none"});
+}
+
+void put_nvtx_mode(Options& options, const Argument& argument) {
+  options.tool.old_nvtx_mode = read_word(argument, "nvtxMode", {"default", "verbose", "none", "layer_names_only", "detailed"});
+}
+
+void put_tactic_sources(Options& options, const Argument& argument) {
+  options.tool.tactic_sources =
+      read_signed(argument, "Tactic source", {"CUBLAS", "CUBLAS_LT", "CUBLASLT", "CUDNN", "EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS", "ONEDNN"});
+  // The vendor's libraries are one source here: oneDNN. JIT kernels are Hone's own.
+  for (const auto& [name, state] : options.tool.tactic_sources) {
+    if (state == "ON") continue;
+    if (name == "CUDNN" || name == "CUBLAS" || name == "ONEDNN") options.build.disabled_sources.push_back("onednn");
+    if (name == "JIT_CONVOLUTIONS") options.build.disabled_sources.push_back("cpu");
+  }
+}
+
+void put_preview(Options& options, const Argument& argument) {
+  options.tool.preview_features =
+      read_signed(argument, "Preview features", {"fasterDynamicShapes0805", "disableExternalTacticSourcesForCore0805", "profileSharing0806",
+                                                "aliasedPluginIO1003", "runtimeActivationResize", "multiDeviceRuntime"});
+}
+
+void put_precision_constraints(Options& options, const Argument& argument) {
+  options.tool.precision_constraints = read_word(argument, "precision constraints", {"none", "obey", "prefer"});
+}
+
+void put_layer_precisions(Options& options, const Argument& argument) {
+  options.tool.layer_precisions = read_named(argument);
+  for (const auto& [layer, type] : options.tool.layer_precisions) require_precision(argument, type);
+}
+
+void put_layer_output_types(Options& options, const Argument& argument) {
+  options.tool.layer_output_types = read_named(argument);
+  for (const auto& [layer, types] : options.tool.layer_output_types)
+    for (const std::string_view type : split(types, '+')) require_precision(argument, type);
+}
+
+void put_layer_devices(Options& options, const Argument& argument) {
+  options.tool.layer_devices = read_named(argument);
+  for (const auto& [layer, device] : options.tool.layer_devices)
+    if (device != "GPU" && device != "DLA" && device != "CPU")
+      throw Error(fmt::format("Invalid Device Type {}", device), "write name:GPU, name:CPU or name:DLA");
+}
+
+void put_sparsity(Options& options, const Argument& argument) {
+  options.tool.sparsity = read_word(argument, "sparsity mode", {"disable", "enable", "force"});
+}
+
+void put_runtime(Options& options, const Argument& argument) {
+  options.tool.runtime = read_word(argument, "useRuntime", {"full", "lean", "dispatch"});
+}
+
+void put_runtime_platform(Options& options, const Argument& argument) {
+  if (argument.value != "SameAsBuild" && argument.value != "WindowsAMD64")
+    throw Error(fmt::format("Unknown runtime platform: {}. Valid options: SameAsBuild, WindowsAMD64.", argument.value), "plans run on every platform");
+  if (argument.value != "SameAsBuild") options.tool.skip_inference = true;
+}
+
+void put_tempfile_controls(Options& options, const Argument& argument) {
+  for (const auto& [key, action] : read_named(argument)) {
+    if (!options.tool.tempfile_controls.contains(key)) throw Error(fmt::format("Unknown --tempfileControls key {}", key), "keys are in_memory and temporary");
+    if (action != "allow" && action != "deny") throw Error("--tempfileControls value should be `deny` or `allow`", fmt::format("for example --tempfileControls={}:allow", key));
+    options.tool.tempfile_controls[key] = action;
+  }
+}
+
+void put_device(Options& options, const Argument& argument) {
+  if (argument.value != "cpu" && !argument.value.starts_with("cuda:")) (void)read_integer(argument);
+  options.tool.device = argument.value;
+}
+
+void put_explain(Options& options, const Argument& argument) {
+  options.report.explain = true;
+  options.report.explain_layer = argument.value;
+}
+
+void check_integer(Options&, const Argument& argument) { (void)read_integer(argument); }
+void check_real(Options&, const Argument& argument) {
+  if (read_real(argument) < 0) throw Error(fmt::format("{} must be non-negative.", argument.flag), "give a tolerance of 0 or more");
+}
+void check_hardware_level(Options&, const Argument& argument) {
+  if (argument.value != "none" && argument.value != "ampere+" && argument.value != "sameComputeCapability")
+    throw Error(fmt::format("Unknown hardwareCompatibilityLevel: {}. Valid options: none, ampere+, sameComputeCapability.", argument.value), "leave it out");
+}
+void check_allocation(Options&, const Argument& argument) { (void)read_word(argument, "allocationStrategy", {"static", "profile", "runtime"}); }
+void check_accuracy(Options&, const Argument& argument) { (void)read_word(argument, "accuracyAlgorithm", {"l0", "l1", "l2", "lInf", "cos"}); }
+void check_tuning_search(Options&, const Argument& argument) { (void)read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"}); }
+
+void require_safe(Options& options, const Argument& argument) {
+  if (options.tool.safe) return;
+  if (argument.flag == "--remoteAutoTuningConfig") throw Error("Remote auto tuning is not supported in non-safety mode", "leave the flag out; tactics are timed on this machine");
+  throw Error(fmt::format("{} requires --safe to be enabled.", argument.flag), "leave the flag out; the CPU is used without it too");
+}
+
+void require_dla(Options& options, const Argument& argument) {
+  if (options.tool.dla_core < 0) throw Error(fmt::format("{} is not supported without DLA cores.", argument.flag), "leave the flag out");
+}
+
+}  // namespace hone::setters
