@@ -159,6 +159,7 @@ int main(int argc, char** argv) {
     ConvConfig best_config;
     double best = 1e9;
     auto configs = conv_candidates(layer.shape, isa, workers);
+    const ConvConfig guess_config = configs[0];
     const double guess = time_ours(layer.shape, configs[0], isa, team, workers);
     if (all) configs = every_config(isa);
     for (const ConvConfig& c : configs) {
@@ -168,8 +169,8 @@ int main(int argc, char** argv) {
     const double theirs = peer ? onednn_conv_seconds(layer.shape, workers, best_seconds) : 0;
     const double floor = layer.shape.flops() / ceiling * 1e-9;
     sum_ours += best * layer.count, sum_peer += theirs * layer.count, sum_floor += floor * layer.count;
-    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %3.0f%%) | %9.1f %5.0f%%  %.2f\n", layer.name.c_str(), layer.shape.flops() * 1e-6,
-                text(best_config).c_str(), best * 1e6, 100 * floor / best, 100 * floor / guess, theirs * 1e6, theirs > 0 ? 100 * floor / theirs : 0, theirs / best);
+    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %s %3.0f%%) | %9.1f %5.0f%%  %.2f\n", layer.name.c_str(), layer.shape.flops() * 1e-6,
+                text(best_config).c_str(), best * 1e6, 100 * floor / best, text(guess_config).c_str(), 100 * floor / guess, theirs * 1e6, theirs > 0 ? 100 * floor / theirs : 0, theirs / best);
     std::fflush(stdout);
   }
   std::printf("sum, ms: ours %.2f  oneDNN %.2f  arithmetic floor %.2f\n", sum_ours * 1e3, sum_peer * 1e3, sum_floor * 1e3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the output outermost, so that the few input rows they share stay in cache; then channel blocks, then strips.
+// Rows of the output outermost, so that the few input rows they share stay in cache; then strips, then
+// channel blocks: neighbouring blocks lie side by side in memory.
 
 #include "backends/cpu/jit/depthwise_kernel.h"
 
@@ -56,22 +57,31 @@ DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogu
 
 void DepthwiseKernel::run(int worker, int workers, const ConvArgs& args) const noexcept {
   const ConvShape& s = shape_;
-  const int64_t items = s.n * s.oh() * blocks_, end = items * (worker + 1) / workers;
+  const int64_t strips = int64_t(strips_.size());
+  const int64_t items = s.n * s.oh() * strips * blocks_, end = items * (worker + 1) / workers;
   const int64_t image = s.ih * s.iw * s.src_stride();
+  int64_t item = items * worker / workers;
+  int64_t block = item % blocks_, x = item / blocks_ % strips, row = item / blocks_ / strips;
   TileArgs t{};
-  for (int64_t item = items * worker / workers; item < end; ++item) {
-    const int64_t row = item / blocks_, block = item % blocks_, channel = block * block_;
+  while (item < end) {
+    const Strip& strip = strips_[size_t(x)];
     const FilterRows& filter = rows_[size_t(row % s.oh())];
-    const float* src = args.src + row / s.oh() * image + filter.src_row * s.iw * s.src_stride() + channel;
-    t.weights = args.weights + block * block_ * s.kh * s.kw + filter.first * s.kw * block_;
-    t.bias = args.bias + channel;
+    const int64_t column = strip.column * s.stride_w - s.pad_left, pixel = row * s.ow() + strip.column;
+    const float* src = args.src + row / s.oh() * image + (filter.src_row * s.iw + column) * s.src_stride();
     t.rows = filter.count;
-    for (const Strip& strip : strips_) {
-      const int64_t pixel = row * s.ow() + strip.column;
-      t.src = src + (strip.column * s.stride_w - s.pad_left) * s.src_stride();
+    for (; block < blocks_ && item < end; ++block, ++item) {
+      const int64_t channel = block * block_;
+      t.src = src + channel;
+      t.weights = args.weights + channel * s.kh * s.kw + filter.first * s.kw * block_;
+      t.bias = args.bias + channel;
       t.dst = args.dst + pixel * s.dst_stride() + channel;
       t.residual = args.residual + pixel * s.residual_stride() + channel;
       functions_[(block == blocks_ - 1 ? classes_.size() : 0) + size_t(strip.tile_class)](&t);
+    }
+    block = 0;
+    if (++x == strips) {
+      x = 0;
+      ++row;
     }
   }
 }
