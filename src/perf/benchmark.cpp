@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop. Two slots per stream, as the original's double buffering: in every turn a query is issued into the free slot and
+// the other slot's query is collected, so the clock that decides about warm-up and the end lags one turn behind. With
+// exposed transfers there is one slot and no lag.
+#include "perf/benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <thread>
+
+namespace hone {
+namespace {
+
+void sleep_ms(double milliseconds) {
+  if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
+}
+
+/// One inference stream of the loop: its queries in flight.
+class Slots {
+ public:
+  Slots(Query& query, size_t depth) : query_(query), slots_(depth) {}
+
+  void issue(double origin_ms) { slots_[turn_ % slots_.size()] = query_.run(origin_ms); }
+  /// The start of compute of the collected query, or nothing.
+  std::optional<float> collect(std::vector<Trace>& traces) {
+    ++turn_;
+    std::optional<Trace>& slot = slots_[turn_ % slots_.size()];
+    if (!slot) return std::nullopt;
+    traces.push_back(*slot);
+    slot.reset();
+    return traces.back().compute_start;
+  }
+  void collect_all(std::vector<Trace>& traces) {
+    for (std::optional<Trace>& slot : slots_)
+      if (slot) traces.push_back(*slot);
+  }
+
+ private:
+  Query& query_;
+  std::vector<std::optional<Trace>> slots_;
+  size_t turn_ = 0;
+};
+
+/// One host thread with all its streams.
+std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& options, double origin_ms) {
+  std::vector<Slots> streams;
+  for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : 2);
+  const auto warm_up = static_cast<float>(options.warm_up_ms);
+  const float end = options.duration_s == -1 ? std::numeric_limits<float>::max() : static_cast<float>(options.duration_s * 1000) + warm_up;
+  std::vector<Trace> traces;
+  float clock = 0;
+  int64_t skipped = 0;
+  for (int64_t turn = 0; turn < options.iterations + skipped || clock < end; ++turn) {
+    for (Slots& stream : streams) stream.issue(origin_ms);
+    for (Slots& stream : streams) clock = std::max(clock, stream.collect(traces).value_or(0));
+    if (clock < warm_up) {
+      if (clock != 0) ++skipped;
+      continue;
+    }
+    sleep_ms(options.idle_ms);
+  }
+  for (Slots& stream : streams) stream.collect_all(traces);
+  return traces;
+}
+
+std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOptions& options, double origin_ms) {
+  std::vector<std::vector<Trace>> parts(queries.size());
+  std::vector<std::exception_ptr> failures(queries.size());
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < queries.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        parts[i] = run_loop(queries.subspan(i, 1), options, origin_ms);
+      } catch (const std::exception&) {
+        failures[i] = std::current_exception();
+      }
+    });
+  threads.clear();                             // joins
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  std::vector<Trace> traces;
+  for (const std::vector<Trace>& part : parts) traces.insert(traces.end(), part.begin(), part.end());
+  return traces;
+}
+
+}  // namespace
+
+std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options) {
+  sleep_ms(options.sleep_ms);
+  const double origin_ms = now_ms();
+  const bool threads = options.threads && queries.size() > 1;
+  std::vector<Trace> traces = threads ? run_threads(queries, options, origin_ms) : run_loop(queries, options, origin_ms);
+  std::ranges::stable_sort(traces, {}, &Trace::h2d_start);
+  return traces;
+}
+
+}  // namespace hone
