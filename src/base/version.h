@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hone's version.
+#pragma once
+
+#include <cstdint>
+
+namespace hone {
+
+inline constexpr uint32_t kVersionMajor = 0, kVersionMinor = 1, kVersionPatch = 0;
+inline constexpr const char* kVersion = "0.1.0";
+
+}  // namespace hone

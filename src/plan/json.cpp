@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plan structures to and from JSON, field by field. What the manifest leaves out cannot be in a plan.
+#include "plan/json.h"
+
+namespace hone {
+namespace {
+
+constexpr std::string_view kKinds[] = {"input", "output", "arena"};
+
+template <typename T, typename Convert>
+Json list_of(const std::vector<T>& items, const Convert& convert) {
+  Json result = Json::array();
+  for (const T& item : items) result.push_back(convert(item));
+  return result;
+}
+
+template <typename Convert>
+auto read_list(const Json& json, std::string_view name, const Convert& convert) {
+  std::vector<decltype(convert(json))> result;
+  for (const Json& item : list_member(json, name)) result.push_back(convert(item));
+  return result;
+}
+
+int64_t integer(const Json& json) {
+  HONE_CHECK(json.is_number_integer(), "'{}' is not an integer", json.dump());
+  return json.get<int64_t>();
+}
+int32_t index(const Json& json) {
+  const int64_t value = integer(json);
+  HONE_CHECK(value >= -1 && value <= INT32_MAX, "index {} is out of range", value);
+  return static_cast<int32_t>(value);
+}
+std::string text(const Json& json) {
+  HONE_CHECK(json.is_string(), "'{}' is not a text", json.dump());
+  return json.get<std::string>();
+}
+
+Json buffer_json(const BufferSlot& slot) {
+  return {{"name", slot.name}, {"type", to_json(slot.type)}, {"kind", kKinds[static_cast<size_t>(slot.kind)]}, {"alias", slot.alias}};
+}
+BufferSlot read_buffer(const Json& json) {
+  BufferSlot slot{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .kind = BufferKind::arena, .alias = index(member(json, "alias"))};
+  const std::string kind = text_member(json, "kind");
+  const auto at = std::find(std::begin(kKinds), std::end(kKinds), kind);
+  HONE_CHECK(at != std::end(kKinds), "unknown kind of buffer '{}'", kind);
+  slot.kind = static_cast<BufferKind>(at - std::begin(kKinds));
+  return slot;
+}
+
+Json step_json(const Step& step) {
+  return {{"name", step.name},           {"origin", step.origin},   {"kind", step.kind},           {"source", step.source},
+          {"tactic", step.tactic},       {"params", to_json(step.tactic_params)}, {"details", to_json(step.details)}, {"inputs", step.inputs},
+          {"outputs", step.outputs},     {"constants", step.constants}, {"code", step.code},       {"tuned_ms", step.tuned_ms}};
+}
+Step read_step(const Json& json) {
+  return {.name = text_member(json, "name"),
+          .origin = read_list(json, "origin", text),
+          .kind = text_member(json, "kind"),
+          .source = text_member(json, "source"),
+          .tactic = text_member(json, "tactic"),
+          .tactic_params = attrs_from_json(member(json, "params")),
+          .details = attrs_from_json(member(json, "details")),
+          .inputs = read_list(json, "inputs", index),
+          .outputs = read_list(json, "outputs", index),
+          .constants = read_list(json, "constants", index),
+          .code = index(member(json, "code")),
+          .tuned_ms = real_member(json, "tuned_ms")};
+}
+
+Json profile_json(const Profile& profile) {
+  return {{"ranges", list_of(profile.ranges, [](const ProfileRange& r) { return Json{{"tensor", r.tensor}, {"min", r.min}, {"opt", r.opt}, {"max", r.max}}; })},
+          {"buffers", list_of(profile.buffers, buffer_json)},
+          {"steps", list_of(profile.steps, step_json)},
+          {"arena_bytes", profile.arena_bytes}};
+}
+ProfileRange read_range(const Json& json) {
+  return {.tensor = text_member(json, "tensor"), .min = read_list(json, "min", integer), .opt = read_list(json, "opt", integer), .max = read_list(json, "max", integer)};
+}
+Profile read_profile(const Json& json) {
+  return {.ranges = read_list(json, "ranges", read_range),
+          .buffers = read_list(json, "buffers", read_buffer),
+          .steps = read_list(json, "steps", read_step),
+          .arena_bytes = integer_member(json, "arena_bytes")};
+}
+
+Json candidate_json(const CandidateRecord& c) { return {{"tactic", c.tactic}, {"ms", c.ms}, {"spread", c.spread}, {"note", c.note}}; }
+CandidateRecord read_candidate(const Json& json) {
+  return {.tactic = text_member(json, "tactic"), .ms = real_member(json, "ms"), .spread = real_member(json, "spread"), .note = text_member(json, "note")};
+}
+Json record_json(const LayerRecord& r) { return {{"layer", r.layer}, {"candidates", list_of(r.candidates, candidate_json)}, {"chosen", r.chosen}}; }
+LayerRecord read_record(const Json& json) {
+  return {.layer = text_member(json, "layer"), .candidates = read_list(json, "candidates", read_candidate), .chosen = text_member(json, "chosen")};
+}
+
+Json meta_json(const PlanMeta& m) {
+  return {{"hone_version", m.hone_version}, {"backend", m.backend}, {"device", m.device}, {"architecture", m.architecture}, {"model", m.model}, {"options", m.options},
+          {"profiling_verbosity", m.profiling_verbosity}, {"precision", m.precision}};
+}
+PlanMeta read_meta(const Json& json) {
+  return {.hone_version = text_member(json, "hone_version"), .backend = text_member(json, "backend"), .device = text_member(json, "device"),
+          .architecture = text_member(json, "architecture"), .model = text_member(json, "model"), .options = text_member(json, "options"),
+          .profiling_verbosity = text_member(json, "profiling_verbosity"), .precision = text_member(json, "precision")};
+}
+
+}  // namespace
+
+Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& section) {
+  const auto io = [](const IoTensor& t) { return Json{{"name", t.name}, {"type", to_json(t.type)}, {"input", t.is_input}}; };
+  const auto constant = [&](const Tensor& t) { return Json{{"type", to_json(t.type())}, {"section", section(t.blob())}}; };
+  return {{"meta", meta_json(plan.meta)},
+          {"io", list_of(plan.io, io)},
+          {"profiles", list_of(plan.profiles, profile_json)},
+          {"constants", list_of(plan.constants, constant)},
+          {"blobs", list_of(plan.blobs, [&](const Blob& blob) { return Json(section(blob)); })},
+          {"log", list_of(plan.log, record_json)}};
+}
+
+Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) {
+  const auto io = [](const Json& json) {
+    const Json& input = member(json, "input");
+    HONE_CHECK(input.is_boolean(), "'input' is not true or false");
+    return IoTensor{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .is_input = input.get<bool>()};
+  };
+  const auto constant = [&](const Json& json) {
+    const TensorType type = type_from_json(member(json, "type"));
+    HONE_CHECK(type.shape.is_static() && type.dtype != DType::string, "a constant has the type {}", type.text());
+    return Tensor(type.dtype, type.shape.values(), section(integer_member(json, "section")));
+  };
+  return {.meta = read_meta(member(manifest, "meta")),
+          .io = read_list(manifest, "io", io),
+          .profiles = read_list(manifest, "profiles", read_profile),
+          .constants = read_list(manifest, "constants", constant),
+          .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
+          .log = read_list(manifest, "log", read_record)};
+}
+
+}  // namespace hone
