@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker owns a range of output tiles times a range of output-channel panels and needs no one else: it transforms a block
+// of input tiles into its scratch, then per panel multiplies position by position and transforms the products back, with the
+// epilogue. Workers that share tiles but not panels transform the same input twice; share() weighs that against the weights.
+
+#include "backends/cpu/jit/winograd_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/jit/tile_code.h"
+#include "backends/cpu/jit/winograd_transform.h"
+#include "base/error.h"
+
+namespace hone::cpu {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// An odd number of cache lines: neighbours in the outer dimension then never compete for the same cache set.
+int64_t odd_lines(int64_t floats) { return (ceil_div(floats, 16) | 1) * 16; }
+
+bool is_winograd(const ConvShape& s) {
+  return s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 &&
+         s.src_layout == SrcLayout::nhwc;
+}
+
+}  // namespace
+
+std::vector<WinogradConfig> winograd_candidates(const ConvShape& s, Isa isa, int workers) {
+  std::vector<WinogradConfig> all;
+  if (!is_winograd(s) || s.ic < 8 || s.oc < 8) return all;
+  for (int m : {4, 6, 2}) {
+    const int64_t tiles = s.n * ceil_div(s.oh(), m) * ceil_div(s.ow(), m), n = m + 2;
+    WinogradConfig c;
+    c.output = m;
+    c.vectors = isa == Isa::avx512 ? (s.oc > 32 ? 4 : int(ceil_div(s.oc, 16))) : (s.oc > 16 ? 3 : int(ceil_div(s.oc, 8)));
+    c.pixels = isa == Isa::avx512 ? (c.vectors == 4 ? 7 : c.vectors == 3 ? 9 : 14) : (c.vectors == 3 ? 4 : 6);
+    // Transforms of the block in half of a 1 MB L2, but enough tiles to use every weight several times.
+    const int64_t fit = (512 << 10) / (4 * n * n * (s.ic + c.panel_channels(isa)));
+    const int64_t per_worker = ceil_div(tiles, workers);
+    int64_t block = std::clamp<int64_t>(fit / c.pixels, 2, 8) * c.pixels;
+    block = ceil_div(per_worker, ceil_div(per_worker, block));
+    c.tiles = int(std::max<int64_t>(1, block));
+    all.push_back(c);
+  }
+  return all;
+}
+
+size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, int64_t panel) {
+  const int64_t n = config.output + 2;
+  return size_t(ceil_div(s.oc, panel) * panel * s.ic * n * n);
+}
+
+void pack_winograd_weights(const float* oihw, const ConvShape& s, const WinogradConfig& config, int64_t panel, float* packed) {
+  const Matrix g = winograd_matrices(config.output).filter;
+  const size_t n = g.size();
+  std::fill(packed, packed + packed_winograd_floats(s, config, panel), 0.0f);
+  for (int64_t o = 0; o < s.oc; ++o)
+    for (int64_t i = 0; i < s.ic; ++i) {
+      const float* w = oihw + (o * s.ic + i) * 9;
+      double half[8][3];
+      for (size_t a = 0; a < n; ++a)
+        for (size_t x = 0; x < 3; ++x) half[a][x] = g[a][0] * double(w[x]) + g[a][1] * double(w[3 + x]) + g[a][2] * double(w[6 + x]);
+      for (size_t a = 0; a < n; ++a)
+        for (size_t b = 0; b < n; ++b) {
+          const double u = half[a][0] * g[b][0] + half[a][1] * g[b][1] + half[a][2] * g[b][2];
+          const int64_t position = int64_t(a * n + b);
+          packed[((o / panel * int64_t(n * n) + position) * s.ic + i) * panel + o % panel] = float(u);
+        }
+    }
+}
+
+WinogradKernel::~WinogradKernel() = default;
+WinogradKernel::WinogradKernel(WinogradKernel&&) noexcept = default;
+
+WinogradKernel::WinogradKernel(const ConvShape& shape, const Epilogue& epilogue, const WinogradConfig& config, Isa isa)
+    : shape_(shape), config_(config), isa_(isa) {
+  const ConvShape& s = shape_;
+  HONE_ASSERT(is_winograd(s), "not a 3x3 convolution with stride 1 in NHWC");
+  HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors) && config.tiles > 0, "tile {}x{}", config.pixels, config.vectors);
+  const int64_t m = config.output;
+  n_ = m + 2;
+  tile_rows_ = ceil_div(s.oh(), m);
+  tile_columns_ = ceil_div(s.ow(), m);
+  tiles_ = s.n * tile_rows_ * tile_columns_;
+  config_.tiles = int(std::min<int64_t>(config.tiles, tiles_));
+  panel_ = config.panel_channels(isa);
+  panels_ = ceil_div(s.oc, panel_);
+
+  slot_ = odd_lines(round_up(s.ic, lanes_of(isa)));
+  position_ = odd_lines(config_.tiles * slot_);
+  product_position_ = odd_lines(config_.tiles * panel_);
+  product_offset_ = size_t(n_ * n_ * position_);
+  patch_offset_ = product_offset_ + size_t(n_ * n_ * product_position_);
+  temporary_offset_ = patch_offset_ + size_t(n_ * n_ * round_up(s.ic, 16));
+  scratch_floats_ = temporary_offset_ + size_t(n_ * n_ * 16);
+  generate(epilogue);
+}
+
+void WinogradKernel::generate(const Epilogue& epilogue) {
+  const ConvShape& s = shape_;
+  const int lanes = lanes_of(isa_), m = config_.output;
+  code_ = std::make_unique<Emitter>(isa_);
+  const auto input = [&](int64_t row, int64_t pixel) {
+    return emit_input_transform(*code_, {m, s.ic, 4 * row, 4 * pixel, 4 * position_});
+  };
+  const size_t from_image = input(s.iw * s.src_stride(), s.src_stride());
+  const size_t from_patch = input(n_ * s.ic, s.ic);
+  std::vector<size_t> outputs, products;
+  for (int last = 0; last < 2; ++last) {
+    const int64_t channels = last ? s.oc - (panels_ - 1) * panel_ : panel_;
+    const int vectors = int(ceil_div(channels, lanes));
+    for (int cut_bottom = 0; cut_bottom < 2; ++cut_bottom)
+      for (int cut_right = 0; cut_right < 2; ++cut_right) {
+        OutputTransformSpec o;
+        o.m = m;
+        o.rows = cut_bottom ? int(s.oh() - (tile_rows_ - 1) * m) : m;
+        o.columns = cut_right ? int(s.ow() - (tile_columns_ - 1) * m) : m;
+        o.vectors = vectors;
+        o.tail = int(channels % lanes);
+        o.position = 4 * product_position_;
+        o.dst_pixel = 4 * s.dst_stride();
+        o.dst_row = o.dst_pixel * s.ow();
+        o.residual_pixel = 4 * s.residual_stride();
+        o.residual_row = o.residual_pixel * s.ow();
+        o.epilogue = epilogue;
+        outputs.push_back(emit_output_transform(*code_, o));
+      }
+    for (int slots = 1; slots <= config_.pixels; ++slots) {
+      TileSpec t;
+      t.pixels = slots;
+      t.vectors = vectors;
+      t.depth = s.ic;
+      t.taps = {{0, 0, 0, slots}};
+      t.src_pixel = 4 * slot_;
+      t.weights_channel = t.dst_pixel = 4 * panel_;
+      t.prefetch_lines = std::min(4, vectors);
+      products.push_back(emit_tile(*code_, t));
+    }
+  }
+  code_->finish();
+  input_ = code_->entry<TransformFunction>(from_image);
+  patch_input_ = code_->entry<TransformFunction>(from_patch);
+  for (size_t offset : outputs) output_.push_back(code_->entry<TransformFunction>(offset));
+  for (size_t offset : products) products_.push_back(code_->entry<TileFunction>(offset));
+}
+
+WinogradKernel::Share WinogradKernel::share(int worker, int workers) const noexcept {
+  // Rough cycles: products, input transform, and weights from L3 at 10 bytes per cycle, once per block of tiles.
+  const double positions = double(n_ * n_ * shape_.ic), flops_per_cycle = 4.0 * lanes_of(isa_);
+  int best_split = 1;
+  double best = 1e30;
+  for (int split = 1; split <= workers; ++split) {  // of the panels
+    if (workers % split || split > panels_) continue;
+    const double tiles = double(ceil_div(tiles_, workers / split)), panels = double(ceil_div(panels_, split));
+    const double blocks = std::max(1.0, tiles / config_.tiles);
+    const double cost = tiles * positions * (panels * double(panel_) * 2 / flops_per_cycle + 5.0 / lanes_of(isa_)) +
+                        blocks * panels * positions * double(panel_) * 4 / 10;
+    if (cost < best) best = cost, best_split = split;
+  }
+  const int64_t tile_shares = workers / best_split, t = worker % tile_shares, p = worker / tile_shares;
+  return {tiles_ * t / tile_shares, tiles_ * (t + 1) / tile_shares, panels_ * p / best_split, panels_ * (p + 1) / best_split};
+}
+
+void WinogradKernel::run(int worker, int workers, const ConvArgs& args, float* scratch) const noexcept {
+  scratch += size_t(worker) * scratch_floats_;
+  const Share mine = share(worker, workers);
+  for (int64_t first = mine.tile_begin; first < mine.tile_end; first += config_.tiles) {
+    const int64_t slots = std::min<int64_t>(config_.tiles, mine.tile_end - first);
+    for (int64_t slot = 0; slot < slots; ++slot) transform_input(first + slot, slot, args.src, scratch);
+    for (int64_t panel = mine.panel_begin; panel < mine.panel_end; ++panel) {
+      multiply(panel, slots, args.weights, scratch);
+      for (int64_t slot = 0; slot < slots; ++slot) transform_output(first + slot, slot, panel, args, scratch);
+    }
+  }
+}
+
+void WinogradKernel::transform_input(int64_t tile, int64_t slot, const float* src, float* scratch) const noexcept {
+  const ConvShape& s = shape_;
+  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_, image = tile / tile_columns_ / tile_rows_;
+  const int64_t y = row * config_.output - s.pad_top, x = column * config_.output - s.pad_left;
+  const int64_t pixel = s.src_stride();
+  const float* from = src + ((image * s.ih + y) * s.iw + x) * pixel;
+  TransformArgs t{};
+  t.dst = scratch + slot * slot_;
+  t.temporary = scratch + temporary_offset_;
+  if (y >= 0 && x >= 0 && y + n_ <= s.ih && x + n_ <= s.iw) {
+    t.src = from;
+    input_(&t);
+    return;
+  }
+  float* patch = scratch + patch_offset_;
+  std::memset(patch, 0, size_t(n_ * n_ * s.ic) * sizeof(float));
+  for (int64_t i = std::max<int64_t>(0, -y); i < std::min(n_, s.ih - y); ++i)
+    for (int64_t j = std::max<int64_t>(0, -x); j < std::min(n_, s.iw - x); ++j)
+      std::memcpy(patch + (i * n_ + j) * s.ic, from + (i * s.iw + j) * pixel, size_t(s.ic) * sizeof(float));
+  t.src = patch;
+  patch_input_(&t);
+}
+
+void WinogradKernel::multiply(int64_t panel, int64_t slots, const float* weights, float* scratch) const noexcept {
+  const int64_t position_weights = shape_.ic * panel_;
+  const float* w = weights + panel * n_ * n_ * position_weights;
+  const int64_t strips = ceil_div(slots, config_.pixels);
+  const TileFunction* functions = products_.data() + (panel == panels_ - 1 ? config_.pixels : 0);
+  TileArgs t{};
+  t.rows = 1;
+  for (int64_t position = 0; position < n_ * n_; ++position, w += position_weights) {
+    t.weights = w;
+    for (int64_t strip = 0; strip < strips; ++strip) {
+      const int64_t begin = slots * strip / strips, end = slots * (strip + 1) / strips;
+      t.src = scratch + position * position_ + begin * slot_;
+      t.dst = scratch + product_offset_ + size_t(position * product_position_ + begin * panel_);
+      t.prefetch = w + position_weights + position_weights * strip / strips / 16 * 16;
+      functions[end - begin - 1](&t);
+    }
+  }
+}
+
+void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel, const ConvArgs& args, float* scratch) const noexcept {
+  const ConvShape& s = shape_;
+  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_, image = tile / tile_columns_ / tile_rows_;
+  const int64_t pixel = (image * s.oh() + row * config_.output) * s.ow() + column * config_.output;
+  TransformArgs t{};
+  t.src = scratch + product_offset_ + size_t(slot * panel_);
+  t.dst = args.dst + pixel * s.dst_stride() + panel * panel_;
+  if (args.residual) t.residual = args.residual + pixel * s.residual_stride() + panel * panel_;
+  if (args.bias) t.bias = args.bias + panel * panel_;
+  t.temporary = scratch + temporary_offset_;
+  const size_t variant = size_t((panel == panels_ - 1) * 4 + (row == tile_rows_ - 1) * 2 + (column == tile_columns_ - 1));
+  output_[variant](&t);
+}
+
+}  // namespace hone::cpu
