@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every report against what the documented output of the original says: labels, order, number formats, triggers; every
+// JSON text is parsed by a strict parser, with names that need escaping.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/explain.h"
+#include "report/layer_info.h"
+#include "report/layer_profile.h"
+#include "report/performance.h"
+#include "report/tensors.h"
+
+namespace hone {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Json = nlohmann::json;
+
+/// Collects "I text", "W text", …
+struct Lines {
+  std::vector<std::string> lines;
+  Logger log{[this](Severity severity, std::string_view text) { lines.push_back(std::string(1, "FEWIV"[static_cast<int>(severity)]) + " " + std::string(text)); }};
+};
+
+/// Queries of 1 ms compute, 0.25 ms transfers either way, one every 2 ms.
+std::vector<Trace> steady_traces(size_t count) {
+  std::vector<Trace> traces(count);
+  for (size_t i = 0; i < count; ++i) {
+    const float start = 2.0f * static_cast<float>(i);
+    traces[i] = {start + 0.25f, start + 0.375f, start, start + 0.25f, start + 0.25f, start + 1.25f, start + 1.25f, start + 1.5f};
+  }
+  return traces;
+}
+
+PerfOptions options(double warm_up_ms = 0) {
+  PerfOptions result;
+  result.warm_up_ms = warm_up_ms;
+  return result;
+}
+
+TEST(Performance, PrintsTheSummaryOfTheOriginal) {
+  Lines out;
+  report_performance(steady_traces(24), options(8), {}, out.log);
+  EXPECT_THAT(out.lines, ElementsAre("I Warmup completed 4 queries over 8 ms", "I Timing trace has 20 queries over 0.0395 s", "I ", "I === Trace details ===",
+                                     "I Trace averages of 10 runs:",
+                                     "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)",
+                                     "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)", "I ",
+                                     "I === Performance summary ===", "I Throughput: 506.329 qps",
+                                     "I Latency: min = 1.5 ms, max = 1.5 ms, mean = 1.5 ms, median = 1.5 ms, percentile(90%) = 1.5 ms, percentile(95%) = 1.5 ms, percentile(99%) = 1.5 ms",
+                                     StartsWith("I Enqueue Time: min = 0.125 ms"), StartsWith("I H2D Latency: min = 0.25 ms"),
+                                     StartsWith("I GPU Compute Time: min = 1 ms"), StartsWith("I D2H Latency: min = 0.25 ms"), "I Total Host Walltime: 0.0395 s",
+                                     "I Total GPU Compute Time: 0.02 s", "I Explanations of the performance metrics are printed in the verbose logs.", "I "));
+}
+
+TEST(Performance, ExplainsEightMetricsInVerboseLogs) {
+  Lines out;
+  out.log.set_threshold(Severity::verbose);
+  report_performance(steady_traces(2), options(), {}, out.log);
+  std::vector<std::string> labels;
+  for (const std::string& line : out.lines)
+    if (line.starts_with("V ") && line.find(": ") != std::string::npos) labels.push_back(line.substr(2, line.find(": ") - 2));
+  EXPECT_THAT(labels, ElementsAre("Total Host Walltime", "GPU Compute Time", "Total GPU Compute Time", "Throughput", "Enqueue Time", "H2D Latency", "D2H Latency", "Latency"));
+}
+
+TEST(Performance, OmitsTheMiddleOfManyWindows) {
+  Lines out;
+  PerfOptions perf = options();
+  perf.average_runs = 1;
+  report_performance(steady_traces(1000), perf, {}, out.log);
+  EXPECT_THAT(out.lines, Contains("I ... Omitting 600 lines"));
+  EXPECT_EQ(std::ranges::count_if(out.lines, [](const std::string& line) { return line.starts_with("I Average on 1 runs"); }), 400);
+}
+
+std::vector<std::string> warnings(const std::vector<Trace>& traces, const PerfOptions& perf = options(), PerformanceContext context = {}) {
+  Lines out;
+  report_performance(traces, perf, context, out.log);
+  std::erase_if(out.lines, [](const std::string& line) { return !line.starts_with("W "); });
+  return out.lines;
+}
+
+TEST(Hints, AppearExactlyAtTheirTriggers) {
+  EXPECT_THAT(warnings(steady_traces(5)), ElementsAre());
+
+  std::vector<Trace> slow_enqueue = steady_traces(5);
+  for (Trace& trace : slow_enqueue) trace.enqueue_end = trace.enqueue_start + 0.9f;
+  EXPECT_THAT(warnings(slow_enqueue), ElementsAre(StartsWith("W * Throughput may be bound by Enqueue Time rather than GPU Compute"), HasSubstr("--useCudaGraph")));
+  EXPECT_THAT(warnings(slow_enqueue, options(), {.synchronous_stream = true}), ElementsAre());
+
+  std::vector<Trace> slow_input = steady_traces(5);
+  for (Trace& trace : slow_input) trace.h2d_start = trace.h2d_end - 1;
+  EXPECT_THAT(warnings(slow_input), ElementsAre(StartsWith("W * Throughput may be bound by host-to-device transfers for the inputs"), HasSubstr("--noDataTransfers")));
+
+  std::vector<Trace> slow_output = steady_traces(5);
+  for (Trace& trace : slow_output) trace.d2h_end = trace.d2h_start + 1.5f;
+  EXPECT_THAT(warnings(slow_output), ElementsAre(StartsWith("W * Throughput may be bound by device-to-host transfers for the outputs"), HasSubstr("--noDataTransfers")));
+
+  std::vector<Trace> unsteady = steady_traces(5);
+  unsteady[2].compute_end += 0.25f;
+  EXPECT_THAT(warnings(unsteady), ElementsAre(StartsWith("W * GPU compute time is unstable, with coefficient of variance = "), StartsWith("W   ")));
+
+  PerfOptions streams = options();
+  streams.streams = 2;
+  EXPECT_THAT(warnings(steady_traces(5), streams), ElementsAre(StartsWith("W * Multiple inference streams are used. Latencies may not be accurate")));
+}
+
+TEST(Times, AreOneValidRecordPerQuery) {
+  const std::string text = times_json(steady_traces(3));
+  const Json json = Json::parse(text);
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_FLOAT_EQ(json[1]["startH2dMs"], 2);
+  EXPECT_FLOAT_EQ(json[1]["latencyMs"], 1.5);
+  EXPECT_THAT(text, StartsWith("[\n  { \"startEnqMs\" : 0.25, \"endEnqMs\" : 0.375, \"startH2dMs\" : 0"));
+}
+
+Plan small_plan(std::string verbosity) {
+  Plan plan;
+  plan.meta.backend = "cpu";
+  plan.meta.profiling_verbosity = std::move(verbosity);
+  const TensorType image{DType::f32, Shape{Dim::symbol("n"), 3, 8, 8}};
+  plan.io = {{"x\"1", image, true}, {"y", image, false}};
+  Profile profile;
+  profile.buffers = {{"x\"1", image, BufferKind::input}, {"y", image, BufferKind::output}};
+  Step conv;
+  conv.name = "conv + \"relu\"";
+  conv.origin = {"conv", "relu"};
+  conv.kind = "Convolution";
+  conv.source = "cpu";
+  conv.tactic = "conv_nhwc";
+  conv.tactic_params = {{"mr", int64_t{14}}};
+  conv.details = {{"Stride", std::vector<int64_t>{1, 1}}, {"Kernel", std::vector<int64_t>{3, 3}}, {"Weights", std::string(R"({"Type": "Float", "Count": 81})")}, {"HasReLU", int64_t{1}}};
+  conv.inputs = {0};
+  conv.outputs = {1};
+  conv.code = 0;
+  Step view = conv;
+  view.name = "view";
+  view.code = -1;
+  profile.steps = {conv, view};
+  plan.profiles = {profile};
+  plan.log = {{"conv + \"relu\"", {{"reference.region()", 2, 0.1, ""}, {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""}, {"onednn.conv", -1, 0, "no such thing"}}, "cpu.conv_nhwc(mr=14)"}};
+  return plan;
+}
+
+TEST(LayerInfo, NamesOnlyIsAListOfNames) {
+  const Plan plan = small_plan("layer_names_only");
+  EXPECT_EQ(layer_info_json(plan, 0, {}), "{\"Layers\": [\"conv + \\\"relu\\\"\"\n,\"view\"\n],\n\"Bindings\": [\"x\\\"1\"\n,\"y\"\n]}\n");
+  EXPECT_THAT(layer_info_lines(plan, 0, {}), ElementsAre("conv + \"relu\"", "view", "Bindings:", "x\"1", "y"));
+}
+
+TEST(LayerInfo, NoneIsStillValid) {
+  const Json json = Json::parse(layer_info_json(small_plan("none"), 0, {}));
+  EXPECT_TRUE(json["Layers"].empty());
+  EXPECT_EQ(json["Bindings"].size(), 2u);
+}
+
+TEST(LayerInfo, DetailedHasTheMembersOfTheOriginalInOrder) {
+  const Plan plan = small_plan("detailed");
+  const auto json = nlohmann::ordered_json::parse(layer_info_json(plan, 0, {}));
+  const auto& layer = json["Layers"][0];
+  std::vector<std::string> members;
+  for (const auto& [name, value] : layer.items()) members.push_back(name);
+  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride", "Weights", "HasReLU", "TacticName", "TacticValue", "StreamId", "Metadata"));
+  EXPECT_EQ(layer["Inputs"][0]["Dimensions"], nlohmann::ordered_json({-1, 3, 8, 8}));
+  EXPECT_EQ(layer["Weights"]["Count"], 81);
+  EXPECT_EQ(layer["Metadata"], "[ONNX Layer: conv][ONNX Layer: relu]");
+  EXPECT_THAT(layer["TacticValue"].get<std::string>(), testing::MatchesRegex("0x[0-9a-f]{16}"));
+  EXPECT_EQ(json["Layers"][1]["LayerType"], "NoOp");
+  EXPECT_FALSE(json["Layers"][1].contains("TacticValue"));
+}
+
+TEST(LayerInfo, OneLineFormHasConcreteSizesInARun) {
+  const Plan plan = small_plan("detailed");
+  const SymbolValues symbols = symbols_at(plan, {{"x\"1", {4, 3, 8, 8}}});
+  EXPECT_THAT(layer_info_lines(plan, 0, symbols)[0],
+              AllOf(StartsWith("Name: conv + \"relu\", LayerType: CpuConvolution, Inputs: [ { Name: x\"1, Location: Host, Dimensions: [4,3,8,8], Format/Datatype: Float }], "
+                               "Outputs: [ { Name: y"),
+                    HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", \"Count\": 81}, HasReLU: 1, TacticName: cpu.conv_nhwc(mr=14), TacticValue: 0x"),
+                    HasSubstr("StreamId: 0, Metadata: [ONNX Layer: conv][ONNX Layer: relu]")));
+}
+
+TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
+  const Plan plan = small_plan("detailed");
+  const std::vector<Step>& steps = plan.profiles[0].steps;
+  LayerProfile profile(plan.profiles[0]);
+  for (const double time : {1.0, 2.0, 6.0}) profile.layer(steps[0], time);
+  EXPECT_EQ(profile.iterations(), 3u);
+  Lines out;
+  profile.print(out.log);
+  EXPECT_THAT(out.lines, ElementsAre("I ", "I === Profile (3 iterations ) ===", "I    Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer",
+                                     "I        9.00       3.0000       2.0000     100.0   conv + \"relu\"",
+                                     "I        9.00       3.0000       2.0000     100.0   Total", "I "));
+  const Json json = Json::parse(profile.json());
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[0]["count"], 3);
+  EXPECT_EQ(json[1]["name"], "conv + \"relu\"");
+  EXPECT_FLOAT_EQ(json[1]["averageMs"], 3);
+  EXPECT_FLOAT_EQ(json[2]["timeMs"], 0);
+}
+
+TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {
+  const Plan plan = small_plan("detailed");
+  const std::vector<Step>& steps = plan.profiles[0].steps;
+  LayerProfile profile(plan.profiles[0]);
+  for (int i = 0; i < 2; ++i) {
+    profile.layer(steps[0], 1);
+    profile.layer(steps[1], 1);
+  }
+  EXPECT_EQ(profile.iterations(), 2u);
+}
+
+BoundTensor bound(std::string name, const Tensor& tensor, Layout layout = Layout::linear) { return {std::move(name), false, tensor.dtype(), tensor.dims(), layout, tensor.bytes()}; }
+
+TEST(Tensors, ValuesPrintInLogicalOrder) {
+  const Tensor tensor = Tensor::of<float>({1, 2, 1, 2}, {0.5f, 1e-7f, 3, 1234567});
+  EXPECT_EQ(values_line(bound("y", tensor)), "0.5 1e-07 3 1.23457e+06");
+  EXPECT_EQ(values_line(bound("y", tensor, Layout::channels_last)), "0.5 3 1e-07 1.23457e+06");
+  EXPECT_EQ(values_line(bound("y", Tensor::of<int8_t>({2}, {-1, 65}))), "-1 65");
+}
+
+TEST(Tensors, BlockedLayoutsSkipTheirPadding) {
+  std::vector<float> stored(16);
+  for (size_t i = 0; i < 16; ++i) stored[i] = static_cast<float>(i);
+  const Tensor memory = Tensor::of<float>({16}, stored);
+  EXPECT_EQ(values_line({"y", false, DType::f32, {1, 3, 2, 1}, Layout::blocked8, memory.bytes()}), "0 8 1 9 2 10");
+}
+
+TEST(Tensors, JsonIsValidWhateverNamesAndValues) {
+  const Tensor tensor = Tensor::of<float>({2, 2}, {0.1f, INFINITY, NAN, -2});
+  const Json json = Json::parse(outputs_json(std::vector{bound("a\"\\b", tensor), bound("scalar", Tensor::scalar<int64_t>(7))}));
+  EXPECT_EQ(json[0]["name"], "a\"\\b");
+  EXPECT_EQ(json[0]["dimensions"], "2x2");
+  EXPECT_FLOAT_EQ(json[0]["values"][0], 0.1f);
+  EXPECT_TRUE(json[0]["values"][1].is_null());
+  EXPECT_EQ(json[1]["values"][0], 7);
+  EXPECT_EQ(json[1]["dimensions"], "");
+}
+
+TEST(Tensors, RawFilesAreNamedAsInRelease86) {
+  const Tensor tensor = Tensor::of<float>({1, 3}, {1, 2, 3});
+  BoundTensor input = bound("x", tensor);
+  input.is_input = true;
+  EXPECT_EQ(raw_file_name(input), "x.input.1.3.Float.raw");
+  BoundTensor half{"/head/out:0", false, DType::f16, {1, 10}, Layout::linear, {}};
+  EXPECT_EQ(raw_file_name(half), "_head_out_0.output.1.10.Half.raw");
+  EXPECT_THAT(raw_file_names(std::vector{bound("a/b", tensor), bound("a:b", tensor)}), ElementsAre("a_b.output.1.3.Float.raw", "a_b_2.output.1.3.Float.raw"));
+}
+
+TEST(Explain, ListsCandidatesFastestFirstAndRefusalsLast) {
+  const std::vector<std::string> lines = explain_lines(small_plan("detailed"), "conv");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[0], AllOf(StartsWith("conv + \"relu\""), HasSubstr("chosen: cpu.conv_nhwc(mr=14)"), HasSubstr("0.5000 ms")));
+  EXPECT_THAT(lines[1], StartsWith(" * cpu.conv_nhwc(mr=14)"));
+  EXPECT_THAT(lines[2], StartsWith("   reference.region()"));
+  EXPECT_THAT(lines[3], HasSubstr("refused: no such thing"));
+  EXPECT_THROW(explain_lines(small_plan("detailed"), "nothing"), Error);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values of network inputs and outputs: on one line of the log, as JSON, as raw files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace hone {
+
+/// Host memory of a binding in its own layout.
+struct BoundTensor {
+  std::string name;
+  bool is_input = true;
+  DType dtype = DType::f32;
+  Dims dims;
+  Layout layout = Layout::linear;
+  std::span<const std::byte> bytes;
+};
+
+/// All elements in row-major order of the logical shape, padding skipped, separated by single blanks.
+std::string values_line(const BoundTensor& tensor);
+/// What --exportOutput writes.
+std::string outputs_json(std::span<const BoundTensor> outputs);
+/// "y.output.4.1000.Float.raw": unusual characters of the name become '_'.
+std::string raw_file_name(const BoundTensor& tensor);
+/// The same for several: where two would be equal, the later gets a number behind its name.
+std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors);
+
+}  // namespace hone

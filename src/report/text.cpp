@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace hone {
+
+std::string_view type_word(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "Float";
+    case DType::f16: return "Half";
+    case DType::bf16: return "BFloat16";
+    case DType::f64: return "Double";
+    case DType::i8: return "Int8";
+    case DType::u8: return "UInt8";
+    case DType::i16: return "Int16";
+    case DType::u16: return "UInt16";
+    case DType::i32: return "Int32";
+    case DType::u32: return "UInt32";
+    case DType::i64: return "Int64";
+    case DType::u64: return "UInt64";
+    case DType::boolean: return "Bool";
+    case DType::string: return "String";
+  }
+  return "Unknown";
+}
+
+std::string general(double value) { return fmt::format("{:g}", value); }
+
+std::string json_text(std::string_view text) {
+  using Json = nlohmann::json;
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string json_number(float value) { return std::isfinite(value) ? exact(value) : "null"; }
+std::string json_number(double value) { return std::isfinite(value) ? exact(value) : "null"; }
+
+}  // namespace hone
