@@ -19,6 +19,7 @@
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/gemm_kernel.h"
 #include "backends/cpu/jit/pack.h"
+#include "backends/cpu/jit/winograd_kernel.h"
 #include "kernels/onednn_peer.h"
 #include "kernels/shapes.h"
 
@@ -120,6 +121,27 @@ double time_ours(const ConvShape& s, const ConvConfig& config, Isa isa, Team& te
   return best_seconds([&] { team.run([&](int worker) { kernel.run(worker, workers, args); }); });
 }
 
+double time_winograd(const ConvShape& s, const WinogradConfig& config, Isa isa, Team& team, int workers) {
+  const WinogradKernel kernel(s, {.bias = true, .activation = {ActivationKind::relu}}, config, isa);
+  Buffers b = buffers_for(s, config.panel_channels(isa));
+  b.weights.assign(packed_winograd_floats(s, config, config.panel_channels(isa)) + 64, 0.01f);
+  std::vector<float> scratch(kernel.scratch_floats() * size_t(workers) + 64);
+  const ConvArgs args{aligned(b.src), aligned(b.weights), aligned(b.bias), nullptr, aligned(b.dst)};
+  float* space = aligned(scratch);
+  return best_seconds([&] { team.run([&](int worker) { kernel.run(worker, workers, args, space); }); });
+}
+
+/// "F4 231 us" for every candidate; `best` becomes the shortest.
+std::string winograd_column(const ConvShape& s, Isa isa, Team& team, int workers, double& best) {
+  std::string text;
+  for (const WinogradConfig& config : winograd_candidates(s, isa, workers)) {
+    const double seconds = time_winograd(s, config, isa, team, workers);
+    best = std::min(best, seconds);
+    text += "  F" + std::to_string(config.output) + " (" + std::to_string(config.tiles) + ") " + std::to_string(int(seconds * 1e6 + 0.5));
+  }
+  return text;
+}
+
 std::vector<ConvConfig> every_config(Isa isa) {
   std::vector<ConvConfig> all;
   const std::vector<std::pair<int, int>> tiles = isa == Isa::avx512
@@ -152,7 +174,7 @@ int main(int argc, char** argv) {
   }
   Team team(workers);
   std::printf("%-34s %8s | %-18s %9s %6s | %9s %6s  %s\n", "layer", "MFLOP", "ours", "us", "peak", "oneDNN us", "peak", "ratio");
-  double sum_ours = 0, sum_peer = 0, sum_floor = 0;
+  double sum_ours = 0, sum_winograd = 0, sum_peer = 0, sum_floor = 0;
   for (const NamedShape& layer : known_layers()) {
     if (layer.name.find(filter) == std::string::npos) continue;
     const double ceiling = ceiling_gflops(isa, team, workers);
@@ -168,10 +190,13 @@ int main(int argc, char** argv) {
     }
     const double theirs = peer ? onednn_conv_seconds(layer.shape, workers, best_seconds) : 0;
     const double floor = layer.shape.flops() / ceiling * 1e-9;
+    double with_winograd = best;
+    const std::string winograd = winograd_column(layer.shape, isa, team, workers, with_winograd);
+    sum_winograd += with_winograd * layer.count;
     sum_ours += best * layer.count, sum_peer += theirs * layer.count, sum_floor += floor * layer.count;
-    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %s %3.0f%%) | %9.1f %5.0f%%  %.2f\n", layer.name.c_str(), layer.shape.flops() * 1e-6,
-                text(best_config).c_str(), best * 1e6, 100 * floor / best, text(guess_config).c_str(), 100 * floor / guess, theirs * 1e6, theirs > 0 ? 100 * floor / theirs : 0, theirs / best);
+    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %s %3.0f%%) | %9.1f %5.0f%%  %.2f%s\n", layer.name.c_str(), layer.shape.flops() * 1e-6,
+                text(best_config).c_str(), best * 1e6, 100 * floor / best, text(guess_config).c_str(), 100 * floor / guess, theirs * 1e6, theirs > 0 ? 100 * floor / theirs : 0, theirs / best, winograd.c_str());
     std::fflush(stdout);
   }
-  std::printf("sum, ms: ours %.2f  oneDNN %.2f  arithmetic floor %.2f\n", sum_ours * 1e3, sum_peer * 1e3, sum_floor * 1e3);
+  std::printf("sum, ms: ours %.2f  with Winograd %.2f  oneDNN %.2f  arithmetic floor %.2f\n", sum_ours * 1e3, sum_winograd * 1e3, sum_peer * 1e3, sum_floor * 1e3);
 }

@@ -28,7 +28,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// A 1x1 convolution without padding or stride is a GEMM over all pixels of the batch: one long row.
 ConvShape flattened(ConvShape s) {
   const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
-                         s.pad_bottom == 0 && s.pad_right == 0 && s.src_layout == SrcLayout::nhwc;
+                         s.pad_bottom == 0 && s.pad_right == 0 && s.src_layout == SrcLayout::nhwc && !s.dst_row_stride && !s.residual_row_stride && !s.dst_image_stride &&
+                         !s.residual_image_stride;
   if (!pointwise) return s;
   s.iw *= s.ih * s.n;
   s.ih = s.n = 1;
@@ -62,6 +63,10 @@ ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const C
   src_row_ = s.iw * src_pixel_;
   src_image_ = nhwc ? s.ih * src_row_ : s.ic * s.ih * s.iw;
   src_group_ = s.group_ic() * src_channel_;
+  dst_row_ = s.dst_row();
+  dst_image_ = s.dst_image();
+  residual_row_ = s.residual_row();
+  residual_image_ = s.residual_image();
   RowStrips cut = cut_row(s, config.pixels);
   strips_ = std::move(cut.strips);
   classes_ = std::move(cut.classes);
@@ -166,11 +171,10 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
   int64_t row = first / int64_t(strips_.size()), x = first % int64_t(strips_.size());
   for (int64_t strip = first; strip < last; ++strip) {
     const Strip& column = strips_[size_t(x)];
-    const int64_t image = row / int64_t(rows_.size());
-    const FilterRows& r = rows_[size_t(row % int64_t(rows_.size()))];
+    const int64_t image = row / int64_t(rows_.size()), in_image = row % int64_t(rows_.size());
+    const FilterRows& r = rows_[size_t(in_image)];
     const float* src = args.src + image * src_image_ + r.src_row * src_row_ + (column.column * s.stride_w - s.pad_left) * src_pixel_ +
                        depth.begin * src_channel_;
-    const int64_t pixel = row * s.ow() + column.column;
     for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
       const int64_t group = panel / group_panels_, in_group = panel % group_panels_;
       const int64_t channel = group * s.group_oc() + in_group * panel_;
@@ -178,8 +182,8 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
       t.weights = in_place_stride_ ? args.weights + depth.begin * in_place_stride_ + in_group * panel_
                                    : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first * weights_row;
       t.rows = r.count;
-      t.dst = args.dst + pixel * s.dst_stride() + channel;
-      t.residual = args.residual + pixel * s.residual_stride() + channel;
+      t.dst = args.dst + image * dst_image_ + in_image * dst_row_ + column.column * s.dst_stride() + channel;
+      t.residual = args.residual + image * residual_image_ + in_image * residual_row_ + column.column * s.residual_stride() + channel;
       t.bias = args.bias + panel * panel_;
       t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ + (strip - first) * share;
       const size_t variant = (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);

@@ -29,6 +29,9 @@ struct ConvShape {
   // Elements from one pixel to the next where a tensor is a slice of a wider one; 0 means dense. NHWC only.
   int64_t src_pixel_stride = 0, dst_pixel_stride = 0, residual_pixel_stride = 0;
 
+  // The same from one row, and from one image, of dst and residual to the next.
+  int64_t dst_row_stride = 0, residual_row_stride = 0, dst_image_stride = 0, residual_image_stride = 0;
+
   int64_t oh() const { return (ih + pad_top + pad_bottom - dilation_h * (kh - 1) - 1) / stride_h + 1; }
   int64_t ow() const { return (iw + pad_left + pad_right - dilation_w * (kw - 1) - 1) / stride_w + 1; }
   int64_t src_stride() const { return src_pixel_stride ? src_pixel_stride : ic; }
@@ -36,6 +39,10 @@ struct ConvShape {
   int64_t residual_stride() const { return residual_pixel_stride ? residual_pixel_stride : oc; }
   int64_t group_ic() const { return ic / groups; }
   int64_t group_oc() const { return oc / groups; }
+  int64_t dst_row() const { return dst_row_stride ? dst_row_stride : ow() * dst_stride(); }
+  int64_t residual_row() const { return residual_row_stride ? residual_row_stride : ow() * residual_stride(); }
+  int64_t dst_image() const { return dst_image_stride ? dst_image_stride : oh() * dst_row(); }
+  int64_t residual_image() const { return residual_image_stride ? residual_image_stride : oh() * residual_row(); }
   double flops() const { return 2.0 * double(n) * double(oh()) * double(ow()) * double(oc) * double(group_ic()) * double(kh) * double(kw); }
   bool operator==(const ConvShape&) const = default;
 };
@@ -102,6 +109,7 @@ class ConvKernel {
   int64_t group_panels_ = 0, panels_ = 0, blocks_ = 0, block_panels_ = 0;
   int64_t image_rows_ = 0;        // n * oh
   int64_t src_pixel_ = 0, src_channel_ = 0, src_row_ = 0, src_image_ = 0, src_group_ = 0;  // strides, elements
+  int64_t dst_row_ = 0, dst_image_ = 0, residual_row_ = 0, residual_image_ = 0;
   std::vector<Strip> strips_;        // of one output row
   std::vector<TileClass> classes_;
   std::vector<FilterRows> rows_;     // of one image
