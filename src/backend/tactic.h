@@ -23,6 +23,7 @@ struct Precision {
 struct Problem {
   Graph region;                   // all sizes known (the opt point); inputs in order, weights are constants
   Graph symbolic;                 // the same region with its symbols, for what must hold at every shape
+  SymbolValues symbols;           // the opt point: region is symbolic with these put in
   DeviceInfo device;
   Precision allowed;
   /// Canonical text of the region: names, origins and weight values removed.

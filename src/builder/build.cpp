@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The builder's table of contents.
+#include "builder/build.h"
+
+#include <chrono>
+#include <set>
+
+#include "base/env.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "builder/lower.h"
+#include "builder/profile.h"
+#include "builder/tune.h"
+#include "passes/pipeline.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Sizes that only the data decide cannot be planned yet; all such nodes are named at once.
+void refuse_data_dependent(const Graph& graph) {
+  std::set<std::string> known;
+  for (const Value* input : graph.inputs())
+    for (const Dim& dim : input->type.shape) dim.collect_symbols(known);
+  std::vector<std::string> nodes;
+  for (const Node* node : graph.nodes())
+    for (const Value* output : node->outputs) {
+      std::set<std::string> used;
+      for (const Dim& dim : output->type.shape) dim.collect_symbols(used);
+      const bool unknown = std::any_of(used.begin(), used.end(), [&](const std::string& name) { return !known.contains(name); });
+      if (unknown || output->type.dtype == DType::string) {
+        nodes.push_back(fmt::format("{} ({})", node->name, node->op_name()));
+        break;
+      }
+    }
+  if (!nodes.empty())
+    throw Error(fmt::format("{} nodes have results whose sizes depend on the data, or hold strings, which engines cannot hold yet: {}", nodes.size(), join(nodes, ", ")),
+                "cut the model before these nodes, or keep them in the calling program");
+}
+
+void name_layers(Graph& graph) {
+  std::set<std::string> taken;
+  for (Node* node : graph.nodes()) {
+    if (node->name.empty()) node->name = fmt::format("({})", node->op_name());
+    std::string name = node->name;
+    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", node->name, i);
+    node->name = std::move(name);
+  }
+}
+
+std::string precision_text(const BuildOptions& options) {
+  std::string text = "FP32";
+  if (options.fp16) text += "+FP16";
+  if (options.bf16) text += "+BF16";
+  if (options.int8) text += "+INT8";
+  return text;
+}
+
+std::vector<IoTensor> io_of(const Graph& graph) {
+  std::vector<IoTensor> io;
+  for (const Value* value : graph.inputs()) io.push_back({value->name, value->type, true});
+  for (const Value* value : graph.outputs()) io.push_back({value->name, value->type, false});
+  return io;
+}
+
+std::vector<LayerRecord> records_of(const Choice& choice) {
+  std::vector<LayerRecord> records;
+  for (const Layer& layer : choice.layers) {
+    LayerRecord record{.layer = layer.region.name(), .candidates = {}, .chosen = layer.chosen < 0 ? "view" : layer.candidates[static_cast<size_t>(layer.chosen)].tactic.text()};
+    for (const Candidate& c : layer.candidates) record.candidates.push_back({c.tactic.text(), c.timing.ms, c.timing.spread, c.timing.note});
+    for (const Candidates::Refusal& r : layer.refusals) record.candidates.push_back({r.tactic, -1, 0, "refused: " + r.reason});
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+void log_memory(const Profile& profile, const Graph& graph, const Logger& log) {
+  const auto arena = std::count_if(profile.buffers.begin(), profile.buffers.end(), [](const BufferSlot& b) { return b.kind == BufferKind::arena && b.alias < 0; });
+  log.verbose("Total number of blocks in pre-optimized block assignment: {}", arena);
+  log.info("Detected {} inputs and {} output network tensors.", graph.inputs().size(), graph.outputs().size());
+  log.info("Total Activation Memory: {}", profile.arena_bytes);
+}
+
+void log_layers(const Profile& profile, const Logger& log) {
+  log.verbose("Engine Layer Information:");
+  const auto tensors = [&](const std::vector<BufferId>& ids) {
+    std::vector<std::string> texts;
+    for (const BufferId id : ids) {
+      const BufferSlot& slot = profile.buffers[static_cast<size_t>(id)];
+      std::vector<std::string> dims;
+      for (const Dim& dim : slot.type.shape) dims.push_back(dim.is_constant() ? dim.text() : "-1");
+      texts.push_back(fmt::format("{} ({}[{}])", slot.name, slot.type.dtype == DType::f32 ? "Float" : name_of(slot.type.dtype), join(dims, ",")));
+    }
+    return join(texts, ", ");
+  };
+  for (const Step& step : profile.steps) log.verbose("Layer({}.{}): {}, {} -> {}", step.source, step.tactic, step.name, tensors(step.inputs), tensors(step.outputs));
+}
+
+}  // namespace
+
+Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache, const Logger& log) {
+  const auto start = Clock::now();
+  const size_t known_before = cache.entries();
+
+  // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
+  run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or("")});
+  refuse_data_dependent(graph);
+  name_layers(graph);
+
+  // From here on no operator is created or removed; nodes are only grouped, once per shape profile.
+  Plan plan;
+  plan.meta = {.hone_version = kVersion, .backend = std::string(backend.name), .device = device.info().name, .architecture = device.info().architecture, .model = graph.name,
+               .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
+               .precision = precision_text(options)};
+  plan.io = io_of(graph);
+  PlanAssets assets(plan);
+  const std::vector<ProfileOptions> profiles = options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles;
+  log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, profiles.size());
+    const ProfilePoints points = profile_points(graph, profiles[i], log);
+    const TuneContext context{.graph = graph, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
+
+    // Ask every source; measure what the cache does not know.
+    std::vector<Layer> layers = make_layers(context);
+
+    // Choose tactics and layouts together, then write down steps and buffers.
+    const Choice choice = choose(std::move(layers), context);
+    plan.profiles.push_back(lower(choice, context, assets));
+    log.verbose("After reformat layers: {} layers", plan.profiles.back().steps.size());
+    log_memory(plan.profiles.back(), graph, log);
+    const std::vector<LayerRecord> records = records_of(choice);
+    plan.log.insert(plan.log.end(), records.begin(), records.end());
+  }
+  log.info("Engine generation completed in {:g} seconds.", seconds_since(start));
+  log.verbose("Timing cache: {} entries, {} of them new, served {} hits since creation.", cache.entries(), cache.entries() - known_before, cache.hits());
+  log_layers(plan.profiles.back(), log);
+  verify(plan);
+  return plan;
+}
+
+}  // namespace hone

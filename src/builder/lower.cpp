@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps in execution order, reformats directly before their first reader, views as aliases without a launch.
+#include "builder/lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "builder/details.h"
+#include "plan/memory.h"
+
+namespace hone {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Choice& choice, const TuneContext& context, PlanAssets& assets) : choice_(choice), context_(context), assets_(assets) {}
+
+  Profile run() {
+    profile_.ranges = context_.points.ranges;
+    for (const Value* input : context_.graph.inputs()) buffers_[{input, input->type.layout}] = add_buffer(*input, input->type.layout, BufferKind::input);
+    // Outputs come first so that what is computed into them may share their memory.
+    for (const Value* output : context_.graph.outputs()) reserve_output(output);
+    for (const Layer& layer : choice_.layers) lower_layer(layer);
+    for (const Value* output : context_.graph.outputs()) {
+      buffer(output, Layout::linear);                  // reformats the result if it lies otherwise
+    }
+    profile_.arena_bytes = arena_bytes();
+    return std::move(profile_);
+  }
+
+ private:
+  BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
+    TensorType type = value.type;
+    type.layout = layout;
+    profile_.buffers.push_back({.name = value.name, .type = std::move(type), .kind = kind, .alias = alias});
+    return static_cast<BufferId>(profile_.buffers.size() - 1);
+  }
+
+  /// The output's own slot; a computed value behind a chain of views is written there directly.
+  void reserve_output(const Value* output) {
+    const BufferId slot = add_buffer(*output, Layout::linear, BufferKind::output);
+    reserved_[output] = slot;
+    const Value* value = output;
+    while (const Layer* layer = view_of(value)) {
+      const Value* source = layer->region.inputs[0];
+      if (reserved_.contains(source) || source->producer == nullptr || context_.graph.is_output(source)) return;
+      reserved_[source] = slot;
+      value = source;
+    }
+  }
+
+  const Layer* view_of(const Value* value) const {
+    for (const Layer& layer : choice_.layers)
+      if (layer.region.is_view && layer.region.outputs[0] == value) return &layer;
+    return nullptr;
+  }
+
+  /// A fresh buffer for a value that is about to be written in this layout.
+  BufferId write_buffer(const Value& value, Layout layout) {
+    const auto reserved = reserved_.find(&value);
+    const bool in_output = reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, Layout::linear);
+    const bool own_slot = in_output && context_.graph.is_output(&value);
+    const BufferId id = own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
+    buffers_[{&value, layout}] = id;
+    return id;
+  }
+
+  /// The value's buffer in the layout asked for; inserts a reformat when it lies otherwise.
+  BufferId buffer(const Value* value, Layout layout) {
+    if (const auto at = buffers_.find({value, layout}); at != buffers_.end()) return at->second;
+    const auto source = std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& entry) { return entry.first.first == value; });
+    HONE_ASSERT(source != buffers_.end(), "{} is read before it is written", value->label());
+    const Layout have = source->first.second;
+    if (always_same_bytes(value->type.shape, have, layout) && (layout != Layout::linear || !needs_own_slot(value, source->second)))
+      return buffers_[{value, layout}] = add_buffer(*value, layout, BufferKind::arena, source->second);
+    return add_reformat(value, have, layout);
+  }
+
+  bool needs_own_slot(const Value* value, BufferId source) const {
+    return context_.graph.is_output(value) && root(source) != reserved_.at(value);
+  }
+
+  BufferId root(BufferId id) const {
+    while (profile_.buffers[static_cast<size_t>(id)].alias >= 0) id = profile_.buffers[static_cast<size_t>(id)].alias;
+    return id;
+  }
+
+  BufferId add_reformat(const Value* value, Layout from, Layout to) {
+    const auto at = choice_.reformats.find({value, from, to});
+    HONE_ASSERT(at != choice_.reformats.end(), "no reformat of {} from {} to {}", value->label(), name_of(from), name_of(to));
+    const BufferId in = buffers_.at({value, from});
+    const BufferId out = write_buffer(*value, to);
+    Step step{.name = fmt::format("Reformatting CopyNode for {} {}", context_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()), .origin = {}, .kind = "Reformat"};
+    step.details = {{"Origin", std::string("REFORMAT")}};
+    finish_step(step, *at->second.problem, at->second.candidate, {in}, {out});
+    context_.log.verbose("Adding reformat layer: {} from {} to {}", step.name, name_of(from), name_of(to));
+    return out;
+  }
+
+  void finish_step(Step& step, const Problem& problem, const Candidate& candidate, std::vector<BufferId> inputs, std::vector<BufferId> outputs) {
+    const Compiled compiled = candidate.source->compile(problem, candidate.tactic);
+    step.source = candidate.tactic.source;
+    step.tactic = candidate.tactic.name;
+    step.tactic_params = candidate.tactic.params;
+    step.inputs = std::move(inputs);
+    step.outputs = std::move(outputs);
+    for (const Tensor& constant : compiled.constants) step.constants.push_back(assets_.constant(constant));
+    step.code = assets_.blob(compiled.code);
+    step.tuned_ms = candidate.timing.ms;
+    profile_.steps.push_back(step);
+  }
+
+  void lower_layer(const Layer& layer) {
+    const Region& region = layer.region;
+    Step step{.name = region.name(), .origin = region.origin(), .kind = layer_kind(region)};
+    step.details = layer_details(region);
+    if (region.is_view) return lower_view(layer, std::move(step));
+    const Candidate& candidate = layer.candidates[static_cast<size_t>(layer.chosen)];
+    std::vector<BufferId> inputs, outputs;
+    for (size_t i = 0; i < region.inputs.size(); ++i) inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
+    for (size_t i = 0; i < region.outputs.size(); ++i) outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
+    with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
+              [&] { finish_step(step, *layer.problem, candidate, std::move(inputs), std::move(outputs)); });
+  }
+
+  void lower_view(const Layer& layer, Step step) {
+    const Value* value = layer.region.outputs[0];
+    const BufferId in = buffer(layer.region.inputs[0], Layout::linear);
+    const auto reserved = reserved_.find(value);
+    const bool own_slot = reserved != reserved_.end() && context_.graph.is_output(value);
+    if (own_slot && root(in) != reserved->second) return copy_view(layer, std::move(step), in, reserved->second);
+    const BufferId out = own_slot ? reserved->second : add_buffer(*value, Layout::linear, BufferKind::arena, in);
+    buffers_[{value, Layout::linear}] = out;
+    step.source = "view";
+    step.tactic = "alias";
+    step.inputs = {in};
+    step.outputs = {out};
+    profile_.steps.push_back(std::move(step));
+  }
+
+  /// A network output that is another input's or output's data under a new shape has to be copied.
+  void copy_view(const Layer& layer, Step step, BufferId in, BufferId out) {
+    const Precision allowed;
+    const Problem problem = make_problem(layer.region, context_.points.opt, context_.device.info(), allowed);
+    for (const TacticSource* source : context_.backend.sources) {
+      Candidates offers;
+      source->propose(problem, offers);
+      for (const Tactic& tactic : offers.offers())
+        if (tactic.in == std::vector{Layout::linear} && tactic.out == std::vector{Layout::linear}) {
+          finish_step(step, problem, {.tactic = tactic, .source = source, .key = {}, .timing = {}, .timed_now = false}, {in}, {out});
+          buffers_[{layer.region.outputs[0], Layout::linear}] = out;
+          return;
+        }
+    }
+    throw InternalError("no source copies " + step.name);
+  }
+
+  int64_t arena_bytes() const {
+    Lifetimes live = lifetimes(profile_);
+    for (size_t id = 0; id < profile_.buffers.size(); ++id)
+      if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
+        const TensorType& type = profile_.buffers[id].type;
+        int64_t& bytes = live.requests[static_cast<size_t>(request)].bytes;
+        bytes = std::max(bytes, byte_size(type.dtype, type.shape.evaluate(context_.points.max), type.layout));
+      }
+    return plan_memory(live.requests).bytes;
+  }
+
+  const Choice& choice_;
+  const TuneContext& context_;
+  PlanAssets& assets_;
+  Profile profile_;
+  std::map<std::pair<const Value*, Layout>, BufferId> buffers_;
+  std::unordered_map<const Value*, BufferId> reserved_;   // values that live in an output's memory
+};
+
+}  // namespace
+
+int32_t PlanAssets::constant(const Tensor& tensor) {
+  const auto [at, fresh] = constants_.try_emplace(tensor.type().text() + hash_hex(tensor.bytes()), static_cast<int32_t>(plan_.constants.size()));
+  if (fresh) plan_.constants.push_back(tensor);
+  return at->second;
+}
+
+int32_t PlanAssets::blob(const Blob& blob) {
+  const auto [at, fresh] = blobs_.try_emplace(hash_hex(blob.bytes()), static_cast<int32_t>(plan_.blobs.size()));
+  if (fresh) plan_.blobs.push_back(blob);
+  return at->second;
+}
+
+Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets) { return Lowering(choice, context, assets).run(); }
+
+}  // namespace hone

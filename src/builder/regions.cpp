@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forming, splitting and extracting regions. Nodes are visited from the end of the graph, so that of two producers of an
+// addition the later one, on the longer path, takes the addition into its epilogue.
+#include "builder/regions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "ops/ops.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
+
+bool is_anchor(const Node& node) {
+  for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul})
+    if (node.is(*op)) return node.output()->type.dtype == DType::f32;
+  return false;
+}
+
+bool is_scalar(const Value& value) { return value.is_constant() && value.constant->size() == 1; }
+
+/// Contents that follow from the input shapes alone: a region holds them itself instead of reading them.
+bool is_shape_data(const Value& value) { return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64; }
+
+bool all_f32(const Node& node) {
+  const auto f32 = [](const Value* value) { return value == nullptr || value->type.dtype == DType::f32; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), f32) && std::all_of(node.outputs.begin(), node.outputs.end(), f32);
+}
+
+/// The inputs and outputs that the rest of the graph sees.
+Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered_map<const Node*, size_t>& position) {
+  std::sort(nodes.begin(), nodes.end(), [&](const Node* a, const Node* b) { return position.at(a) < position.at(b); });
+  Region region;
+  region.nodes = std::move(nodes);
+  const std::unordered_set<const Node*> inside(region.nodes.begin(), region.nodes.end());
+  for (Node* node : region.nodes)
+    for (Value* value : node->inputs)
+      if (value != nullptr && !value->is_constant() && !is_shape_data(*value) && !inside.contains(value->producer) && std::find(region.inputs.begin(), region.inputs.end(), value) == region.inputs.end())
+        region.inputs.push_back(value);
+  for (Node* node : region.nodes)
+    for (Value* value : node->outputs) {
+      const bool used_outside = std::any_of(value->uses.begin(), value->uses.end(), [&](const Use& use) { return !inside.contains(use.node); });
+      if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1)) region.outputs.push_back(value);
+    }
+  if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
+  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && !region.nodes[0]->inputs[0]->is_constant();
+  return region;
+}
+
+class Former {
+ public:
+  explicit Former(const Graph& graph) : graph_(graph), nodes_(graph.nodes()) {
+    for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = i;
+  }
+
+  std::vector<Region> run() {
+    for (size_t i = nodes_.size(); i-- > 0;)
+      if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
+    for (size_t i = nodes_.size(); i-- > 0;)
+      if (!taken_.contains(nodes_[i])) add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i]) : std::vector<Node*>{nodes_[i]});
+    std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) { return position_.at(a.nodes.back()) < position_.at(b.nodes.back()); });
+    drop_unread();
+    return std::move(regions_);
+  }
+
+ private:
+  void add(std::vector<Node*> nodes) {
+    taken_.insert(nodes.begin(), nodes.end());
+    regions_.push_back(finish(std::move(nodes), graph_, position_));
+  }
+
+  /// Regions that compute shape data for others are no longer read by anyone.
+  void drop_unread() {
+    std::unordered_set<const Value*> read(graph_.outputs().begin(), graph_.outputs().end());
+    for (size_t i = regions_.size(); i-- > 0;) {
+      const bool wanted = std::any_of(regions_[i].outputs.begin(), regions_[i].outputs.end(), [&](const Value* value) { return read.contains(value); });
+      if (wanted) read.insert(regions_[i].inputs.begin(), regions_[i].inputs.end());
+      else regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
+  std::vector<Node*> epilogue_of(Node* anchor) {
+    std::vector<Node*> nodes{anchor};
+    bool has_residual = false, has_activation = false;
+    while (true) {
+      const Value* value = nodes.back()->output();
+      if (value->uses.size() != 1 || graph_.is_output(value)) return nodes;
+      Node* next = value->uses[0].node;
+      if (taken_.contains(next) || !next->op->is_pointwise() || !all_f32(*next) || next->output()->type.shape != anchor->output()->type.shape) return nodes;
+      if (is_residual(*next, value)) {
+        if (std::exchange(has_residual, true)) return nodes;
+      } else if (is_activation(*next, value)) {
+        if (std::exchange(has_activation, true)) return nodes;
+      } else {
+        return nodes;
+      }
+      nodes.push_back(next);
+    }
+  }
+
+  static bool is_residual(const Node& node, const Value* value) {
+    if (!node.is(ops::add)) return false;
+    const Value* other = node.input(0) == value ? node.input(1) : node.input(0);
+    return other != value && !other->is_constant() && other->type.shape == value->type.shape;
+  }
+  static bool is_activation(const Node& node, const Value* value) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
+  }
+
+  /// Pointwise producers whose results are used nowhere else join their consumer.
+  std::vector<Node*> chain_into(Node* root) {
+    std::vector<Node*> nodes{root};
+    if (!all_f32(*root)) return nodes;
+    std::set<Node*> inside{root};
+    bool grown = true;
+    while (grown && nodes.size() < kMaxPointwiseNodes) {
+      grown = false;
+      for (size_t i = 0; i < nodes.size() && nodes.size() < kMaxPointwiseNodes; ++i)
+        for (const Value* value : nodes[i]->inputs) {
+          Node* producer = value == nullptr ? nullptr : value->producer;
+          if (producer == nullptr || inside.contains(producer) || !joins(*producer, *root, inside)) continue;
+          inside.insert(producer);
+          if (count_inputs(inside) > kMaxPointwiseInputs) {
+            inside.erase(producer);
+            continue;
+          }
+          nodes.push_back(producer);
+          grown = true;
+          break;
+        }
+    }
+    return nodes;
+  }
+
+  bool joins(const Node& producer, const Node& root, const std::set<Node*>& inside) const {
+    if (taken_.contains(&producer) || !producer.op->is_pointwise() || !all_f32(producer) || graph_.is_output(producer.output())) return false;
+    if (producer.output()->type.shape != root.output()->type.shape) return false;
+    const auto& uses = producer.output()->uses;
+    return std::all_of(uses.begin(), uses.end(), [&](const Use& use) { return inside.contains(use.node); });
+  }
+
+  static size_t count_inputs(const std::set<Node*>& inside) {
+    std::set<const Value*> inputs;
+    for (const Node* node : inside)
+      for (const Value* value : node->inputs)
+        if (value != nullptr && !inside.contains(value->producer) && !is_scalar(*value)) inputs.insert(value);
+    return inputs.size();
+  }
+
+  const Graph& graph_;
+  std::vector<Node*> nodes_;
+  std::unordered_map<const Node*, size_t> position_;
+  std::unordered_set<const Node*> taken_;
+  std::vector<Region> regions_;
+};
+
+Value* add_shape_data(Graph& graph, const Value& value) {
+  std::vector<std::string> texts;
+  for (const Dim& dim : *value.symbolic) texts.push_back(dim.text());
+  return graph.add(ops::symbolic_constant, {}, {{"values", std::move(texts)}, {"dims", value.type.shape.values()}})->output();
+}
+
+/// At concrete sizes shape data are ordinary constants.
+void fold_shape_data(Graph& graph) {
+  if (graph.node_count() < 2) return;
+  bool changed = false;
+  for (Node* node : graph.nodes()) {
+    if (!node->is(ops::symbolic_constant) || graph.is_output(node->output())) continue;
+    graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
+    changed = true;
+  }
+  if (!changed) return;
+  graph.erase_dead();
+  graph.infer_all();
+}
+
+}  // namespace
+
+std::string Region::name() const {
+  std::vector<std::string> names;
+  for (const Node* node : nodes) names.push_back(node->name);
+  return join(names, " + ");
+}
+
+std::vector<std::string> Region::origin() const {
+  std::vector<std::string> result;
+  for (const Node* node : nodes)
+    for (const std::string& name : node->origin)
+      if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name);
+  return result;
+}
+
+std::vector<Region> form_regions(const Graph& graph) { return Former(graph).run(); }
+
+std::vector<Region> split(const Region& region, const Graph& graph) {
+  if (region.nodes.size() < 2) return {};
+  std::unordered_map<const Node*, size_t> position;
+  for (size_t i = 0; i < region.nodes.size(); ++i) position[region.nodes[i]] = i;
+  std::vector<Region> pieces;
+  if (is_anchor(*region.nodes[0])) {
+    pieces.push_back(finish({region.nodes.begin(), region.nodes.end() - 1}, graph, position));
+    pieces.push_back(finish({region.nodes.back()}, graph, position));
+  } else {
+    for (Node* node : region.nodes) pieces.push_back(finish({node}, graph, position));
+  }
+  return pieces;
+}
+
+Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device, const Precision& allowed) {
+  Graph graph;
+  std::unordered_map<const Value*, Value*> map;
+  for (const Value* input : region.inputs) map[input] = graph.add_input(fmt::format("in{}", map.size()), input->type);
+  const auto mapped = [&](const Value* value) -> Value* {
+    if (value == nullptr) return nullptr;
+    Value*& made = map[value];
+    if (made == nullptr) made = value->is_constant() ? graph.add_constant(*value->constant) : add_shape_data(graph, *value);
+    return made;
+  };
+  for (const Node* node : region.nodes) {
+    std::vector<Value*> inputs;
+    for (const Value* input : node->inputs) inputs.push_back(mapped(input));
+    std::vector<std::unique_ptr<Graph>> bodies;
+    for (const auto& body : node->bodies) bodies.push_back(std::make_unique<Graph>(body->clone()));
+    Node* made = graph.add(*node->op, std::move(inputs), node->attrs, node->name, node->outputs.size(), std::move(bodies));
+    for (size_t i = 0; i < node->outputs.size(); ++i) map[node->outputs[i]] = made->outputs[i];
+  }
+  std::vector<Value*> outputs;
+  for (const Value* output : region.outputs) outputs.push_back(map.at(output));
+  graph.set_outputs(std::move(outputs));
+  Graph concrete = graph.specialize(opt);
+  fold_shape_data(concrete);
+  return {.region = std::move(concrete), .symbolic = std::move(graph), .symbols = opt, .device = device, .allowed = allowed};
+}
+
+Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, const DeviceInfo& device) {
+  Graph graph;
+  TensorType linear = type;
+  linear.layout = Layout::linear;
+  Value* input = graph.add_input("in0", linear);
+  graph.set_outputs({graph.add(ops::reformat, {input})->output()});
+  Graph concrete = graph.specialize(opt);
+  return {.region = std::move(concrete), .symbolic = std::move(graph), .symbols = opt, .device = device, .allowed = {}};
+}
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Regions: groups of nodes that become one layer. Formed by rules over the graph, independent of any backend; a source that
+// cannot run a group refuses it, and the builder splits it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/tactic.h"
+#include "ir/graph.h"
+
+namespace hone {
+
+struct Region {
+  std::vector<Node*> nodes;                // in graph order; the last one gives the result
+  std::vector<Value*> inputs, outputs;     // dynamic values only; constants belong to the region
+  bool is_view = false;                    // nothing to compute: the result is the operand under another shape
+
+  std::string name() const;                // node names joined with " + "
+  std::vector<std::string> origin() const; // ONNX nodes, without repeats
+};
+
+/// Covers every node exactly once, in an order in which every input is ready. Greedy by rule: a convolution or product takes
+/// the activation and the residual addition behind it; neighbouring pointwise nodes of one shape become one region.
+std::vector<Region> form_regions(const Graph& graph);
+/// The pieces into which a group falls that no source wants; empty for a single node.
+std::vector<Region> split(const Region& region, const Graph& graph);
+/// The region as a problem, its symbols replaced by the sizes of the opt point.
+Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device, const Precision& allowed);
+/// The problem of bringing a tensor of this type into another layout.
+Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, const DeviceInfo& device);
+
+}  // namespace hone

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rotation of candidates with early discard; medians. A sample launches the same kernel several times in one recording, as
+// a step inside a chain would be, so that the cost of entering a parallel region is spread.
+#include "tuner/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "tensor/layout.h"
+
+namespace hone {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+constexpr size_t kLaunchesPerRecording = 4;
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A loaded candidate with its own buffers.
+struct Runner {
+  Candidate* candidate;
+  Compiled compiled;
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<ConcreteType> in, out;
+  std::vector<Buffer> inputs, outputs, constants;
+  Buffer workspace;
+  std::unique_ptr<Recording> recording;
+  int replays = 1;                         // recordings per sample
+  std::vector<double> samples;
+  double median() const {
+    std::vector<double> sorted = samples;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+std::vector<ConcreteType> concrete(std::span<Value* const> values, std::span<const Layout> layouts) {
+  std::vector<ConcreteType> types;
+  for (size_t i = 0; i < values.size(); ++i) types.push_back({values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
+  return types;
+}
+
+class Measurer {
+ public:
+  Measurer(const Problem& problem, const Backend& backend, Device& device, const MeasureOptions& options)
+      : problem_(problem), backend_(backend), device_(device), options_(options), stream_(device.stream()), inputs_(random_inputs(problem.region, kSeed)) {}
+
+  void run(std::span<Candidate*> candidates) {
+    std::vector<Runner> runners;
+    for (Candidate* candidate : candidates) {
+      candidate->timed_now = true;
+      try {
+        Runner runner = load(*candidate);
+        stream_->synchronize();
+        runner.recording->replay(*stream_);
+        stream_->synchronize();
+        check(runner);
+        if (candidate->timing.ms >= 0) runners.push_back(std::move(runner));
+      } catch (const Error& error) {
+        candidate->timing = {-1, 0, 0, error.message()};
+      }
+    }
+    sample(runners);
+    for (Runner& runner : runners) {
+      const double median = runner.median();
+      double deviation = 0;
+      for (const double s : runner.samples) deviation = std::max(deviation, std::abs(s - median));
+      runner.candidate->timing = {median, median > 0 ? deviation / median : 0, static_cast<int>(runner.samples.size()), ""};
+    }
+  }
+
+ private:
+  Buffer upload(std::span<const std::byte> bytes) {
+    Buffer buffer(device_, std::max<size_t>(bytes.size(), 1));
+    device_.copy(buffer.data(), bytes.data(), bytes.size(), *stream_);
+    return buffer;
+  }
+
+  Runner load(Candidate& candidate) {
+    Runner runner{.candidate = &candidate, .compiled = candidate.source->compile(problem_, candidate.tactic), .kernel = {}, .in = {}, .out = {}, .inputs = {}, .outputs = {},
+                  .constants = {}, .workspace = {}, .recording = {}, .samples = {}};
+    runner.in = concrete(problem_.region.inputs(), candidate.tactic.in);
+    runner.out = concrete(problem_.region.outputs(), candidate.tactic.out);
+    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code, {runner.in, runner.out, problem_.symbols});
+    Launch launch;
+    launch.kernel = runner.kernel;
+    for (size_t i = 0; i < runner.in.size(); ++i) {
+      AlignedBuffer converted(static_cast<size_t>(runner.in[i].bytes()));
+      convert_layout(inputs_[i].bytes().data(), converted.data(), runner.in[i].dtype, runner.in[i].dims, Layout::linear, runner.in[i].layout);
+      runner.inputs.push_back(upload({converted.data(), converted.size()}));
+      launch.inputs.push_back(runner.inputs.back().data());
+    }
+    for (const ConcreteType& type : runner.out) {
+      runner.outputs.emplace_back(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
+      launch.outputs.push_back(runner.outputs.back().data());
+    }
+    for (const Tensor& constant : runner.compiled.constants) {
+      if (device_.host_accessible()) {
+        launch.constants.push_back(constant.bytes().data());
+        continue;
+      }
+      runner.constants.push_back(upload(constant.bytes()));
+      launch.constants.push_back(runner.constants.back().data());
+    }
+    runner.workspace = Buffer(device_, runner.kernel->workspace_bytes());
+    launch.workspace = runner.workspace.data();
+    runner.recording = device_.record(std::vector<Launch>(kLaunchesPerRecording, launch));
+    return runner;
+  }
+
+  /// Rejects a candidate whose outputs differ from the reference evaluation.
+  void check(Runner& runner) {
+    if (reference_.empty()) reference_ = evaluate(problem_.region, inputs_);
+    for (size_t i = 0; i < runner.out.size(); ++i) {
+      const ConcreteType& type = runner.out[i];
+      AlignedBuffer raw(static_cast<size_t>(type.bytes())), linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
+      device_.copy(raw.data(), runner.outputs[i].data(), raw.size(), *stream_);
+      stream_->synchronize();
+      convert_layout(raw.data(), linear.data(), type.dtype, type.dims, type.layout, Layout::linear);
+      const double error = relative_error(Tensor(type.dtype, type.dims, Blob::own(std::move(linear))), reference_[i]);
+      if (!(error <= options_.tolerance)) {
+        runner.candidate->timing = {-1, 0, 0, fmt::format("rejected: differs from the reference by {:.2g} (allowed {:.2g})", error, options_.tolerance)};
+        return;
+      }
+    }
+    runner.candidate->timing.ms = 0;
+  }
+
+  static double relative_error(const Tensor& a, const Tensor& b) {
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      const double x = a.real(i), y = b.real(i);
+      if (x == y || (std::isnan(x) && std::isnan(y))) {
+        norm += std::isfinite(y) ? y * y : 0;
+        continue;
+      }
+      difference += (x - y) * (x - y);
+      norm += y * y;
+    }
+    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-30));
+  }
+
+  double time_once(Runner& runner) {
+    const double start = now_ms();
+    for (int i = 0; i < runner.replays; ++i) runner.recording->replay(*stream_);
+    stream_->synchronize();
+    return (now_ms() - start) / (runner.replays * static_cast<double>(kLaunchesPerRecording));
+  }
+
+  void sample(std::vector<Runner>& runners) {
+    for (Runner& runner : runners) {
+      const double once = time_once(runner) * kLaunchesPerRecording;
+      runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
+    }
+    for (int round = 0; round < options_.repeats; ++round) {
+      double best = 1e30;
+      for (const Runner& runner : runners)
+        if (!runner.samples.empty()) best = std::min(best, runner.median());
+      for (Runner& runner : runners)
+        if (round == 0 || runner.median() <= best * options_.discard_ratio) runner.samples.push_back(time_once(runner));
+    }
+  }
+
+  const Problem& problem_;
+  const Backend& backend_;
+  Device& device_;
+  const MeasureOptions& options_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<Tensor> inputs_, reference_;
+};
+
+}  // namespace
+
+void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device, const MeasureOptions& options, TimingCache& cache) {
+  std::vector<Candidate*> unknown;
+  for (Candidate& candidate : candidates) {
+    if (const Timing* known = cache.find(candidate.key)) candidate.timing = *known;
+    else unknown.push_back(&candidate);
+  }
+  if (unknown.empty()) return;
+  Measurer(problem, backend, device, options).run(unknown);
+  for (const Candidate* candidate : unknown) cache.put(candidate->key, candidate->timing);
+}
+
+}  // namespace hone

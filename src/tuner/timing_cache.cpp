@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The timing cache as JSON lines; the first line names the format.
+#include "tuner/timing_cache.h"
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tensor/json.h"
+
+namespace hone {
+namespace {
+
+constexpr std::string_view kHeader = R"({"hone_timing_cache":1})";
+
+}  // namespace
+
+const Timing* TimingCache::find(const std::string& key) const {
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) {
+    ++misses_;
+    return nullptr;
+  }
+  ++hits_;
+  return &at->second;
+}
+
+void TimingCache::put(const std::string& key, Timing timing) { entries_.try_emplace(key, std::move(timing)); }
+
+void TimingCache::merge(const TimingCache& other) {
+  for (const auto& [key, timing] : other.entries_) entries_.try_emplace(key, timing);
+}
+
+std::string TimingCache::text() const {
+  std::string result(kHeader);
+  result += '\n';
+  for (const auto& [key, t] : entries_)
+    result += Json{{"key", key}, {"ms", t.ms}, {"spread", t.spread}, {"samples", t.samples}, {"note", t.note}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result;
+}
+
+TimingCache TimingCache::parse(std::string_view text, size_t* skipped) {
+  TimingCache cache;
+  size_t bad = 0;
+  const std::vector<std::string_view> lines = split(text, '\n');
+  const bool known = !lines.empty() && lines[0] == kHeader;
+  for (size_t i = known ? 1 : 0; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    if (!known) {
+      ++bad;
+      continue;
+    }
+    try {
+      const Json row = parse_json(lines[i], "a line of the timing cache");
+      const int64_t samples = integer_member(row, "samples");
+      HONE_CHECK(samples >= 0 && samples < 1'000'000, "'samples' is out of range");
+      cache.entries_.try_emplace(text_member(row, "key"),
+                                 Timing{real_member(row, "ms"), real_member(row, "spread"), static_cast<int>(samples), text_member(row, "note")});
+    } catch (const Error&) {
+      ++bad;                                           // half a line of an interrupted writer is not worth a failed build
+    }
+  }
+  if (skipped != nullptr) *skipped = bad;
+  return cache;
+}
+
+TimingCache load_timing_cache(const std::string& path, size_t* bytes, size_t* skipped) {
+  const std::string text = read_file(path);
+  if (bytes != nullptr) *bytes = text.size();
+  return TimingCache::parse(text, skipped);
+}
+
+size_t save_timing_cache(const TimingCache& cache, const std::string& path) {
+  const FileLock lock(path);
+  TimingCache merged;
+  if (std::filesystem::exists(path)) merged = load_timing_cache(path);
+  merged.merge(cache);
+  const std::string text = merged.text();
+  write_file(path, text);
+  return text.size();
+}
+
+}  // namespace hone
