@@ -137,7 +137,7 @@ std::string winograd_column(const ConvShape& s, Isa isa, Team& team, int workers
   for (const WinogradConfig& config : winograd_candidates(s, isa, workers)) {
     const double seconds = time_winograd(s, config, isa, team, workers);
     best = std::min(best, seconds);
-    text += "  F" + std::to_string(config.output) + " (" + std::to_string(config.tiles) + ") " + std::to_string(int(seconds * 1e6 + 0.5));
+    text += "  F" + std::to_string(config.output) + " (" + std::to_string(config.tiles) + " " + std::to_string(config.pixels) + "x" + std::to_string(config.vectors) + ") " + std::to_string(int(seconds * 1e6 + 0.5));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include "backends/cpu/jit/depthwise_kernel.h"
 #include "backends/cpu/jit/gemm_kernel.h"
 #include "backends/cpu/jit/tile_code.h"
+#include "backends/cpu/jit/winograd_kernel.h"
 
 namespace hone::cpu {
 namespace {
@@ -89,6 +90,31 @@ std::vector<DepthwiseConfig> depthwise_candidates(const ConvShape& shape, Isa is
     const int most = std::max(1, std::min<int>(budget, registers_of(isa) - 1 - int(shape.kw) * vectors) / vectors);
     const int64_t strips = ceil_div(shape.ow(), most);
     all.push_back({int(ceil_div(shape.ow(), strips)), vectors});
+  }
+  return all;
+}
+
+std::vector<WinogradConfig> winograd_candidates(const ConvShape& s, Isa isa, int workers) {
+  std::vector<WinogradConfig> all;
+  if (!winograd_applies(s) || s.ic < 8 || s.oc < 8) return all;
+  for (int m : {4, 6, 2}) {
+    const int64_t n = m + 2, tiles = ceil_div(s.n * ceil_div(s.oh(), m) * ceil_div(s.ow(), m), workers);
+    // A block's transforms in about half of a 1 MB L2. Where the weights come from L3 they want to be used often: then the
+    // transforms may lie in L3 too, because they are read once per panel and the weights once per block.
+    const bool large = n * n * s.ic * s.oc * 4 > (1 << 20);
+    const int64_t fit = (large ? 4 << 20 : 512 << 10) / (4 * n * n * (s.ic + 32));
+    const int64_t block = ceil_div(tiles, ceil_div(tiles, std::clamp<int64_t>(fit, 12, 112)));
+    WinogradConfig best;
+    double least = 1e30;
+    for (int vectors = 1; vectors <= 4; ++vectors)
+      for (int pixels = 1; pixels <= 14; ++pixels) {
+        if (!tile_fits(isa, pixels, vectors) || vectors > ceil_div(s.oc, lanes_of(isa))) continue;
+        const int64_t strips = ceil_div(block, pixels), most = ceil_div(block, strips);
+        const double cycles = tile_cycles(isa, double(block) / double(strips), most, vectors, false);
+        const double cost = double(strips * ceil_div(ceil_div(s.oc, lanes_of(isa)), vectors)) * (cycles * double(s.ic) + double(kCallCycles));
+        if (cost < least) least = cost, best = {m, int(block), int(most), vectors, 1};
+      }
+    all.push_back(best);
   }
   return all;
 }

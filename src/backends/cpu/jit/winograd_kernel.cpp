@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker owns a range of output tiles times a range of output-channel panels and needs no one else: it transforms a block
-// of input tiles into its scratch, then per panel multiplies position by position and transforms the products back, with the
-// epilogue. Workers that share tiles but not panels transform the same input twice; share() weighs that against the weights.
+// of input tiles into its scratch, then per group of panels multiplies position by position and transforms the products back,
+// with the epilogue. Workers that share tiles but not panels transform the same input twice; share() weighs that against the weights.
 
 #include "backends/cpu/jit/winograd_kernel.h"
 
@@ -22,31 +22,11 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 /// An odd number of cache lines: neighbours in the outer dimension then never compete for the same cache set.
 int64_t odd_lines(int64_t floats) { return (ceil_div(floats, 16) | 1) * 16; }
 
-bool is_winograd(const ConvShape& s) {
-  return s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 &&
-         s.src_layout == SrcLayout::nhwc;
-}
-
 }  // namespace
 
-std::vector<WinogradConfig> winograd_candidates(const ConvShape& s, Isa isa, int workers) {
-  std::vector<WinogradConfig> all;
-  if (!is_winograd(s) || s.ic < 8 || s.oc < 8) return all;
-  for (int m : {4, 6, 2}) {
-    const int64_t tiles = s.n * ceil_div(s.oh(), m) * ceil_div(s.ow(), m), n = m + 2;
-    WinogradConfig c;
-    c.output = m;
-    c.vectors = isa == Isa::avx512 ? (s.oc > 32 ? 4 : int(ceil_div(s.oc, 16))) : (s.oc > 16 ? 3 : int(ceil_div(s.oc, 8)));
-    c.pixels = isa == Isa::avx512 ? (c.vectors == 4 ? 7 : c.vectors == 3 ? 9 : 14) : (c.vectors == 3 ? 4 : 6);
-    // Transforms of the block in half of a 1 MB L2, but enough tiles to use every weight several times.
-    const int64_t fit = (512 << 10) / (4 * n * n * (s.ic + c.panel_channels(isa)));
-    const int64_t per_worker = ceil_div(tiles, workers);
-    int64_t block = std::clamp<int64_t>(fit / c.pixels, 2, 8) * c.pixels;
-    block = ceil_div(per_worker, ceil_div(per_worker, block));
-    c.tiles = int(std::max<int64_t>(1, block));
-    all.push_back(c);
-  }
-  return all;
+bool winograd_applies(const ConvShape& s) {
+  return s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 &&
+         s.src_layout == SrcLayout::nhwc && !s.dst_row_stride && !s.dst_image_stride && !s.residual_row_stride && !s.residual_image_stride;
 }
 
 size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, int64_t panel) {
@@ -79,7 +59,7 @@ WinogradKernel::WinogradKernel(WinogradKernel&&) noexcept = default;
 WinogradKernel::WinogradKernel(const ConvShape& shape, const Epilogue& epilogue, const WinogradConfig& config, Isa isa)
     : shape_(shape), config_(config), isa_(isa) {
   const ConvShape& s = shape_;
-  HONE_ASSERT(is_winograd(s), "not a 3x3 convolution with stride 1 in NHWC");
+  HONE_ASSERT(winograd_applies(s), "not a 3x3 convolution with stride 1 in NHWC");
   HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors) && config.tiles > 0, "tile {}x{}", config.pixels, config.vectors);
   const int64_t m = config.output;
   n_ = m + 2;
@@ -92,7 +72,9 @@ WinogradKernel::WinogradKernel(const ConvShape& shape, const Epilogue& epilogue,
 
   slot_ = odd_lines(round_up(s.ic, lanes_of(isa)));
   position_ = odd_lines(config_.tiles * slot_);
-  product_position_ = odd_lines(config_.tiles * panel_);
+  group_panels_ = config.panels > 0 ? std::min<int64_t>(config.panels, panels_) : panels_;
+  product_slot_ = group_panels_ == 1 ? panel_ : odd_lines(group_panels_ * panel_);
+  product_position_ = odd_lines(config_.tiles * product_slot_);
   product_offset_ = size_t(n_ * n_ * position_);
   patch_offset_ = product_offset_ + size_t(n_ * n_ * product_position_);
   temporary_offset_ = patch_offset_ + size_t(n_ * n_ * round_up(s.ic, 16));
@@ -136,7 +118,8 @@ void WinogradKernel::generate(const Epilogue& epilogue) {
       t.depth = s.ic;
       t.taps = {{0, 0, 0, slots}};
       t.src_pixel = 4 * slot_;
-      t.weights_channel = t.dst_pixel = 4 * panel_;
+      t.weights_channel = 4 * panel_;
+      t.dst_pixel = 4 * product_slot_;
       t.prefetch_lines = std::min(4, vectors);
       products.push_back(emit_tile(*code_, t));
     }
@@ -171,9 +154,11 @@ void WinogradKernel::run(int worker, int workers, const ConvArgs& args, float* s
   for (int64_t first = mine.tile_begin; first < mine.tile_end; first += config_.tiles) {
     const int64_t slots = std::min<int64_t>(config_.tiles, mine.tile_end - first);
     for (int64_t slot = 0; slot < slots; ++slot) transform_input(first + slot, slot, args.src, scratch);
-    for (int64_t panel = mine.panel_begin; panel < mine.panel_end; ++panel) {
-      multiply(panel, slots, args.weights, scratch);
-      for (int64_t slot = 0; slot < slots; ++slot) transform_output(first + slot, slot, panel, args, scratch);
+    for (int64_t panel = mine.panel_begin; panel < mine.panel_end; panel += group_panels_) {
+      const int64_t last = std::min(panel + group_panels_, mine.panel_end);
+      multiply(panel, last, slots, args.weights, scratch);
+      for (int64_t slot = 0; slot < slots; ++slot)
+        for (int64_t p = panel; p < last; ++p) transform_output(first + slot, slot, p, p - panel, args, scratch);
     }
   }
 }
@@ -201,31 +186,32 @@ void WinogradKernel::transform_input(int64_t tile, int64_t slot, const float* sr
   patch_input_(&t);
 }
 
-void WinogradKernel::multiply(int64_t panel, int64_t slots, const float* weights, float* scratch) const noexcept {
-  const int64_t position_weights = shape_.ic * panel_;
-  const float* w = weights + panel * n_ * n_ * position_weights;
+void WinogradKernel::multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights, float* scratch) const noexcept {
+  const int64_t position_weights = shape_.ic * panel_, panel_weights = n_ * n_ * position_weights;
   const int64_t strips = ceil_div(slots, config_.pixels);
-  const TileFunction* functions = products_.data() + (panel == panels_ - 1 ? config_.pixels : 0);
   TileArgs t{};
   t.rows = 1;
-  for (int64_t position = 0; position < n_ * n_; ++position, w += position_weights) {
-    t.weights = w;
-    for (int64_t strip = 0; strip < strips; ++strip) {
-      const int64_t begin = slots * strip / strips, end = slots * (strip + 1) / strips;
-      t.src = scratch + position * position_ + begin * slot_;
-      t.dst = scratch + product_offset_ + size_t(position * product_position_ + begin * panel_);
-      t.prefetch = w + position_weights + position_weights * strip / strips / 16 * 16;
-      functions[end - begin - 1](&t);
+  for (int64_t position = 0; position < n_ * n_; ++position)
+    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+      const TileFunction* functions = products_.data() + (panel == panels_ - 1 ? config_.pixels : 0);
+      t.weights = weights + panel * panel_weights + position * position_weights;
+      const float* next = panel + 1 < last_panel ? t.weights + panel_weights : weights + first_panel * panel_weights + (position + 1) * position_weights;
+      for (int64_t strip = 0; strip < strips; ++strip) {
+        const int64_t begin = slots * strip / strips, end = slots * (strip + 1) / strips;
+        t.src = scratch + position * position_ + begin * slot_;
+        t.dst = scratch + product_offset_ + size_t(position * product_position_ + begin * product_slot_ + (panel - first_panel) * panel_);
+        t.prefetch = next + position_weights * strip / strips / 16 * 16;
+        functions[end - begin - 1](&t);
+      }
     }
-  }
 }
 
-void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel, const ConvArgs& args, float* scratch) const noexcept {
+void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args, float* scratch) const noexcept {
   const ConvShape& s = shape_;
   const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_, image = tile / tile_columns_ / tile_rows_;
   const int64_t pixel = (image * s.oh() + row * config_.output) * s.ow() + column * config_.output;
   TransformArgs t{};
-  t.src = scratch + product_offset_ + size_t(slot * panel_);
+  t.src = scratch + product_offset_ + size_t(slot * product_slot_ + in_group * panel_);
   t.dst = args.dst + pixel * s.dst_stride() + panel * panel_;
   if (args.residual) t.residual = args.residual + pixel * s.residual_stride() + panel * panel_;
   if (args.bias) t.bias = args.bias + panel * panel_;

@@ -13,13 +13,17 @@ struct TransformArgs;
 
 struct WinogradConfig {
   int output = 4;    // m: 2, 4 or 6
-  int tiles = 28;    // output tiles transformed together; their transforms should stay in L2
+  int tiles = 28;    // output tiles transformed together
   int pixels = 14, vectors = 2;  // of the multiplication's register tile; "pixels" are output tiles
+  int panels = 1;    // panels multiplied per pass over the positions (0: all): more reads the transformed input less often
   bool operator==(const WinogradConfig&) const = default;
   int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
 };
 
-/// Empty when the shape is not a 3x3 stride 1 NHWC convolution with one group.
+/// A 3x3 stride 1 NHWC convolution with one group.
+bool winograd_applies(const ConvShape& shape);
+
+/// Empty when it does not apply, or cannot pay because there are too few channels.
 std::vector<WinogradConfig> winograd_candidates(const ConvShape& shape, Isa isa, int workers);
 
 size_t packed_winograd_floats(const ConvShape& shape, const WinogradConfig& config, int64_t panel);
@@ -43,8 +47,8 @@ class WinogradKernel {
 
   Share share(int worker, int workers) const noexcept;
   void transform_input(int64_t tile, int64_t slot, const float* src, float* scratch) const noexcept;
-  void multiply(int64_t panel, int64_t slots, const float* weights, float* scratch) const noexcept;
-  void transform_output(int64_t tile, int64_t slot, int64_t panel, const ConvArgs& args, float* scratch) const noexcept;
+  void multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights, float* scratch) const noexcept;
+  void transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args, float* scratch) const noexcept;
   void generate(const Epilogue& epilogue);
 
   ConvShape shape_;
@@ -52,10 +56,10 @@ class WinogradKernel {
   Isa isa_;
   int64_t n_ = 0;  // m + 2
   int64_t tile_rows_ = 0, tile_columns_ = 0, tiles_ = 0;
-  int64_t panel_ = 0, panels_ = 0;
-  // Layout of scratch, in floats: transformed input [position][slot][channel], products [position][slot][panel channel], a
+  int64_t panel_ = 0, panels_ = 0, group_panels_ = 0;
+  // Layout of scratch, in floats: transformed input [position][slot][channel], products [position][slot][channel], a
   // zero-padded patch for tiles at the border, and the transforms' temporary.
-  int64_t slot_ = 0, position_ = 0, product_position_ = 0;
+  int64_t slot_ = 0, position_ = 0, product_slot_ = 0, product_position_ = 0;
   size_t product_offset_ = 0, patch_offset_ = 0, temporary_offset_ = 0, scratch_floats_ = 0;
   TransformFunction input_ = nullptr, patch_input_ = nullptr;
   std::vector<TransformFunction> output_;  // [last panel][cut bottom][cut right]

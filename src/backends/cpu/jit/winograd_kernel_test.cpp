@@ -72,6 +72,7 @@ TEST(WinogradKernel, AgreesWithNaiveLoopsOnRandomProblems) {
       WinogradConfig c;
       c.output = r.pick({2, 4, 6});
       c.tiles = int(r.integer(1, 20));
+      c.panels = int(r.integer(0, 3));
       c.vectors = int(r.integer(1, isa == Isa::avx512 ? 4 : 3));
       c.pixels = int(r.integer(1, isa == Isa::avx512 ? 7 : 4));
       EXPECT_LT(run_and_compare(s, r.epilogue(), c, isa, int(r.integer(1, 4)), r), 1e-5);
