@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hone's C interface: build an ONNX model into a plan, save and load plans, inspect them, run them.
+ *
+ * Every function that can fail returns a hone_status; hone_last_error() then holds the reason of the last failure in the
+ * calling thread, with a hint. Objects are made by hone_..._create-like functions and destroyed by hone_..._destroy, which
+ * take NULL. Plans and engines may be shared by threads; a context serves one thread at a time.
+ * Texts are UTF-8, end with a zero byte and belong to the object they were asked of.
+ */
+#ifndef HONE_HONE_H
+#define HONE_HONE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define HONE_API __attribute__((visibility("default")))
+#else
+#define HONE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HONE_MAX_RANK 32
+
+typedef enum hone_status {
+  HONE_OK = 0,
+  HONE_ERROR = 1,    /* the model, a file, an argument or the machine: the message says what to do */
+  HONE_INTERNAL = 2  /* a defect of Hone */
+} hone_status;
+
+typedef enum hone_dtype {
+  HONE_F32 = 0, HONE_F16, HONE_BF16, HONE_F64, HONE_I8, HONE_U8, HONE_I16, HONE_U16, HONE_I32, HONE_U32, HONE_I64, HONE_U64, HONE_BOOL, HONE_STRING
+} hone_dtype;
+
+typedef enum hone_severity { HONE_LOG_INTERNAL = 0, HONE_LOG_ERROR, HONE_LOG_WARNING, HONE_LOG_INFO, HONE_LOG_VERBOSE } hone_severity;
+
+typedef struct hone_plan hone_plan;
+typedef struct hone_engine hone_engine;
+typedef struct hone_context hone_context;
+
+/* A network input or output. Sizes that are not fixed are -1. */
+typedef struct hone_tensor {
+  const char* name;
+  hone_dtype dtype;
+  int is_input;
+  int rank;
+  int64_t dims[HONE_MAX_RANK];
+} hone_tensor;
+
+/* Receives one line of the log. */
+typedef void (*hone_log_fn)(void* user, hone_severity severity, const char* text);
+/* Receives the duration of one layer, in execution order. */
+typedef void (*hone_layer_fn)(void* user, const char* layer, double milliseconds);
+
+HONE_API const char* hone_version(void);
+HONE_API const char* hone_last_error(void);
+
+/* Builds an ONNX file. `arguments` are flags as on trtexec's command line ("--minShapes=x:1x3x224x224", "--timingCacheFile=c");
+ * only those that shape the build count. `log` may be NULL. */
+HONE_API hone_status hone_build(const char* onnx_path, const char* const* arguments, size_t count, hone_log_fn log, void* user, hone_plan** plan);
+HONE_API hone_status hone_plan_load(const char* path, hone_plan** plan);
+/* Writes beside `path`, syncs and renames: the file is whole or not there. */
+HONE_API hone_status hone_plan_save(const hone_plan* plan, const char* path);
+/* The plan without its weights, as JSON. */
+HONE_API hone_status hone_plan_json(hone_plan* plan, const char** json);
+HONE_API void hone_plan_destroy(hone_plan* plan);
+
+/* Loads a plan onto a device: "cpu". The engine keeps what it needs of the plan. */
+HONE_API hone_status hone_engine_create(const hone_plan* plan, const char* device, hone_engine** engine);
+HONE_API size_t hone_engine_tensors(const hone_engine* engine);
+HONE_API hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor);
+HONE_API void hone_engine_destroy(hone_engine* engine);
+
+HONE_API hone_status hone_context_create(const hone_engine* engine, int profile, hone_context** context);
+HONE_API hone_status hone_context_set_shape(hone_context* context, const char* input, const int64_t* dims, int rank);
+/* Concrete sizes at the present input shapes. `dims` holds HONE_MAX_RANK values. */
+HONE_API hone_status hone_context_shape(hone_context* context, const char* tensor, int64_t* dims, int* rank);
+HONE_API hone_status hone_context_bytes(hone_context* context, const char* tensor, int64_t* bytes);
+/* Host memory, linear, of hone_context_bytes() bytes; 64-byte alignment is fastest. */
+HONE_API hone_status hone_context_bind(hone_context* context, const char* tensor, void* memory);
+/* Runs once and waits. Allocates nothing after the first run at a shape. */
+HONE_API hone_status hone_context_run(hone_context* context);
+/* Runs once, layer by layer, each timed. */
+HONE_API hone_status hone_context_profile(hone_context* context, hone_layer_fn layer, void* user);
+HONE_API void hone_context_destroy(hone_context* context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
