@@ -80,6 +80,15 @@ def create(name, *arguments):
     return handle
 
 
+def empty(shape, dtype):
+    """An array that begins at a multiple of 64 bytes."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    memory = np.empty(count * dtype.itemsize + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start:start + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
 def version():
     return LIBRARY.hone_version().decode()
 
@@ -156,7 +165,7 @@ class Context(Object):
 
     def allocate_outputs(self):
         for name, (dtype, _) in self.engine.outputs.items():
-            self.bind(name, np.empty(self.shape(name), dtype))
+            self.bind(name, empty(self.shape(name), dtype))
 
     def run_bound(self):
         """Runs on what is bound: nothing else happens, so this is what to time."""
