@@ -3,51 +3,24 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
-#include <map>
 
 #include "base/text.h"
 #include "report/text.h"
+#include "tensor/layout.h"
 
 namespace hone {
 namespace {
 
-/// Element offset of a logical index; blocked layouts hold block, sizes behind the channel, then the channel in the block.
-int64_t offset_of(std::span<const int64_t> dims, std::span<const int64_t> index, Layout layout, std::span<const int64_t> strides) {
-  int64_t offset = 0;
-  if (layout == Layout::linear || layout == Layout::channels_last) {
-    for (size_t i = 0; i < dims.size(); ++i) offset += index[i] * strides[i];
-    return offset;
-  }
-  const int64_t block = layout == Layout::blocked8 ? 8 : 16;
-  offset = index[0] * ((dims[1] + block - 1) / block) + index[1] / block;
-  for (size_t i = 2; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
-  return offset * block + index[1] % block;
-}
-
-void for_each_offset(const BoundTensor& tensor, const std::function<void(int64_t offset)>& body) {
-  const bool blocked = tensor.layout == Layout::blocked8 || tensor.layout == Layout::blocked16;
-  const Dims strides = blocked ? Dims() : layout_strides(tensor.dims, tensor.layout);
-  const int64_t count = elements(tensor.dims);
-  Dims index(tensor.dims.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    body(offset_of(tensor.dims, index, tensor.layout, strides));
-    for (size_t axis = index.size(); axis-- > 0;) {
-      if (++index[axis] < tensor.dims[axis]) break;
-      index[axis] = 0;
-    }
-  }
-}
-
 template <typename Spell>
 void for_each_value(const BoundTensor& tensor, Spell&& spell) {
+  AlignedBuffer linear(static_cast<size_t>(byte_size(tensor.dtype, tensor.dims)));
+  convert_layout(tensor.bytes.data(), linear.data(), tensor.dtype, tensor.dims, tensor.layout, Layout::linear);
   visit(tensor.dtype, [&]<typename T>() {
-    for_each_offset(tensor, [&](int64_t offset) {
-      T value;
-      std::memcpy(&value, tensor.bytes.data() + static_cast<size_t>(offset) * sizeof(T), sizeof(T));
+    const std::span<const T> values(reinterpret_cast<const T*>(linear.data()), linear.size() / sizeof(T));
+    for (const T value : values) {
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) spell(static_cast<float>(value));
       else spell(value);
-    });
+    }
   });
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The run side of trtexec: contexts and their data, the measured run, the profiled run, and what is told about them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "perf/benchmark.h"
+#include "report/layer_profile.h"
+#include "report/tensors.h"
+#include "tools/session.h"
+
+namespace hone {
+
+class Inference {
+ public:
+  Inference(const Session& session, const Options& options, const Voices& voices);
+
+  /// Contexts, shapes, memory and inputs of all streams.
+  void set_up();
+  /// Measures, reports, dumps, profiles, as asked for.
+  void run();
+  /// The shapes that run.
+  const InputShapes& shapes() const { return shapes_; }
+
+ private:
+  void set_up_stream();
+  void fill_inputs(Query& query);
+  std::vector<Trace> measure();
+  void report_times(const std::vector<Trace>& traces);
+  void report_tensors();
+  void report_profile(const LayerProfile& profile);
+  std::vector<BoundTensor> tensors();
+
+  const Session& session_;
+  const Options& options_;
+  const Voices& voices_;
+  InputShapes shapes_;
+  std::vector<std::unique_ptr<Query>> queries_;
+};
+
+/// --dumpLayerInfo and --exportLayerInfo; without shapes, dynamic sizes are -1.
+void report_layers(const Session& session, const ReportOptions& options, const InputShapes& shapes, const Logger& log);
+/// --dumpOptimizationProfile.
+void report_optimization_profiles(const Plan& plan, const Logger& log);
+/// Writes a report's file; throws Error with the path when it cannot.
+void export_text(const std::string& path, const std::string& text);
+
+}  // namespace hone

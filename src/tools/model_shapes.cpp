@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/model_shapes.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+/// The tensors called `names`, for hints.
+std::string list_of(const std::vector<std::pair<std::string, Shape>>& inputs) {
+  std::vector<std::string> texts;
+  for (const auto& [name, shape] : inputs) texts.push_back(fmt::format("{}: {}", name, shape.text()));
+  return join(texts, "; ");
+}
+
+using Inputs = std::vector<std::pair<std::string, Shape>>;
+
+const Shape& shape_of(const Inputs& inputs, const std::string& name) {
+  const auto found = std::ranges::find(inputs, name, &Inputs::value_type::first);
+  if (found == inputs.end())
+    throw Error(fmt::format("Invalid tensor names found in --shapes flag. There is no input called {}", name), "the inputs are " + list_of(inputs));
+  return found->second;
+}
+
+void check_shape(const std::string& name, const Shape& shape, const Dims& dims) {
+  const std::string hint = fmt::format("input {} is [{}]", name, shape.text());
+  if (dims.size() != shape.rank()) throw Error(fmt::format("the shape {} for input {} has {} sizes, the model has {}", join_dims(dims), name, dims.size(), shape.rank()), hint);
+  for (size_t axis = 0; axis < dims.size(); ++axis)
+    if (const auto fixed = shape[axis].constant(); fixed && *fixed != dims[axis])
+      throw Error(fmt::format("{}the size {} of axis {} of input {} contradicts the model, which has {}",
+                              shape.is_static() ? "Static model does not take explicit shapes since the shape of inference tensors is fixed in the model: " : "", dims[axis], axis, name, *fixed), hint);
+    else if (dims[axis] < 0) throw Error(fmt::format("the size {} of axis {} of input {} is negative", dims[axis], axis, name), hint);
+}
+
+Dims ones(const Shape& shape) {
+  Dims dims;
+  for (const Dim& dim : shape) dims.push_back(dim.constant().value_or(1));
+  return dims;
+}
+
+Layout layout_of(const IoFormatSpec& spec, std::string_view direction, const Logger& log) {
+  for (const std::string& format : spec.formats) {
+    if (format == "chw") return Layout::linear;
+    if (format == "hwc" || format == "dhwc") return Layout::channels_last;
+    if (format == "chw16") return Layout::blocked16;
+  }
+  log.warning("--{}IOFormats: none of {} can be bound; chw is used instead", direction, join(spec.formats, ", "));
+  return Layout::linear;
+}
+
+DType type_of(const std::string& type) {
+  static const std::map<std::string, DType> kTypes = {{"fp32", DType::f32},   {"fp16", DType::f16}, {"bf16", DType::bf16},  {"int32", DType::i32},
+                                                      {"int64", DType::i64},  {"int8", DType::i8},  {"uint8", DType::u8},   {"bool", DType::boolean}};
+  const auto found = kTypes.find(type);
+  if (found == kTypes.end()) throw Error(fmt::format("inputs and outputs cannot be {}", type), "use fp32, fp16, bf16, int32, int64, int8, uint8 or bool");
+  return found->second;
+}
+
+Inputs dynamic_inputs(const Plan& plan) {
+  Inputs inputs;
+  for (const IoTensor& io : plan.io)
+    if (io.is_input && !io.type.shape.is_static()) inputs.emplace_back(io.name, io.type.shape);
+  return inputs;
+}
+
+/// 1 for every dynamic size, or the nearest that the profile allows.
+Dims smallest(const std::string& name, const Shape& shape, const Profile& profile) {
+  Dims dims = ones(shape);
+  for (const ProfileRange& range : profile.ranges)
+    for (size_t axis = 0; range.tensor == name && axis < dims.size(); ++axis) dims[axis] = std::clamp(dims[axis], range.min[axis], range.max[axis]);
+  return dims;
+}
+
+}  // namespace
+
+std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked, const Logger& log) {
+  Inputs inputs;
+  for (const Value* value : graph.inputs()) inputs.emplace_back(value->name, value->type.shape);
+  std::vector<ProfileOptions> profiles = asked;
+  if (profiles.empty()) profiles.emplace_back();
+  for (size_t index = 0; index < profiles.size(); ++index) {
+    for (const auto& [name, range] : profiles[index])
+      for (const Dims* dims : {&range.min, &range.opt, &range.max}) check_shape(name, shape_of(inputs, name), *dims);
+    for (const auto& [name, shape] : inputs) {
+      if (shape.is_static()) {
+        profiles[index].erase(name);
+        continue;
+      }
+      const auto [entry, missing] = profiles[index].try_emplace(name);
+      if (missing) {
+        const Dims dims = ones(shape);
+        entry->second = {dims, dims, dims};
+        log.warning("Dynamic dimensions required for input: {}, but no shapes were provided. Automatically overriding shape to: {}", name, join_dims(dims));
+      }
+      log.info("Set shape of input tensor {} for optimization profile {} to: MIN={} OPT={} MAX={}", name, index, join_dims(entry->second.min),
+               join_dims(entry->second.opt), join_dims(entry->second.max));
+    }
+  }
+  if (profiles.size() == 1 && profiles[0].empty()) profiles.clear();
+  return profiles;
+}
+
+std::vector<IoFormat> model_formats(const std::vector<IoFormatSpec>& specs, size_t tensors, std::string_view direction, const Logger& log) {
+  if (specs.empty()) return {};
+  if (specs.size() != 1 && specs.size() != tensors)
+    throw Error(fmt::format("The number of {0}IOFormats must match network's {0}s: {1} are given for {2}", direction, specs.size(), tensors), "give one for each, or one for all");
+  std::vector<IoFormat> formats;
+  for (size_t i = 0; i < tensors; ++i) {
+    const IoFormatSpec& spec = specs[specs.size() == 1 ? 0 : i];
+    formats.push_back({type_of(spec.type), layout_of(spec, direction, log)});
+  }
+  return formats;
+}
+
+std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, bool built, const Logger& log) {
+  Inputs inputs;
+  for (const IoTensor& io : plan.io)
+    if (io.is_input) inputs.emplace_back(io.name, io.type.shape);
+  for (const auto& [name, dims] : asked) check_shape(name, shape_of(inputs, name), dims);
+
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, shape] : dynamic_inputs(plan)) {
+    if (const auto found = asked.find(name); found != asked.end()) {
+      shapes[name] = found->second;
+      continue;
+    }
+    if (built) {
+      for (const ProfileRange& range : plan.profiles[profile].ranges)
+        if (range.tensor == name) shapes[name] = range.opt;
+    }
+    if (shapes.contains(name)) continue;
+    shapes[name] = smallest(name, shape, plan.profiles[profile]);
+    log.warning("Shape missing for input with dynamic shape: {} Automatically setting shape to: {}", name, join_dims(shapes[name]));
+  }
+  return shapes;
+}
+
+}  // namespace hone

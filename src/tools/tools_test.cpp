@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "tools/input_data.h"
+#include "tools/model_shapes.h"
+
+namespace hone {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string error_of(auto&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Inputs x: f32[n,3,h,8] and fixed: f32[2,2].
+Graph model() {
+  Graph graph;
+  graph.input("x", {DType::f32, Shape{Dim::symbol("n"), 3, Dim::symbol("h"), 8}});
+  graph.input("fixed", {DType::f32, Shape{2, 2}});
+  return graph;
+}
+
+ProfileOptions fixed_at(const std::string& name, const Dims& dims) { return {{name, ShapeRange{dims, dims, dims}}}; }
+
+TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
+  std::vector<std::string> lines;
+  const Logger log([&](Severity severity, std::string_view text) {
+    if (severity == Severity::warning) lines.emplace_back(text);
+  });
+  const auto profiles = model_profiles(model(), {}, log);
+  ASSERT_EQ(profiles.size(), 1u);
+  EXPECT_THAT(profiles[0].at("x").opt, ElementsAre(1, 3, 1, 8));
+  EXPECT_FALSE(profiles[0].contains("fixed"));
+  EXPECT_THAT(lines, ElementsAre("Dynamic dimensions required for input: x, but no shapes were provided. Automatically overriding shape to: 1x3x1x8"));
+}
+
+TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
+  const auto refuse = [](const ProfileOptions& profile) { return error_of([&] { model_profiles(model(), {profile}, silent_logger()); }); };
+  EXPECT_THAT(refuse(fixed_at("nobody", {1})), testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"), HasSubstr("hint: the inputs are x: ")));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 3, 8})), HasSubstr("has 3 sizes"));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})), HasSubstr("size 4 of axis 1 of input x"));
+  EXPECT_THAT(refuse(fixed_at("fixed", {2, 3})), HasSubstr("Static model does not take explicit shapes"));
+  EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
+}
+
+TEST(ModelFormats, AreBroadcastOrCounted) {
+  const std::vector<IoFormatSpec> one{{"fp16", {"chw2", "hwc"}}};
+  const auto formats = model_formats(one, 3, "input", silent_logger());
+  ASSERT_EQ(formats.size(), 3u);
+  EXPECT_EQ(formats[2].dtype, DType::f16);
+  EXPECT_EQ(formats[2].layout, Layout::channels_last);
+  EXPECT_THAT(error_of([&] { model_formats({one[0], one[0]}, 3, "input", silent_logger()); }), HasSubstr("The number of inputIOFormats must match network's"));
+  EXPECT_TRUE(model_formats({}, 3, "input", silent_logger()).empty());
+}
+
+Plan plan_with_range() {
+  Plan plan;
+  plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true}, {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};
+  plan.profiles.resize(1);
+  plan.profiles[0].ranges = {{"x", {2, 4}, {4, 4}, {8, 4}}};
+  return plan;
+}
+
+TEST(EngineShapes, AreTheOptAfterABuildAndTheSmallestAfterALoad) {
+  const Plan plan = plan_with_range();
+  EXPECT_THAT(engine_shapes(plan, 0, {}, true, silent_logger()).at("x"), ElementsAre(4, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {}, false, silent_logger()).at("x"), ElementsAre(2, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {{"x", {3, 4}}}, false, silent_logger()).at("x"), ElementsAre(3, 4));
+  EXPECT_THAT(error_of([&] { engine_shapes(plan, 0, {{"z", {3, 4}}}, false, silent_logger()); }), HasSubstr("z"));
+}
+
+TEST(InputFiles, AreFoundByNameOrByOneStar) {
+  const NamedTexts files{{"a*", "star"}, {"ab", "exact"}};
+  EXPECT_EQ(*input_file(files, "ab"), "exact");
+  EXPECT_EQ(*input_file(files, "abc"), "star");
+  EXPECT_EQ(input_file(files, "b"), nullptr);
+  EXPECT_THAT(error_of([&] { check_input_files({{"nobody", "f"}}, plan_with_range()); }), HasSubstr("Invalid tensor names found in --loadInputs flag."));
+}
+
+TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
+  const std::string path = (std::filesystem::temp_directory_path() / "hone_tools_test.raw").string();
+  write_file(path, "abcdef");
+  std::array<std::byte, 4> memory{};
+  load_raw(path, memory);
+  EXPECT_EQ(memory[3], std::byte{'d'});
+  std::array<std::byte, 16> longer{};
+  EXPECT_THAT(error_of([&] { load_raw(path, longer); }), testing::AllOf(HasSubstr("Unexpected file size for input file"), HasSubstr("16"), HasSubstr("6")));
+  std::filesystem::remove(path);
+  EXPECT_THAT(error_of([&] { load_raw(path, memory); }), HasSubstr("Cannot open file " + path + "!"));
+}
+
+TEST(RandomInputs, RepeatAndStayInRange) {
+  std::array<float, 64> first{}, second{};
+  fill_random("x", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(first)));
+  fill_random("x", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(second)));
+  EXPECT_EQ(first, second);
+  for (const float value : first) EXPECT_LE(std::abs(value), 1);
+  fill_random("y", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(second)));
+  EXPECT_NE(first, second);
+  std::array<int64_t, 64> indices{};
+  fill_random("x", DType::i64, {64}, Layout::linear, std::as_writable_bytes(std::span(indices)));
+  EXPECT_THAT(indices, testing::Each(testing::AnyOf(0, 1)));
+}
+
+}  // namespace
+}  // namespace hone
