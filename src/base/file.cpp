@@ -11,8 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace hone {
 namespace {
@@ -20,8 +22,14 @@ namespace {
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags, mode_t mode = 0) : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  Descriptor(int parent, const std::string& name, int flags) : value_(::openat(parent, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW)) {}
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -45,12 +53,42 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file(path, O_RDONLY);
   if (file.get() < 0) throw Error(fmt::format("cannot open {}: {}", path, std::strerror(errno)), "check the path and the permissions");
+  return map(file.get(), path, false);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open_below(const std::string& directory, const std::string& relative) {
+  const std::string hint = "keep the files of a model beside it, as plain files with relative names";
+  if (relative.empty() || relative.front() == '/' || relative.find('\0') != std::string::npos || relative.find('\\') != std::string::npos)
+    throw Error(fmt::format("the file name '{}' is not a relative path", relative), hint);
+  Descriptor parent(directory.empty() ? "." : directory, O_RDONLY | O_DIRECTORY);
+  if (parent.get() < 0) throw Error(fmt::format("cannot open the directory {}: {}", directory, std::strerror(errno)));
+  const std::vector<std::string_view> components = split(relative, '/');
+  for (size_t i = 0; i < components.size(); ++i) {
+    if (components[i] == "..") throw Error(fmt::format("the file name '{}' leaves its directory", relative), hint);
+    if (components[i].empty() || components[i] == ".") {
+      HONE_CHECK(i + 1 < components.size(), "the file name '{}' names a directory", relative);
+      continue;
+    }
+    const bool last = i + 1 == components.size();
+    Descriptor next(parent.get(), std::string(components[i]), last ? O_RDONLY | O_NONBLOCK : O_RDONLY | O_DIRECTORY);
+    if (next.get() < 0) {
+      const int reason = errno;
+      const bool link = reason == ELOOP || (reason == ENOTDIR && !last);
+      throw Error(fmt::format("cannot open '{}' in {}: {}", relative, directory, link ? "a component is a symbolic link or no directory" : std::strerror(reason)), hint);
+    }
+    parent = std::move(next);
+  }
+  return map(parent.get(), directory + "/" + relative, true);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::map(int descriptor, const std::string& path, bool lone) {
   struct stat status{};
-  HONE_CHECK(::fstat(file.get(), &status) == 0, "cannot examine {}: {}", path, std::strerror(errno));
+  HONE_CHECK(::fstat(descriptor, &status) == 0, "cannot examine {}: {}", path, std::strerror(errno));
   HONE_CHECK(S_ISREG(status.st_mode), "{} is not a regular file", path);
+  if (lone && status.st_nlink != 1) throw Error(fmt::format("{} has other hard links", path), "copy the file instead of linking it");
   const size_t size = static_cast<size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}, path));
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   HONE_CHECK(address != MAP_FAILED, "cannot map {} ({} bytes): {}", path, size, std::strerror(errno));
   return std::shared_ptr<const MappedFile>(new MappedFile({static_cast<const std::byte*>(address), size}, path));
 }

@@ -15,6 +15,9 @@ namespace hone {
 class MappedFile {
  public:
   static std::shared_ptr<const MappedFile> open(const std::string& path);   ///< throws Error with the reason
+  /// Opens `relative` below `directory` for names that come from a file: no absolute path, no "..", no symbolic link in
+  /// any component, a regular file without other hard links. Walked component by component, so nothing can be swapped in.
+  static std::shared_ptr<const MappedFile> open_below(const std::string& directory, const std::string& relative);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -24,6 +27,7 @@ class MappedFile {
 
  private:
   MappedFile(std::span<const std::byte> bytes, std::string path) : bytes_(bytes), path_(std::move(path)) {}
+  static std::shared_ptr<const MappedFile> map(int descriptor, const std::string& path, bool lone);
 
   std::span<const std::byte> bytes_;
   std::string path_;

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The walk over a model: inputs, initialisers, nodes in order, outputs; the same for bodies and for functions, which are
+// inlined with their names prefixed. What a node becomes is its operator's rule.
+#include "onnx/importer.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "onnx/node_context.h"
+#include "onnx/parse_log.h"
+#include "onnx/proto.h"
+#include "onnx/rules.h"
+#include "onnx/scope.h"
+#include "onnx/symbols.h"
+#include "onnx/tensor_data.h"
+
+namespace hone {
+namespace onnx {
+namespace {
+
+constexpr int kOldestOpset = 7, kNewestOpset = 26;
+/// Functions that call functions may grow without bound; no real model comes near this.
+constexpr size_t kMaxNodes = 2'000'000;
+
+/// Attributes of the enclosing function call, by name; what a reference attribute takes its value from.
+using AttributeValues = std::map<std::string_view, const AttributeProto*>;
+
+/// Where nodes are being imported.
+struct Place {
+  Scope& scope;
+  const OpsetVersions& opsets;
+  std::string prefix;                                 // of node and value names: the path of function calls
+  const AttributeValues* attributes = nullptr;        // null outside functions
+};
+
+class Importer {
+ public:
+  Importer(const ModelProto& model, ModelData& data, const Logger& log) : model_(model), data_(data), log_(log), rules_(model) {}
+
+  Graph run();
+
+ private:
+  void check_opset() const;
+  void add_input(Place& place, const ValueProto& input);
+  void add_initializers(Place& place, const GraphProto& graph);
+  void add_outputs(Place& place, const GraphProto& graph);
+  void import_nodes(Place& place, const std::vector<NodeProto>& nodes);
+  void import_node(Place& place, const NodeProto& node, const std::string& name);
+  void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
+  std::vector<Value*> find_operands(Place& place, const NodeProto& node);
+  Attrs import_attributes(const Place& place, const NodeProto& node, std::map<std::string_view, const GraphProto*>& graphs);
+  std::vector<std::unique_ptr<Graph>> import_bodies(Place& place, const std::map<std::string_view, const GraphProto*>& graphs, const std::string& name,
+                                                    const std::vector<TensorType>* formals, std::vector<Value*>& operands);
+  void define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values);
+  std::string unique_node_name(std::string name);
+
+  const ModelProto& model_;
+  ModelData& data_;
+  ParseLog log_;
+  Rules rules_;
+  Symbols symbols_;
+  std::unordered_set<std::string> node_names_;
+  std::vector<const FunctionProto*> calls_;
+  size_t node_count_ = 0;
+};
+
+std::string text_of(std::string_view view) { return std::string(view); }
+
+/// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
+std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands, const Attrs& attrs) {
+  std::vector<TensorType> types;
+  const auto type_of = [&](size_t i) -> const TensorType& {
+    HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
+    return operands[i]->type;
+  };
+  if (op_type == "If") return types;
+  if (op_type == "Loop") {
+    types = {{DType::i64, {}}, {DType::boolean, {}}};
+    for (size_t i = 2; i < operands.size(); ++i) types.push_back(type_of(i));
+    return types;
+  }
+  if (op_type != "Scan") return std::nullopt;
+  const int64_t scanned = attrs.integer("num_scan_inputs");
+  HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()), "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
+  const size_t states = operands.size() - static_cast<size_t>(scanned);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    TensorType type = type_of(i);
+    if (i >= states) {
+      const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
+      std::vector<Dim> dims = type.shape.dims();
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(normalize_axis(given ? attrs.integers("scan_input_axes")[i - states] : 0, dims.size())));
+      type.shape = Shape(std::move(dims));
+    }
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+Graph Importer::run() {
+  check_opset();
+  rules_.check_all(model_);
+  Graph graph;
+  graph.name = text_of(model_.graph->name);
+  Scope scope(graph);
+  Place place{scope, model_.opsets, ""};
+  std::unordered_set<std::string_view> initialized;
+  for (const TensorProto& tensor : model_.graph->initializers) initialized.insert(tensor.name);
+  for (const ValueProto& input : model_.graph->inputs)
+    if (!initialized.contains(input.name)) add_input(place, input);
+  add_initializers(place, *model_.graph);
+  import_nodes(place, model_.graph->nodes);
+  add_outputs(place, *model_.graph);
+  return graph;
+}
+
+void Importer::check_opset() const {
+  const auto at = model_.opsets.find("");
+  if (at == model_.opsets.end()) {
+    const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(), [](const NodeProto& node) { return node.domain.empty(); });
+    HONE_CHECK(!needed, "the model does not say which version of the ONNX operator set it uses");
+    return;
+  }
+  if (at->second < kOldestOpset)
+    throw Error(fmt::format("the model uses opset {}; the oldest supported is {}", at->second, kOldestOpset), "convert it with onnx.version_converter.convert_version(model, 17)");
+  if (at->second > kNewestOpset) log_.logger().warning("The model uses opset {}, newer than {}; its operators are read as of opset {}", at->second, kNewestOpset, kNewestOpset);
+}
+
+void Importer::add_input(Place& place, const ValueProto& input) {
+  with_note([&] { return fmt::format("importing the model's input '{}'", input.name); }, [&] {
+    HONE_CHECK(!input.name.empty(), "an input of the graph has no name");
+    if (!input.is_tensor) throw Error("it is not a tensor; sequences, maps and optional values are not supported as inputs");
+    const std::optional<DType> dtype = dtype_of_onnx(input.elem_type);
+    HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(input.elem_type));
+    if (!input.shape) throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
+    Value* value = place.scope.graph().add_input(text_of(input.name), {*dtype, symbols_.shape(input)});
+    place.scope.define(input.name, value);
+    log_.network_input(*value);
+  });
+}
+
+void Importer::add_initializers(Place& place, const GraphProto& graph) {
+  if (graph.has_sparse) throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
+  for (const TensorProto& tensor : graph.initializers) {
+    HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
+    log_.initializer(tensor.name);
+    place.scope.define(tensor.name, place.scope.graph().add_constant(data_.tensor(tensor), text_of(tensor.name)));
+  }
+}
+
+void Importer::add_outputs(Place& place, const GraphProto& graph) {
+  Graph& target = place.scope.graph();
+  const OpDef* identity = rules_.find(NodeProto{.name = {}, .op_type = "Identity", .domain = {}, .overload = {}, .inputs = {}, .outputs = {}, .attributes = {}}, kNewestOpset).op;
+  std::vector<Value*> outputs;
+  for (const ValueProto& output : graph.outputs) {
+    const std::optional<Value*> found = place.scope.find(output.name);
+    if (!found || *found == nullptr)
+      throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name), "the model is incomplete; export it again");
+    Value* value = *found;
+    // Of the model's own outputs each is the result of a node and carries the output's name.
+    const bool own = value->producer != nullptr && value->name == output.name && std::find(outputs.begin(), outputs.end(), value) == outputs.end();
+    HONE_CHECK(std::none_of(outputs.begin(), outputs.end(), [&](const Value* other) { return other->name == output.name; }) || &graph != &*model_.graph,
+               "the output '{}' is listed twice", output.name);
+    if (!own && &graph == &*model_.graph) {
+      Node* copy = target.add(*identity, {value}, {}, unique_node_name(fmt::format("Identity_{}", output.name)));
+      copy->origin = value->producer != nullptr ? value->producer->origin : std::vector<std::string>{copy->name};
+      value = copy->output();
+      value->name = text_of(output.name);
+    }
+    outputs.push_back(value);
+    if (&graph == &*model_.graph) log_.network_output(output.name);
+  }
+  HONE_CHECK(!outputs.empty() || &graph != &*model_.graph, "the graph has no outputs");
+  target.set_outputs(std::move(outputs));
+}
+
+void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
+  for (const size_t i : sorted_order(nodes)) {
+    const NodeProto& node = nodes[i];
+    if (++node_count_ > kMaxNodes) throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes), "export it without nested functions");
+    const std::string name = unique_node_name(place.prefix + display_name(node, i));
+    with_note([&] { return fmt::format("importing node {} ({}, opset {})", name, node.op_type, opset_of(place.opsets, node.domain)); },
+              [&] { import_node(place, node, name); });
+  }
+}
+
+std::string Importer::unique_node_name(std::string name) {
+  std::string candidate = name;
+  for (int i = 2; !node_names_.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", name, i);
+  return candidate;
+}
+
+std::vector<Value*> Importer::find_operands(Place& place, const NodeProto& node) {
+  std::vector<Value*> operands;
+  for (const std::string_view name : node.inputs) {
+    if (name.empty()) {
+      operands.push_back(nullptr);
+      continue;
+    }
+    log_.searching(name);
+    const std::optional<Value*> value = place.scope.find(name);
+    if (!value) throw Error(fmt::format("its input '{}' is not defined by any node, input or initialiser", name), "the model is incomplete; export it again");
+    operands.push_back(*value);
+  }
+  return operands;
+}
+
+void Importer::import_node(Place& place, const NodeProto& node, const std::string& name) {
+  log_.node_begins(name, node.op_type);
+  if (const FunctionProto* function = rules_.function(node)) return call_function(place, node, *function, name);
+  const int opset = opset_of(place.opsets, node.domain);
+  const RuleMatch match = rules_.find(node, opset);
+  HONE_CHECK(match, "the operator {} is not supported", node.op_type);
+  std::vector<Value*> operands = find_operands(place, node);
+  log_.node_inputs(name, node.op_type, node.inputs, operands);
+  std::map<std::string_view, const GraphProto*> graphs;
+  Attrs attrs = import_attributes(place, node, graphs);
+  std::vector<std::unique_ptr<Graph>> bodies;
+  if (!graphs.empty()) {
+    if (node.op_type == "Loop") operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
+    const std::optional<std::vector<TensorType>> formals = formal_types(node.op_type, operands, attrs);
+    const size_t given = operands.size();
+    bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
+    attrs.set("captures", static_cast<int64_t>(operands.size() - given));
+  }
+  NodeContext context(place.scope.graph(), std::min(opset, node.domain.empty() ? kNewestOpset : opset), name, std::move(operands), node.outputs, std::move(attrs),
+                      std::move(bodies));
+  const std::vector<Value*>& results = context.run(*match.op, *match.rule);
+  log_.layer(name);
+  define_results(place, node, results);
+  log_.node_outputs(name, node.op_type, node.outputs, results);
+}
+
+void Importer::define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    place.scope.define(node.outputs[i], values[i]);
+    if (values[i]->name.empty()) values[i]->name = place.prefix + text_of(node.outputs[i]);
+  }
+}
+
+Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std::map<std::string_view, const GraphProto*>& graphs) {
+  Attrs attrs;
+  for (const AttributeProto& own : node.attributes) {
+    const AttributeProto* value = &own;
+    if (!own.reference.empty()) {
+      HONE_CHECK(place.attributes != nullptr, "attribute '{}' refers to '{}' outside of a function", own.name, own.reference);
+      const auto at = place.attributes->find(own.reference);
+      if (at == place.attributes->end()) continue;     // the call leaves it out: the operator's default holds
+      value = at->second;
+    }
+    const std::string name(own.name);
+    switch (value->type) {
+      case AttributeType::real: attrs.set(name, value->real); break;
+      case AttributeType::integer: attrs.set(name, value->integer); break;
+      case AttributeType::text: attrs.set(name, text_of(value->text)); break;
+      case AttributeType::reals: attrs.set(name, value->reals); break;
+      case AttributeType::integers: attrs.set(name, value->integers); break;
+      case AttributeType::texts: attrs.set(name, std::vector<std::string>(value->texts.begin(), value->texts.end())); break;
+      case AttributeType::tensor:
+        HONE_CHECK(value->tensor, "attribute '{}' holds no tensor", name);
+        attrs.set(name, data_.tensor(*value->tensor));
+        break;
+      case AttributeType::graph:
+        HONE_CHECK(value->graph, "attribute '{}' holds no graph", name);
+        graphs.emplace(own.name, value->graph.get());
+        break;
+      case AttributeType::sparse: throw Error(fmt::format("attribute '{}' is a sparse tensor, which is not supported", name), "export the model with dense tensors");
+      case AttributeType::tensors:
+      case AttributeType::graphs:
+      case AttributeType::other:
+      case AttributeType::none: throw Error(fmt::format("attribute '{}' has a kind that is not supported", name));
+    }
+  }
+  return attrs;
+}
+
+std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place, const std::map<std::string_view, const GraphProto*>& graphs, const std::string& name,
+                                                            const std::vector<TensorType>* formals, std::vector<Value*>& operands) {
+  std::vector<std::unique_ptr<Graph>> bodies;
+  std::vector<Value*> captured;                        // the same list, in the same order, for every body of the node
+  for (const auto& [attribute, proto] : graphs) {
+    with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); }, [&] {
+      auto graph = std::make_unique<Graph>();
+      graph->name = text_of(proto->name);
+      Scope scope(*graph, &place.scope);
+      Place inner{scope, place.opsets, place.prefix, place.attributes};
+      if (formals != nullptr) {
+        HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}", proto->inputs.size(), formals->size());
+        for (size_t i = 0; i < formals->size(); ++i) scope.define(proto->inputs[i].name, graph->add_input(text_of(proto->inputs[i].name), (*formals)[i]));
+      } else {
+        for (const ValueProto& input : proto->inputs) add_input(inner, input);
+      }
+      for (Value* outside : captured) scope.capture(outside);
+      add_initializers(inner, *proto);
+      import_nodes(inner, proto->nodes);
+      add_outputs(inner, *proto);
+      for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
+        captured.push_back(scope.captured()[i]);
+        for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
+      }
+      bodies.push_back(std::move(graph));
+    });
+  }
+  operands.insert(operands.end(), captured.begin(), captured.end());
+  return bodies;
+}
+
+void Importer::call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name) {
+  if (std::find(calls_.begin(), calls_.end(), &function) != calls_.end())
+    throw Error(fmt::format("the function {} calls itself", function.name), "ONNX functions must not be recursive; use Loop");
+  HONE_CHECK(calls_.size() < kMaxNesting, "functions are nested more than {} deep", kMaxNesting);
+  HONE_CHECK(node.inputs.size() <= function.inputs.size(), "the function {} takes {} inputs but is given {}", function.name, function.inputs.size(), node.inputs.size());
+  HONE_CHECK(node.outputs.size() <= function.outputs.size(), "the function {} has {} outputs but {} are named", function.name, function.outputs.size(), node.outputs.size());
+
+  AttributeValues attributes;
+  for (const AttributeProto& fallback : function.defaults) attributes[fallback.name] = &fallback;
+  for (const AttributeProto& given : node.attributes) {
+    const AttributeProto* value = &given;
+    if (!given.reference.empty()) {
+      const auto at = place.attributes == nullptr ? AttributeValues::const_iterator() : place.attributes->find(given.reference);
+      if (place.attributes == nullptr || at == place.attributes->end()) continue;
+      value = at->second;
+    }
+    attributes[given.name] = value;
+  }
+
+  std::vector<Value*> operands = find_operands(place, node);
+  log_.node_inputs(name, node.op_type, node.inputs, operands);
+  operands.resize(function.inputs.size(), nullptr);
+  Scope scope(place.scope.graph());
+  for (size_t i = 0; i < operands.size(); ++i) scope.define(function.inputs[i], operands[i]);
+  calls_.push_back(&function);
+  Place inner{scope, function.opsets.empty() ? place.opsets : function.opsets, name + "/", &attributes};
+  import_nodes(inner, function.nodes);
+  calls_.pop_back();
+
+  std::vector<Value*> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::optional<Value*> value = scope.find(function.outputs[i]);
+    HONE_CHECK(node.outputs[i].empty() || (value && *value != nullptr), "the function {} does not define its output '{}'", function.name, function.outputs[i]);
+    results.push_back(node.outputs[i].empty() ? nullptr : *value);
+    const bool made_here = results.back() != nullptr && results.back()->producer != nullptr && std::find(operands.begin(), operands.end(), results.back()) == operands.end();
+    if (made_here) results.back()->name.clear();       // takes the name that the caller gives it
+  }
+  define_results(place, node, results);
+  log_.node_outputs(name, node.op_type, node.outputs, results);
+}
+
+OnnxSummary summarize(const ModelProto& model) {
+  return {.ir_version = model.ir_version,
+          .opset = model.opsets.contains("") ? model.opsets.at("") : 0,
+          .producer_name = text_of(model.producer_name),
+          .producer_version = text_of(model.producer_version),
+          .domain = text_of(model.domain),
+          .doc_string = text_of(model.doc_string),
+          .model_version = model.model_version};
+}
+
+ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log, const std::string& directory) {
+  const ModelProto model = parse_model(bytes);
+  ModelData data(std::move(owner), directory);
+  return {Importer(model, data, log).run(), summarize(model)};
+}
+
+}  // namespace
+}  // namespace onnx
+
+ImportedModel import_onnx(const std::string& path, const Logger& log) {
+  return with_note([&] { return fmt::format("importing {}", path); }, [&] {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    const size_t slash = path.rfind('/');
+    return onnx::import_from(file->bytes(), file, log, slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  });
+}
+
+ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory) {
+  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory);
+}
+
+}  // namespace hone

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From an ONNX model to a Graph. The importer is generic: what an operator means is in its OpDef's OnnxRules. Model-local
+// functions are inlined; bodies of If, Loop and Scan become Graphs whose outer values are explicit (see README.md).
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "ir/graph.h"
+
+namespace hone {
+
+struct OnnxSummary {
+  int64_t ir_version = 0;
+  int opset = 0;                                      // of the default domain
+  std::string producer_name, producer_version, domain, doc_string;
+  int64_t model_version = 0;
+};
+
+struct ImportedModel {
+  Graph graph;
+  OnnxSummary summary;
+};
+
+/// Throws Error, naming the node, for a model that is damaged, invalid or uses what Hone does not have.
+/// Weights stay in the mapped file.
+ImportedModel import_onnx(const std::string& path, const Logger& log);
+/// The same from memory. External data are looked up below `directory`; without one they are refused.
+ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory = {});
+
+}  // namespace hone

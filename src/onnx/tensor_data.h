@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From TensorProto to Tensor. Raw data stay where they are (in the mapped model or external file) when they are aligned
+// for their type; typed fields are decoded. External files are opened only below the model's directory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "onnx/proto.h"
+#include "tensor/tensor.h"
+
+namespace hone::onnx {
+
+/// Where a model's bytes come from.
+class ModelData {
+ public:
+  /// `directory` empty: no external data.
+  ModelData(std::shared_ptr<const void> owner, std::string directory) : owner_(std::move(owner)), directory_(std::move(directory)) {}
+
+  /// Throws Error naming the tensor.
+  Tensor tensor(const TensorProto& proto);
+
+ private:
+  Bytes external(const TensorProto& proto, std::shared_ptr<const void>& owner);
+
+  std::shared_ptr<const void> owner_;
+  std::string directory_;
+  std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
+};
+
+}  // namespace hone::onnx
