@@ -8,7 +8,7 @@
 //         panel
 //
 // Output rows are cut into strips of nearly equal length. Strips with the same length and the same padding share their code.
-// Work items (block, strip) are dealt out in contiguous ranges, so workers differ by at most one item.
+// Work items (block, strip) are dealt out in contiguous ranges of nearly equal work.
 
 #include "backends/cpu/jit/conv_kernel.h"
 
@@ -67,6 +67,14 @@ ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const C
   dst_image_ = s.dst_image();
   residual_row_ = s.residual_row();
   residual_image_ = s.residual_image();
+  vectors_before_.push_back(0);
+  for (int64_t block = 0; block < blocks_; ++block) {
+    int64_t vectors = 0;
+    for (int64_t panel = block * block_panels_; panel < std::min(panels_, (block + 1) * block_panels_); ++panel)
+      vectors += ceil_div(std::min(panel_, s.group_oc() - panel % group_panels_ * panel_), lanes_of(isa));
+    vectors_before_.push_back(vectors_before_.back() + vectors);
+  }
+
   RowStrips cut = cut_row(s, config.pixels);
   strips_ = std::move(cut.strips);
   classes_ = std::move(cut.classes);
@@ -120,15 +128,15 @@ TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_cl
 }
 
 void ConvKernel::generate() {
-  code_ = std::make_unique<Emitter>(isa_);
   std::map<size_t, size_t> offsets;  // index in functions_ → offset in the code
-  for (const DepthBlock& depth : depth_blocks_)
-    for (size_t last_panel = group_panels_ == 1; last_panel < 2; ++last_panel)
-      for (size_t c = 0; c < classes_.size(); ++c) {
-        const size_t index = (size_t(depth.variant) * 2 + last_panel) * classes_.size() + c;
-        if (!offsets.contains(index)) offsets[index] = emit_tile(*code_, tile_spec(depth, classes_[c], last_panel));
-      }
-  code_->finish();
+  code_ = Emitter::generate(isa_, [&](Emitter& emitter) {
+    for (const DepthBlock& depth : depth_blocks_)
+      for (size_t last_panel = group_panels_ == 1; last_panel < 2; ++last_panel)
+        for (size_t c = 0; c < classes_.size(); ++c) {
+          const size_t index = (size_t(depth.variant) * 2 + last_panel) * classes_.size() + c;
+          if (!offsets.contains(index)) offsets[index] = emit_tile(emitter, tile_spec(depth, classes_[c], last_panel));
+        }
+  });
   functions_.assign(4 * classes_.size(), nullptr);
   for (const auto& [index, offset] : offsets) functions_[index] = code_->entry<Function>(offset);
 }
@@ -142,9 +150,17 @@ int ConvKernel::prefetch_lines(const TileSpec& tile) const {
   return int(std::clamp<int64_t>(ceil_div(bytes / 64, strips * steps), 1, 8));
 }
 
+int64_t ConvKernel::first_item(int worker, int workers) const noexcept {
+  const int64_t target = vectors_before_.back() * strip_count() * worker / workers;
+  int64_t block = 0;
+  while (block < blocks_ && vectors_before_[size_t(block) + 1] * strip_count() <= target) ++block;
+  if (block == blocks_) return blocks_ * strip_count();
+  const int64_t vectors = vectors_before_[size_t(block) + 1] - vectors_before_[size_t(block)];
+  return block * strip_count() + (target - vectors_before_[size_t(block)] * strip_count()) / vectors;
+}
+
 void ConvKernel::run(int worker, int workers, const ConvArgs& args) const noexcept {
-  const int64_t items = blocks_ * strip_count();
-  run_range(items * worker / workers, items * (worker + 1) / workers, args);
+  run_range(first_item(worker, workers), first_item(worker + 1, workers), args);
 }
 
 void ConvKernel::run_range(int64_t begin, int64_t end, const ConvArgs& args) const noexcept {

@@ -95,7 +95,9 @@ class ConvKernel {
   TileSpec tile_spec(const DepthBlock& depth, const TileClass& tile_class, bool last_panel) const;
   void generate();
   int prefetch_lines(const TileSpec& tile) const;
-  /// The work items are panel-block major: item = block * strip_count() + strip.
+  /// The work items are panel-block major: item = block * strip_count() + strip. A worker's first item is where its share of
+  /// the work begins; blocks weigh as many vectors as they compute.
+  int64_t first_item(int worker, int workers) const noexcept;
   int64_t strip_count() const { return image_rows_ * int64_t(strips_.size()); }
   void run_range(int64_t begin, int64_t end, const ConvArgs& args) const noexcept;
   void run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last, const ConvArgs& args) const noexcept;
@@ -114,6 +116,7 @@ class ConvKernel {
   std::vector<TileClass> classes_;
   std::vector<FilterRows> rows_;     // of one image
   std::vector<DepthBlock> depth_blocks_;
+  std::vector<int64_t> vectors_before_;  // vectors in the blocks before each block; one more than there are blocks
   std::vector<Function> functions_;  // [depth variant][last panel of a group][tile class]
   std::unique_ptr<Emitter> code_;
 };

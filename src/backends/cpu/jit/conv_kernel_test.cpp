@@ -22,7 +22,7 @@ ConvShape random_shape(Random& r) {
   s.ic = s.groups * r.integer(1, r.coin(0.2) ? 90 : 20);
   s.oc = s.groups * r.integer(1, r.coin(0.3) ? 150 : 40);
   s.kh = r.pick({1, 1, 2, 3, 3, 5});
-  s.kw = r.pick({1, 1, 2, 3, 3, 7});
+  s.kw = r.pick({1, 1, 2, 3, 3, 7, 12, 30});
   s.stride_h = r.integer(1, 3);
   s.stride_w = r.integer(1, 3);
   s.dilation_h = r.coin(0.7) ? 1 : r.integer(2, 4);

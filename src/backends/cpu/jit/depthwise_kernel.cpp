@@ -31,27 +31,27 @@ DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogu
   classes_ = std::move(cut.classes);
   rows_ = filter_rows(s);
 
-  code_ = std::make_unique<Emitter>(isa);
   std::vector<size_t> offsets;
-  for (int last_block = 0; last_block < 2; ++last_block)
-    for (const TileClass& tile_class : classes_) {
-      const int64_t channels = last_block ? s.oc - (blocks_ - 1) * block_ : block_;
-      DepthwiseSpec d;
-      d.tile = tile_class;
-      d.pixels = tile_class.pixels;
-      d.vectors = int(ceil_div(channels, lanes_of(isa)));
-      d.tail = int(channels % lanes_of(isa));
-      d.stride = int(s.stride_w);
-      d.dilation = int(s.dilation_w);
-      d.src_pixel = 4 * s.src_stride();
-      d.src_row = 4 * s.src_stride() * s.iw * s.dilation_h;
-      d.block_bytes = 4 * block_;
-      d.dst_pixel = 4 * s.dst_stride();
-      d.residual_pixel = 4 * s.residual_stride();
-      d.epilogue = epilogue;
-      offsets.push_back(emit_depthwise_tile(*code_, d));
-    }
-  code_->finish();
+  code_ = Emitter::generate(isa, [&](Emitter& emitter) {
+    for (int last_block = 0; last_block < 2; ++last_block)
+      for (const TileClass& tile_class : classes_) {
+        const int64_t channels = last_block ? s.oc - (blocks_ - 1) * block_ : block_;
+        DepthwiseSpec d;
+        d.tile = tile_class;
+        d.pixels = tile_class.pixels;
+        d.vectors = int(ceil_div(channels, lanes_of(isa)));
+        d.tail = int(channels % lanes_of(isa));
+        d.stride = int(s.stride_w);
+        d.dilation = int(s.dilation_w);
+        d.src_pixel = 4 * s.src_stride();
+        d.src_row = 4 * s.src_stride() * s.iw * s.dilation_h;
+        d.block_bytes = 4 * block_;
+        d.dst_pixel = 4 * s.dst_stride();
+        d.residual_pixel = 4 * s.residual_stride();
+        d.epilogue = epilogue;
+        offsets.push_back(emit_depthwise_tile(emitter, d));
+      }
+  });
   for (size_t offset : offsets) functions_.push_back(code_->entry<Function>(offset));
 }
 

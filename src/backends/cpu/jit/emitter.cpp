@@ -12,6 +12,17 @@ Emitter::Emitter(Isa isa) : CodeGenerator(kCodeBytes, Xbyak::DontSetProtectRWE),
   HONE_ASSERT(isa != Isa::scalar, "no code is generated for the scalar instruction set");
 }
 
+std::unique_ptr<Emitter> Emitter::generate(Isa isa, const std::function<void(Emitter&)>& body) {
+  try {
+    auto emitter = std::make_unique<Emitter>(isa);
+    body(*emitter);
+    emitter->finish();
+    return emitter;
+  } catch (const Xbyak::Error& error) {
+    throw InternalError(fmt::format("code generation for {}: {}", to_string(isa), error.what()));
+  }
+}
+
 void Emitter::zero(const Vec& x) {
   if (avx512()) {
     vpxord(x, x, x);

@@ -9,7 +9,9 @@
 #include <xbyak/xbyak.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/jit/isa.h"
@@ -23,6 +25,9 @@ class Emitter : public Xbyak::CodeGenerator {
   static constexpr size_t kCodeBytes = 1 << 20;  // reserved; pages are only committed when written
 
   explicit Emitter(Isa isa);
+
+  /// A finished emitter with what `body` emits; Xbyak's own errors (too much code, a bug in a generator) become ours.
+  static std::unique_ptr<Emitter> generate(Isa isa, const std::function<void(Emitter&)>& body);
 
   Isa isa() const { return isa_; }
   bool avx512() const { return isa_ == Isa::avx512; }

@@ -15,6 +15,8 @@ namespace {
 
 using Xbyak::Reg64;
 
+constexpr size_t kUnrolledTaps = 11;
+
 class TileEmitter {
  public:
   using Vec = Emitter::Vec;
@@ -51,13 +53,43 @@ class TileEmitter {
     e_.jz(done, e_.T_NEAR);
     e_.align(32);
     e_.L(row);
-    for (const Tap& tap : s_.taps)
-      if (tap.begin < tap.end) reduce_tap(tap);
+    if (s_.taps.size() <= kUnrolledTaps) {
+      for (const Tap& tap : s_.taps)
+        if (tap.begin < tap.end) reduce_tap(tap);
+    } else {
+      reduce_runs();
+    }
     out_.add(src_row_, s_.src_row);
     out_.add(weights_row_, s_.weights_row);
     e_.dec(rows_);
     e_.jnz(row, e_.T_NEAR);
     e_.L(done);
+  }
+
+  /// Wide filters: neighbouring taps that the same pixels use become one loop. Taps are evenly spaced.
+  void reduce_runs() {
+    const int64_t src_step = s_.taps[1].src - s_.taps[0].src, weights_step = s_.taps[1].weights - s_.taps[0].weights;
+    for (size_t first = 0; first < s_.taps.size();) {
+      size_t last = first + 1;
+      const auto same = [&](const Tap& a, const Tap& b) { return a.begin == b.begin && a.end == b.end; };
+      while (last < s_.taps.size() && same(s_.taps[last], s_.taps[first])) ++last;
+      const auto count = static_cast<int64_t>(last - first);
+      if (s_.taps[first].begin < s_.taps[first].end) {
+        Xbyak::Label loop;
+        e_.push(e_.rbx);
+        e_.mov(e_.ebx, static_cast<uint32_t>(count));
+        e_.L(loop);
+        reduce_tap(s_.taps[first]);
+        out_.add(src_row_, src_step);
+        out_.add(weights_row_, weights_step);
+        e_.dec(e_.ebx);
+        e_.jnz(loop, e_.T_NEAR);
+        e_.pop(e_.rbx);
+        out_.add(src_row_, -count * src_step);
+        out_.add(weights_row_, -count * weights_step);
+      }
+      first = last;
+    }
   }
 
   void reduce_tap(const Tap& tap) {

@@ -85,48 +85,44 @@ WinogradKernel::WinogradKernel(const ConvShape& shape, const Epilogue& epilogue,
 void WinogradKernel::generate(const Epilogue& epilogue) {
   const ConvShape& s = shape_;
   const int lanes = lanes_of(isa_), m = config_.output;
-  code_ = std::make_unique<Emitter>(isa_);
-  const auto input = [&](int64_t row, int64_t pixel) {
-    return emit_input_transform(*code_, {m, s.ic, 4 * row, 4 * pixel, 4 * position_});
-  };
-  const size_t from_image = input(s.iw * s.src_stride(), s.src_stride());
-  const size_t from_patch = input(n_ * s.ic, s.ic);
-  std::vector<size_t> outputs, products;
-  for (int last = 0; last < 2; ++last) {
-    const int64_t channels = last ? s.oc - (panels_ - 1) * panel_ : panel_;
-    const int vectors = int(ceil_div(channels, lanes));
-    for (int cut_bottom = 0; cut_bottom < 2; ++cut_bottom)
-      for (int cut_right = 0; cut_right < 2; ++cut_right) {
-        OutputTransformSpec o;
-        o.m = m;
-        o.rows = cut_bottom ? int(s.oh() - (tile_rows_ - 1) * m) : m;
-        o.columns = cut_right ? int(s.ow() - (tile_columns_ - 1) * m) : m;
-        o.vectors = vectors;
-        o.tail = int(channels % lanes);
-        o.position = 4 * product_position_;
-        o.dst_pixel = 4 * s.dst_stride();
-        o.dst_row = o.dst_pixel * s.ow();
-        o.residual_pixel = 4 * s.residual_stride();
-        o.residual_row = o.residual_pixel * s.ow();
-        o.epilogue = epilogue;
-        outputs.push_back(emit_output_transform(*code_, o));
+  std::vector<size_t> inputs, outputs, products;
+  code_ = Emitter::generate(isa_, [&](Emitter& emitter) {
+    inputs.push_back(emit_input_transform(emitter, {m, s.ic, 4 * s.iw * s.src_stride(), 4 * s.src_stride(), 4 * position_}));
+    inputs.push_back(emit_input_transform(emitter, {m, s.ic, 4 * n_ * s.ic, 4 * s.ic, 4 * position_}));
+    for (int last = 0; last < 2; ++last) {
+      const int64_t channels = last ? s.oc - (panels_ - 1) * panel_ : panel_;
+      OutputTransformSpec o;
+      o.m = m;
+      o.vectors = int(ceil_div(channels, lanes));
+      o.tail = int(channels % lanes);
+      o.position = 4 * product_position_;
+      o.dst_pixel = 4 * s.dst_stride();
+      o.dst_row = o.dst_pixel * s.ow();
+      o.residual_pixel = 4 * s.residual_stride();
+      o.residual_row = o.residual_pixel * s.ow();
+      o.epilogue = epilogue;
+      for (int cut_bottom = 0; cut_bottom < 2; ++cut_bottom)
+        for (int cut_right = 0; cut_right < 2; ++cut_right) {
+          o.rows = cut_bottom ? int(s.oh() - (tile_rows_ - 1) * m) : m;
+          o.columns = cut_right ? int(s.ow() - (tile_columns_ - 1) * m) : m;
+          outputs.push_back(emit_output_transform(emitter, o));
+        }
+      for (int slots = 1; slots <= config_.pixels; ++slots) {
+        TileSpec t;
+        t.pixels = slots;
+        t.vectors = o.vectors;
+        t.depth = s.ic;
+        t.taps = {{0, 0, 0, slots}};
+        t.src_pixel = 4 * slot_;
+        t.weights_channel = 4 * panel_;
+        t.dst_pixel = 4 * product_slot_;
+        t.prefetch_lines = std::min(4, o.vectors);
+        products.push_back(emit_tile(emitter, t));
       }
-    for (int slots = 1; slots <= config_.pixels; ++slots) {
-      TileSpec t;
-      t.pixels = slots;
-      t.vectors = vectors;
-      t.depth = s.ic;
-      t.taps = {{0, 0, 0, slots}};
-      t.src_pixel = 4 * slot_;
-      t.weights_channel = 4 * panel_;
-      t.dst_pixel = 4 * product_slot_;
-      t.prefetch_lines = std::min(4, vectors);
-      products.push_back(emit_tile(*code_, t));
     }
-  }
-  code_->finish();
-  input_ = code_->entry<TransformFunction>(from_image);
-  patch_input_ = code_->entry<TransformFunction>(from_patch);
+  });
+  input_ = code_->entry<TransformFunction>(inputs[0]);
+  patch_input_ = code_->entry<TransformFunction>(inputs[1]);
   for (size_t offset : outputs) output_.push_back(code_->entry<TransformFunction>(offset));
   for (size_t offset : products) products_.push_back(code_->entry<TileFunction>(offset));
 }
