@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/tactic_table.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr const CpuTactic* kTactics[] = {
+    &tactics::winograd, &tactics::conv,   &tactics::depthwise_conv, &tactics::conv_transpose,
+    &tactics::linear,   &tactics::matmul, &tactics::attention,      &tactics::pointwise,
+};
+
+}  // namespace
+
+std::span<const CpuTactic* const> cpu_tactics() { return kTactics; }
+
+CpuInfo cpu_info(const DeviceInfo& device) {
+  const std::optional<Isa> isa = isa_from_string(device.architecture);
+  HONE_CHECK(isa.has_value(), "{} is not a processor", device.name);
+  return {*isa, device.workers};
+}
+
+}  // namespace hone::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a family of CPU tactics is: three functions and a name. The families stand in one explicit list (tactic_table.cpp);
+// the source "cpu" walks it. A Tactic's name is the family's name, what varies inside a family goes into its params.
+//
+// compile() writes code = encode_code(family, attrs): everything load() needs that does not follow from KernelShapes. A family
+// whose packed constants depend on the instruction set sets attrs "isa"; the source then loads it for that set, not the machine's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backend/code.h"
+#include "backend/tactic.h"
+#include "backends/cpu/jit/isa.h"
+#include "backends/cpu/kernel.h"
+
+namespace hone::cpu {
+
+struct CpuInfo {
+  Isa isa = Isa::scalar;
+  int workers = 1;
+};
+
+struct CpuTactic {
+  std::string_view name;
+  /// Silent when the region is not about this family at all; refuses with a reason when it nearly is.
+  void (*propose)(const Problem&, const CpuInfo&, Candidates&);
+  Compiled (*compile)(const Problem&, const Tactic&);
+  std::shared_ptr<const CpuKernel> (*load)(const Attrs&, const KernelShapes&, const CpuInfo&);
+};
+
+/// All families, in order of preference.
+std::span<const CpuTactic* const> cpu_tactics();
+/// The machine that a problem is for.
+CpuInfo cpu_info(const DeviceInfo& device);
+
+namespace tactics {
+
+// Generated kernels.
+extern const CpuTactic winograd;
+extern const CpuTactic conv;
+extern const CpuTactic depthwise_conv;
+extern const CpuTactic conv_transpose;
+extern const CpuTactic linear;
+extern const CpuTactic matmul;
+extern const CpuTactic attention;
+extern const CpuTactic pointwise;
+
+// Portable vector kernels.
+
+}  // namespace tactics
+}  // namespace hone::cpu

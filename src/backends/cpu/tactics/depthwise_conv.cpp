@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution with one filter per channel, vectors along the channels.
+#include "backends/cpu/jit/depthwise_kernel.h"
+#include "backends/cpu/jit/pack.h"
+#include "backends/cpu/tactics/convolution.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
+  const Node* node = anchor_of(problem.region, ops::conv);
+  if (node == nullptr || node->attrs.integer("group") == 1) return;
+  const std::optional<ConvRegion> region = read_conv_region(problem, ops::conv, "depthwise_conv", info, out);
+  if (!region) return;
+  const ConvShape shape = conv_shape(region->attrs, input_dims(problem, *region), Layout::channels_last);
+  if (shape.groups != shape.ic || shape.groups != shape.oc) return out.refuse("depthwise_conv", "groups have several channels");
+  for (const DepthwiseConfig& config : depthwise_candidates(shape, info.isa, info.workers))
+    out.offer(conv_tactic("depthwise_conv", problem, *region, Layout::channels_last,
+                          {{"pixels", int64_t{config.pixels}}, {"vectors", int64_t{config.vectors}}}));
+}
+
+DepthwiseConfig read_depthwise_config(const Attrs& attrs) {
+  return {static_cast<int>(bounded(attrs, "pixels", 1, 64)), static_cast<int>(bounded(attrs, "vectors", 1, 16))};
+}
+
+Compiled compile(const Problem& problem, const Tactic& tactic) {
+  const ConvRegion region = conv_region(problem, ops::conv);
+  const Isa isa = cpu_info(problem.device).isa;
+  const int64_t block = read_depthwise_config(tactic.params).block_channels(isa);
+  const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), Layout::channels_last);
+
+  Compiled compiled;
+  const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
+  compiled.constants.push_back(make_floats(packed_depthwise_floats(shape.oc, shape.kh, shape.kw, block), [&](float* packed) {
+    pack_depthwise_weights(weights.data(), shape.oc, shape.kh, shape.kw, block, packed);
+  }));
+  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), shape.oc); !bias.empty())
+    compiled.constants.push_back(make_floats(packed_bias_floats(shape.oc, 1, block), [&](float* packed) { pack_bias(bias.data(), shape.oc, 1, block, packed); }));
+
+  Attrs attrs = region.attrs;
+  merge(attrs, tactic.params);
+  attrs.set("isa", std::string(to_string(isa)));
+  compiled.code = encode_code("depthwise_conv", attrs);
+  return compiled;
+}
+
+class DepthwiseConv final : public CpuKernel {
+ public:
+  DepthwiseConv(const Attrs& attrs, const ConvShape& shape, Isa isa)
+      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_depthwise_config(attrs), isa) {}
+  void run(int, int worker, int workers, const Bindings& bindings) const override { kernel_.run(worker, workers, binding_.args(bindings)); }
+
+ private:
+  ConvBinding binding_;
+  DepthwiseKernel kernel_;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  return std::make_shared<DepthwiseConv>(attrs, checked_conv_shape(attrs, shapes), info.isa);
+}
+
+}  // namespace
+
+const CpuTactic tactics::depthwise_conv = {"depthwise_conv", propose, compile, load};
+
+}  // namespace hone::cpu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/reference/reference.h"
+
+#include <cstring>
+
+#include "ops/all.h"
+
+namespace hone::reference {
+namespace {
+
+class ReferenceSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    std::vector<Layout> results(problem.region.outputs().size(), Layout::linear);
+    out.offer({"reference", "evaluate", {}, std::move(in), std::move(results)});
+  }
+
+  Compiled compile(const Problem& problem, const Tactic&) const override { return {serialize(problem.symbolic), {}}; }
+};
+
+/// The bytes of `memory` as a tensor, not owned: they outlive the evaluation.
+Tensor view(const ConcreteType& type, const void* memory) {
+  HONE_ASSERT(type.layout == Layout::linear, "the reference reads linear tensors only");
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(memory), static_cast<size_t>(type.bytes()));
+  return Tensor(type.dtype, type.dims, Blob(nullptr, bytes));
+}
+
+}  // namespace
+
+const TacticSource& source() {
+  static const ReferenceSource instance;
+  return instance;
+}
+
+Program::Program(const Blob& code, const KernelShapes& shapes)
+    : region_(deserialize(code, find_op).specialize(shapes.symbols)), shapes_(shapes) {
+  HONE_CHECK(region_.inputs().size() == shapes.inputs.size() && region_.outputs().size() == shapes.outputs.size(),
+             "a reference kernel of the plan has {} inputs and {} outputs, its step {} and {}", region_.inputs().size(),
+             region_.outputs().size(), shapes.inputs.size(), shapes.outputs.size());
+}
+
+void Program::run(const Bindings& bindings) const {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < shapes_.inputs.size(); ++i) inputs.push_back(view(shapes_.inputs[i], bindings.inputs[i]));
+  const std::vector<Tensor> results = evaluate(region_, inputs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int64_t expected = shapes_.outputs[i].bytes();
+    HONE_CHECK(static_cast<int64_t>(results[i].bytes().size()) == expected, "the data decide the size of {}: it came out as {}, planned were {} bytes",
+               region_.outputs()[i]->label(), join_dims(results[i].dims()), expected);
+    if (expected != 0) std::memcpy(bindings.outputs[i], results[i].bytes().data(), static_cast<size_t>(expected));
+  }
+}
+
+}  // namespace hone::reference
