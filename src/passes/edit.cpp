@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Helpers of passes; see edit.h.
+#include "passes/edit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+std::optional<double> splat(const Value* value) {
+  if (value == nullptr || !value->constant) return std::nullopt;
+  const Tensor& tensor = *value->constant;
+  if (tensor.dtype() == DType::string || tensor.size() == 0) return std::nullopt;
+  const std::span<const std::byte> bytes = tensor.bytes();
+  const size_t step = size_of(tensor.dtype());
+  // All elements equal the first exactly when the bytes equal themselves shifted by one element.
+  if (std::memcmp(bytes.data(), bytes.data() + step, bytes.size() - step) != 0) return std::nullopt;
+  return tensor.real(0);
+}
+
+bool is_splat(const Value* value, double number) {
+  const std::optional<double> found = splat(value);
+  if (!found) return false;
+  if (*found == number) return true;
+  return std::abs(*found - number) <= 1e-4 * std::abs(number);
+}
+
+bool used_once(const Graph& graph, const Value* value) { return value->uses.size() == 1 && !graph.is_output(value); }
+
+Node* producer(const Value* value, const OpDef& op) {
+  return value != nullptr && value->producer != nullptr && value->producer->is(op) ? value->producer : nullptr;
+}
+
+Node* sole_producer(const Graph& graph, const Value* value, const OpDef& op) {
+  Node* node = producer(value, op);
+  return node != nullptr && used_once(graph, value) ? node : nullptr;
+}
+
+bool may_replace(const Graph& graph, const Value* from, const Value* to) {
+  if (from->type.dtype != to->type.dtype || from->type.shape.rank() != to->type.shape.rank()) return false;
+  return !graph.is_output(from) || (to->producer != nullptr && !graph.is_output(to));
+}
+
+Tensor tensor_from(DType dtype, Dims dims, std::span<const double> values) {
+  TensorBuilder builder(dtype, std::move(dims));
+  visit(dtype, [&]<typename T>() {
+    const std::span<T> out = builder.data<T>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) out[i] = T(static_cast<float>(values[i]));
+      else if constexpr (std::is_same_v<T, bool>) out[i] = values[i] != 0;
+      else out[i] = static_cast<T>(values[i]);
+    }
+  });
+  return builder.finish();
+}
+
+std::vector<double> numbers_of(const Tensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.real(static_cast<int64_t>(i));
+  return values;
+}
+
+Value* scalar(Graph& graph, DType dtype, double number) { return graph.add_constant(tensor_from(dtype, {}, std::span(&number, 1))); }
+
+Value* integers(Graph& graph, std::vector<int64_t> values) {
+  return graph.add_constant(Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
+}
+
+std::string joined_name(std::span<const Node* const> parts) {
+  std::vector<std::string> names;
+  for (const Node* part : parts) {
+    std::string_view rest = part->name;
+    while (!rest.empty()) {
+      const size_t cut = rest.find(" + ");
+      std::string name(rest.substr(0, cut));
+      rest = cut == std::string_view::npos ? std::string_view() : rest.substr(cut + 3);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    }
+  }
+  return join(names, " + ");
+}
+
+void inherit(Node* node, std::span<const Node* const> parts) {
+  node->name = joined_name(parts);
+  for (const Node* part : parts)
+    for (const std::string& origin : part->origin)
+      if (std::find(node->origin.begin(), node->origin.end(), origin) == node->origin.end()) node->origin.push_back(origin);
+}
+
+Node* insert_for(Graph& graph, Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::vector<const Node*> parts, size_t outputs) {
+  Node* node = graph.insert(position, op, std::move(inputs), std::move(attrs), joined_name(parts), outputs);
+  inherit(node, parts);
+  return node;
+}
+
+std::vector<std::string> texts_of(const Shape& shape) {
+  std::vector<std::string> texts;
+  for (const Dim& dim : shape) texts.push_back(dim.text());
+  return texts;
+}
+
+Value* view(Graph& graph, Node* position, Value* value, const Shape& shape, std::vector<const Node*> parts) {
+  if (value->type.shape == shape) return value;
+  return insert_for(graph, position, ops::view, {value}, {{"shape", texts_of(shape)}}, std::move(parts))->output();
+}
+
+bool follows_from_inputs(const Graph& graph, const Shape& shape) {
+  std::set<std::string> wanted, known;
+  for (const Dim& dim : shape) dim.collect_symbols(wanted);
+  if (wanted.empty()) return true;
+  for (const Value* input : graph.inputs())
+    for (const Dim& dim : input->type.shape) dim.collect_symbols(known);
+  return std::includes(known.begin(), known.end(), wanted.begin(), wanted.end());
+}
+
+}  // namespace hone

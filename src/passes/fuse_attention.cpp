@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scaled dot-product attention. fuse_attention starts at each Softmax and walks up through masks and scales to the
+// product of queries and keys, and down through the guard against empty rows to the product with the values; scales on
+// any of the three sides multiply up. absorb_heads takes in keys and values that are repeated for groups of heads, and
+// absorb_transpose the transposes between [batch, sequence, heads, depth] and [batch, heads, sequence, depth].
+#include <algorithm>
+#include <array>
+
+#include "ir/op.h"
+#include "ops/ops.h"
+#include "passes/axes.h"
+#include "passes/edit.h"
+#include "passes/passes.h"
+
+namespace hone::passes {
+namespace {
+
+/// A mask value from which on a masked score counts as minus infinity whatever it was.
+constexpr double kMaskedOut = -1e9;
+
+struct Attention {
+  Value* q = nullptr;
+  Value* k_transposed = nullptr;
+  Value* v = nullptr;
+  Value* mask = nullptr;
+  double scale = 1;
+  Node* end = nullptr;                              // the product with the values
+  std::vector<const Node*> parts;
+};
+
+/// Factor of a Mul or Div by a number, and the other operand.
+struct Scaled {
+  Value* value;
+  double factor;
+};
+std::optional<Scaled> scaled(const Value* value) {
+  if (const Node* node = producer(value, ops::mul)) {
+    for (size_t i = 0; i < 2; ++i)
+      if (const std::optional<double> factor = splat(node->input(i)); factor && node->input(1 - i)->type == value->type) return Scaled{node->input(1 - i), *factor};
+  } else if (const Node* quotient = producer(value, ops::div)) {
+    if (const std::optional<double> divisor = splat(quotient->input(1)); divisor && *divisor != 0 && quotient->input(0)->type == value->type)
+      return Scaled{quotient->input(0), 1 / *divisor};
+  }
+  return std::nullopt;
+}
+
+class Finder {
+ public:
+  Finder(Graph& graph, Node* softmax) : graph_(graph), softmax_(softmax) {}
+
+  std::optional<Attention> find() {
+    const Value* result = softmax_->output();
+    const size_t rank = result->type.shape.rank();
+    if (rank < 3 || rank > 4 || normalize_axis(softmax_->attrs.integer("axis"), rank) != rank - 1 || !is_float(result->type.dtype)) return std::nullopt;
+    if (!find_scores(softmax_->input(0)) || !find_values()) return std::nullopt;
+    found_.q = unscaled(found_.q);
+    found_.k_transposed = unscaled(found_.k_transposed);
+    return sizes_fit(rank) ? std::optional(found_) : std::nullopt;
+  }
+
+ private:
+  /// Upwards from the Softmax to the product of queries and keys.
+  bool find_scores(Value* value) {
+    double scale_behind_mask = 1;
+    for (int depth = 0; depth < 6; ++depth) {
+      if (!used_once(graph_, value) || value->producer == nullptr) return false;
+      Node* node = value->producer;
+      found_.parts.insert(found_.parts.begin(), node);
+      if (node->is(ops::mat_mul)) {
+        found_.q = node->input(0);
+        found_.k_transposed = node->input(1);
+        return true;
+      }
+      if (const std::optional<Scaled> inner = scaled(value)) {
+        if (found_.mask == nullptr) scale_behind_mask *= inner->factor;
+        found_.scale *= inner->factor;
+        value = inner->value;
+        continue;
+      }
+      if (found_.mask != nullptr || scale_behind_mask != 1) return false;
+      Value* scores = node->is(ops::add) ? take_added_mask(node) : node->is(ops::where) ? take_selected_mask(node) : nullptr;
+      if (scores == nullptr) return false;
+      value = scores;
+    }
+    return false;
+  }
+
+  static bool leads_to_product(const Value* value) {
+    for (int depth = 0; depth < 3; ++depth) {
+      if (producer(value, ops::mat_mul) != nullptr) return true;
+      const std::optional<Scaled> inner = scaled(value);
+      if (!inner) return false;
+      value = inner->value;
+    }
+    return false;
+  }
+
+  Value* take_added_mask(const Node* add) {
+    const size_t at = leads_to_product(add->input(0)) ? 0 : 1;
+    if (!leads_to_product(add->input(at)) || add->input(at)->type != add->output()->type) return nullptr;
+    found_.mask = add->input(1 - at);
+    return add->input(at);
+  }
+
+  /// Where(keep, scores, -inf) or Where(drop, -inf, scores): the same as adding 0 or -inf.
+  Value* take_selected_mask(Node* where) {
+    for (size_t at : {1, 2}) {
+      const std::optional<double> fill = splat(where->input(3 - at));
+      if (!fill || *fill > kMaskedOut || !leads_to_product(where->input(at)) || where->input(at)->type != where->output()->type) continue;
+      Value* zero = scalar(graph_, where->output()->type.dtype, 0);
+      Value* fill_value = scalar(graph_, where->output()->type.dtype, *fill);
+      const std::vector<Value*> inputs{where->input(0), at == 1 ? zero : fill_value, at == 1 ? fill_value : zero};
+      found_.mask = insert_for(graph_, where, ops::where, inputs, {}, {where})->output();
+      return where->input(at);
+    }
+    return nullptr;
+  }
+
+  /// Downwards: Softmax, perhaps Where(IsNaN(p), 0, p), then the product with the values.
+  bool find_values() {
+    found_.parts.push_back(softmax_);
+    const Value* weights = softmax_->output();
+    if (weights->uses.size() == 2 && !graph_.is_output(weights)) {
+      const Node* guard = nullptr;
+      for (const Use& use : weights->uses)
+        if (use.node->is(ops::where) && use.index == 2) guard = use.node;
+      if (guard == nullptr || !is_splat(guard->input(1), 0)) return false;
+      const Node* test = sole_producer(graph_, guard->input(0), ops::is_nan);
+      if (test == nullptr || test->input(0) != weights) return false;
+      found_.parts.push_back(test);
+      found_.parts.push_back(guard);
+      weights = guard->output();
+    }
+    if (!used_once(graph_, weights)) return false;
+    const Use use = weights->uses.front();
+    if (!use.node->is(ops::mat_mul) || use.index != 0) return false;
+    found_.end = use.node;
+    found_.v = use.node->input(1);
+    found_.parts.push_back(use.node);
+    return true;
+  }
+
+  Value* unscaled(Value* value) {
+    while (const std::optional<Scaled> inner = scaled(value)) {
+      if (!used_once(graph_, value)) break;
+      found_.parts.insert(found_.parts.begin(), value->producer);
+      found_.scale *= inner->factor;
+      value = inner->value;
+    }
+    return value;
+  }
+
+  bool sizes_fit(size_t rank) const {
+    const Shape &q = found_.q->type.shape, &k = found_.k_transposed->type.shape, &v = found_.v->type.shape;
+    if (q.rank() != rank || k.rank() != rank || v.rank() != rank) return false;
+    for (size_t i = 0; i + 2 < rank; ++i)
+      if (q[i] != k[i] || q[i] != v[i]) return false;
+    for (const Shape* shape : {&q, &k, &v})
+      if (!follows_from_inputs(graph_, *shape)) return false;
+    return found_.mask == nullptr || found_.mask->type.shape.rank() <= rank;
+  }
+
+  Graph& graph_;
+  Node* softmax_;
+  Attention found_;
+};
+
+Shape with_leading_ones(const Shape& shape, size_t rank) {
+  Shape result;
+  for (size_t i = shape.rank(); i < rank; ++i) result.push_back(Dim(1));
+  for (const Dim& dim : shape) result.push_back(dim);
+  return result;
+}
+
+/// The keys [.., S, D] from the operand [.., D, S] of the product.
+Value* keys(Graph& graph, const Attention& found) {
+  Value* value = found.k_transposed;
+  const size_t rank = value->type.shape.rank();
+  Permutation swap(rank);
+  for (size_t i = 0; i < rank; ++i) swap[i] = static_cast<int64_t>(i);
+  std::swap(swap[rank - 1], swap[rank - 2]);
+  if (Node* inner = producer(value, ops::transpose)) {
+    swap = compose(inner->attrs.integers("perm"), swap);
+    value = inner->input(0);
+    if (std::is_sorted(swap.begin(), swap.end())) return value;
+  }
+  return insert_for(graph, found.end, ops::transpose, {value}, {{"perm", swap}}, {found.end})->output();
+}
+
+void replace_attention(Graph& graph, const Attention& found, const PassContext& context) {
+  const auto as_rank4 = [&](Value* value) { return view(graph, found.end, value, with_leading_ones(value->type.shape, 4), {found.end}); };
+  std::vector<Value*> inputs{as_rank4(found.q), as_rank4(keys(graph, found)), as_rank4(found.v)};
+  if (found.mask != nullptr) inputs.push_back(as_rank4(found.mask));
+  const Attrs attrs{{"scale", found.scale}, {"layout", std::string("bhsd")}};
+  Node* fused = insert_for(graph, found.end, ops::scaled_dot_product_attention, std::move(inputs), attrs, found.parts);
+  context.report_fusion(found.parts.front()->name, found.end->name);
+  graph.replace(found.end->output(), view(graph, found.end, fused->output(), found.end->output()->type.shape, {found.end}));
+  graph.erase_dead();
+}
+
+/// What is repeated: View(Expand(View(x))) that copies each of [B, H, S, D]'s heads `repeats` times.
+Value* ungrouped(Graph& graph, Node* position, Value* value) {
+  const Node* merge = producer(value, ops::view);
+  const Node* expand = merge == nullptr ? nullptr : producer(merge->input(0), ops::expand);
+  if (expand == nullptr) return nullptr;
+  const Shape &from = expand->input(0)->type.shape, &to = expand->output()->type.shape, &result = value->type.shape;
+  if (from.rank() != 5 || to.rank() != 5 || result.rank() != 4 || from[2] != Dim(1)) return nullptr;
+  if (from[0] != to[0] || from[1] != to[1] || from[3] != to[3] || from[4] != to[4]) return nullptr;
+  if (result != Shape({to[0], to[1] * to[2], to[3], to[4]})) return nullptr;
+  return view(graph, position, expand->input(0), Shape({from[0], from[1], from[3], from[4]}), {merge});
+}
+
+const Permutation kSwapHeads{0, 2, 1, 3};
+
+/// The value [B, S, H, D] that [B, H, S, D] was transposed from, or null.
+Value* before_transpose(Graph& graph, Node* position, Value* value) {
+  const Shape shape = permuted(value->type.shape, kSwapHeads);
+  if (keeps_order(value->type.shape, kSwapHeads)) return view(graph, position, value, shape, {position});
+  const Node* inner = producer(value, ops::transpose);
+  if (inner == nullptr) return nullptr;
+  // Undoing the swap must give back the order that the axes had before the transpose.
+  const Permutation restored = compose(inner->attrs.integers("perm"), kSwapHeads);
+  if (!keeps_order(inner->input(0)->type.shape, restored)) return nullptr;
+  return view(graph, position, inner->input(0), shape, {inner});
+}
+
+/// The value behind the transpose that the result goes through, when that swaps heads and sequence.
+Value* after_transpose(const Graph& graph, const Node* attention) {
+  Value* result = attention->output();
+  if (!used_once(graph, result)) return nullptr;
+  const Node* outer = result->uses.front().node;
+  if (!outer->is(ops::transpose) || !same_order(result->type.shape, outer->attrs.integers("perm"), kSwapHeads)) return nullptr;
+  return outer->output();
+}
+
+bool is_head_major(const Node* node) { return node->is(ops::scaled_dot_product_attention) && node->attrs.text("layout") == "bhsd"; }
+
+}  // namespace
+
+void fuse_attention(Graph& graph, const PassContext& context) {
+  for (Node* node : graph.nodes()) {
+    if (node->op == nullptr || !node->is(ops::softmax)) continue;
+    if (const std::optional<Attention> found = Finder(graph, node).find()) replace_attention(graph, *found, context);
+  }
+}
+
+void absorb_heads(Graph& graph, const PassContext&) {
+  for (Node* node : graph.nodes()) {
+    if (node->op == nullptr || !is_head_major(node)) continue;
+    Value* k = ungrouped(graph, node, node->input(1));
+    Value* v = ungrouped(graph, node, node->input(2));
+    if (k == nullptr || v == nullptr || k->type.shape[1] != v->type.shape[1]) continue;
+    graph.set_input(node, 1, k);
+    graph.set_input(node, 2, v);
+  }
+  graph.erase_dead();
+}
+
+void absorb_transpose(Graph& graph, const PassContext& context) {
+  for (Node* node : graph.nodes()) {
+    if (node->op == nullptr || !is_head_major(node)) continue;
+    Value* after = after_transpose(graph, node);
+    if (after == nullptr) continue;
+    std::array<Value*, 3> operands{};
+    for (size_t i = 0; i < 3; ++i) operands[i] = before_transpose(graph, node, node->input(i));
+    if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) continue;
+    std::vector<Value*> inputs(operands.begin(), operands.end());
+    if (node->input(3) != nullptr) inputs.push_back(node->input(3));
+    Attrs attrs = node->attrs;
+    attrs.set("layout", std::string("bshd"));
+    Node* outer = after->producer;
+    context.report_fusion(node->name, outer->name);
+    Node* fused = insert_for(graph, outer, *node->op, std::move(inputs), std::move(attrs), {node});
+    graph.replace(after, view(graph, outer, fused->output(), after->type.shape, {outer}));
+    graph.erase_dead();
+  }
+}
+
+}  // namespace hone::passes

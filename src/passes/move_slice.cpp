@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How projections to q, k and v are taken apart. A Gather of one index is a Slice; a Slice or Split behind a View that
+// splits axes is one before it; and a Linear that is only ever sliced along its columns is one Linear per slice, which
+// writes each part where it is wanted instead of copying it there.
+#include <algorithm>
+
+#include "ir/op.h"
+#include "ops/ops.h"
+#include "passes/axes.h"
+#include "passes/edit.h"
+#include "passes/passes.h"
+#include "passes/slices.h"
+
+namespace hone::passes {
+namespace {
+
+/// Gather(x, constant index) as a View of a Slice of one element.
+void lower_one_gather(Graph& graph, Node* node) {
+  Value* x = node->input(0);
+  const Value* indices = node->input(1);
+  if (!indices->is_constant() || indices->constant->size() != 1) return;
+  // Elsewhere a Gather is as good as a Slice; behind these, the Slice can move on.
+  if (producer(x, ops::transpose) == nullptr && producer(x, ops::view) == nullptr) return;
+  const size_t axis = normalize_axis(node->attrs.integer("axis"), x->type.shape.rank());
+  const Dim& size = x->type.shape[axis];
+  if (!size.is_constant() || !follows_from_inputs(graph, node->output()->type.shape)) return;
+  int64_t index = indices->constant->integer(0);
+  if (index < 0) index += size.value();
+  if (index < 0 || index >= size.value()) return;
+  Node* slice = insert_slice(graph, node, x, {axis, index, index + 1}, {node});
+  graph.replace(node->output(), view(graph, node, slice->output(), node->output()->type.shape, {node}));
+}
+
+/// The axis below a splitting View, and how many of its elements one step of `axis` above spans; nothing when `axis` is
+/// not the slowest axis of its group.
+struct SplitAxis {
+  size_t axis;
+  int64_t stride;
+};
+std::optional<SplitAxis> axis_below(const Node* split_view, size_t axis) {
+  const Shape& fine = split_view->output()->type.shape;
+  const std::optional<std::vector<AxisRange>> runs = groups(fine, split_view->input(0)->type.shape);
+  if (!runs) return std::nullopt;
+  for (size_t below = 0; below < runs->size(); ++below) {
+    const AxisRange run = (*runs)[below];
+    if (axis < run.begin || axis >= run.end) continue;
+    Dim stride(1);
+    for (size_t i = run.begin; i < run.end; ++i) {
+      if (i < axis && fine[i] != Dim(1)) return std::nullopt;
+      if (i > axis) stride = stride * fine[i];
+    }
+    return stride.is_constant() ? std::optional(SplitAxis{below, stride.value()}) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool only_taken_apart(const Graph& graph, const Value* value) {
+  return !graph.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) { return use.node->is(ops::split) || slice_range(use.node).has_value(); });
+}
+
+void raise_slice(Graph& graph, Node* node) {
+  const Node* inner = producer(node->input(0), ops::view);
+  const std::optional<SliceRange> range = slice_range(node);
+  if (inner == nullptr || !range || !only_taken_apart(graph, inner->output())) return;
+  const std::optional<SplitAxis> below = axis_below(inner, range->axis);
+  if (!below) return;
+  Node* moved = insert_slice(graph, node, inner->input(0), {below->axis, range->begin * below->stride, range->end * below->stride}, {node});
+  graph.replace(node->output(), view(graph, node, moved->output(), node->output()->type.shape, {inner}));
+}
+
+void raise_split(Graph& graph, Node* node) {
+  const Node* inner = producer(node->input(0), ops::view);
+  if (inner == nullptr || !only_taken_apart(graph, inner->output())) return;
+  const size_t axis = normalize_axis(node->attrs.integer("axis"), inner->output()->type.shape.rank());
+  const std::optional<SplitAxis> below = axis_below(inner, axis);
+  if (!below) return;
+  int64_t begin = 0;
+  for (Value* output : node->outputs) {
+    const Dim& size = output->type.shape[axis];
+    if (!size.is_constant()) return;
+    const SliceRange range{below->axis, begin * below->stride, (begin + size.value()) * below->stride};
+    begin += size.value();
+    if (output->uses.empty() && !graph.is_output(output)) continue;
+    Node* moved = insert_slice(graph, node, inner->input(0), range, {node});
+    graph.replace(output, view(graph, node, moved->output(), output->type.shape, {inner}));
+  }
+}
+
+/// Columns [begin, end) of a matrix or vector; `axis` is the column axis.
+Tensor columns(const Tensor& tensor, size_t axis, int64_t begin, int64_t end) {
+  Dims dims = tensor.dims();
+  const int64_t outer = axis == 0 ? 1 : dims[0], inner = axis + 1 == dims.size() ? 1 : dims[1];
+  const auto row = static_cast<size_t>(dims[axis] * inner) * size_of(tensor.dtype());
+  const size_t step = static_cast<size_t>(inner) * size_of(tensor.dtype());
+  dims[axis] = end - begin;
+  TensorBuilder builder(tensor.dtype(), dims);
+  const size_t length = static_cast<size_t>(end - begin) * step;
+  for (int64_t i = 0; i < outer; ++i)
+    std::memcpy(builder.bytes() + static_cast<size_t>(i) * length, tensor.bytes().data() + static_cast<size_t>(i) * row + static_cast<size_t>(begin) * step, length);
+  return builder.finish();
+}
+
+struct Part {
+  Value* result;
+  int64_t begin, end;
+};
+
+/// The column ranges that are read from a value of this rank, when nothing else reads it.
+std::vector<Part> column_parts(const Graph& graph, const Value* value) {
+  std::vector<Part> parts;
+  if (graph.is_output(value)) return {};
+  const size_t last = value->type.shape.rank() - 1;
+  for (const Use& use : value->uses) {
+    if (const std::optional<SliceRange> range = slice_range(use.node); range && range->axis == last) {
+      parts.push_back({use.node->output(), range->begin, range->end});
+    } else if (use.node->is(ops::split) && use.index == 0 && normalize_axis(use.node->attrs.integer("axis"), last + 1) == last) {
+      int64_t begin = 0;
+      for (Value* output : use.node->outputs) {
+        const int64_t size = output->type.shape[last].value();
+        parts.push_back({output, begin, begin + size});
+        begin += size;
+      }
+    } else {
+      return {};
+    }
+  }
+  return parts;
+}
+
+void split_one_linear(Graph& graph, Node* node, const PassContext& context) {
+  const Value* weight = node->input(1);
+  const Value* bias = node->input(2);
+  if (!weight->is_constant() || (bias != nullptr && !bias->is_constant())) return;
+  const std::vector<Part> parts = column_parts(graph, node->output());
+  int64_t total = 0;
+  for (const Part& part : parts) total += part.end - part.begin;
+  const size_t column_axis = node->attrs.integer("trans_w") != 0 ? 0 : 1;
+  if (parts.empty() || total > weight->constant->dims()[column_axis]) return;
+  for (const Part& part : parts) {
+    const Node* user = part.result->producer;
+    context.report_fusion(node->name, user->name);
+    std::vector<Value*> inputs{node->input(0), graph.add_constant(columns(*weight->constant, column_axis, part.begin, part.end))};
+    if (bias != nullptr) inputs.push_back(graph.add_constant(columns(*bias->constant, 0, part.begin, part.end)));
+    graph.replace(part.result, insert_for(graph, node, ops::linear, std::move(inputs), node->attrs, {node, user})->output());
+  }
+}
+
+}  // namespace
+
+void lower_gather(Graph& graph, const PassContext&) {
+  for (Node* node : graph.nodes())
+    if (node->is(ops::gather)) lower_one_gather(graph, node);
+}
+
+void move_slice(Graph& graph, const PassContext&) {
+  for (Node* node : graph.nodes()) {
+    if (node->is(ops::slice)) raise_slice(graph, node);
+    else if (node->is(ops::split)) raise_split(graph, node);
+  }
+}
+
+void split_linear(Graph& graph, const PassContext& context) {
+  for (Node* node : graph.nodes())
+    if (node->is(ops::linear)) split_one_linear(graph, node, context);
+}
+
+}  // namespace hone::passes

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes: named steps from graph to graph. A Pass is a value in a list (see pipeline.cpp); it is one of three things:
+// a function, a set of rewrites, or a group of passes that repeats until nothing changes. `run` does around each what
+// every pass wants: skip by name, time, remove dead nodes, verify, snapshot, log.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "ir/graph.h"
+
+namespace hone {
+
+struct Rewrite;
+
+struct PassContext {
+  const Logger& log;
+  std::vector<std::string> disabled = {};           // passes to skip, by name
+  std::string dump_directory = {};                  // where snapshots go; empty: none
+  std::string_view pass = {};                       // the pass that is running; set by `run`
+
+  /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".
+  void report_fusion(std::string_view first, std::string_view second) const;
+  /// "Running: …" and "Removing <layer>".
+  void report_removal(std::string_view layer) const;
+};
+
+struct Pass {
+  std::string_view name;                                         // verb_noun
+  void (*run)(Graph&, const PassContext&) = nullptr;
+  std::string_view milestone = {};                               // logged as "After <milestone>: N layers"
+  std::span<const Rewrite> (*rewrites)() = nullptr;
+  std::span<const Pass> group = {};
+};
+
+/// Runs the list in order. An error names the pass; with a dump directory the graph before it lies there too.
+void run(Graph& graph, std::span<const Pass> passes, const PassContext& context);
+
+/// "fuse_gelu" as the log writes it: "FuseGelu".
+std::string camel_case(std::string_view name);
+
+}  // namespace hone
