@@ -10,7 +10,7 @@ namespace {
 
 std::string candidate_line(const CandidateRecord& candidate, size_t width, bool chosen) {
   std::string line = fmt::format("{} {:<{}}  ", chosen ? " *" : "  ", candidate.tactic, width);
-  if (candidate.ms < 0) return line + (candidate.note.empty() ? "not timed" : "refused: " + candidate.note);
+  if (candidate.ms < 0) return line + (candidate.note.empty() ? "not timed" : candidate.note);
   line += fmt::format("{:9.4f} ms ±{:.4f}", candidate.ms, candidate.ms * candidate.spread);
   return candidate.note.empty() ? line : line + "  " + candidate.note;
 }

@@ -42,6 +42,23 @@ Json value_object(const AttrValue& value) {
       value);
 }
 
+/// Counts become objects with their type, as the original has them; what an engine without these features always says is added.
+Attrs spelled_details(const Profile& profile, const Step& step) {
+  Attrs details = step.details;
+  const std::string type(step.inputs.empty() ? "Float" : type_word(profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype));
+  for (const auto& [count, name] : {std::pair{"WeightsCount", "Weights"}, std::pair{"BiasCount", "Bias"}}) {
+    if (!details.has(count)) continue;
+    details.set(name, fmt::format(R"({{"Type": "{}", "Count": {}}})", type, details.integer(count)));
+    details.erase(count);
+  }
+  if (step.kind != "Convolution") return details;
+  for (const char* name : {"HasSparseWeights", "HasDynamicFilter", "HasDynamicBias"})
+    if (!details.has(name)) details.set(name, int64_t{0});
+  for (const char* name : {"ConvXAsActInputIdx", "BiasAsActInputIdx", "ResAsActInputIdx"})
+    if (!details.has(name)) details.set(name, int64_t{-1});
+  return details;
+}
+
 /// Members in the order of the original; what a layer has besides follows by name.
 void add_details(Json& object, const Attrs& details) {
   static constexpr std::string_view kOrder[] = {
@@ -80,7 +97,7 @@ Json layer_object(const Plan& plan, const Profile& profile, const Step& step, co
   }
   if (step.code >= 0) {
     object["ParameterType"] = step.kind;
-    add_details(object, step.details);
+    add_details(object, spelled_details(profile, step));
     std::string params = step.tactic_params.print();
     std::erase(params, ' ');
     object["TacticName"] = params.empty() ? fmt::format("{}.{}", step.source, step.tactic) : fmt::format("{}.{}({})", step.source, step.tactic, params);

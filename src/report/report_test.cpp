@@ -135,7 +135,7 @@ Plan small_plan(std::string verbosity) {
   conv.source = "cpu";
   conv.tactic = "conv_nhwc";
   conv.tactic_params = {{"mr", int64_t{14}}};
-  conv.details = {{"Stride", std::vector<int64_t>{1, 1}}, {"Kernel", std::vector<int64_t>{3, 3}}, {"Weights", std::string(R"({"Type": "Float", "Count": 81})")}, {"HasReLU", int64_t{1}}};
+  conv.details = {{"Stride", std::vector<int64_t>{1, 1}}, {"Kernel", std::vector<int64_t>{3, 3}}, {"WeightsCount", int64_t{81}}, {"HasReLU", int64_t{1}}};
   conv.inputs = {0};
   conv.outputs = {1};
   conv.code = 0;
@@ -144,7 +144,7 @@ Plan small_plan(std::string verbosity) {
   view.code = -1;
   profile.steps = {conv, view};
   plan.profiles = {profile};
-  plan.log = {{"conv + \"relu\"", {{"reference.region()", 2, 0.1, ""}, {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""}, {"onednn.conv", -1, 0, "no such thing"}}, "cpu.conv_nhwc(mr=14)"}};
+  plan.log = {{"conv + \"relu\"", {{"reference.region()", 2, 0.1, ""}, {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""}, {"onednn.conv", -1, 0, "refused: no such thing"}}, "cpu.conv_nhwc(mr=14)"}};
   return plan;
 }
 
@@ -166,7 +166,8 @@ TEST(LayerInfo, DetailedHasTheMembersOfTheOriginalInOrder) {
   const auto& layer = json["Layers"][0];
   std::vector<std::string> members;
   for (const auto& [name, value] : layer.items()) members.push_back(name);
-  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride", "Weights", "HasReLU", "TacticName", "TacticValue", "StreamId", "Metadata"));
+  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride", "Weights", "HasReLU", "HasSparseWeights", "HasDynamicFilter", "HasDynamicBias",
+                                   "ConvXAsActInputIdx", "BiasAsActInputIdx", "ResAsActInputIdx", "TacticName", "TacticValue", "StreamId", "Metadata"));
   EXPECT_EQ(layer["Inputs"][0]["Dimensions"], nlohmann::ordered_json({-1, 3, 8, 8}));
   EXPECT_EQ(layer["Weights"]["Count"], 81);
   EXPECT_EQ(layer["Metadata"], "[ONNX Layer: conv][ONNX Layer: relu]");
@@ -181,7 +182,8 @@ TEST(LayerInfo, OneLineFormHasConcreteSizesInARun) {
   EXPECT_THAT(layer_info_lines(plan, 0, symbols)[0],
               AllOf(StartsWith("Name: conv + \"relu\", LayerType: CpuConvolution, Inputs: [ { Name: x\"1, Location: Host, Dimensions: [4,3,8,8], Format/Datatype: Float }], "
                                "Outputs: [ { Name: y"),
-                    HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", \"Count\": 81}, HasReLU: 1, TacticName: cpu.conv_nhwc(mr=14), TacticValue: 0x"),
+                    HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", \"Count\": 81}, HasReLU: 1, HasSparseWeights: 0, HasDynamicFilter: 0, HasDynamicBias: 0, "
+                              "ConvXAsActInputIdx: -1, BiasAsActInputIdx: -1, ResAsActInputIdx: -1, TacticName: cpu.conv_nhwc(mr=14), TacticValue: 0x"),
                     HasSubstr("StreamId: 0, Metadata: [ONNX Layer: conv][ONNX Layer: relu]")));
 }
 

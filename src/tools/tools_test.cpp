@@ -26,8 +26,8 @@ std::string error_of(auto&& body) {
 /// Inputs x: f32[n,3,h,8] and fixed: f32[2,2].
 Graph model() {
   Graph graph;
-  graph.input("x", {DType::f32, Shape{Dim::symbol("n"), 3, Dim::symbol("h"), 8}});
-  graph.input("fixed", {DType::f32, Shape{2, 2}});
+  graph.add_input("x", {DType::f32, Shape{Dim::symbol("n"), 3, Dim::symbol("h"), 8}});
+  graph.add_input("fixed", {DType::f32, Shape{2, 2}});
   return graph;
 }
 
