@@ -85,6 +85,11 @@ ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const C
 
 size_t ConvKernel::code_bytes() const { return code_->getSize(); }
 
+bool ConvKernel::accumulates_in_dst() const {
+  return depth_blocks_.size() > 1 ||
+         (epilogue_.residual_after_activation && ends_through_memory(isa_, config_.pixels, config_.vectors, epilogue_));
+}
+
 void ConvKernel::make_depth_blocks() {
   const int64_t total = shape_.group_ic(), block = depth_block_size(total, config_.depth);
   for (int64_t begin = 0; begin < total; begin += block) {

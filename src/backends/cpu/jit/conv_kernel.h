@@ -66,7 +66,7 @@ struct ConvArgs {
   const float* src = nullptr;
   const float* weights = nullptr;   // packed
   const float* bias = nullptr;      // packed; only with Epilogue::bias
-  const float* residual = nullptr;  // only with Epilogue::residual; must not be dst when the sum is blocked
+  const float* residual = nullptr;  // only with Epilogue::residual; see accumulates_in_dst()
   float* dst = nullptr;
 };
 
@@ -78,8 +78,8 @@ class ConvKernel {
 
   void run(int worker, int workers, const ConvArgs& args) const noexcept;
 
-  /// True when partial sums pass through dst: dst and residual may then not be the same buffer.
-  bool accumulates_in_dst() const { return depth_blocks_.size() > 1; }
+  /// True when dst is written before the residual is read: they may then not be the same buffer.
+  bool accumulates_in_dst() const;
   size_t code_bytes() const;
 
   /// B as the caller has it (row-major, N contiguous) instead of packed panels; see gemm_kernel.h.

@@ -140,6 +140,30 @@ TEST(ConvKernel, CandidatesAreRightOnShapesOfKnownNetworks) {
       }
 }
 
+TEST(ConvKernel, ResidualMayLieInTheOutputUnlessTheKernelSaysOtherwise) {
+  Random r(testing::test_seed());
+  ConvShape s;
+  s.ic = 12, s.ih = 5, s.iw = 11, s.oc = 21, s.kh = s.kw = 3, s.pad_left = s.pad_top = s.pad_right = s.pad_bottom = 1;
+  int in_place = 0;
+  for (Isa isa : testing::machine_isas())
+    for (int i = 0; i < 60; ++i) {
+      const ConvConfig config = random_config(r, isa);
+      Epilogue e = r.epilogue();
+      e.bias = false;
+      e.residual = true;
+      const ConvKernel kernel(s, e, config, isa);
+      if (kernel.accumulates_in_dst()) continue;
+      ++in_place;
+      const auto src = r.floats(size_t(s.ih * s.iw * s.ic)), w = r.floats(size_t(s.oc * s.ic * 9), 0.1f), residual = r.floats(size_t(s.oh() * s.ow() * s.oc));
+      std::vector<float> packed(packed_conv_floats(s, config.panel_channels(isa))), apart(residual.size()), together = residual;
+      pack_conv_weights(w.data(), s, config.panel_channels(isa), config.depth, packed.data());
+      kernel.run(0, 1, {src.data(), packed.data(), nullptr, residual.data(), apart.data()});
+      kernel.run(0, 1, {src.data(), packed.data(), nullptr, together.data(), together.data()});
+      ASSERT_EQ(apart, together) << describe(s, config, e, isa);
+    }
+  EXPECT_GT(in_place, 20);
+}
+
 TEST(ConvKernel, AnyNumberOfWorkersCoversTheOutputOnce) {
   Random r(testing::test_seed());
   ConvShape s;

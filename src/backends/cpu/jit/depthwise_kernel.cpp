@@ -26,6 +26,7 @@ DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogu
   const ConvShape& s = shape_;
   HONE_ASSERT(s.groups == s.ic && s.ic == s.oc && s.src_layout == SrcLayout::nhwc, "not a depthwise convolution");
   HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors), "tile {}x{}", config.pixels, config.vectors);
+  accumulates_in_dst_ = epilogue.residual_after_activation && ends_through_memory(isa, config.pixels, config.vectors, epilogue);
   RowStrips cut = cut_row(s, config.pixels);
   strips_ = std::move(cut.strips);
   classes_ = std::move(cut.classes);

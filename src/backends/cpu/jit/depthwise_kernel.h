@@ -24,12 +24,14 @@ class DepthwiseKernel {
   ~DepthwiseKernel();
   DepthwiseKernel(DepthwiseKernel&&) noexcept;
   void run(int worker, int workers, const ConvArgs& args) const noexcept;
+  bool accumulates_in_dst() const { return accumulates_in_dst_; }
 
  private:
   using Function = void (*)(const TileArgs*);
 
   ConvShape shape_;
   int64_t block_ = 0, blocks_ = 0;
+  bool accumulates_in_dst_ = false;
   std::vector<Strip> strips_;
   std::vector<TileClass> classes_;
   std::vector<FilterRows> rows_;

@@ -29,6 +29,11 @@ bool is_light(ActivationKind kind) {
 
 }  // namespace
 
+bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue) {
+  const ActivationKind kind = epilogue.activation.kind;
+  return !is_light(kind) || VectorMath::scratch_of(kind) > registers_of(isa) - pixels * vectors;
+}
+
 Xbyak::Address TileOutput::at(const Reg64& base, int64_t offset) const {
   HONE_ASSERT(offset == static_cast<int32_t>(offset), "{} bytes do not fit a displacement", offset);
   return e_.ptr[base + static_cast<int>(offset)];
@@ -95,11 +100,10 @@ void TileOutput::end() {
     e_.load_constant(spare(0), s_.epilogue.scale);
     for_each_output([&](int pixel, int vector) { e_.vmulps(acc(pixel, vector), acc(pixel, vector), spare(0)); });
   }
-  const ActivationKind kind = s_.epilogue.activation.kind;
-  if (is_light(kind) && VectorMath::scratch_of(kind) <= spare_count()) {
-    end_in_registers();
-  } else {
+  if (ends_through_memory(e_.isa(), s_.pixels, s_.vectors, s_.epilogue)) {
     end_through_memory();
+  } else {
+    end_in_registers();
   }
   e_.L(done);
   e_.vzeroupper();

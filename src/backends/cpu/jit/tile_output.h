@@ -37,6 +37,10 @@ struct OutputSpec {
   Epilogue epilogue;
 };
 
+/// True when the tile stores its sums and runs the activation over them afterwards: a residual that is added after the
+/// activation must then not lie in dst.
+bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue);
+
 class TileOutput {
  public:
   using Vec = Emitter::Vec;
