@@ -24,7 +24,10 @@ Value* transpose(Graph& graph, Node* position, Value* value, Permutation permuta
 bool merge_with_inner(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   if (inner == nullptr) return false;
-  graph.replace(node->output(), transpose(graph, node, inner->input(0), compose(perm_of(inner), perm_of(node)), {inner, node}));
+  Permutation permutation = compose(perm_of(inner), perm_of(node));
+  Value* source = inner->input(0);
+  const bool nothing_left = std::is_sorted(permutation.begin(), permutation.end()) && may_replace(graph, node->output(), source);
+  graph.replace(node->output(), nothing_left ? source : transpose(graph, node, source, std::move(permutation), {inner, node}));
   return true;
 }
 

@@ -41,14 +41,13 @@ std::string canonical(const Graph& graph) {
   }
   std::string text = print(copy), result;
   std::map<std::string, std::string> names;
-  const std::regex token(R"(%("[^"]*"|[A-Za-z0-9_./:]+)|#[0-9a-f]{32})");
+  const std::regex token(R"(%("[^"]*"|[A-Za-z0-9_./]+)|![0-9a-f]{32})");
   std::string::const_iterator at = text.cbegin();
   for (std::sregex_iterator it(text.begin(), text.end(), token), end; it != end; ++it) {
     result.append(at, text.cbegin() + it->position());
     at = text.cbegin() + it->position() + it->length();
-    if (it->str().front() == '#') continue;
+    if (it->str().front() == '!') continue;
     result += names.emplace(it->str(), fmt::format("%{}", names.size())).first->second;
-    if (it->str().back() == ':') result += ':';
   }
   result.append(at, text.cend());
   return result;
