@@ -11,6 +11,7 @@
 namespace hone::cpu {
 namespace {
 
+using testing::Guarded;
 using testing::Random;
 
 constexpr float kGuard = 12345.0f;
@@ -92,11 +93,13 @@ void check(const ConvShape& s, const ConvConfig& config, const Epilogue& e, Isa 
   std::vector<float> packed(packed_conv_floats(s, panel)), packed_bias(packed_bias_floats(s.oc, s.groups, panel));
   pack_conv_weights(w.data(), s, panel, config.depth, packed.data());
   pack_bias(bias.data(), s.oc, s.groups, panel, packed_bias.data());
-  std::vector<float> dst(size_t(pixels * s.dst_stride()), kGuard);
+  const bool at_end = r.coin();
+  const Guarded dst(std::vector<float>(size_t(pixels * s.dst_stride()), kGuard), at_end), guarded_src(src, at_end), guarded_packed(packed, at_end);
+  const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
 
   const ConvKernel kernel(s, e, config, isa);
   testing::on_team(workers, [&](int worker, int count) {
-    kernel.run(worker, count, {src.data(), packed.data(), packed_bias.data(), residual.data(), dst.data()});
+    kernel.run(worker, count, {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
   });
   for (int64_t p = 0; p < pixels; ++p) {
     for (int64_t o = 0; o < s.oc; ++o) {

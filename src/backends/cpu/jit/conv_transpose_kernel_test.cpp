@@ -10,6 +10,7 @@
 namespace hone::cpu {
 namespace {
 
+using testing::Guarded;
 using testing::Random;
 
 ConvTransposeShape random_shape(Random& r) {
@@ -66,10 +67,12 @@ TEST(ConvTransposeKernel, AgreesWithScatteringOnRandomProblems) {
       std::vector<float> packed(packed_conv_transpose_floats(s, panel)), packed_bias(packed_bias_floats(s.oc, s.groups, panel));
       pack_conv_transpose_weights(w.data(), s, panel, config.depth, packed.data());
       pack_bias(bias.data(), s.oc, s.groups, panel, packed_bias.data());
-      std::vector<float> dst(size_t(pixels * out), 77.0f);
+      const bool at_end = r.coin();
+      const Guarded dst(std::vector<float>(size_t(pixels * out), 77.0f), at_end), guarded_src(src, at_end), guarded_packed(packed, at_end);
+      const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const ConvTransposeKernel kernel(s, e, config, isa);
       testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
-        kernel.run(worker, workers, {src.data(), packed.data(), packed_bias.data(), residual.data(), dst.data()});
+        kernel.run(worker, workers, {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
       });
       const auto sums = scatter(s, src, w);
       for (int64_t p = 0; p < pixels; ++p)

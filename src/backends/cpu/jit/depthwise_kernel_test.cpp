@@ -11,6 +11,7 @@
 namespace hone::cpu {
 namespace {
 
+using testing::Guarded;
 using testing::Random;
 
 ConvShape random_shape(Random& r) {
@@ -61,10 +62,12 @@ TEST(DepthwiseKernel, AgreesWithNaiveLoopsOnRandomProblems) {
       std::vector<float> packed(packed_depthwise_floats(s.oc, s.kh, s.kw, block)), packed_bias(packed_bias_floats(s.oc, 1, block));
       pack_depthwise_weights(w.data(), s.oc, s.kh, s.kw, block, packed.data());
       pack_bias(bias.data(), s.oc, 1, block, packed_bias.data());
-      std::vector<float> dst(size_t(pixels * s.dst_stride()), 77.0f);
+      const bool at_end = r.coin();
+      const Guarded dst(std::vector<float>(size_t(pixels * s.dst_stride()), 77.0f), at_end), guarded_src(src, at_end), guarded_packed(packed, at_end);
+      const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const DepthwiseKernel kernel(s, e, config, isa);
       testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
-        kernel.run(worker, workers, {src.data(), packed.data(), packed_bias.data(), residual.data(), dst.data()});
+        kernel.run(worker, workers, {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
       });
       for (int64_t p = 0; p < pixels; ++p)
         for (int64_t c = 0; c < s.dst_stride(); ++c) {

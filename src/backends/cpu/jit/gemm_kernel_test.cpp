@@ -11,6 +11,7 @@
 namespace hone::cpu {
 namespace {
 
+using testing::Guarded;
 using testing::Random;
 
 GemmConfig random_config(Random& r, Isa isa) {
@@ -49,12 +50,15 @@ TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
       const int64_t panel = config.panel_channels(isa), ldb = (transposed ? g.k : g.n) + r.integer(0, 5);
       const auto a = r.floats(size_t(g.m * lda(g))), b = r.floats(size_t(ldb * (transposed ? g.n : g.k)), 1.0f / std::sqrt(float(g.k)));
       const auto bias = r.floats(size_t(g.n)), residual = r.floats(size_t(g.m * ldr(g)));
-      std::vector<float> packed(packed_gemm_floats(g.n, g.k, panel)), packed_bias(packed_bias_floats(g.n, 1, panel)), c(size_t(g.m * ldc(g)), 77.0f);
+      std::vector<float> packed(packed_gemm_floats(g.n, g.k, panel)), packed_bias(packed_bias_floats(g.n, 1, panel));
       pack_gemm_weights(b.data(), g.n, g.k, ldb, transposed, panel, config.depth, packed.data());
       pack_bias(bias.data(), g.n, 1, panel, packed_bias.data());
+      const bool at_end = r.coin();
+      const Guarded c(std::vector<float>(size_t(g.m * ldc(g)), 77.0f), at_end), guarded_a(a, at_end), guarded_packed(packed, at_end);
+      const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const GemmKernel kernel(g, e, config, isa);
       testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
-        kernel.run(worker, workers, {a.data(), packed.data(), packed_bias.data(), residual.data(), c.data()});
+        kernel.run(worker, workers, {guarded_a.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), c.data()});
       });
       for (int64_t m = 0; m < g.m; ++m)
         for (int64_t n = 0; n < ldc(g); ++n) {
@@ -93,12 +97,13 @@ TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
       e.bias = false;
       const auto a = r.floats(size_t(s.batch0 * s.a_stride0)), b = r.floats(size_t(s.batch0 * b_rows * s.ldb), 1.0f / std::sqrt(float(g.k)));
       const auto residual = r.floats(size_t(s.batch0 * s.residual_stride0));
-      std::vector<float> c(size_t(s.batch0 * s.c_stride0), 77.0f);
+      const bool at_end = r.coin();
+      const Guarded c(std::vector<float>(size_t(s.batch0 * s.c_stride0), 77.0f), at_end), guarded_a(a, at_end), guarded_b(b, at_end), guarded_residual(residual, at_end);
       const GemmConfig config = r.coin() ? random_config(r, isa) : batched_gemm_candidates(s, isa, 2).front();
       const BatchedGemmKernel kernel(s, e, config, isa);
       const int team = int(r.integer(1, 3));
       std::vector<float> scratch(kernel.scratch_floats() * size_t(team));
-      testing::on_team(team, [&](int worker, int workers) { kernel.run(worker, workers, {a.data(), b.data(), residual.data(), c.data(), scratch.data()}); });
+      testing::on_team(team, [&](int worker, int workers) { kernel.run(worker, workers, {guarded_a.data(), guarded_b.data(), guarded_residual.data(), c.data(), scratch.data()}); });
       Epilogue scaled = e;
       scaled.scale = s.scale;
       for (int64_t i0 = 0; i0 < s.batch0; ++i0)

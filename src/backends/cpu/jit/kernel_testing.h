@@ -4,7 +4,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -66,6 +68,31 @@ inline uint64_t test_seed() {
   const char* text = std::getenv("HONE_TEST_SEED");
   return text ? std::strtoull(text, nullptr, 10) : 20240611;
 }
+
+/// A copy of `values` with an unmapped page on either side, flush against one of the two, so that generated code that reads
+/// or writes outside crashes instead of passing.
+class Guarded {
+ public:
+  Guarded(const std::vector<float>& values, bool at_end) {
+    const size_t bytes = values.size() * sizeof(float), inner = (bytes + kPage - 1) / kPage * kPage;
+    size_ = inner + 2 * kPage;
+    base_ = static_cast<char*>(mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (inner) mprotect(base_ + kPage, inner, PROT_READ | PROT_WRITE);
+    data_ = reinterpret_cast<float*>(base_ + kPage + (at_end ? inner - bytes : 0));
+    std::copy(values.begin(), values.end(), data_);
+  }
+  ~Guarded() { munmap(base_, size_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  float* data() const { return data_; }
+  float& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* base_;
+  size_t size_;
+  float* data_;
+};
 
 template <typename Body>
 void on_team(int workers, Body&& body) {

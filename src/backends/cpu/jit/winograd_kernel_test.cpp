@@ -10,6 +10,7 @@
 namespace hone::cpu {
 namespace {
 
+using testing::Guarded;
 using testing::Random;
 
 double reference(const ConvShape& s, const std::vector<float>& src, const std::vector<float>& w, int64_t n, int64_t oy, int64_t ox, int64_t o) {
@@ -33,11 +34,13 @@ double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConf
   std::vector<float> packed(packed_winograd_floats(s, config, panel)), packed_bias(packed_bias_floats(s.oc, 1, panel));
   pack_winograd_weights(w.data(), s, config, panel, packed.data());
   pack_bias(bias.data(), s.oc, 1, panel, packed_bias.data());
-  std::vector<float> dst(size_t(pixels * s.dst_stride()), 77.0f);
+  const bool at_end = r.coin();
+  const Guarded dst(std::vector<float>(size_t(pixels * s.dst_stride()), 77.0f), at_end), guarded_src(src, at_end), guarded_packed(packed, at_end);
+  const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
   const WinogradKernel kernel(s, e, config, isa);
-  std::vector<float> scratch(kernel.scratch_floats() * size_t(team), std::nanf(""));
+  const Guarded scratch(std::vector<float>(kernel.scratch_floats() * size_t(team), std::nanf("")), at_end);
   testing::on_team(team, [&](int worker, int workers) {
-    kernel.run(worker, workers, {src.data(), packed.data(), packed_bias.data(), residual.data(), dst.data()}, scratch.data());
+    kernel.run(worker, workers, {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()}, scratch.data());
   });
   double error = 0, norm = 1e-30;
   for (int64_t p = 0; p < pixels; ++p)
