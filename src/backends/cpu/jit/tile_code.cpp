@@ -26,7 +26,6 @@ class TileEmitter {
     embedded_ = e_.avx512() && s_.vectors == 1 && s_.pixels > 1;
     const bool memory_weights = s_.pixels == 1 && !s_.weights_in_place;
     weight_registers_ = memory_weights ? 0 : std::min(s_.vectors, out_.spare_count() - 1);
-    if (s_.weights_in_place && s_.tail) HONE_ASSERT(weight_registers_ == s_.vectors, "in-place weights need registers");
   }
 
   size_t emit() {
@@ -43,7 +42,9 @@ class TileEmitter {
   }
 
  private:
-  Vec weight(int vector) const { return out_.spare(vector); }
+  /// The last vectors have registers: a partial one must not be a memory operand.
+  bool in_register(int vector) const { return vector >= s_.vectors - weight_registers_; }
+  Vec weight(int vector) const { return out_.spare(vector - (s_.vectors - weight_registers_)); }
 
   void reduce() {
     const bool any = std::any_of(s_.taps.begin(), s_.taps.end(), [](const Tap& tap) { return tap.begin < tap.end; });
@@ -142,7 +143,7 @@ class TileEmitter {
 
   /// One input channel: every pixel's element times every weight vector.
   void multiply(const Tap& tap, int k) {
-    for (int vector = 0; vector < weight_registers_; ++vector) load_weight(vector, k);
+    for (int vector = s_.vectors - weight_registers_; vector < s_.vectors; ++vector) load_weight(vector, k);
     if (embedded_) {
       for (int pixel = tap.begin; pixel < tap.end; ++pixel)
         e_.vfmadd231ps(out_.acc(pixel, 0), weight(0), e_.zword_b[src_ + static_cast<int>(pixel * s_.src_pixel + k * s_.src_channel)]);
@@ -153,7 +154,7 @@ class TileEmitter {
       const Vec x = e_.vec(out_.accumulators() + weight_registers_ + pixel % elements);
       e_.broadcast(x, element(pixel, k));
       for (int vector = 0; vector < s_.vectors; ++vector) {
-        if (vector < weight_registers_) {
+        if (in_register(vector)) {
           e_.vfmadd231ps(out_.acc(pixel, vector), x, weight(vector));
         } else {
           e_.vfmadd231ps(out_.acc(pixel, vector), x, weight_at(vector, k));
