@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The list of all operators, explicit so that a reader sees it and the linker keeps it.
+#include "ops/all.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "ops/ops.h"
+
+namespace hone {
+namespace {
+
+const OpDef* const kOps[] = {
+    // arithmetic.cpp
+    &ops::add, &ops::sub, &ops::mul, &ops::div, &ops::pow, &ops::mod, &ops::fmod, &ops::fmod, &ops::max, &ops::min, &ops::neg, &ops::abs,
+    &ops::exp, &ops::log, &ops::sqrt, &ops::reciprocal, &ops::floor, &ops::ceil, &ops::round, &ops::sign, &ops::erf,
+    &ops::sin, &ops::cos, &ops::tan, &ops::asin, &ops::acos, &ops::atan, &ops::sinh, &ops::cosh, &ops::asinh,
+    &ops::acosh, &ops::atanh,
+    // activation.cpp
+    &ops::relu, &ops::leaky_relu, &ops::p_relu, &ops::elu, &ops::selu, &ops::celu, &ops::sigmoid, &ops::hard_sigmoid,
+    &ops::hard_swish, &ops::tanh, &ops::softplus, &ops::softsign, &ops::mish, &ops::thresholded_relu, &ops::shrink,
+    &ops::clip, &ops::gelu,
+    // logic.cpp
+    &ops::equal, &ops::less, &ops::less_or_equal, &ops::greater, &ops::greater_or_equal, &ops::and_, &ops::or_,
+    &ops::xor_, &ops::not_, &ops::where, &ops::is_nan, &ops::is_inf, &ops::bit_shift, &ops::bitwise_and,
+    &ops::bitwise_or, &ops::bitwise_xor, &ops::bitwise_not,
+    // cast.cpp
+    &ops::cast,
+    // internal.cpp
+    &ops::linear, &ops::clamp, &ops::silu, &ops::gelu_tanh, &ops::scaled_dot_product_attention, &ops::view,
+    &ops::symbolic_constant, &ops::reformat,
+    // matmul.cpp
+    &ops::mat_mul, &ops::gemm,
+    // conv.cpp
+    &ops::conv,
+    // conv_transpose.cpp
+    &ops::conv_transpose,
+    // pool.cpp
+    &ops::max_pool, &ops::average_pool, &ops::lp_pool, &ops::global_average_pool, &ops::global_max_pool,
+    &ops::global_lp_pool,
+    // norm.cpp
+    &ops::batch_normalization, &ops::instance_normalization, &ops::group_normalization, &ops::layer_normalization,
+    &ops::rms_normalization, &ops::lp_normalization, &ops::lrn,
+    // softmax.cpp
+    &ops::softmax, &ops::log_softmax, &ops::hardmax,
+    // reduce.cpp
+    &ops::reduce_sum, &ops::reduce_mean, &ops::reduce_max, &ops::reduce_min, &ops::reduce_prod, &ops::reduce_l1,
+    &ops::reduce_l2, &ops::reduce_log_sum, &ops::reduce_log_sum_exp, &ops::reduce_sum_square,
+    // arg_reduce.cpp
+    &ops::arg_max, &ops::arg_min, &ops::cum_sum,
+    // rnn.cpp
+    &ops::lstm, &ops::gru, &ops::rnn,
+    // resize.cpp
+    &ops::resize,
+    // matrix.cpp
+    &ops::trilu, &ops::eye_like,
+    // ---- movement, shape, indexing, control flow: one block per file below ----
+};
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return kOps; }
+
+const OpDef* find_op(std::string_view name) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const OpDef*> by_name;
+    for (const OpDef* op : kOps) by_name.emplace(op->name, op);
+    return by_name;
+  }();
+  const auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
+}
+
+}  // namespace hone

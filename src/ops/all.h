@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The registry: every operator there is, and one by its IR name.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ir/op.h"
+
+namespace hone {
+
+std::span<const OpDef* const> all_ops();
+/// Null when there is no operator of this name.
+const OpDef* find_op(std::string_view name);
+
+}  // namespace hone

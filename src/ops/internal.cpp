@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that only Hone's passes and builder make.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/ops.h"
+#include "ops/product.h"
+#include "ops/support.h"
+
+namespace hone::ops {
+namespace {
+
+void infer_linear(InferContext& context) {
+  const Shape &x = context.shape(0), &w = context.shape(1);
+  const bool trans = context.attrs().integer("trans_w") != 0;
+  HONE_CHECK(x.rank() >= 1 && w.rank() == 2, "Linear needs a matrix of weights and rank 1 or more, not ranks {} and {}", x.rank(), w.rank());
+  const Dim &k = w[trans ? 1 : 0], &n = w[trans ? 0 : 1], &last = x[x.rank() - 1];
+  HONE_CHECK(!last.is_constant() || !k.is_constant() || last == k, "Linear: the operand has {} columns, the weights {} rows", last.text(), k.text());
+  Shape result = x;
+  result[x.rank() - 1] = n;
+  context.set(0, context.dtype(0), result);
+}
+
+void eval_linear(EvalContext& context) {
+  const Tensor &x = context.input(0), &w = context.input(1);
+  const bool trans = context.attrs().integer("trans_w") != 0;
+  const int64_t k = w.dims()[trans ? 1 : 0], n = w.dims()[trans ? 0 : 1], m = k == 0 ? 0 : x.size() / k;
+  const FloatView a(x), b(w);
+  std::vector<float> turned;
+  if (trans) {
+    turned.resize(static_cast<size_t>(k * n));
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t p = 0; p < k; ++p) turned[static_cast<size_t>(p * n + j)] = b[j * k + p];
+  }
+  std::vector<float> out(static_cast<size_t>(m * n), 0.0f);
+  multiply_add(m, n, k, a.data(), k, trans ? turned.data() : b.data(), n, out.data());
+  if (context.has(2)) {
+    const FloatView bias(context.input(2));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) out[static_cast<size_t>(i * n + j)] += bias[j];
+  }
+  Dims dims = x.dims();
+  dims.back() = n;
+  context.set(0, from_floats(x.dtype(), dims, out));
+}
+
+struct AttentionSizes {
+  int64_t batch, heads, key_heads, queries, keys, depth, value_depth;
+};
+
+void infer_attention(InferContext& context) {
+  const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
+  HONE_CHECK(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "attention needs operands of rank 4");
+  Shape result = q;
+  result[3] = v[3];
+  context.set(0, context.dtype(0), result);
+}
+
+void eval_attention(EvalContext& context) {
+  const Tensor &q = context.input(0), &k = context.input(1), &v = context.input(2);
+  const bool by_head = context.attrs().text("layout") == "bhsd";
+  const auto scale = static_cast<float>(context.attrs().real("scale"));
+  const size_t head_axis = by_head ? 1 : 2, seq_axis = by_head ? 2 : 1;
+  const AttentionSizes s{q.dims()[0], q.dims()[head_axis], k.dims()[head_axis], q.dims()[seq_axis], k.dims()[seq_axis], q.dims()[3], v.dims()[3]};
+  HONE_CHECK(s.key_heads > 0 && s.heads % s.key_heads == 0, "attention has {} heads of queries and {} of keys", s.heads, s.key_heads);
+  const FloatView fq(q), fk(k), fv(v);
+  std::vector<float> mask_data;
+  Dims mask_dims;
+  if (context.has(3)) {
+    const FloatView mask(context.input(3));
+    mask_data.assign(mask.data(), mask.data() + context.input(3).size());
+    mask_dims = context.input(3).dims();
+    mask_dims.insert(mask_dims.begin(), 4 - mask_dims.size(), 1);
+  }
+  const auto mask_at = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (mask_dims.empty()) return 0.0f;
+    const int64_t index[] = {b, h, i, j};
+    int64_t at = 0;
+    for (size_t axis = 0; axis < 4; ++axis) at = at * mask_dims[axis] + (mask_dims[axis] == 1 ? 0 : index[axis]);
+    return mask_data[static_cast<size_t>(at)];
+  };
+  const auto row = [&](int64_t heads, int64_t length, int64_t width, int64_t b, int64_t h, int64_t i) {
+    return by_head ? ((b * heads + h) * length + i) * width : ((b * length + i) * heads + h) * width;
+  };
+  std::vector<float> out(static_cast<size_t>(s.batch * s.heads * s.queries * s.value_depth), 0.0f);
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t kh = h / (s.heads / s.key_heads);
+      std::vector<double> scores(static_cast<size_t>(s.keys)), sums(static_cast<size_t>(s.value_depth));
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const float* query = fq.data() + row(s.heads, s.queries, s.depth, b, h, i);
+        double top = -INFINITY, total = 0;
+        for (int64_t j = 0; j < s.keys; ++j) {
+          const float* key = fk.data() + row(s.key_heads, s.keys, s.depth, b, kh, j);
+          double dot = 0;
+          for (int64_t d = 0; d < s.depth; ++d) dot += static_cast<double>(query[d]) * key[d];
+          scores[static_cast<size_t>(j)] = dot * scale + mask_at(b, h, i, j);
+          top = std::max(top, scores[static_cast<size_t>(j)]);
+        }
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t j = 0; j < s.keys; ++j) {
+          const double weight = std::exp(scores[static_cast<size_t>(j)] - top);
+          total += weight;
+          const float* value = fv.data() + row(s.key_heads, s.keys, s.value_depth, b, kh, j);
+          for (int64_t d = 0; d < s.value_depth; ++d) sums[static_cast<size_t>(d)] += weight * value[d];
+        }
+        float* result = out.data() + row(s.heads, s.queries, s.value_depth, b, h, i);
+        for (int64_t d = 0; d < s.value_depth; ++d) result[d] = static_cast<float>(sums[static_cast<size_t>(d)] / total);
+      }
+    }
+  Dims dims = q.dims();
+  dims[3] = s.value_depth;
+  context.set(0, from_floats(q.dtype(), dims, out));
+}
+
+Shape shape_attr(const Attrs& attrs) {
+  Shape shape;
+  for (const std::string& text : attrs.texts("shape")) shape.push_back(Dim::parse(text));
+  return shape;
+}
+
+void infer_view(InferContext& context) {
+  const Shape shape = shape_attr(context.attrs());
+  HONE_CHECK(!shape.is_static() || !context.shape(0).is_static() || shape.elements() == context.shape(0).elements(), "cannot view [{}] as [{}]", context.shape(0).text(), shape.text());
+  context.set(0, context.dtype(0), shape);
+  if (std::optional<SymbolicData> data = context.symbolic(0)) context.set_symbolic(0, std::move(*data));
+}
+void eval_view(EvalContext& context) { context.set(0, context.input(0).reshaped(shape_attr(context.attrs()).values())); }
+
+void infer_symbolic_constant(InferContext& context) {
+  SymbolicData data;
+  for (const std::string& text : context.attrs().texts("values")) data.push_back(Dim::parse(text));
+  const Dims& dims = context.attrs().integers("dims");
+  HONE_CHECK(elements(dims) == static_cast<int64_t>(data.size()), "SymbolicConstant has {} values for [{}]", data.size(), join_dims(dims, ","));
+  context.set(0, DType::i64, Shape(std::span<const int64_t>(dims)));
+  context.set_symbolic(0, std::move(data));
+}
+void eval_symbolic_constant(EvalContext& context) {
+  std::vector<int64_t> values;
+  for (const std::string& text : context.attrs().texts("values")) values.push_back(Dim::parse(text).evaluate({}));
+  context.set(0, Tensor::of<int64_t>(context.attrs().integers("dims"), std::span<const int64_t>(values)));
+}
+
+void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
+void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
+
+}  // namespace
+
+const OpDef linear{.name = "Linear", .attrs = {{"trans_w", AttrKind::integer, int64_t{0}}}, .min_inputs = 2, .max_inputs = 3, .infer = infer_linear, .eval = eval_linear};
+const OpDef clamp{.name = "Clamp", .attrs = {{"min", AttrKind::real, -INFINITY}, {"max", AttrKind::real, INFINITY}}, .pointwise = Expr::parse("min(max(x, min), max)")};
+const OpDef silu{.name = "Silu", .pointwise = Expr::parse("x / (1 + exp(-x))")};
+const OpDef gelu_tanh{.name = "GeluTanh", .pointwise = Expr::parse("x * 0.5 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))")};
+const OpDef scaled_dot_product_attention{.name = "ScaledDotProductAttention",
+                                         .attrs = {{"scale", AttrKind::real, 1.0}, {"layout", AttrKind::text, std::string("bhsd")}},
+                                         .min_inputs = 3,
+                                         .max_inputs = 4,
+                                         .infer = infer_attention,
+                                         .eval = eval_attention};
+const OpDef view{.name = "View", .attrs = {{"shape", AttrKind::texts, std::nullopt, true}}, .infer = infer_view, .eval = eval_view, .traits = {.view = true}};
+const OpDef symbolic_constant{.name = "SymbolicConstant",
+                              .attrs = {{"values", AttrKind::texts, std::nullopt, true}, {"dims", AttrKind::integers, std::nullopt, true}},
+                              .min_inputs = 0,
+                              .max_inputs = 0,
+                              .infer = infer_symbolic_constant,
+                              .eval = eval_symbolic_constant};
+const OpDef reformat{.name = "Reformat", .infer = infer_same, .eval = eval_same};
+
+}  // namespace hone::ops

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the operators that only move elements share: copies for any element type, propagation of symbolic contents through
+// a movement, and small readers of integer operands.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace hone {
+
+/// result[i...] = source[base + sum of i*strides] (strides in elements, may be zero or negative).
+Tensor copy_strided(const Tensor& source, Dims dims, int64_t base, const Dims& strides);
+/// result[i, j, ...] = source[indices[0][i], indices[1][j], ...]; an index of -1 takes the one element of `fill`.
+Tensor pick(const Tensor& source, const std::vector<std::vector<int64_t>>& indices, const Tensor* fill = nullptr);
+/// result[i] = source[flat[i]] for flat element numbers.
+Tensor pick_flat(const Tensor& source, Dims dims, std::span<const int64_t> flat);
+/// 0, 1, ... count-1.
+std::vector<int64_t> iota(int64_t count);
+
+/// Most elements that are propagated as expressions.
+inline constexpr int64_t kMaxSymbolicElements = 4096;
+/// Sets the symbolic contents of every result when those of the `moved` operands are known and the others are constant:
+/// runs the operator's own `eval` on element numbers in place of contents. Call after the types are set.
+void propagate_moved(InferContext& context, std::span<const size_t> moved);
+void propagate_moved(InferContext& context);                  ///< operand 0 is moved
+/// The operand's contents when they are known numbers.
+std::optional<std::vector<int64_t>> known_integers(const InferContext& context, size_t operand);
+/// Number of elements of a rank-1 operand that gives sizes; throws Error when not a number.
+size_t known_count(const InferContext& context, size_t operand);
+/// Whether an expression over sizes (which are positive) can be seen not to be negative.
+bool surely_nonnegative(const Dim& dim);
+/// `index` counted from the end when negative; throws Error when outside 0..size-1.
+int64_t checked_index(int64_t index, int64_t size);
+
+/// For rules: an attribute of an older opset as a constant operand; null when it is not given. Removes the attribute.
+Value* operand_from_attr(ImportContext& context, const char* name);
+Value* integer_constant(ImportContext& context, std::vector<int64_t> values);
+/// Sets outputs 0.. of the ONNX node to those of `node`.
+void set_outputs(ImportContext& context, const Node& node);
+
+}  // namespace hone

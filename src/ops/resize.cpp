@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Resize in every coordinate mode: each axis is resampled on its own with a few weighted neighbours. Operands: x, roi,
+// scales, sizes. Older forms (Upsample, Resize 10) are brought to this one.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/ops.h"
+#include "ops/support.h"
+
+namespace hone::ops {
+namespace {
+
+struct AxisPlan {
+  size_t axis;
+  double scale = 1;
+  int64_t out = 0;
+  double roi_start = 0, roi_end = 1;
+};
+
+std::vector<int64_t> axes_of(const Attrs& attrs, size_t rank) {
+  std::vector<int64_t> axes;
+  if (attrs.has("axes") && !attrs.integers("axes").empty()) axes = attrs.integers("axes");
+  else
+    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+void infer_resize(InferContext& context) {
+  const Shape& x = context.shape(0);
+  HONE_CHECK(context.attrs().integer("antialias") == 0, "Resize with antialias is not supported");
+  const std::vector<int64_t> axes = axes_of(context.attrs(), x.rank());
+  Shape result = x;
+  const bool by_size = context.has(3);
+  HONE_CHECK(by_size || context.has(2), "Resize needs scales or sizes");
+  if (by_size) {
+    const std::optional<SymbolicData> sizes = context.symbolic(3);
+    HONE_CHECK(sizes.has_value() && sizes->size() == axes.size(), "the sizes of Resize must be known and one per axis");
+    HONE_CHECK(context.attrs().text("keep_aspect_ratio_policy") == "stretch" || x.is_static(), "Resize with keep_aspect_ratio_policy needs fixed sizes");
+    double factor = 0;
+    const std::string& policy = context.attrs().text("keep_aspect_ratio_policy");
+    for (size_t i = 0; policy != "stretch" && i < axes.size(); ++i) {
+      const double ratio = static_cast<double>((*sizes)[i].value()) / static_cast<double>(x[normalize_axis(axes[i], x.rank())].value());
+      factor = factor == 0 ? ratio : policy == "not_larger" ? std::min(factor, ratio) : std::max(factor, ratio);
+    }
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const size_t axis = normalize_axis(axes[i], x.rank());
+      result[axis] = policy == "stretch" ? (*sizes)[i] : Dim(static_cast<int64_t>(std::floor(factor * static_cast<double>(x[axis].value()) + 0.5)));
+    }
+  } else {
+    const Tensor* scales = context.constant(2);
+    HONE_CHECK(scales != nullptr && scales->size() == static_cast<int64_t>(axes.size()), "the scales of Resize must be constant and one per axis");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const size_t axis = normalize_axis(axes[i], x.rank());
+      const double scale = scales->real(static_cast<int64_t>(i));
+      HONE_CHECK(scale > 0, "a scale of Resize is {}", scale);
+      if (x[axis].is_constant()) result[axis] = Dim(static_cast<int64_t>(std::floor(static_cast<double>(x[axis].value()) * scale)));
+      else if (scale == std::floor(scale)) result[axis] = x[axis] * Dim(static_cast<int64_t>(scale));
+      else HONE_CHECK(scale == 1, "Resize of the symbolic size {} by {} is not supported", x[axis].text(), scale);
+    }
+  }
+  context.set(0, context.dtype(0), result);
+}
+
+double source_coordinate(const std::string& mode, double out, const AxisPlan& plan, int64_t in_size) {
+  const double scale = plan.scale, length = static_cast<double>(in_size);
+  if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
+  if (mode == "asymmetric") return out / scale;
+  if (mode == "align_corners") return plan.out == 1 ? 0 : out * (length - 1) / (static_cast<double>(plan.out) - 1);
+  if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
+  if (mode == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(plan.out) / (scale * length);
+    return length / 2 * (1 - adjustment) + (out + 0.5) / scale - 0.5;
+  }
+  if (mode == "tf_half_pixel_for_nn") return (out + 0.5) / scale;
+  if (mode == "tf_crop_and_resize")
+    return plan.out > 1 ? plan.roi_start * (length - 1) + out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
+                        : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
+  throw Error("unknown coordinate_transformation_mode '" + mode + "' of Resize");
+}
+
+int64_t nearest_index(const std::string& mode, double x) {
+  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
+  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
+  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
+  throw Error("unknown nearest_mode '" + mode + "' of Resize");
+}
+
+struct Tap {
+  int64_t index;
+  double weight;
+};
+
+/// The neighbours that one output position takes, or none when it lies outside and is extrapolated.
+std::vector<Tap> taps_of(const Attrs& attrs, double x, int64_t size) {
+  const std::string& mode = attrs.text("mode");
+  const auto clamp = [size](int64_t i) { return std::clamp<int64_t>(i, 0, size - 1); };
+  if (mode == "nearest") return {{clamp(nearest_index(attrs.text("nearest_mode"), x)), 1}};
+  const double base = std::floor(x), t = x - base;
+  const auto left = static_cast<int64_t>(base);
+  if (mode == "linear") return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
+  HONE_CHECK(mode == "cubic", "unknown mode '{}' of Resize", mode);
+  const double a = attrs.real("cubic_coeff_a");
+  const double w[] = {((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
+                      ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1, ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
+  std::vector<Tap> taps;
+  double total = 0;
+  const bool exclude = attrs.integer("exclude_outside") != 0;
+  for (int64_t k = 0; k < 4; ++k) {
+    const int64_t index = left - 1 + k;
+    if (exclude && (index < 0 || index >= size)) continue;
+    taps.push_back({clamp(index), w[k]});
+    total += w[k];
+  }
+  for (Tap& tap : taps) tap.weight /= exclude ? total : 1;
+  return taps;
+}
+
+void eval_resize(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const Attrs& attrs = context.attrs();
+  const size_t rank = x.dims().size();
+  const std::vector<int64_t> axes = axes_of(attrs, rank);
+  Dims dims = context.node().output()->type.shape.values();
+  const std::string& mode = attrs.text("coordinate_transformation_mode");
+  Dims now = x.dims();
+  const FloatView in(x);
+  std::vector<double> data(in.data(), in.data() + x.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    AxisPlan plan{.axis = normalize_axis(axes[i], rank)};
+    plan.out = dims[plan.axis];
+    const int64_t size = x.dims()[plan.axis];
+    plan.scale = context.has(3) ? static_cast<double>(plan.out) / static_cast<double>(size) : context.input(2).real(static_cast<int64_t>(i));
+    if (context.has(1) && context.input(1).size() == 2 * static_cast<int64_t>(axes.size())) {
+      plan.roi_start = context.input(1).real(static_cast<int64_t>(i));
+      plan.roi_end = context.input(1).real(static_cast<int64_t>(i + axes.size()));
+    }
+    if (plan.out == size && plan.scale == 1 && mode != "tf_crop_and_resize") continue;
+    const AxisSplit s = split_at(now, plan.axis);
+    std::vector<double> next(static_cast<size_t>(s.outer * plan.out * s.inner));
+    for (int64_t o = 0; o < plan.out; ++o) {
+      const double source = source_coordinate(mode, static_cast<double>(o), plan, size);
+      const bool outside = mode == "tf_crop_and_resize" && (source < 0 || source > static_cast<double>(size - 1));
+      const std::vector<Tap> taps = taps_of(attrs, source, size);
+      for (int64_t a = 0; a < s.outer; ++a)
+        for (int64_t b = 0; b < s.inner; ++b) {
+          double sum = outside ? attrs.real("extrapolation_value") : 0;
+          for (const Tap& tap : taps)
+            if (!outside) sum += tap.weight * data[static_cast<size_t>((a * size + tap.index) * s.inner + b)];
+          next[static_cast<size_t>((a * plan.out + o) * s.inner + b)] = sum;
+        }
+    }
+    data = std::move(next);
+    now[plan.axis] = plan.out;
+  }
+  TensorBuilder builder(x.dtype(), dims);
+  visit(x.dtype(), [&]<typename T>() {
+    for (size_t i = 0; i < data.size(); ++i) {
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) builder.data<T>()[i] = T(static_cast<float>(data[i]));
+      else builder.data<T>()[i] = static_cast<T>(data[i]);
+    }
+  });
+  context.set(0, builder.finish());
+}
+
+/// Resize 10 and Upsample 9: scales as second operand, asymmetric coordinates, nearest rounded down.
+void import_scales(ImportContext& context) {
+  Attrs attrs{{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}};
+  if (const AttrValue* mode = context.attrs().find("mode")) attrs.set("mode", std::get<std::string>(*mode) == "bilinear" ? AttrValue(std::string("linear")) : *mode);
+  Value* scales = nullptr;
+  if (context.inputs() > 1) scales = context.input(1);
+  else {
+    const std::vector<double>& list = context.attrs().reals("scales");
+    const std::vector<float> values(list.begin(), list.end());
+    scales = context.constant(Tensor::of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values)));
+  }
+  context.set_output(0, context.add("Resize", {context.input(0), nullptr, scales}, std::move(attrs))->output());
+}
+
+/// Empty operands (opset 11 and 12 write them) are not given.
+void import_resize(ImportContext& context) {
+  std::vector<Value*> operands;
+  for (size_t i = 0; i < 4; ++i) {
+    Value* value = i < context.inputs() ? context.input(i) : nullptr;
+    const bool empty = i > 0 && value != nullptr && value->type.shape.is_static() && elements(value->type.shape.values()) == 0;
+    operands.push_back(empty ? nullptr : value);
+  }
+  context.set_output(0, context.add("Resize", std::move(operands), context.attrs())->output());
+}
+
+}  // namespace
+
+const OpDef resize{.name = "Resize",
+                   .attrs = {{"antialias", AttrKind::integer, int64_t{0}},
+                             {"axes", AttrKind::integers},
+                             {"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel")},
+                             {"cubic_coeff_a", AttrKind::real, -0.75},
+                             {"exclude_outside", AttrKind::integer, int64_t{0}},
+                             {"extrapolation_value", AttrKind::real, 0.0},
+                             {"keep_aspect_ratio_policy", AttrKind::text, std::string("stretch")},
+                             {"mode", AttrKind::text, std::string("nearest")},
+                             {"nearest_mode", AttrKind::text, std::string("round_prefer_floor")}},
+                   .min_inputs = 1,
+                   .max_inputs = 4,
+                   .infer = infer_resize,
+                   .eval = eval_resize,
+                   .onnx = {{"Resize", 11, 1 << 20, import_resize}, {"Resize", 10, 10, import_scales}, {"Upsample", 7, 9, import_scales}}};
+
+}  // namespace hone::ops

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/support.h"
+
+#include <cmath>
+#include <limits>
+
+namespace hone {
+namespace {
+
+template <typename T>
+constexpr bool kSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, BFloat>;
+
+template <typename To, typename From>
+To number(From value) {
+  if constexpr (kSmallFloat<From>) return static_cast<To>(static_cast<float>(value));
+  else return static_cast<To>(value);
+}
+
+template <typename T>
+T rounded(double value) {
+  if constexpr (kSmallFloat<T>) return T(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, bool>) return value != 0;
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
+  else {
+    if (std::isnan(value)) return 0;
+    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    return static_cast<T>(value);
+  }
+}
+
+template <typename To>
+std::vector<To> read(const Tensor& tensor) {
+  std::vector<To> values(static_cast<size_t>(tensor.size()));
+  visit(tensor.dtype(), [&]<typename T>() {
+    const std::span<const T> data = tensor.data<T>();
+    for (size_t i = 0; i < values.size(); ++i) values[i] = number<To>(data[i]);
+  });
+  return values;
+}
+
+template <typename From>
+Tensor write(DType dtype, Dims dims, std::span<const From> values) {
+  TensorBuilder builder(dtype, std::move(dims));
+  visit(dtype, [&]<typename T>() {
+    const std::span<T> data = builder.data<T>();
+    HONE_ASSERT(data.size() == values.size(), "{} values for {} elements", values.size(), data.size());
+    for (size_t i = 0; i < data.size(); ++i) {
+      if constexpr (std::is_same_v<From, int64_t> && !kSmallFloat<T>) data[i] = static_cast<T>(values[i]);
+      else data[i] = rounded<T>(static_cast<double>(values[i]));
+    }
+  });
+  return builder.finish();
+}
+
+}  // namespace
+
+Floats::Floats(const Tensor& tensor) : keep_(tensor) {
+  if (tensor.dtype() == DType::f32) {
+    view_ = keep_.data<float>();
+  } else {
+    own_ = read<float>(tensor);
+    view_ = own_;
+  }
+}
+
+std::vector<double> read_doubles(const Tensor& tensor) { return read<double>(tensor); }
+Tensor write_doubles(DType dtype, Dims dims, std::span<const double> values) { return write(dtype, std::move(dims), values); }
+Tensor write_floats(DType dtype, Dims dims, std::span<const float> values) { return write(dtype, std::move(dims), values); }
+Tensor write_integers(DType dtype, Dims dims, std::span<const int64_t> values) { return write(dtype, std::move(dims), values); }
+Tensor scalar_of(DType dtype, double value) { return write_doubles(dtype, {}, std::span(&value, 1)); }
+
+AttrSpec integer_attr(std::string_view name, int64_t fallback) { return {name, AttrKind::integer, AttrValue(fallback), false, {}}; }
+AttrSpec real_attr(std::string_view name, double fallback) { return {name, AttrKind::real, AttrValue(fallback), false, {}}; }
+AttrSpec text_attr(std::string_view name, std::string fallback) { return {name, AttrKind::text, AttrValue(std::move(fallback)), false, {}}; }
+AttrSpec integers_attr(std::string_view name) { return {name, AttrKind::integers, std::nullopt, false, {}}; }
+AttrSpec required_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, true, {}}; }
+
+void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
+
+void check_rank(const InferContext& context, size_t operand, size_t rank, std::string_view what) {
+  HONE_CHECK(context.rank(operand) == rank, "{} has rank {} where {} is needed", what, context.rank(operand), rank);
+}
+
+void check_equal(const Dim& a, const Dim& b, std::string_view what) {
+  HONE_CHECK(!a.is_constant() || !b.is_constant() || a == b, "{}: {} and {} differ", what, a.text(), b.text());
+}
+
+OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx, std::vector<AttrSpec> attrs) {
+  OpDef op{.name = name};
+  op.attrs = std::move(attrs);
+  op.min_inputs = op.max_inputs = inputs;
+  op.infer = infer_pointwise;
+  op.eval = eval_pointwise;
+  op.pointwise = Expr::parse(formula);
+  op.onnx = std::move(onnx);
+  return op;
+}
+
+AxisView::AxisView(std::span<const int64_t> dims, size_t axis) : length(dims[axis]) {
+  for (size_t i = 0; i < axis; ++i) outer *= dims[i];
+  for (size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
+}
+
+}  // namespace hone

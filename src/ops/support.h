@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the arithmetic operators share: reading any numeric tensor as numbers, writing numbers back in the tensor's type,
+// short forms for attribute schemas, and two formulas that several families use.
+#pragma once
+
+#include <vector>
+
+#include "ir/op.h"
+
+namespace hone {
+
+/// A tensor's elements as floats; f32 is viewed, everything else converted.
+class Floats {
+ public:
+  explicit Floats(const Tensor& tensor);
+  const float* data() const { return view_.data(); }
+  size_t size() const { return view_.size(); }
+  float operator[](int64_t i) const { return view_[static_cast<size_t>(i)]; }
+
+ private:
+  Tensor keep_;
+  std::vector<float> own_;
+  std::span<const float> view_;
+};
+
+std::vector<double> read_doubles(const Tensor& tensor);
+/// Rounds to the type; integers truncate towards zero and saturate.
+Tensor write_doubles(DType dtype, Dims dims, std::span<const double> values);
+Tensor write_floats(DType dtype, Dims dims, std::span<const float> values);
+Tensor write_integers(DType dtype, Dims dims, std::span<const int64_t> values);
+/// One element of any numeric type.
+Tensor scalar_of(DType dtype, double value);
+
+AttrSpec integer_attr(std::string_view name, int64_t fallback);
+AttrSpec real_attr(std::string_view name, double fallback);
+AttrSpec text_attr(std::string_view name, std::string fallback);
+AttrSpec integers_attr(std::string_view name);                ///< optional, no default
+AttrSpec required_attr(std::string_view name, AttrKind kind);
+
+/// Result 0 has the type and shape of operand 0.
+void infer_same(InferContext& context);
+void check_rank(const InferContext& context, size_t operand, size_t rank, std::string_view what);
+/// Throws when both sizes are numbers and differ.
+void check_equal(const Dim& a, const Dim& b, std::string_view what);
+
+/// A pointwise operator with this formula.
+OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx, std::vector<AttrSpec> attrs = {});
+
+/// The product of the sizes before, at and behind an axis: how reductions along one axis see a tensor.
+struct AxisView {
+  int64_t outer = 1, length = 1, inner = 1;
+  AxisView(std::span<const int64_t> dims, size_t axis);
+};
+
+}  // namespace hone
