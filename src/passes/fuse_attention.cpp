@@ -45,6 +45,13 @@ std::optional<Scaled> scaled(const Value* value) {
   return std::nullopt;
 }
 
+Shape with_leading_ones(const Shape& shape, size_t rank) {
+  Shape result;
+  for (size_t i = shape.rank(); i < rank; ++i) result.push_back(Dim(1));
+  for (const Dim& dim : shape) result.push_back(dim);
+  return result;
+}
+
 class Finder {
  public:
   Finder(Graph& graph, Node* softmax) : graph_(graph), softmax_(softmax) {}
@@ -62,7 +69,6 @@ class Finder {
  private:
   /// Upwards from the Softmax to the product of queries and keys.
   bool find_scores(Value* value) {
-    double scale_behind_mask = 1;
     for (int depth = 0; depth < 6; ++depth) {
       if (!used_once(graph_, value) || value->producer == nullptr) return false;
       Node* node = value->producer;
@@ -73,34 +79,60 @@ class Finder {
         return true;
       }
       if (const std::optional<Scaled> inner = scaled(value)) {
-        if (found_.mask == nullptr) scale_behind_mask *= inner->factor;
         found_.scale *= inner->factor;
         value = inner->value;
         continue;
       }
-      if (found_.mask != nullptr || scale_behind_mask != 1) return false;
-      Value* scores = node->is(ops::add) ? take_added_mask(node) : node->is(ops::where) ? take_selected_mask(node) : nullptr;
+      if (found_.scale != 1) return false;          // the scale would apply to the mask too
+      Value* scores = node->is(ops::add)     ? take_added_mask(node)
+                      : node->is(ops::where) ? take_selected_mask(node)
+                      : node->is(ops::view)  ? take_window_mask(node)
+                                             : nullptr;
       if (scores == nullptr) return false;
       value = scores;
     }
     return false;
   }
 
-  static bool leads_to_product(const Value* value) {
-    for (int depth = 0; depth < 3; ++depth) {
-      if (producer(value, ops::mat_mul) != nullptr) return true;
-      const std::optional<Scaled> inner = scaled(value);
-      if (!inner) return false;
-      value = inner->value;
-    }
-    return false;
+  /// Whether the scores are computed from this value: the product is behind scales and masks.
+  static bool leads_to_product(const Value* value, int depth = 0) {
+    if (depth > 4 || value->producer == nullptr) return false;
+    const Node* node = value->producer;
+    if (node->is(ops::mat_mul)) return true;
+    if (const std::optional<Scaled> inner = scaled(value)) return leads_to_product(inner->value, depth + 1);
+    if (node->is(ops::add)) return leads_to_product(node->input(0), depth + 1) || leads_to_product(node->input(1), depth + 1);
+    return (node->is(ops::view) || node->is(ops::where)) && leads_to_product(node->input(node->is(ops::where) ? 1 : 0), depth + 1);
+  }
+
+  void add_mask(Value* mask) {
+    if (found_.mask != nullptr) mask = insert_for(graph_, softmax_, ops::add, {mask, found_.mask}, {}, {softmax_})->output();
+    found_.mask = mask;
   }
 
   Value* take_added_mask(const Node* add) {
-    const size_t at = leads_to_product(add->input(0)) ? 0 : 1;
+    const size_t at = !add->input(0)->is_constant() && leads_to_product(add->input(0)) ? 0 : 1;
     if (!leads_to_product(add->input(at)) || add->input(at)->type != add->output()->type) return nullptr;
-    found_.mask = add->input(1 - at);
+    add_mask(add->input(1 - at));
     return add->input(at);
+  }
+
+  /// View(Add(View(scores), mask)): a mask per window, added with the windows on an axis of their own, behind one of size 1.
+  Value* take_window_mask(Node* outer) {
+    const Node* add = sole_producer(graph_, outer->input(0), ops::add);
+    if (add == nullptr) return nullptr;
+    const Shape &windows = add->output()->type.shape, &result = outer->output()->type.shape;
+    if (windows != with_leading_ones(result, result.rank() + 1)) return nullptr;
+    for (size_t at : {0, 1}) {
+      const Node* inner = sole_producer(graph_, add->input(at), ops::view);
+      if (inner == nullptr || inner->input(0)->type.shape != result || inner->output()->type.shape != windows) continue;
+      Value* mask = add->input(1 - at);
+      Shape shape = mask->type.shape;
+      if (shape.rank() == windows.rank()) shape = Shape(std::vector<Dim>(shape.begin() + 1, shape.end()));
+      found_.parts.insert(found_.parts.begin(), {inner, add});
+      add_mask(view(graph_, softmax_, mask, shape, {add}));
+      return inner->input(0);
+    }
+    return nullptr;
   }
 
   /// Where(keep, scores, -inf) or Where(drop, -inf, scores): the same as adding 0 or -inf.
@@ -111,7 +143,7 @@ class Finder {
       Value* zero = scalar(graph_, where->output()->type.dtype, 0);
       Value* fill_value = scalar(graph_, where->output()->type.dtype, *fill);
       const std::vector<Value*> inputs{where->input(0), at == 1 ? zero : fill_value, at == 1 ? fill_value : zero};
-      found_.mask = insert_for(graph_, where, ops::where, inputs, {}, {where})->output();
+      add_mask(insert_for(graph_, where, ops::where, inputs, {}, {where})->output());
       return where->input(at);
     }
     return nullptr;
@@ -165,13 +197,6 @@ class Finder {
   Node* softmax_;
   Attention found_;
 };
-
-Shape with_leading_ones(const Shape& shape, size_t rank) {
-  Shape result;
-  for (size_t i = shape.rank(); i < rank; ++i) result.push_back(Dim(1));
-  for (const Dim& dim : shape) result.push_back(dim);
-  return result;
-}
 
 /// The keys [.., S, D] from the operand [.., D, S] of the product.
 Value* keys(Graph& graph, const Attention& found) {

@@ -28,6 +28,8 @@ void lower_batch_norm(Graph& graph, const PassContext& context);
 void fold_scale(Graph& graph, const PassContext& context);
 // fold_pad.cpp
 void fold_pad(Graph& graph, const PassContext& context);
+// merge_convs.cpp
+void merge_convs(Graph& graph, const PassContext& context);
 // lower_gemm.cpp
 void lower_gemm(Graph& graph, const PassContext& context);
 // lower_reduce.cpp

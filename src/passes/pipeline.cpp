@@ -42,6 +42,7 @@ const Pass kWeights[] = {
     {.name = "fold_batch_norm", .run = fold_batch_norm},
     {.name = "fold_scale", .run = fold_scale},
     {.name = "fold_pad", .run = fold_pad},
+    {.name = "merge_convs", .run = merge_convs},
 };
 
 // Moves: whatever only renames or reorders bytes travels until it meets its inverse, joins an attention, or stops.
