@@ -55,7 +55,30 @@ const OpDef* const kOps[] = {
     &ops::resize,
     // matrix.cpp
     &ops::trilu, &ops::eye_like,
-    // ---- movement, shape, indexing, control flow: one block per file below ----
+    // reshape.cpp
+    &ops::identity, &ops::reshape, &ops::flatten, &ops::squeeze, &ops::unsqueeze,
+    // shape.cpp
+    &ops::shape, &ops::size, &ops::constant, &ops::constant_of_shape, &ops::range,
+    // transpose.cpp
+    &ops::transpose, &ops::depth_to_space, &ops::space_to_depth,
+    // concat.cpp
+    &ops::concat, &ops::split,
+    // slice.cpp
+    &ops::slice,
+    // gather.cpp
+    &ops::gather, &ops::gather_elements, &ops::gather_nd, &ops::compress,
+    // scatter.cpp
+    &ops::scatter_elements, &ops::scatter_nd,
+    // expand.cpp
+    &ops::expand, &ops::tile,
+    // pad.cpp
+    &ops::pad,
+    // choose.cpp
+    &ops::one_hot, &ops::top_k, &ops::non_zero, &ops::unique,
+    // detection.cpp
+    &ops::non_max_suppression, &ops::roi_align, &ops::reverse_sequence,
+    // control.cpp
+    &ops::if_, &ops::loop, &ops::scan,
 };
 
 }  // namespace

@@ -158,6 +158,63 @@ extern const OpDef resize;
 extern const OpDef trilu;
 extern const OpDef eye_like;
 
-// ---- movement, shape, indexing, control flow: one block per file below ----
+// reshape.cpp
+extern const OpDef identity;
+extern const OpDef reshape;
+extern const OpDef flatten;
+extern const OpDef squeeze;
+extern const OpDef unsqueeze;
+
+// shape.cpp
+extern const OpDef shape;
+extern const OpDef size;
+extern const OpDef constant;
+extern const OpDef constant_of_shape;
+extern const OpDef range;
+
+// transpose.cpp
+extern const OpDef transpose;
+extern const OpDef depth_to_space;
+extern const OpDef space_to_depth;
+
+// concat.cpp
+extern const OpDef concat;
+extern const OpDef split;
+
+// slice.cpp
+extern const OpDef slice;
+
+// gather.cpp
+extern const OpDef gather;
+extern const OpDef gather_elements;
+extern const OpDef gather_nd;
+extern const OpDef compress;
+
+// scatter.cpp
+extern const OpDef scatter_elements;
+extern const OpDef scatter_nd;
+
+// expand.cpp
+extern const OpDef expand;
+extern const OpDef tile;
+
+// pad.cpp
+extern const OpDef pad;
+
+// choose.cpp
+extern const OpDef one_hot;
+extern const OpDef top_k;
+extern const OpDef non_zero;
+extern const OpDef unique;
+
+// detection.cpp
+extern const OpDef non_max_suppression;
+extern const OpDef roi_align;
+extern const OpDef reverse_sequence;
+
+// control.cpp
+extern const OpDef if_;
+extern const OpDef loop;
+extern const OpDef scan;
 
 }  // namespace hone::ops
