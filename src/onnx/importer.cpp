@@ -62,6 +62,7 @@ class Importer {
   Rules rules_;
   Symbols symbols_;
   std::unordered_set<std::string> node_names_;
+  std::unordered_map<std::string, int> name_counters_;
   std::vector<const FunctionProto*> calls_;
   size_t node_count_ = 0;
 };
@@ -187,7 +188,7 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
 
 std::string Importer::unique_node_name(std::string name) {
   std::string candidate = name;
-  for (int i = 2; !node_names_.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", name, i);
+  while (!node_names_.insert(candidate).second) candidate = fmt::format("{}_{}", name, ++name_counters_[name] + 1);
   return candidate;
 }
 
