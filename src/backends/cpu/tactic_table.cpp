@@ -8,6 +8,7 @@ namespace {
 constexpr const CpuTactic* kTactics[] = {
     &tactics::winograd, &tactics::conv,   &tactics::depthwise_conv, &tactics::conv_transpose,
     &tactics::linear,   &tactics::matmul, &tactics::attention,      &tactics::pointwise,
+    &tactics::pointwise_blocks,
 };
 
 }  // namespace

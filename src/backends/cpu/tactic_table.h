@@ -47,8 +47,15 @@ extern const CpuTactic linear;
 extern const CpuTactic matmul;
 extern const CpuTactic attention;
 extern const CpuTactic pointwise;
+extern const CpuTactic pointwise_blocks;
 
 // Portable vector kernels.
+extern const CpuTactic copy;
+extern const CpuTactic softmax;
+extern const CpuTactic normalization;
+extern const CpuTactic pool;
+extern const CpuTactic reduce;
+extern const CpuTactic gather;
 
 }  // namespace tactics
 }  // namespace hone::cpu

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The harness that tests tactics: every tactic that the source "cpu" offers for a region, at every instruction set that this
+// machine has, with one and two workers, against the region's meaning. Also checks that a kernel stays inside its buffers and
+// leaves its inputs alone, and that a tactic compiled for one size serves another. For tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/sources.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/all.h"
+
+namespace hone::cpu {
+
+struct CheckOptions {
+  double tolerance = 1e-4;               // relative to the largest result
+  uint64_t seed = 1;
+  SymbolValues tuned = {};               // sizes that the tactic is compiled for
+  std::vector<SymbolValues> run = {};    // sizes that it is run at; none: the tuned ones
+};
+
+namespace check {
+
+inline std::vector<Isa> isas() {
+  std::vector<Isa> result{Isa::scalar};
+  for (const Isa isa : {Isa::avx2, Isa::avx512})
+    if (isa <= machine_isa()) result.push_back(isa);
+  return result;
+}
+
+inline ConcreteType concrete(const Value* value, Layout layout) { return {value->type.dtype, value->type.shape.values(), layout}; }
+
+/// Device memory with a fence of known bytes behind it.
+class FencedBuffer {
+ public:
+  FencedBuffer(Device& device, size_t bytes) : buffer_(device, bytes + kFence), bytes_(bytes) {
+    std::memset(data(), 0x7e, bytes);
+    std::memset(data() + bytes, 0x5a, kFence);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(buffer_.data()); }
+  bool intact() const {
+    for (size_t i = 0; i < kFence; ++i)
+      if (data()[bytes_ + i] != std::byte{0x5a}) return false;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kFence = 256;
+  Buffer buffer_;
+  size_t bytes_;
+};
+
+/// Copies between a linear tensor and memory in another layout.
+inline void relayout(const ConcreteType& type, const std::byte* from, std::byte* to, bool to_layout) {
+  const size_t size = size_of(type.dtype);
+  const Dims linear = strides_of(type.dims), other = layout_strides(type.dims, type.layout);
+  for (int64_t i = 0; i < elements(type.dims); ++i) {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < type.dims.size(); ++axis) offset += i / linear[axis] % type.dims[axis] * other[axis];
+    const size_t a = static_cast<size_t>(i) * size, b = static_cast<size_t>(offset) * size;
+    std::memcpy(to + (to_layout ? b : a), from + (to_layout ? a : b), size);
+  }
+}
+
+inline void expect_close(const Tensor& expected, const Tensor& got, double tolerance, const std::string& label) {
+  ASSERT_EQ(expected.dims(), got.dims()) << label;
+  double scale = 1;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.real(i))) scale = std::max(scale, std::fabs(expected.real(i)));
+  if (!is_float(expected.dtype())) tolerance = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double want = expected.real(i), have = got.real(i);
+    if (std::isnan(want) ? std::isnan(have) : want == have || std::fabs(want - have) <= tolerance * scale) continue;
+    FAIL() << label << ": element " << i << " of " << join_dims(expected.dims()) << " is " << have << ", not " << want;
+  }
+}
+
+inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
+  KernelShapes shapes;
+  for (size_t i = 0; i < region.inputs().size(); ++i) shapes.inputs.push_back(concrete(region.inputs()[i], tactic.in[i]));
+  for (size_t i = 0; i < region.outputs().size(); ++i) shapes.outputs.push_back(concrete(region.outputs()[i], tactic.out[i]));
+  shapes.symbols = symbols;
+  return shapes;
+}
+
+/// Loads and runs one compiled tactic for one set of sizes.
+inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
+                       const CheckOptions& options, const std::string& label) {
+  const KernelShapes shapes = shapes_of(region, tactic, symbols);
+  const std::shared_ptr<const CpuKernel> kernel = load(device.info(), compiled.code, shapes);
+  const std::vector<Tensor> tensors = random_inputs(region, options.seed);
+  const std::vector<Tensor> expected = evaluate(region, tensors);
+
+  std::vector<FencedBuffer> inputs, outputs;
+  Launch launch;
+  launch.kernel = kernel;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const FencedBuffer& buffer = inputs.emplace_back(device, static_cast<size_t>(shapes.inputs[i].bytes()));
+    relayout(shapes.inputs[i], tensors[i].bytes().data(), buffer.data(), true);
+    launch.inputs.push_back(buffer.data());
+  }
+  for (const ConcreteType& type : shapes.outputs) launch.outputs.push_back(outputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
+  for (const Tensor& constant : compiled.constants) launch.constants.push_back(constant.bytes().data());
+  const FencedBuffer workspace(device, kernel->workspace_bytes());
+  launch.workspace = workspace.data();
+
+  const std::unique_ptr<Stream> stream = device.stream();
+  device.record({launch})->replay(*stream);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    TensorBuilder result(shapes.outputs[i].dtype, shapes.outputs[i].dims);
+    relayout(shapes.outputs[i], outputs[i].data(), result.bytes(), false);
+    expect_close(expected[i], result.finish(), options.tolerance, label);
+    EXPECT_TRUE(outputs[i].intact()) << label << " writes past its result";
+  }
+  EXPECT_TRUE(workspace.intact()) << label << " writes past its workspace";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TensorBuilder after(shapes.inputs[i].dtype, shapes.inputs[i].dims);
+    relayout(shapes.inputs[i], inputs[i].data(), after.bytes(), false);
+    const Tensor kept = after.finish();
+    EXPECT_TRUE(kept.bytes().empty() || std::memcmp(kept.bytes().data(), tensors[i].bytes().data(), kept.bytes().size()) == 0) << label << " changes its input";
+  }
+}
+
+}  // namespace check
+
+inline Problem make_problem(const Graph& symbolic, const SymbolValues& tuned, const DeviceInfo& device) {
+  Problem problem;
+  problem.symbolic = symbolic.clone();
+  problem.region = symbolic.specialize(tuned);
+  problem.device = device;
+  return problem;
+}
+
+/// What the family (all when empty) offers; refusals of the family go to `refusals`.
+inline std::vector<Tactic> offers_of(const Problem& problem, std::string_view family, std::string* refusals = nullptr) {
+  Candidates candidates;
+  source().propose(problem, candidates);
+  std::vector<Tactic> offers;
+  for (const Tactic& tactic : candidates.offers())
+    if (family.empty() || tactic.name == family) offers.push_back(tactic);
+  if (refusals != nullptr)
+    for (const Candidates::Refusal& refusal : candidates.refusals())
+      if (family.empty() || refusal.tactic == family) *refusals += refusal.tactic + ": " + refusal.reason + "\n";
+  return offers;
+}
+
+/// Runs every tactic of `family` (all when empty) for the region; returns how many there were, over all instruction sets.
+inline int check_tactics(const Graph& symbolic, std::string_view family, const CheckOptions& options = {}) {
+  SCOPED_TRACE("seed " + std::to_string(options.seed) + "\n" + print(symbolic));
+  int tried = 0;
+  for (const Isa isa : check::isas())
+    for (const int workers : {1, 2}) {
+      CpuDevice device({.workers = workers, .isa = isa});
+      const Problem problem = make_problem(symbolic, options.tuned, device.info());
+      for (const Tactic& tactic : offers_of(problem, family)) {
+        const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
+        SCOPED_TRACE(label);
+        const Compiled compiled = source().compile(problem, tactic);
+        const std::vector<SymbolValues> points = options.run.empty() ? std::vector{options.tuned} : options.run;
+        for (const SymbolValues& point : points) check::run_tactic(symbolic.specialize(point), compiled, tactic, point, device, options, label);
+        ++tried;
+      }
+    }
+  return tried;
+}
+
+inline int check_tactics(std::string_view text, std::string_view family, const CheckOptions& options = {}) {
+  return check_tactics(parse_graph(text, find_op), family, options);
+}
+
+}  // namespace hone::cpu

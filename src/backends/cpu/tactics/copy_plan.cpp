@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/tactics/copy_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace hone::cpu {
+namespace {
+
+/// A tensor, or a part of it, as a walk: what the two sides of a copy are made of.
+struct Walk {
+  Dims sizes, strides;
+  int64_t offset = 0;
+
+  /// Elements first, first + step, … along an axis.
+  void slice(size_t axis, int64_t first, int64_t count, int64_t step = 1) {
+    offset += first * strides[axis];
+    strides[axis] *= step;
+    sizes[axis] = count;
+  }
+  void permute(const Dims& order) {
+    Dims new_sizes, new_strides;
+    for (const int64_t axis : order) new_sizes.push_back(sizes.at(static_cast<size_t>(axis))), new_strides.push_back(strides.at(static_cast<size_t>(axis)));
+    sizes = std::move(new_sizes), strides = std::move(new_strides);
+  }
+  /// One axis as two: `inner` consecutive elements of it belong together.
+  void split(size_t axis, int64_t inner) {
+    const int64_t stride = strides[axis];
+    sizes[axis] /= inner;
+    strides[axis] *= inner;
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, inner);
+    strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
+  }
+};
+
+void require(bool condition) { HONE_CHECK(condition, "a kernel in the plan copies between tensors that do not fit"); }
+
+Walk walk(const ConcreteType& type) { return {type.dims, layout_strides(type.dims, type.layout), 0}; }
+
+struct Copies {
+  std::vector<CopyStep> steps;
+  void add(const Walk& from, const Walk& to, size_t source = 0, size_t destination = 0) {
+    require(from.sizes == to.sizes);
+    steps.push_back({{to.sizes, from.strides, to.strides, from.offset, to.offset}, static_cast<int>(source), static_cast<int>(destination)});
+  }
+};
+
+void plan_flat(const CopyRequest& request, Copies& out) {
+  const int64_t count = elements(request.outputs[0].dims);
+  require(count == elements(request.sources[0].type.dims) && request.sources[0].type.layout == request.outputs[0].layout);
+  out.add({{count}, {1}, 0}, {{count}, {1}, 0});
+}
+
+void plan_transpose(const CopyRequest& request, Copies& out) {
+  Walk from = walk(request.sources[0].type);
+  const Dims& order = request.attrs.integers("perm");
+  Dims sorted = order, all(from.sizes.size());
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  require(sorted == all);
+  from.permute(order);
+  out.add(from, walk(request.outputs[0]));
+}
+
+void plan_concat(const CopyRequest& request, Copies& out) {
+  const size_t axis = normalize_axis(request.attrs.integer("axis"), request.outputs[0].dims.size());
+  int64_t position = 0;
+  for (size_t i = 0; i < request.sources.size(); ++i) {
+    const Walk from = walk(request.sources[i].type);
+    require(from.sizes.size() == request.outputs[0].dims.size());
+    Walk to = walk(request.outputs[0]);
+    to.slice(axis, position, from.sizes[axis]);
+    position += from.sizes[axis];
+    if (hone::elements(from.sizes) != 0) out.add(from, to, i);
+  }
+  require(position == request.outputs[0].dims[axis]);
+}
+
+void plan_split(const CopyRequest& request, Copies& out) {
+  const size_t axis = normalize_axis(request.attrs.integer("axis"), request.sources[0].type.dims.size());
+  const Dims sizes = request.numbers("sizes"), parts = request.attrs.integers("parts");  // the part that each output is
+  require(parts.size() == request.outputs.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    require(parts[i] >= 0 && parts[i] < static_cast<int64_t>(sizes.size()));
+    Walk from = walk(request.sources[0].type);
+    from.slice(axis, std::accumulate(sizes.begin(), sizes.begin() + parts[i], int64_t{0}), sizes[static_cast<size_t>(parts[i])]);
+    out.add(from, walk(request.outputs[i]), 0, i);
+  }
+}
+
+void plan_slice(const CopyRequest& request, Copies& out) {
+  Walk from = walk(request.sources[0].type);
+  const Dims starts = request.numbers("starts"), axes = request.numbers("axes"), steps = request.numbers("steps");
+  require(starts.size() == axes.size() && starts.size() == steps.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = normalize_axis(axes[i], from.sizes.size());
+    const int64_t size = from.sizes[axis], count = request.outputs[0].dims.at(axis), step = steps[i];
+    int64_t first = starts[i] < 0 ? starts[i] + size : starts[i];
+    first = step > 0 ? std::clamp<int64_t>(first, 0, size) : std::clamp<int64_t>(first, 0, std::max<int64_t>(size - 1, 0));
+    if (count == 0) return;
+    from.slice(axis, first, count, step);
+  }
+  out.add(from, walk(request.outputs[0]));
+}
+
+void plan_expand(const CopyRequest& request, Copies& out) {
+  Walk from = walk(request.sources[0].type);
+  const Walk to = walk(request.outputs[0]);
+  require(from.sizes.size() <= to.sizes.size());
+  const size_t missing = to.sizes.size() - from.sizes.size();
+  from.sizes.insert(from.sizes.begin(), missing, 1);
+  from.strides.insert(from.strides.begin(), missing, 0);
+  for (size_t axis = 0; axis < to.sizes.size(); ++axis)
+    if (from.sizes[axis] == 1) from.sizes[axis] = to.sizes[axis], from.strides[axis] = 0;
+  out.add(from, to);
+}
+
+/// Both sides as [copies, size] per axis.
+void plan_tile(const CopyRequest& request, Copies& out) {
+  Walk from = walk(request.sources[0].type), to = walk(request.outputs[0]);
+  require(from.sizes.size() == to.sizes.size());
+  for (size_t axis = from.sizes.size(); axis-- > 0;) {
+    const int64_t size = from.sizes[axis];
+    require(size > 0 && to.sizes[axis] % size == 0);
+    to.split(axis, size);
+    from.sizes.insert(from.sizes.begin() + static_cast<std::ptrdiff_t>(axis), to.sizes[axis]);
+    from.strides.insert(from.strides.begin() + static_cast<std::ptrdiff_t>(axis), 0);
+  }
+  out.add(from, to);
+}
+
+/// Nearest neighbour by whole factors: both sides as [size, repeats] per axis.
+void plan_resize(const CopyRequest& request, Copies& out) {
+  Walk from = walk(request.sources[0].type), to = walk(request.outputs[0]);
+  require(from.sizes.size() == to.sizes.size());
+  for (size_t axis = from.sizes.size(); axis-- > 0;) {
+    require(from.sizes[axis] > 0 && to.sizes[axis] % from.sizes[axis] == 0);
+    const int64_t factor = to.sizes[axis] / from.sizes[axis];
+    to.split(axis, factor);
+    from.sizes.insert(from.sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, factor);
+    from.strides.insert(from.strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 0);
+  }
+  out.add(from, to);
+}
+
+/// The channels of the deep side as [block, block, C] or [C, block, block]; the wide side as [H, block] and [W, block].
+void plan_depth(const CopyRequest& request, Copies& out) {
+  const bool to_space = request.op == "DepthToSpace";
+  const int64_t block = request.attrs.integer("blocksize");
+  Walk deep = walk(to_space ? request.sources[0].type : request.outputs[0]);
+  Walk wide = walk(to_space ? request.outputs[0] : request.sources[0].type);
+  require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && block > 0 && block < 1 << 16 && deep.sizes[1] % (block * block) == 0);
+  require(wide.sizes[2] == deep.sizes[2] * block && wide.sizes[3] == deep.sizes[3] * block);
+  const bool channels_first = to_space && request.attrs.text("mode") == "CRD";
+  if (channels_first) {
+    deep.split(1, block * block);       // N C bb H W
+    deep.split(2, block);               // N C b b H W
+    deep.permute({0, 1, 4, 2, 5, 3});
+  } else {
+    deep.split(1, deep.sizes[1] / block);  // N b bC H W
+    deep.split(2, deep.sizes[2] / block);  // N b b C H W
+    deep.permute({0, 3, 4, 1, 5, 2});
+  }
+  wide.split(3, block);                 // N C H' W b
+  wide.split(2, block);                 // N C H b W b
+  out.add(to_space ? deep : wide, to_space ? wide : deep);
+}
+
+/// One stretch of an axis of a padded tensor.
+struct Stretch { int64_t to, count, from, step; bool filled; };
+
+std::vector<Stretch> stretches(const std::string& mode, int64_t size, int64_t before, int64_t after) {
+  std::vector<Stretch> list;
+  const int64_t last = size - 1;
+  if (mode == "reflect") require(std::max(before, after) <= last);
+  if (mode == "wrap") require(std::max(before, after) <= size);
+  if (before > 0)
+    list.push_back(mode == "edge" ? Stretch{0, before, 0, 0, false} : mode == "reflect" ? Stretch{0, before, before, -1, false}
+                   : mode == "wrap" ? Stretch{0, before, size - before, 1, false} : Stretch{0, before, 0, 0, true});
+  list.push_back({before, size, 0, 1, false});
+  if (after > 0)
+    list.push_back(mode == "edge" ? Stretch{before + size, after, last, 0, false} : mode == "reflect" ? Stretch{before + size, after, last - 1, -1, false}
+                   : mode == "wrap" ? Stretch{before + size, after, 0, 1, false} : Stretch{before + size, after, 0, 0, true});
+  return list;
+}
+
+/// Every combination of stretches of the axes; a filled stretch takes the whole rest of the axes behind it in one piece.
+void pad_axes(const CopyRequest& request, const std::vector<std::vector<Stretch>>& axes, size_t axis, const Walk& from, const Walk& to, Copies& out) {
+  if (axis == axes.size()) return out.add(from, to);
+  for (const Stretch& stretch : axes[axis]) {
+    Walk part_to = to, part_from = from;
+    part_to.slice(axis, stretch.to, stretch.count);
+    if (stretch.filled) {
+      out.add({part_to.sizes, Dims(part_to.sizes.size(), 0), 0}, part_to, 1);
+    } else {
+      part_from.slice(axis, stretch.from, stretch.count, stretch.step);
+      pad_axes(request, axes, axis + 1, part_from, part_to, out);
+    }
+  }
+}
+
+void plan_pad(const CopyRequest& request, Copies& out) {
+  const Walk from = walk(request.sources[0].type), to = walk(request.outputs[0]);
+  const Dims pads = request.numbers("pads");
+  require(pads.size() == 2 * from.sizes.size() && to.sizes.size() == from.sizes.size());
+  std::vector<std::vector<Stretch>> axes;
+  for (size_t axis = 0; axis < from.sizes.size(); ++axis) {
+    const int64_t before = pads[axis], after = pads[axis + from.sizes.size()];
+    require(before >= 0 && after >= 0 && before + after + from.sizes[axis] == to.sizes[axis]);
+    axes.push_back(stretches(request.attrs.text("mode"), from.sizes[axis], before, after));
+  }
+  pad_axes(request, axes, 0, from, to, out);
+}
+
+int64_t block_of(Layout layout) { return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 0; }
+
+/// `channels` channels from `first` as [N, blocks, block, spatial...] of a tensor in any layout.
+Walk channel_walk(const ConcreteType& type, int64_t first, int64_t channels, int64_t block) {
+  if (const int64_t own = block_of(type.layout); own != 0) {
+    require(own == block);
+    Dims padded = type.dims;
+    padded[1] = (padded[1] + block - 1) / block;
+    Dims sizes{padded[0], channels >= block ? channels / block : 1, std::min(channels, block)}, strides = strides_of(padded);
+    for (int64_t& stride : strides) stride *= block;
+    Walk result{sizes, {strides[0], strides[1], 1}, first / block * strides[1] + first % block};
+    for (size_t axis = 2; axis < padded.size(); ++axis) result.sizes.push_back(padded[axis]), result.strides.push_back(strides[axis]);
+    return result;
+  }
+  Walk result = walk(type);
+  result.slice(1, first, channels);
+  result.split(1, std::min(channels, block));
+  return result;
+}
+
+void plan_reformat(const CopyRequest& request, Copies& out) {
+  const ConcreteType &from = request.sources[0].type, &to = request.outputs[0];
+  require(from.dims == to.dims);
+  const int64_t block = std::max(block_of(from.layout), block_of(to.layout));
+  if (block == 0) return out.add(walk(from), walk(to));
+  require(from.dims.size() >= 3);
+  const int64_t channels = from.dims[1], whole = channels / block * block, tail = channels - whole;
+  if (whole > 0) out.add(channel_walk(from, 0, whole, block), channel_walk(to, 0, whole, block));
+  if (tail == 0) return;
+  out.add(channel_walk(from, whole, tail, block), channel_walk(to, whole, tail, block));
+  if (block_of(to.layout) == 0) return;
+  ConcreteType padded = to;
+  padded.dims[1] = whole + block;
+  const Walk zeros = channel_walk(padded, whole + tail, block - tail, block);
+  out.add({zeros.sizes, Dims(zeros.sizes.size(), 0), 0}, zeros, 1);
+}
+
+struct Planner {
+  std::string_view op;
+  void (*plan)(const CopyRequest&, Copies&);
+};
+constexpr Planner kPlanners[] = {
+    {"Reformat", plan_reformat}, {"Transpose", plan_transpose}, {"Concat", plan_concat},     {"Split", plan_split},   {"Slice", plan_slice},
+    {"Expand", plan_expand},     {"Tile", plan_tile},           {"Pad", plan_pad},           {"Resize", plan_resize}, {"DepthToSpace", plan_depth},
+    {"SpaceToDepth", plan_depth}, {"Identity", plan_flat},      {"View", plan_flat},         {"Reshape", plan_flat},  {"Flatten", plan_flat},
+    {"Squeeze", plan_flat},      {"Unsqueeze", plan_flat},
+};
+
+const Planner* find_planner(std::string_view op) {
+  for (const Planner& planner : kPlanners)
+    if (planner.op == op) return &planner;
+  return nullptr;
+}
+
+void check_inside(const Dims& sizes, const Dims& strides, int64_t offset, const ConcreteType& type) {
+  if (hone::elements(sizes) == 0) return;
+  int64_t low = offset, high = offset;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) (strides[axis] < 0 ? low : high) += (sizes[axis] - 1) * strides[axis];
+  require(low >= 0 && high < type.bytes() / static_cast<int64_t>(size_of(type.dtype)));
+}
+
+}  // namespace
+
+Dims CopyRequest::numbers(std::string_view name) const {
+  Dims values;
+  for (const std::string& text : attrs.texts(name)) values.push_back(Dim::parse(text).evaluate(symbols));
+  return values;
+}
+
+bool has_copy_plan(std::string_view op) { return find_planner(op) != nullptr; }
+
+std::vector<CopyStep> plan_copies(const CopyRequest& request) {
+  const Planner* planner = find_planner(request.op);
+  HONE_CHECK(planner != nullptr, "a kernel in the plan copies for the unknown operator {}", request.op);
+  require(!request.sources.empty() && !request.outputs.empty());
+  Copies copies;
+  planner->plan(request, copies);
+  for (const CopyStep& step : copies.steps) {
+    require(step.source < static_cast<int>(request.sources.size()));
+    const ConcreteType& from = request.sources[static_cast<size_t>(step.source)].type;
+    const ConcreteType& to = request.outputs[static_cast<size_t>(step.destination)];
+    require(from.dtype == to.dtype);
+    check_inside(step.copy.sizes, step.copy.from, step.copy.from_offset, from);
+    check_inside(step.copy.sizes, step.copy.to, step.copy.to_offset, to);
+  }
+  return std::move(copies.steps);
+}
+
+}  // namespace hone::cpu
