@@ -359,10 +359,27 @@ OnnxSummary summarize(const ModelProto& model) {
           .model_version = model.model_version};
 }
 
-ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log, const std::string& directory) {
+/// The block that every run of the parser begins with; values stand in column 19.
+void print_summary(const std::string& name, const OnnxSummary& summary, const Logger& log) {
+  const std::string rule(64, '-');
+  log.info("{}", rule);
+  log.info("Input filename:   {}", name);
+  log.info("ONNX IR version:  0.0.{}", summary.ir_version);
+  log.info("Opset version:    {}", summary.opset);
+  log.info("Producer name:    {}", summary.producer_name);
+  log.info("Producer version: {}", summary.producer_version);
+  log.info("Domain:           {}", summary.domain);
+  log.info("Model version:    {}", summary.model_version);
+  log.info("Doc string:       {}", summary.doc_string);
+  log.info("{}", rule);
+}
+
+ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log, const std::string& directory, const std::string& name) {
   const ModelProto model = parse_model(bytes);
+  OnnxSummary summary = summarize(model);
+  print_summary(name, summary, log);
   ModelData data(std::move(owner), directory);
-  return {Importer(model, data, log).run(), summarize(model)};
+  return {Importer(model, data, log).run(), std::move(summary)};
 }
 
 }  // namespace
@@ -372,12 +389,12 @@ ImportedModel import_onnx(const std::string& path, const Logger& log) {
   return with_note([&] { return fmt::format("importing {}", path); }, [&] {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     const size_t slash = path.rfind('/');
-    return onnx::import_from(file->bytes(), file, log, slash == std::string::npos ? "." : path.substr(0, slash + 1));
+    return onnx::import_from(file->bytes(), file, log, slash == std::string::npos ? "." : path.substr(0, slash + 1), path);
   });
 }
 
 ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory) {
-  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory);
+  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)");
 }
 
 }  // namespace hone

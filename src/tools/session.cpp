@@ -27,9 +27,9 @@ Graph import_model(const std::string& path, const Voices& voices) {
   const double start = now_ms();
   const auto finished = [&] { voices.tool.info("Finished parsing network model. Parse time: {:g}", seconds_since(start)); };
   try {
-    Graph graph = with_note([&] { return fmt::format("reading the model {}", path); }, [&] { return import_onnx(path, voices.engine); });
+    ImportedModel model = import_onnx(path, voices.engine);
     finished();
-    return graph;
+    return std::move(model.graph);
   } catch (const Error& error) {
     voices.tool.error("{}", error.what());
     voices.tool.error("Failed to parse onnx file");
