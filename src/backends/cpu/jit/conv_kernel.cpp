@@ -128,7 +128,9 @@ TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_cl
     t.depth = depth.size * s.kw;
     t.taps.resize(1);
   }
-  t.prefetch_lines = prefetch_lines(t);
+  // The next panel's weights, spread over the strips of this one.
+  const int64_t bytes = 4 * s.kh * s.kw * depth.size * panel_;
+  if (config_.prefetch && !in_place_stride_) t.prefetch_lines = prefetch_lines(t, s.kh, strip_count(), bytes);
   return t;
 }
 
@@ -144,15 +146,6 @@ void ConvKernel::generate() {
   });
   functions_.assign(4 * classes_.size(), nullptr);
   for (const auto& [index, offset] : offsets) functions_[index] = code_->entry<Function>(offset);
-}
-
-/// Spreads the next panel's weights over the strips of this one.
-int ConvKernel::prefetch_lines(const TileSpec& tile) const {
-  if (!config_.prefetch || in_place_stride_) return 0;
-  const int64_t bytes = 4 * shape_.kh * int64_t(tile.taps.size()) * tile.depth * panel_;
-  const int64_t strips = std::max<int64_t>(1, strip_count());
-  const int64_t steps = shape_.kh * int64_t(tile.taps.size()) * std::max<int64_t>(1, tile.depth / 4);
-  return int(std::clamp<int64_t>(ceil_div(bytes / 64, strips * steps), 1, 8));
 }
 
 int64_t ConvKernel::first_item(int worker, int workers) const noexcept {
@@ -204,8 +197,8 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
                                    : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first * weights_row;
       t.rows = r.count;
       t.dst = args.dst + image * dst_image_ + in_image * dst_row_ + column.column * s.dst_stride() + channel;
-      t.residual = args.residual + image * residual_image_ + in_image * residual_row_ + column.column * s.residual_stride() + channel;
-      t.bias = args.bias + panel * panel_;
+      if (args.residual) t.residual = args.residual + image * residual_image_ + in_image * residual_row_ + column.column * s.residual_stride() + channel;
+      if (args.bias) t.bias = args.bias + panel * panel_;
       t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ + (strip - first) * share;
       const size_t variant = (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
       functions_[variant](&t);

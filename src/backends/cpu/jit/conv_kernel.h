@@ -94,7 +94,6 @@ class ConvKernel {
   void make_depth_blocks();
   TileSpec tile_spec(const DepthBlock& depth, const TileClass& tile_class, bool last_panel) const;
   void generate();
-  int prefetch_lines(const TileSpec& tile) const;
   /// The work items are panel-block major: item = block * strip_count() + strip. A worker's first item is where its share of
   /// the work begins; blocks weigh as many vectors as they compute.
   int64_t first_item(int worker, int workers) const noexcept;

@@ -74,9 +74,9 @@ void DepthwiseKernel::run(int worker, int workers, const ConvArgs& args) const n
       const int64_t channel = block * block_;
       t.src = src + channel;
       t.weights = args.weights + channel * s.kh * s.kw + filter.first * s.kw * block_;
-      t.bias = args.bias + channel;
+      if (args.bias) t.bias = args.bias + channel;
       t.dst = args.dst + pixel * s.dst_stride() + channel;
-      t.residual = args.residual + pixel * s.residual_stride() + channel;
+      if (args.residual) t.residual = args.residual + pixel * s.residual_stride() + channel;
       functions_[(block == blocks_ - 1 ? classes_.size() : 0) + size_t(strip.tile_class)](&t);
     }
     block = 0;

@@ -94,10 +94,7 @@ class TileEmitter {
   }
 
   void reduce_tap(const Tap& tap) {
-    // About 200 instructions per step keep the loop small against the instruction cache; filters with many taps use less.
-    const int step_cost = s_.pixels * (s_.vectors + 1) + s_.vectors;
-    const int budget = s_.taps.size() > 5 ? 100 : 200;
-    const int unroll = static_cast<int>(std::clamp<int64_t>(budget / step_cost, 1, 8));
+    const int unroll = tile_unroll(s_.pixels, s_.vectors, s_.taps.size());
     int64_t steps = s_.depth / unroll;
     int64_t rest = s_.depth % unroll;
     const bool straight = s_.depth <= std::max(unroll, s_.taps.size() > 5 ? 3 : 4);
@@ -180,6 +177,18 @@ bool tile_fits(Isa isa, int pixels, int vectors) {
   const int spare = registers_of(isa) - pixels * vectors;
   if (pixels == 1) return spare >= 3;
   return spare >= (vectors == 1 && isa == Isa::avx512 ? 1 : 2);
+}
+
+int tile_unroll(int pixels, int vectors, size_t taps) {
+  // About 200 instructions per pass keep the loop small against the instruction cache; filters with many taps use less.
+  const int cost = pixels * (vectors + 1) + vectors;
+  return std::clamp((taps > 5 ? 100 : 200) / cost, 1, 8);
+}
+
+int prefetch_lines(const TileSpec& spec, int64_t rows, int64_t calls, int64_t bytes) {
+  const int64_t passes = std::max<int64_t>(1, spec.depth / tile_unroll(spec.pixels, spec.vectors, spec.taps.size()));
+  const int64_t steps = std::max<int64_t>(1, calls * rows * static_cast<int64_t>(spec.taps.size()) * passes);
+  return static_cast<int>(std::clamp<int64_t>((bytes / 64 + steps - 1) / steps, 1, 8));
 }
 
 size_t emit_tile(Emitter& emitter, const TileSpec& spec) { return TileEmitter(emitter, spec).emit(); }

@@ -34,6 +34,12 @@ struct TileSpec : OutputSpec {
 /// True when a tile of this size fits into the registers.
 bool tile_fits(Isa isa, int pixels, int vectors);
 
+/// Input channels per pass of the inner loop; `taps` is the number of unrolled filter columns.
+int tile_unroll(int pixels, int vectors, size_t taps);
+
+/// Cache lines that every pass must prefetch so that `calls` calls of this tile together fetch `bytes`.
+int prefetch_lines(const TileSpec& spec, int64_t rows, int64_t calls, int64_t bytes);
+
 /// Emits one function; returns its offset in the emitter's code.
 size_t emit_tile(Emitter& emitter, const TileSpec& spec);
 

@@ -116,7 +116,7 @@ void WinogradKernel::generate(const Epilogue& epilogue) {
         t.src_pixel = 4 * slot_;
         t.weights_channel = 4 * panel_;
         t.dst_pixel = 4 * product_slot_;
-        t.prefetch_lines = std::min(4, o.vectors);
+        t.prefetch_lines = prefetch_lines(t, 1, ceil_div(config_.tiles, config_.pixels), 4 * s.ic * panel_);
         products.push_back(emit_tile(emitter, t));
       }
     }
