@@ -69,6 +69,12 @@ void write_cache(const TimingCache& cache, const BuildOptions& options, const Vo
   }
 }
 
+/// What the device cannot compute in is said once; allowing it is no error.
+void explain_precision(const BuildOptions& options, std::string_view backend, const Logger& log) {
+  if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
+  log.warning("Reduced precision is allowed, not required: the CPU device has FP32 kernels, and these are used.");
+}
+
 }  // namespace
 
 OpenDevice open_device(const std::string& name) {
@@ -89,6 +95,8 @@ void Session::build() {
   build_options.profiles = model_profiles(graph, options_.build.profiles, voices_.tool);
   build_options.input_formats = model_formats(options_.tool.input_formats, graph.inputs().size(), "input", voices_.tool);
   build_options.output_formats = model_formats(options_.tool.output_formats, graph.outputs().size(), "output", voices_.tool);
+
+  explain_precision(build_options, device_.backend->name, voices_.tool);
 
   TimingCache cache = read_cache(build_options, voices_);
   const double start = now_ms();

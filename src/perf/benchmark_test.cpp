@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop on a device made for the test: one layer that doubles its input and takes about 0.2 ms.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "perf/benchmark.h"
+
+namespace hone {
+namespace {
+
+struct DoubleKernel : Kernel {};
+
+class FakeRecording : public Recording {
+ public:
+  explicit FakeRecording(std::vector<Launch> launches) : launches_(std::move(launches)) {}
+  std::vector<Launch>& launches() override { return launches_; }
+  void replay(Stream&) override {
+    for (const Launch& launch : launches_) run(launch);
+  }
+  void replay(Stream&, const LaunchObserver& observer) override {
+    for (size_t i = 0; i < launches_.size(); ++i) {
+      run(launches_[i]);
+      observer(i, 0.25);
+    }
+  }
+
+ private:
+  static void run(const Launch& launch) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    for (int i = 0; i < 4; ++i) static_cast<float*>(launch.outputs[0])[i] = 2 * static_cast<const float*>(launch.inputs[0])[i];
+  }
+  std::vector<Launch> launches_;
+};
+
+struct FakeStream : Stream {
+  void synchronize() override {}
+};
+
+class FakeDevice : public Device {
+ public:
+  DeviceInfo info() const override { return {.name = "fake", .architecture = "none"}; }
+  void* allocate(size_t bytes) override { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
+  void release(void* memory) noexcept override { std::free(memory); }
+  std::unique_ptr<Stream> stream() override { return std::make_unique<FakeStream>(); }
+  void copy(void* destination, const void* source, size_t bytes, Stream&) override { std::memcpy(destination, source, bytes); }
+  std::unique_ptr<Recording> record(std::vector<Launch> launches) override { return std::make_unique<FakeRecording>(std::move(launches)); }
+  bool host_accessible() const override { return true; }
+};
+
+std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) { return std::make_shared<DoubleKernel>(); }
+
+const Backend kFake{"fake", nullptr, load_double, {}, nullptr};
+
+std::shared_ptr<const Engine> engine() {
+  const TensorType type{DType::f32, Shape{4}};
+  Plan plan;
+  plan.meta.backend = "fake";
+  plan.io = {{"x", type, true}, {"y", type, false}};
+  plan.blobs = {Blob::copy("double")};
+  Profile profile;
+  profile.buffers = {{"x", type, BufferKind::input}, {"y", type, BufferKind::output}};
+  Step step;
+  step.name = "double";
+  step.kind = "PointWise";
+  step.source = "fake";
+  step.tactic = "double";
+  step.inputs = {0};
+  step.outputs = {1};
+  step.code = 0;
+  profile.steps = {step};
+  plan.profiles = {profile};
+  return Engine::load(std::move(plan), kFake, std::make_shared<FakeDevice>());
+}
+
+std::unique_ptr<Query> query(const std::shared_ptr<const Engine>& engine, bool transfers = true) {
+  auto result = std::make_unique<Query>(engine->context(), transfers);
+  result->allocate();
+  return result;
+}
+
+PerfOptions exactly(int iterations) {
+  PerfOptions options;
+  options.warm_up_ms = options.duration_s = 0;
+  options.iterations = iterations;
+  return options;
+}
+
+TEST(Benchmark, RunsExactlyTheIterationsAskedFor) {
+  const auto stream = query(engine());
+  Query* queries[] = {stream.get()};
+  EXPECT_EQ(run_benchmark(queries, exactly(50)).size(), 50u);
+  PerfOptions exposed = exactly(7);
+  exposed.expose_dma = true;
+  EXPECT_EQ(run_benchmark(queries, exposed).size(), 7u);
+}
+
+TEST(Benchmark, MeetsBothTheTimeAndTheCountAfterTheWarmUp) {
+  const auto stream = query(engine());
+  Query* queries[] = {stream.get()};
+  PerfOptions options = exactly(10);
+  options.warm_up_ms = 20;
+  options.duration_s = 0.03;
+  std::vector<Trace> traces = run_benchmark(queries, options);
+  EXPECT_GE(traces.back().compute_start, 50);
+  EXPECT_GE(traces.size() - warm_up_queries(traces, 20), 10u);
+  options.duration_s = 0;
+  options.iterations = 60;
+  traces = run_benchmark(queries, options);
+  EXPECT_GE(traces.size() - warm_up_queries(traces, 20), 59u);
+}
+
+TEST(Benchmark, OneIterationIsOneQueryPerStream) {
+  const auto shared = engine();
+  const auto first = query(shared), second = query(shared);
+  Query* queries[] = {first.get(), second.get()};
+  PerfOptions options = exactly(5);
+  EXPECT_EQ(run_benchmark(queries, options).size(), 10u);
+  options.threads = true;
+  const std::vector<Trace> traces = run_benchmark(queries, options);
+  EXPECT_EQ(traces.size(), 10u);
+  for (size_t i = 1; i < traces.size(); ++i) EXPECT_LE(traces[i - 1].h2d_start, traces[i].h2d_start);
+}
+
+TEST(Benchmark, StampsAreInOrder) {
+  const auto stream = query(engine());
+  Query* queries[] = {stream.get()};
+  for (const Trace& trace : run_benchmark(queries, exactly(5))) {
+    EXPECT_LE(trace.h2d_start, trace.h2d_end);
+    EXPECT_LE(trace.h2d_end, trace.compute_start);
+    EXPECT_LE(trace.enqueue_start, trace.enqueue_end);
+    EXPECT_GE(trace.compute(), 0.15f);
+    EXPECT_LE(trace.compute_end, trace.d2h_start);
+    EXPECT_LE(trace.d2h_start, trace.d2h_end);
+  }
+}
+
+TEST(Query, CopiesInAndOutOrBindsHostMemory) {
+  for (const bool transfers : {true, false}) {
+    const auto stream = query(engine(), transfers);
+    const float values[4] = {1, 2, 3, 4};
+    std::memcpy(stream->host("x"), values, sizeof values);
+    stream->upload();
+    const Trace trace = stream->run(now_ms());
+    stream->download();
+    EXPECT_EQ(reinterpret_cast<const float*>(stream->host("y"))[3], 8) << "transfers " << transfers;
+    if (transfers) continue;
+    EXPECT_EQ(trace.h2d(), 0);
+    EXPECT_EQ(trace.d2h(), 0);
+    EXPECT_EQ(trace.latency(), trace.compute());
+  }
+}
+
+}  // namespace
+}  // namespace hone
