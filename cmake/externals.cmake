@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The other people's code Hone stands on. Everything comes from Debian except oneDNN, whose processor-only build with GNU
-# OpenMP is published on PyPI. Targets: fmt::fmt-header-only spdlog::spdlog_header_only nlohmann_json::nlohmann_json
+# OpenMP is published on PyPI. Targets: fmt::fmt nlohmann_json::nlohmann_json
 # protozero xbyak xxhash hwy OpenMP::OpenMP_CXX dnnl GTest::gtest_main benchmark::benchmark.
 
 include_guard()
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(OpenMP COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
@@ -38,8 +37,6 @@ hone_header_library_(protozero protozero/pbf_reader.hpp)
 hone_header_library_(xbyak xbyak/xbyak.h)
 hone_header_library_(xxhash xxhash.h)
 add_library(hwy ALIAS PkgConfig::HWY)
-# spdlog's packaged target is compiled against the shared fmt; ours is header-only throughout.
-target_compile_definitions(spdlog::spdlog_header_only INTERFACE SPDLOG_FMT_EXTERNAL)
 
 # `dnnl` always exists; HONE_WITH_ONEDNN says in the code whether there is anything behind it.
 if(HONE_WITH_ONEDNN)
