@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Register plan: accumulators first, then as many weight vectors as fit, then at least one register for the broadcast
-// element. Weight vectors that do not fit are read as memory operands (they are in L1 by then). A tile of one vector on
-// AVX-512 uses embedded broadcasts instead, a tile of one pixel reads its weights as memory operands.
+// element. Weight vectors that do not fit are memory operands (in L1 after the first pixel). A tile of one vector on AVX-512
+// uses embedded broadcasts instead, a tile of one pixel reads all its weights as memory operands.
 
 #include "backends/cpu/jit/tile_code.h"
 
@@ -143,7 +143,7 @@ class TileEmitter {
     for (int vector = s_.vectors - weight_registers_; vector < s_.vectors; ++vector) load_weight(vector, k);
     if (embedded_) {
       for (int pixel = tap.begin; pixel < tap.end; ++pixel)
-        e_.vfmadd231ps(out_.acc(pixel, 0), weight(0), e_.zword_b[src_ + static_cast<int>(pixel * s_.src_pixel + k * s_.src_channel)]);
+        e_.vfmadd231ps(out_.acc(pixel, 0), weight(0), out_.broadcast_at(src_, pixel * s_.src_pixel + k * s_.src_channel));
       return;
     }
     const int elements = e_.registers() - out_.accumulators() - weight_registers_;  // registers to rotate through

@@ -27,6 +27,11 @@ bool is_light(ActivationKind kind) {
   return false;
 }
 
+int displacement(int64_t bytes) {
+  HONE_ASSERT(bytes == static_cast<int32_t>(bytes), "{} bytes do not fit a displacement", bytes);
+  return static_cast<int>(bytes);
+}
+
 }  // namespace
 
 bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue) {
@@ -34,14 +39,11 @@ bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilo
   return !is_light(kind) || VectorMath::scratch_of(kind) > registers_of(isa) - pixels * vectors;
 }
 
-Xbyak::Address TileOutput::at(const Reg64& base, int64_t offset) const {
-  HONE_ASSERT(offset == static_cast<int32_t>(offset), "{} bytes do not fit a displacement", offset);
-  return e_.ptr[base + static_cast<int>(offset)];
-}
+Xbyak::Address TileOutput::at(const Reg64& base, int64_t offset) const { return e_.ptr[base + displacement(offset)]; }
+Xbyak::Address TileOutput::broadcast_at(const Reg64& base, int64_t offset) const { return e_.zword_b[base + displacement(offset)]; }
 
 void TileOutput::add(const Reg64& reg, int64_t bytes) {
-  HONE_ASSERT(bytes == static_cast<int32_t>(bytes), "{} bytes do not fit a displacement", bytes);
-  if (bytes) e_.add(reg, static_cast<int32_t>(bytes));
+  if (bytes) e_.add(reg, displacement(bytes));
 }
 
 void TileOutput::begin() {

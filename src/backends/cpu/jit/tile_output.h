@@ -62,6 +62,7 @@ class TileOutput {
   int64_t vector_offset(int vector) const { return int64_t{vector} * e_.vector_bytes(); }
   Xbyak::Address arg(size_t offset) const { return e_.qword[args() + static_cast<int>(offset)]; }
   Xbyak::Address at(const Reg64& base, int64_t offset) const;
+  Xbyak::Address broadcast_at(const Reg64& base, int64_t offset) const;  // an AVX-512 operand: one element in all lanes
   void add(const Reg64& reg, int64_t bytes);
 
   // Only caller-saved registers of the System V convention, so that nothing needs to be pushed. Free for the sum: rax, rcx,
