@@ -37,19 +37,21 @@ size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, 
 void pack_winograd_weights(const float* oihw, const ConvShape& s, const WinogradConfig& config, int64_t panel, float* packed) {
   const Matrix g = winograd_matrices(config.output).filter;
   const size_t n = g.size();
-  std::fill(packed, packed + packed_winograd_floats(s, config, panel), 0.0f);
-  for (int64_t o = 0; o < s.oc; ++o)
+  std::vector<float> row(n * n * size_t(panel));  // [position][panel channel] of one input channel: written out in runs
+  for (int64_t first = 0; first < s.oc; first += panel, packed += int64_t(n * n) * s.ic * panel)
     for (int64_t i = 0; i < s.ic; ++i) {
-      const float* w = oihw + (o * s.ic + i) * 9;
-      double half[8][3];
-      for (size_t a = 0; a < n; ++a)
-        for (size_t x = 0; x < 3; ++x) half[a][x] = g[a][0] * double(w[x]) + g[a][1] * double(w[3 + x]) + g[a][2] * double(w[6 + x]);
-      for (size_t a = 0; a < n; ++a)
-        for (size_t b = 0; b < n; ++b) {
-          const double u = half[a][0] * g[b][0] + half[a][1] * g[b][1] + half[a][2] * g[b][2];
-          const int64_t position = int64_t(a * n + b);
-          packed[((o / panel * int64_t(n * n) + position) * s.ic + i) * panel + o % panel] = float(u);
+      std::fill(row.begin(), row.end(), 0.0f);
+      for (int64_t o = first; o < std::min(s.oc, first + panel); ++o) {
+        const float* w = oihw + (o * s.ic + i) * 9;
+        for (size_t a = 0; a < n; ++a) {
+          double half[3];
+          for (size_t x = 0; x < 3; ++x) half[x] = g[a][0] * double(w[x]) + g[a][1] * double(w[3 + x]) + g[a][2] * double(w[6 + x]);
+          for (size_t b = 0; b < n; ++b)
+            row[(a * n + b) * size_t(panel) + size_t(o - first)] = float(half[0] * g[b][0] + half[1] * g[b][1] + half[2] * g[b][2]);
         }
+      }
+      for (size_t position = 0; position < n * n; ++position)
+        std::copy_n(row.data() + position * size_t(panel), panel, packed + (int64_t(position) * s.ic + i) * panel);
     }
 }
 
