@@ -15,6 +15,7 @@
 #include "backends/cpu/sources.h"
 #include "backends/cpu/tactic_table.h"
 #include "ops/all.h"
+#include "tensor/layout.h"
 
 namespace hone::cpu {
 
@@ -58,14 +59,7 @@ class FencedBuffer {
 
 /// Copies between a linear tensor and memory in another layout.
 inline void relayout(const ConcreteType& type, const std::byte* from, std::byte* to, bool to_layout) {
-  const size_t size = size_of(type.dtype);
-  const Dims linear = strides_of(type.dims), other = layout_strides(type.dims, type.layout);
-  for (int64_t i = 0; i < elements(type.dims); ++i) {
-    int64_t offset = 0;
-    for (size_t axis = 0; axis < type.dims.size(); ++axis) offset += i / linear[axis] % type.dims[axis] * other[axis];
-    const size_t a = static_cast<size_t>(i) * size, b = static_cast<size_t>(offset) * size;
-    std::memcpy(to + (to_layout ? b : a), from + (to_layout ? a : b), size);
-  }
+  convert_layout(from, to, type.dtype, type.dims, to_layout ? Layout::linear : type.layout, to_layout ? type.layout : Layout::linear);
 }
 
 inline void expect_close(const Tensor& expected, const Tensor& got, double tolerance, const std::string& label) {

@@ -9,6 +9,8 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::winograd, &tactics::conv,   &tactics::depthwise_conv, &tactics::conv_transpose,
     &tactics::linear,   &tactics::matmul, &tactics::attention,      &tactics::pointwise,
     &tactics::pointwise_blocks,
+    &tactics::copy,     &tactics::softmax, &tactics::normalization,
+    &tactics::pool,     &tactics::reduce, &tactics::gather,
 };
 
 }  // namespace

@@ -66,6 +66,7 @@ std::string read_resize(const Node& node, Attrs&) {
   const Shape &from = node.input(0)->type.shape, &to = node.output()->type.shape;
   const std::string &mode = node.attrs.text("coordinate_transformation_mode"), &rounding = node.attrs.text("nearest_mode");
   for (size_t axis = 0; axis < from.rank(); ++axis) {
+    if (from[axis] == Dim(0)) return "empty input";
     const Dim factor = floor_divide(to[axis], from[axis]);
     if (!factor.is_constant() || factor * from[axis] != to[axis]) return "does not enlarge by whole factors";
     const bool exact = (mode == "asymmetric" && (rounding == "floor" || (rounding == "round_prefer_floor" && factor.value() <= 2))) ||

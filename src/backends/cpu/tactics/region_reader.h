@@ -16,4 +16,14 @@ namespace hone::cpu {
 std::optional<std::vector<std::string>> size_texts(const Value* value);
 AlignedBuffer zeroed(size_t bytes);
 
+/// The sizes in the order in which the bytes lie (linear and channels_last), and where a logical axis went.
+Dims physical_dims(const ConcreteType& type);
+size_t physical_axis(size_t axis, const ConcreteType& type);
+/// Why a single-node region is not one f32 tensor in, f32 out; empty when it is.
+std::string reason_not_f32(const Problem& problem, const Node& node);
+/// One offer per layout that input 0 and the results may have together; other inputs stay linear.
+void offer_layouts(const Problem& problem, std::string_view family, Candidates& out);
+/// A plan's kernel with this many inputs at least and f32 throughout; throws Error otherwise.
+void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view family);
+
 }  // namespace hone::cpu

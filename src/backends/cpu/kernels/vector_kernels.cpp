@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One pass of the preprocessor per instruction set; see Highway's quick reference. Tails go through a small buffer, so that
+// nothing is read or written past an end.
+#include "backends/cpu/kernels/vector_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/vector_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace hone::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
+
+HWY_INLINE V load_some(D d, const float* from, size_t count, float fill) {
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(hn::Set(d, fill), d, buffer);
+  std::memcpy(buffer, from, count * sizeof(float));
+  return hn::Load(d, buffer);
+}
+
+HWY_INLINE void store_some(V v, D d, float* to, size_t count) {
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(v, d, buffer);
+  std::memcpy(to, buffer, count * sizeof(float));
+}
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+template <bool kLog>
+void SoftmaxRow(const SoftmaxArgs& args) {
+  const D d;
+  const size_t n = static_cast<size_t>(args.n), lanes = hn::Lanes(d), whole = n / lanes * lanes;
+  V top0 = hn::Set(d, kLowest), top1 = top0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    top0 = hn::Max(top0, hn::LoadU(d, args.x + i));
+    top1 = hn::Max(top1, hn::LoadU(d, args.x + i + lanes));
+  }
+  for (; i < whole; i += lanes) top0 = hn::Max(top0, hn::LoadU(d, args.x + i));
+  if (whole < n) top1 = hn::Max(top1, load_some(d, args.x + whole, n - whole, kLowest));
+  const V top = hn::MaxOfLanes(d, hn::Max(top0, top1));
+  V sum = hn::Zero(d);
+  for (i = 0; i < whole; i += lanes) {
+    const V e = hn::Exp(d, hn::Sub(hn::LoadU(d, args.x + i), top));
+    if (!kLog) hn::StoreU(e, d, args.y + i);
+    sum = hn::Add(sum, e);
+  }
+  if (whole < n) {
+    const V e = hn::Exp(d, hn::Sub(load_some(d, args.x + whole, n - whole, kLowest), top));
+    if (!kLog) store_some(e, d, args.y + whole, n - whole);
+    sum = hn::Add(sum, e);
+  }
+  const float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  const V factor = hn::Set(d, 1 / total), shift = hn::Add(top, hn::Set(d, std::log(total)));
+  const auto result = [&](const float* x, const float* y) {
+    return kLog ? hn::Sub(hn::LoadU(d, x), shift) : hn::Mul(hn::LoadU(d, y), factor);
+  };
+  for (i = 0; i < whole; i += lanes) hn::StoreU(result(args.x + i, args.y + i), d, args.y + i);
+  const float scalar_shift = hn::GetLane(shift);
+  for (i = whole; i < n; ++i) args.y[i] = kLog ? args.x[i] - scalar_shift : args.y[i] / total;
+}
+
+/// One vector of columns, all the way down and three times.
+template <bool kLog>
+HWY_INLINE void softmax_strip(const SoftmaxArgs& args, int64_t column, size_t count) {
+  const D d;
+  const bool whole = count == hn::Lanes(d);
+  const auto at = [&](const float* base, int64_t i) { return whole ? hn::LoadU(d, base + i * args.inner + column) : load_some(d, base + i * args.inner + column, count, 0); };
+  const auto put = [&](V v, int64_t i) {
+    float* to = args.y + i * args.inner + column;
+    if (whole) hn::StoreU(v, d, to);
+    else store_some(v, d, to, count);
+  };
+  V top = hn::Set(d, kLowest), sum = hn::Zero(d);
+  for (int64_t i = 0; i < args.n; ++i) top = hn::Max(top, at(args.x, i));
+  for (int64_t i = 0; i < args.n; ++i) {
+    const V e = hn::Exp(d, hn::Sub(at(args.x, i), top));
+    sum = hn::Add(sum, e);
+    if (!kLog) put(e, i);
+  }
+  const V factor = hn::Div(hn::Set(d, 1.0f), sum), shift = kLog ? hn::Add(top, hn::Log(d, sum)) : top;
+  for (int64_t i = 0; i < args.n; ++i) put(kLog ? hn::Sub(at(args.x, i), shift) : hn::Mul(at(args.y, i), factor), i);
+}
+
+template <bool kLog>
+void SoftmaxColumns(const SoftmaxArgs& args) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t column = 0; column < args.columns; column += lanes)
+    softmax_strip<kLog>(args, column, static_cast<size_t>(std::min(lanes, args.columns - column)));
+}
+
+template <typename Step, typename Rest>
+HWY_INLINE void for_row(size_t n, size_t lanes, const Step& step, const Rest& rest) {
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) step(i);
+  if (i < n) rest(i, n - i);
+}
+
+/// Sum of f(x) over a row, in two accumulators.
+template <typename F>
+HWY_INLINE float sum_row(const float* x, size_t n, float fill, const F& f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V a = hn::Zero(d), b = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a = hn::Add(a, f(hn::LoadU(d, x + i)));
+    b = hn::Add(b, f(hn::LoadU(d, x + i + lanes)));
+  }
+  for (; i + lanes <= n; i += lanes) a = hn::Add(a, f(hn::LoadU(d, x + i)));
+  if (i < n) b = hn::Add(b, f(load_some(d, x + i, n - i, fill)));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+template <bool kCentred>
+void Norm(const NormArgs& args) {
+  const D d;
+  const size_t n = static_cast<size_t>(args.n);
+  for (int64_t row = 0; row < args.count; ++row) {
+    const float* x = args.x + row * args.n;
+    float* y = args.y + row * args.n;
+    const float mean = kCentred ? sum_row(x, n, 0, [](V v) { return v; }) / static_cast<float>(n) : 0.0f;
+    const V centre = hn::Set(d, mean);
+    const float square = sum_row(x, n, mean, [&](V v) { const V t = hn::Sub(v, centre); return hn::Mul(t, t); });
+    const V factor = hn::Set(d, 1 / std::sqrt(square / static_cast<float>(n) + args.epsilon));
+    const auto result = [&](V v, V scale, V bias) { return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), scale, bias); };
+    const V one = hn::Set(d, 1.0f), none = hn::Zero(d);
+    for_row(n, hn::Lanes(d),
+            [&](size_t i) {
+              hn::StoreU(result(hn::LoadU(d, x + i), args.scale != nullptr ? hn::LoadU(d, args.scale + i) : one,
+                                args.bias != nullptr ? hn::LoadU(d, args.bias + i) : none), d, y + i);
+            },
+            [&](size_t i, size_t count) {
+              store_some(result(load_some(d, x + i, count, 0), args.scale != nullptr ? load_some(d, args.scale + i, count, 0) : one,
+                                args.bias != nullptr ? load_some(d, args.bias + i, count, 0) : none), d, y + i, count);
+            });
+  }
+}
+
+template <Reduction kKind>
+HWY_INLINE V combine(V a, V x) {
+  if constexpr (kKind == Reduction::max) return hn::Max(a, x);
+  else if constexpr (kKind == Reduction::min) return hn::Min(a, x);
+  else if constexpr (kKind == Reduction::prod) return hn::Mul(a, x);
+  else if constexpr (kKind == Reduction::sum_abs) return hn::Add(a, hn::Abs(x));
+  else if constexpr (kKind == Reduction::sum_square) return hn::MulAdd(x, x, a);
+  else return hn::Add(a, x);
+}
+
+template <Reduction kKind>
+constexpr float kNeutral = kKind == Reduction::max ? kLowest : kKind == Reduction::min ? -kLowest : kKind == Reduction::prod ? 1.0f : 0.0f;
+
+/// Columns in strips of four vectors: all taps or rows are added to a strip before the next.
+template <Reduction kKind, typename Finish>
+HWY_INLINE void reduce_strips(const float* x, const int64_t* offsets, int64_t count, int64_t columns, float* y, const Finish& finish) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + 4 * lanes <= columns; c += 4 * lanes) {
+    V s0 = hn::Set(d, kNeutral<kKind>), s1 = s0, s2 = s0, s3 = s0;
+    for (int64_t k = 0; k < count; ++k) {
+      const float* from = x + offsets[k] + c;
+      s0 = combine<kKind>(s0, hn::LoadU(d, from));
+      s1 = combine<kKind>(s1, hn::LoadU(d, from + lanes));
+      s2 = combine<kKind>(s2, hn::LoadU(d, from + 2 * lanes));
+      s3 = combine<kKind>(s3, hn::LoadU(d, from + 3 * lanes));
+    }
+    hn::StoreU(finish(s0), d, y + c);
+    hn::StoreU(finish(s1), d, y + c + lanes);
+    hn::StoreU(finish(s2), d, y + c + 2 * lanes);
+    hn::StoreU(finish(s3), d, y + c + 3 * lanes);
+  }
+  for (; c + lanes <= columns; c += lanes) {
+    V sum = hn::Set(d, kNeutral<kKind>);
+    for (int64_t k = 0; k < count; ++k) sum = combine<kKind>(sum, hn::LoadU(d, x + offsets[k] + c));
+    hn::StoreU(finish(sum), d, y + c);
+  }
+  if (c == columns) return;
+  const size_t rest = static_cast<size_t>(columns - c);
+  V sum = hn::Set(d, kNeutral<kKind>);
+  for (int64_t k = 0; k < count; ++k) sum = combine<kKind>(sum, load_some(d, x + offsets[k] + c, rest, 0));
+  store_some(finish(sum), d, y + c, rest);
+}
+
+void PoolMax(const PoolArgs& args) {
+  reduce_strips<Reduction::max>(args.x, args.taps, args.tap_count, args.channels, args.y, [](V v) { return v; });
+}
+
+void PoolSum(const PoolArgs& args) {
+  const V factor = hn::Set(D(), args.factor);
+  reduce_strips<Reduction::sum>(args.x, args.taps, args.tap_count, args.channels, args.y, [&](V v) { return hn::Mul(v, factor); });
+}
+
+template <Reduction kKind>
+void ReduceColumns(const ReduceArgs& args) {
+  reduce_strips<kKind>(args.x, args.offsets, args.stretches, args.length, args.y, [](V v) { return v; });
+}
+
+template <Reduction kKind>
+void ReduceRows(const ReduceArgs& args) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V a = hn::Set(d, kNeutral<kKind>), b = a;
+  for (int64_t k = 0; k < args.stretches; ++k) {
+    const float* x = args.x + args.offsets[k];
+    int64_t i = 0;
+    for (; i + 2 * lanes <= args.length; i += 2 * lanes) {
+      a = combine<kKind>(a, hn::LoadU(d, x + i));
+      b = combine<kKind>(b, hn::LoadU(d, x + i + lanes));
+    }
+    for (; i + lanes <= args.length; i += lanes) a = combine<kKind>(a, hn::LoadU(d, x + i));
+    if (i < args.length) b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
+  }
+  HWY_ALIGN float lane[2 * kMaxLanes];
+  hn::Store(a, d, lane);
+  hn::Store(b, d, lane + lanes);
+  float result = lane[0];
+  for (int64_t i = 1; i < 2 * lanes; ++i) {
+    if constexpr (kKind == Reduction::max) result = std::max(result, lane[i]);
+    else if constexpr (kKind == Reduction::min) result = std::min(result, lane[i]);
+    else if constexpr (kKind == Reduction::prod) result *= lane[i];
+    else result += lane[i];
+  }
+  *args.y = result;
+}
+
+VectorKernels Kernels() {
+  using R = Reduction;
+  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>, Norm<true>, Norm<false>, PoolMax, PoolSum,
+          {ReduceRows<R::sum>, ReduceRows<R::max>, ReduceRows<R::min>, ReduceRows<R::prod>, ReduceRows<R::sum_abs>, ReduceRows<R::sum_square>},
+          {ReduceColumns<R::sum>, ReduceColumns<R::max>, ReduceColumns<R::min>, ReduceColumns<R::prod>, ReduceColumns<R::sum_abs>,
+           ReduceColumns<R::sum_square>}};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hone::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hone::cpu {
+
+HWY_EXPORT(Kernels);
+
+namespace {
+
+/// In Highway a smaller target bit is a better instruction set.
+int64_t allowed_targets(Isa isa) {
+  switch (isa) {
+    case Isa::avx512: return ~int64_t{0};
+    case Isa::avx2: return ~(int64_t{HWY_AVX2} - 1);
+    case Isa::scalar: return ~(int64_t{HWY_SSE4} - 1);
+  }
+  return 0;
+}
+
+VectorKernels make_kernels(Isa isa) {
+  hwy::ChosenTarget target;
+  target.Update(hwy::SupportedTargets() & allowed_targets(isa));
+  return HWY_DISPATCH_TABLE(Kernels)[target.GetIndex()]();
+}
+
+}  // namespace
+
+const VectorKernels& vector_kernels(Isa isa) {
+  static const VectorKernels kernels[] = {make_kernels(Isa::scalar), make_kernels(Isa::avx2), make_kernels(Isa::avx512)};
+  return kernels[static_cast<size_t>(isa)];
+}
+
+}  // namespace hone::cpu
+#endif

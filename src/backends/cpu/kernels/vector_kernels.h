@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Portable vector kernels over f32, compiled for every instruction set by Highway and picked by ours, so that HONE_CPU_ISA
+// caps them like the generated ones. Each works on a part that the caller cut out; none knows of workers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/jit/isa.h"
+
+namespace hone::cpu {
+
+/// [n][inner] with `columns` of the inner axis to do, n > 0; stride between the elements of a column is `inner`.
+struct SoftmaxArgs {
+  const float* x;
+  float* y;
+  int64_t n, inner, columns;
+};
+/// `count` rows of `n` floats each. Null scale or bias: left out.
+struct NormArgs {
+  const float* x;
+  const float *scale, *bias;
+  float* y;
+  int64_t count, n;
+  float epsilon;
+};
+/// Taps are offsets of input pixels in floats; a pixel is `channels` floats.
+struct PoolArgs {
+  const float* x;
+  const int64_t* taps;
+  int64_t tap_count, channels;
+  float factor;                   // of the sum; unused by the maximum
+  float* y;
+};
+enum class Reduction : uint8_t { sum, max, min, prod, sum_abs, sum_square };
+/// Accumulates `count` floats into one value, or (columns) rows of `columns` floats at `offsets` into one row.
+struct ReduceArgs {
+  const float* x;
+  const int64_t* offsets;         // one per contiguous stretch
+  int64_t stretches, length;      // rows: floats of a stretch; columns: floats of the result
+  float* y;
+};
+
+struct VectorKernels {
+  void (*softmax_row)(const SoftmaxArgs&);
+  void (*softmax_columns)(const SoftmaxArgs&);
+  void (*log_softmax_row)(const SoftmaxArgs&);
+  void (*log_softmax_columns)(const SoftmaxArgs&);
+  void (*layer_norm)(const NormArgs&);
+  void (*rms_norm)(const NormArgs&);
+  void (*pool_max)(const PoolArgs&);
+  void (*pool_sum)(const PoolArgs&);
+  void (*reduce_rows[6])(const ReduceArgs&);      // indexed by Reduction
+  void (*reduce_columns[6])(const ReduceArgs&);
+};
+
+/// The kernels for an instruction set (at most the machine's).
+const VectorKernels& vector_kernels(Isa isa);
+
+}  // namespace hone::cpu

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions over any axes of an f32 tensor, and the global pools, which are reductions over the spatial axes.
+//
+// In the order in which the bytes lie, neighbouring axes that share their fate are one. If the innermost is reduced, results
+// are sums of contiguous stretches; if it is kept, strips of results are sums of rows.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "backends/cpu/kernels/vector_kernels.h"
+#include "backends/cpu/tactic_table.h"
+#include "backends/cpu/tactics/region_reader.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kStrip = 128;                 // results of an item that reduces rows
+constexpr int64_t kMaxOffsets = 1 << 22;
+
+enum class Finish : uint8_t { none, mean, root, logarithm };
+struct Row { const OpDef* op; Reduction kind; Finish finish; };
+const std::array kOperators = {
+    Row{&ops::reduce_sum, Reduction::sum, Finish::none},          Row{&ops::reduce_mean, Reduction::sum, Finish::mean},
+    Row{&ops::reduce_max, Reduction::max, Finish::none},          Row{&ops::reduce_min, Reduction::min, Finish::none},
+    Row{&ops::reduce_prod, Reduction::prod, Finish::none},        Row{&ops::reduce_l1, Reduction::sum_abs, Finish::none},
+    Row{&ops::reduce_l2, Reduction::sum_square, Finish::root},    Row{&ops::reduce_sum_square, Reduction::sum_square, Finish::none},
+    Row{&ops::reduce_log_sum, Reduction::sum, Finish::logarithm}, Row{&ops::global_average_pool, Reduction::sum, Finish::mean},
+    Row{&ops::global_max_pool, Reduction::max, Finish::none},
+};
+
+const Row* find_row(const Node& node) {
+  for (const Row& row : kOperators)
+    if (node.is(*row.op)) return &row;
+  return nullptr;
+}
+
+/// The axes that are reduced, or nothing when they are not constant.
+std::optional<Dims> axes_of(const Node& node) {
+  const size_t rank = node.input(0)->type.shape.rank();
+  Dims axes;
+  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool);
+  const Value* operand = global ? nullptr : node.input(1);
+  if (operand != nullptr && !operand->is_constant()) return std::nullopt;
+  if (operand != nullptr)
+    for (const int64_t axis : operand->constant->integers()) axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
+  if (axes.empty() && !global && node.attrs.integer("noop_with_empty_axes") != 0) return axes;
+  if (axes.empty())
+    for (size_t axis = global ? 2 : 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+  return axes;
+}
+
+bool reduces_all_spatial(const Dims& axes, size_t rank) {
+  for (size_t axis = 2; axis < rank; ++axis)
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == axes.end()) return false;
+  return rank >= 3 && rank <= 5;
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || find_row(*node) == nullptr) return;
+  if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
+  const std::optional<Dims> axes = axes_of(*node);
+  if (!axes) return out.refuse("reduce", "axes are not constant");
+  offer_layouts(problem, "reduce", out);
+  const size_t rank = node->input(0)->type.shape.rank();
+  if (reduces_all_spatial(*axes, rank) && node->output()->type.shape.rank() != rank) {
+    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    in[0] = Layout::channels_last;
+    out.offer({"cpu", "reduce", {}, std::move(in), {Layout::linear}});
+  }
+}
+
+Compiled compile(const Problem& problem, const Tactic&) {
+  const Node* node = problem.only();
+  const Row* row = find_row(*node);
+  const Attrs attrs{{"axes", *axes_of(*node)}, {"kind", static_cast<int64_t>(row->kind)}, {"finish", static_cast<int64_t>(row->finish)}};
+  return {encode_code("reduce", attrs), {}};
+}
+
+struct Axis { int64_t size, stride; bool reduced; };
+
+/// Outermost first, neighbours of the same fate merged.
+std::vector<Axis> merged_axes(const ConcreteType& type, const Dims& reduced) {
+  const Dims dims = physical_dims(type), strides = strides_of(dims);
+  std::vector<bool> flags(dims.size(), false);
+  for (const int64_t axis : reduced) flags[physical_axis(normalize_axis(axis, dims.size()), type)] = true;
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    if (!axes.empty() && axes.back().reduced == flags[i]) axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
+    else axes.push_back({dims[i], strides[i], flags[i]});
+  }
+  return axes;
+}
+
+/// Offsets of every combination of the chosen axes.
+std::vector<int64_t> offsets_of(const std::vector<Axis>& axes, bool reduced) {
+  std::vector<int64_t> offsets{0};
+  for (const Axis& axis : axes) {
+    if (axis.reduced != reduced) continue;
+    HONE_CHECK(static_cast<int64_t>(offsets.size()) * axis.size <= kMaxOffsets, "a reduction in the plan is too large");
+    std::vector<int64_t> next;
+    next.reserve(offsets.size() * static_cast<size_t>(axis.size));
+    for (const int64_t offset : offsets)
+      for (int64_t i = 0; i < axis.size; ++i) next.push_back(offset + i * axis.stride);
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+class Reduce final : public CpuKernel {
+ public:
+  Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa) : finish_(static_cast<Finish>(attrs.integer("finish"))) {
+    const int64_t kind = attrs.integer("kind");
+    HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(Reduction::sum_square), "a reduction in the plan is of the unknown kind {}", kind);
+    const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
+    std::vector<Axis> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
+    columns_ = !axes.empty() && !axes.back().reduced;
+    kernel_ = (columns_ ? vector_kernels(isa).reduce_columns : vector_kernels(isa).reduce_rows)[kind];
+    if (!axes.empty()) {
+      length_ = axes.back().size;
+      axes.pop_back();
+    }
+    kept_ = offsets_of(axes, false);
+    reduced_ = offsets_of(axes, true);
+    HONE_CHECK(results > 0 && static_cast<int64_t>(kept_.size()) * (columns_ ? length_ : 1) == results, "a reduction in the plan has {} results", results);
+    divisor_ = static_cast<float>(count / results);
+    strips_ = columns_ ? (length_ + kStrip - 1) / kStrip : 1;
+    serial_ = count < 4096;
+  }
+  bool serial() const override { return serial_; }
+
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    const float* x = static_cast<const float*>(bindings.inputs[0]);
+    float* y = static_cast<float*>(bindings.outputs[0]);
+    const Share share = share_of(static_cast<int64_t>(kept_.size()) * strips_, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t kept = item / strips_, column = item % strips_ * kStrip;
+      const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
+      float* to = y + (columns_ ? kept * length_ + column : kept);
+      kernel_({x + kept_[static_cast<size_t>(kept)] + column, reduced_.data(), static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, to});
+      finish(to, results);
+    }
+  }
+
+ private:
+  void finish(float* y, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) switch (finish_) {
+        case Finish::none: return;
+        case Finish::mean: y[i] /= divisor_; break;
+        case Finish::root: y[i] = std::sqrt(y[i]); break;
+        case Finish::logarithm: y[i] = std::log(y[i]); break;
+      }
+  }
+
+  Finish finish_;
+  void (*kernel_)(const ReduceArgs&) = nullptr;
+  bool columns_ = false, serial_ = false;
+  int64_t length_ = 1, strips_ = 1;
+  float divisor_ = 1;
+  std::vector<int64_t> kept_, reduced_;   // input offsets of the results, and of what goes into each
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
+  check_f32(shapes, 1, "reduction");
+  return std::make_shared<Reduce>(attrs, shapes, info.isa);
+}
+
+}  // namespace
+
+const CpuTactic tactics::reduce = {"reduce", propose, compile, load};
+
+}  // namespace hone::cpu
