@@ -20,6 +20,15 @@ Permutation moving_axes(const Shape& input, const Permutation& permutation) {
 
 }  // namespace
 
+Permutation permutation_of(const Node* transpose) {
+  if (transpose->attrs.has("perm")) return transpose->attrs.integers("perm");
+  Permutation reversed(transpose->output()->type.shape.rank());
+  for (size_t i = 0; i < reversed.size(); ++i) reversed[i] = static_cast<int64_t>(reversed.size() - 1 - i);
+  return reversed;
+}
+
+bool is_identity(const Permutation& permutation) { return std::is_sorted(permutation.begin(), permutation.end()); }
+
 Permutation compose(const Permutation& inner, const Permutation& outer) {
   Permutation result(outer.size());
   for (size_t i = 0; i < outer.size(); ++i) result[i] = inner[static_cast<size_t>(outer[i])];

@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/shape.h"
+#include "ir/graph.h"
 
 namespace hone {
 
 using Permutation = std::vector<int64_t>;           // output axis i is input axis p[i]
 
+/// A Transpose node's permutation, also when it is the default.
+Permutation permutation_of(const Node* transpose);
+bool is_identity(const Permutation& permutation);
 /// Transpose by `inner`, then by `outer`, as one permutation.
 Permutation compose(const Permutation& inner, const Permutation& outer);
 Permutation inverse(const Permutation& permutation);

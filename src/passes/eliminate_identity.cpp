@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Removes nodes that give back their first operand: Identity, Dropout, a Cast to the same type, x + 0, a Slice of
+// Removes nodes that give back their first operand: Identity, a Cast to the same type, x + 0, a Slice of
 // everything, and so on. One predicate per operator says when a node is such a no-op.
 #include <algorithm>
 #include <cmath>
 
 #include "ir/op.h"
 #include "ops/ops.h"
+#include "passes/axes.h"
 #include "passes/edit.h"
 #include "passes/passes.h"
 
@@ -35,12 +36,6 @@ Value* without_neutral_truth(const Node* node) {
   return nullptr;
 }
 
-bool is_ascending(const std::vector<int64_t>& permutation) {
-  for (size_t i = 0; i < permutation.size(); ++i)
-    if (permutation[i] != static_cast<int64_t>(i)) return false;
-  return true;
-}
-
 bool all_zero(const Value* value) {
   const std::optional<double> found = splat(value);
   return found && *found == 0;
@@ -63,14 +58,13 @@ Value* source_of(const Node* node) {
   const Value* y = node->output();
   const bool same_shape = x->type.shape == y->type.shape;
   if (node->is(ops::identity)) return x;
-  if (node->is(ops::dropout)) return node->outputs.size() < 2 || node->outputs[1]->uses.empty() ? x : nullptr;
   if (node->is(ops::cast)) return x->type.dtype == y->type.dtype ? x : nullptr;
-  if (node->is(ops::transpose)) return is_ascending(node->attrs.integers("perm")) ? x : nullptr;
+  if (node->is(ops::transpose)) return is_identity(permutation_of(node)) ? x : nullptr;
   if (node->is(ops::slice)) return slices_everything(node) ? x : nullptr;
   if (node->is(ops::pad)) return all_zero(node->input(1)) ? x : nullptr;
   if (node->is(ops::concat)) return node->inputs.size() == 1 ? x : nullptr;
   if (node->is(ops::split)) return node->outputs.size() == 1 ? x : nullptr;
-  if (node->is(ops::sum) || node->is(ops::max) || node->is(ops::min)) return node->inputs.size() == 1 ? x : nullptr;
+  if (node->is(ops::max) || node->is(ops::min)) return node->inputs.size() == 1 ? x : nullptr;
   if (node->op->traits.view || node->is(ops::expand) || node->is(ops::tile)) return same_shape ? x : nullptr;
   if (node->is(ops::relu)) return producer(x, ops::relu) != nullptr ? x : nullptr;
   Value* operand = without_neutral(node);

@@ -12,28 +12,17 @@ namespace {
 
 // Clip ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-bool bounds_are_numbers(const Match& match) {
-  const Node* node = match.root();
-  if (!is_float(node->output()->type.dtype)) return false;
-  for (size_t i = 1; i < node->inputs.size(); ++i)
-    if (node->input(i) != nullptr && !splat(node->input(i))) return false;
-  return true;
-}
+bool bounds_are_numbers(const Match& match) { return is_float(match.root()->output()->type.dtype) && splat(match["low"]) && splat(match["high"]); }
 
 void build_clamp(const Match& match) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const Node* node = match.root();
-  const double low = node->input(1) == nullptr ? -kInfinity : *splat(node->input(1));
-  const double high = node->input(2) == nullptr ? kInfinity : *splat(node->input(2));
+  const double low = *splat(match["low"]), high = *splat(match["high"]);
   const bool unbounded = high >= std::numeric_limits<float>::max();
-  Value* x = node->input(0);
+  Value* x = match["x"];
   match.replace(low == 0 && unbounded ? match.add(ops::relu, {x})->output() : match.add(ops::clamp, {x}, {{"min", low}, {"max", high}})->output());
 }
 
 const Rewrite kClamp[] = {
-    {.name = "clip_both", .match = "%y = Clip(%x, %low:const, %high:const)", .when = bounds_are_numbers, .build = build_clamp},
-    {.name = "clip_low", .match = "%y = Clip(%x, %low:const, _)", .when = bounds_are_numbers, .build = build_clamp},
-    {.name = "clip_high", .match = "%y = Clip(%x, _, %high:const)", .when = bounds_are_numbers, .build = build_clamp},
+    {.name = "clip", .match = "%y = Clip(%x, %low:const, %high:const)", .when = bounds_are_numbers, .build = build_clamp},
     {.name = "max_with_zero", .match = "%y = Max(%x, 0)", .replace = "%y = Relu(%x)", .when = [](const Match& m) { return m["x"]->type == m.root()->output()->type && is_float(m["x"]->type.dtype); }},
 };
 

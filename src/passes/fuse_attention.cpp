@@ -6,6 +6,7 @@
 // absorb_transpose the transposes between [batch, sequence, heads, depth] and [batch, heads, sequence, depth].
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ir/op.h"
 #include "ops/ops.h"
@@ -157,7 +158,7 @@ class Finder {
       const Node* guard = nullptr;
       for (const Use& use : weights->uses)
         if (use.node->is(ops::where) && use.index == 2) guard = use.node;
-      if (guard == nullptr || !is_splat(guard->input(1), 0)) return false;
+      if (guard == nullptr || !is_splat(guard->input(1), 0) || !surely_finite(found_.mask)) return false;
       const Node* test = sole_producer(graph_, guard->input(0), ops::is_nan);
       if (test == nullptr || test->input(0) != weights) return false;
       found_.parts.push_back(test);
@@ -171,6 +172,19 @@ class Finder {
     found_.v = use.node->input(1);
     found_.parts.push_back(use.node);
     return true;
+  }
+
+  /// Where a whole row of the mask may be minus infinity, the guard does something that a fused attention would not.
+  static bool surely_finite(const Value* mask, int depth = 0) {
+    if (mask == nullptr) return true;
+    if (mask->is_constant()) {
+      const std::vector<double> numbers = numbers_of(*mask->constant);
+      return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+    }
+    const Node* node = mask->producer;
+    if (node == nullptr || depth > 4) return false;
+    if (node->is(ops::where)) return surely_finite(node->input(1), depth + 1) && surely_finite(node->input(2), depth + 1);
+    return (node->op->traits.view || node->is(ops::expand)) && surely_finite(node->input(0), depth + 1);
   }
 
   Value* unscaled(Value* value) {
@@ -206,9 +220,9 @@ Value* keys(Graph& graph, const Attention& found) {
   for (size_t i = 0; i < rank; ++i) swap[i] = static_cast<int64_t>(i);
   std::swap(swap[rank - 1], swap[rank - 2]);
   if (Node* inner = producer(value, ops::transpose)) {
-    swap = compose(inner->attrs.integers("perm"), swap);
+    swap = compose(permutation_of(inner), swap);
     value = inner->input(0);
-    if (std::is_sorted(swap.begin(), swap.end())) return value;
+    if (is_identity(swap)) return value;
   }
   return insert_for(graph, found.end, ops::transpose, {value}, {{"perm", swap}}, {found.end})->output();
 }
@@ -245,7 +259,7 @@ Value* before_transpose(Graph& graph, Node* position, Value* value) {
   const Node* inner = producer(value, ops::transpose);
   if (inner == nullptr) return nullptr;
   // Undoing the swap must give back the order that the axes had before the transpose.
-  const Permutation restored = compose(inner->attrs.integers("perm"), kSwapHeads);
+  const Permutation restored = compose(permutation_of(inner), kSwapHeads);
   if (!keeps_order(inner->input(0)->type.shape, restored)) return nullptr;
   return view(graph, position, inner->input(0), shape, {inner});
 }
@@ -255,7 +269,7 @@ Value* after_transpose(const Graph& graph, const Node* attention) {
   Value* result = attention->output();
   if (!used_once(graph, result)) return nullptr;
   const Node* outer = result->uses.front().node;
-  if (!outer->is(ops::transpose) || !same_order(result->type.shape, outer->attrs.integers("perm"), kSwapHeads)) return nullptr;
+  if (!outer->is(ops::transpose) || !same_order(result->type.shape, permutation_of(outer), kSwapHeads)) return nullptr;
   return outer->output();
 }
 

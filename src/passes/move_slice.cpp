@@ -15,13 +15,18 @@
 namespace hone::passes {
 namespace {
 
+bool all_users_select(const Value* x) {
+  return std::all_of(x->uses.begin(), x->uses.end(), [](const Use& use) { return use.node->is(ops::gather) || use.node->is(ops::slice); });
+}
+
 /// Gather(x, constant index) as a View of a Slice of one element.
 void lower_one_gather(Graph& graph, Node* node) {
   Value* x = node->input(0);
   const Value* indices = node->input(1);
   if (!indices->is_constant() || indices->constant->size() != 1) return;
-  // Elsewhere a Gather is as good as a Slice; behind these, the Slice can move on.
+  // Elsewhere a Gather is as good as a Slice; behind these, and with others beside it, the Slice can move on.
   if (producer(x, ops::transpose) == nullptr && producer(x, ops::view) == nullptr) return;
+  if (x->uses.size() < 2 || !is_float(x->type.dtype) || !all_users_select(x)) return;
   const size_t axis = normalize_axis(node->attrs.integer("axis"), x->type.shape.rank());
   const Dim& size = x->type.shape[axis];
   if (!size.is_constant() || !follows_from_inputs(graph, node->output()->type.shape)) return;

@@ -15,8 +15,6 @@
 namespace hone::passes {
 namespace {
 
-const Permutation& perm_of(const Node* transpose) { return transpose->attrs.integers("perm"); }
-
 Value* transpose(Graph& graph, Node* position, Value* value, Permutation permutation, std::vector<const Node*> parts) {
   return insert_for(graph, position, ops::transpose, {value}, {{"perm", std::move(permutation)}}, std::move(parts))->output();
 }
@@ -24,16 +22,16 @@ Value* transpose(Graph& graph, Node* position, Value* value, Permutation permuta
 bool merge_with_inner(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   if (inner == nullptr) return false;
-  Permutation permutation = compose(perm_of(inner), perm_of(node));
+  Permutation permutation = compose(permutation_of(inner), permutation_of(node));
   Value* source = inner->input(0);
-  const bool nothing_left = std::is_sorted(permutation.begin(), permutation.end()) && may_replace(graph, node->output(), source);
+  const bool nothing_left = is_identity(permutation) && may_replace(graph, node->output(), source);
   graph.replace(node->output(), nothing_left ? source : transpose(graph, node, source, std::move(permutation), {inner, node}));
   return true;
 }
 
 bool turn_into_view(Graph& graph, Node* node) {
   const Value* x = node->input(0);
-  if (!keeps_order(x->type.shape, perm_of(node)) || x->type.shape == node->output()->type.shape || !follows_from_inputs(graph, x->type.shape)) return false;
+  if (!keeps_order(x->type.shape, permutation_of(node)) || x->type.shape == node->output()->type.shape || !follows_from_inputs(graph, x->type.shape)) return false;
   graph.replace(node->output(), view(graph, node, node->input(0), node->output()->type.shape, {node}));
   return true;
 }
@@ -48,7 +46,7 @@ bool rise_above_merge(Graph& graph, Node* node) {
   // A View that only adds or drops sizes of 1 rises instead; see sink_below_split.
   if (!runs || groups(coarse, fine)) return false;
   Permutation permutation;
-  for (const int64_t axis : perm_of(node))
+  for (const int64_t axis : permutation_of(node))
     for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i) permutation.push_back(static_cast<int64_t>(i));
   if (permutation.size() != fine.rank()) return false;
   Value* moved = transpose(graph, node, inner->input(0), std::move(permutation), {node});
@@ -63,7 +61,7 @@ bool sink_below_split(Graph& graph, Node* node) {
   const Shape& fine = node->output()->type.shape;
   const std::optional<std::vector<AxisRange>> runs = groups(fine, inner->output()->type.shape);
   if (!runs || fine.rank() == 0) return false;
-  const Permutation back = inverse(perm_of(inner));
+  const Permutation back = inverse(permutation_of(inner));
   // Order of the fine axes below the transpose: the runs in the order of x's axes.
   Permutation order;
   for (const int64_t axis : back)
@@ -86,7 +84,7 @@ Value* constant_before(Graph& graph, Node* position, Value* constant, const Perm
 
 /// pointwise(Transpose(x), …): every operand is transposed alike or constant, and one of them has no other reader.
 bool sink_below_pointwise(Graph& graph, Node* node) {
-  const Permutation* permutation = nullptr;
+  std::optional<Permutation> permutation;
   bool frees_one = false;
   for (const Value* input : node->inputs) {
     if (input == nullptr) return false;
@@ -96,11 +94,11 @@ bool sink_below_pointwise(Graph& graph, Node* node) {
     }
     const Node* inner = producer(input, ops::transpose);
     if (inner == nullptr || input->type.shape.rank() != node->output()->type.shape.rank()) return false;
-    if (permutation != nullptr && *permutation != perm_of(inner)) return false;
-    permutation = &perm_of(inner);
+    if (permutation && *permutation != permutation_of(inner)) return false;
+    permutation = permutation_of(inner);
     frees_one |= used_once(graph, input) && input->type.shape == node->output()->type.shape;
   }
-  if (permutation == nullptr || !frees_one) return false;
+  if (!permutation || !frees_one) return false;
   const Permutation kept = *permutation;
   std::vector<Value*> inputs;
   for (Value* input : node->inputs) inputs.push_back(input->is_constant() ? constant_before(graph, node, input, kept) : input->producer->input(0));
@@ -111,14 +109,14 @@ bool sink_below_pointwise(Graph& graph, Node* node) {
 
 bool sink_below_concat(Graph& graph, Node* node) {
   std::vector<Value*> inputs;
-  const Permutation* permutation = nullptr;
+  std::optional<Permutation> permutation;
   for (const Value* input : node->inputs) {
     const Node* inner = sole_producer(graph, input, ops::transpose);
-    if (inner == nullptr || (permutation != nullptr && *permutation != perm_of(inner))) return false;
-    permutation = &perm_of(inner);
+    if (inner == nullptr || (permutation && *permutation != permutation_of(inner))) return false;
+    permutation = permutation_of(inner);
     inputs.push_back(inner->input(0));
   }
-  if (permutation == nullptr) return false;
+  if (!permutation) return false;
   const Permutation kept = *permutation;
   const size_t axis = normalize_axis(node->attrs.integer("axis"), kept.size());
   Node* moved = insert_for(graph, node, ops::concat, std::move(inputs), {{"axis", kept[axis]}}, {node});
@@ -134,23 +132,23 @@ bool sink_below_slice(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   const std::optional<SliceRange> range = slice_range(node);
   if (inner == nullptr || !range || !only_taken_apart(graph, inner->output())) return false;
-  const auto axis = static_cast<size_t>(perm_of(inner)[range->axis]);
+  const auto axis = static_cast<size_t>(permutation_of(inner)[range->axis]);
   Node* moved = insert_slice(graph, node, inner->input(0), {axis, range->begin, range->end}, {node});
-  graph.replace(node->output(), transpose(graph, node, moved->output(), perm_of(inner), {inner}));
+  graph.replace(node->output(), transpose(graph, node, moved->output(), permutation_of(inner), {inner}));
   return true;
 }
 
 bool sink_below_split_node(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   if (inner == nullptr || !only_taken_apart(graph, inner->output())) return false;
-  const size_t axis = normalize_axis(node->attrs.integer("axis"), perm_of(inner).size());
+  const size_t axis = normalize_axis(node->attrs.integer("axis"), permutation_of(inner).size());
   std::vector<Value*> inputs = node->inputs;
   inputs[0] = inner->input(0);
   Attrs attrs = node->attrs;
-  attrs.set("axis", perm_of(inner)[axis]);
+  attrs.set("axis", permutation_of(inner)[axis]);
   Node* moved = insert_for(graph, node, ops::split, std::move(inputs), std::move(attrs), {node}, node->outputs.size());
   for (size_t i = 0; i < node->outputs.size(); ++i)
-    if (!node->outputs[i]->uses.empty()) graph.replace(node->outputs[i], transpose(graph, node, moved->outputs[i], perm_of(inner), {inner}));
+    if (!node->outputs[i]->uses.empty()) graph.replace(node->outputs[i], transpose(graph, node, moved->outputs[i], permutation_of(inner), {inner}));
   return true;
 }
 

@@ -67,11 +67,11 @@ const Pass kPipeline[] = {
     // Before anything else may come between a convolution and its normalisation.
     {.name = "fold_batch_norm", .run = fold_batch_norm},
     {.name = "lower_batch_norm", .run = lower_batch_norm},
+    {.name = "lower_reduce", .run = lower_reduce},
     {.name = "eliminate_dead", .run = eliminate_dead, .milestone = "dead-layer removal"},
 
     // One form for each meaning.
     {.name = "lower_view", .run = lower_view},
-    {.name = "lower_reduce", .run = lower_reduce},
     {.name = "merge_views", .run = merge_views},
     {.name = "fuse_formulas", .group = kFormulas},
     // Before lower_gemm, so that products of two activations are still recognisable as such.

@@ -287,8 +287,19 @@ Dim modulo(const Dim& a, const Dim& b) {
   return DimAlgebra::apply(AtomKind::mod, a, b);
 }
 
+/// What min or max of `a` and an expression that is itself a min or max with `a` comes to: min(a, max(a, c)) is a.
+static std::optional<Dim> absorbed(AtomKind kind, const Dim& a, const Dim& b) {
+  const Sum sum = DimAlgebra::to_sum(b);
+  if (sum.size() != 1 || sum.begin()->second != 1 || sum.begin()->first.size() != 1) return std::nullopt;
+  const Atom& atom = *sum.begin()->first.front();
+  if ((atom.kind != AtomKind::min && atom.kind != AtomKind::max) || (atom.a != a && atom.b != a)) return std::nullopt;
+  return atom.kind == kind ? b : a;
+}
+
 static Dim extremum(AtomKind kind, const Dim& a, const Dim& b) {
   if (a == b) return a;
+  if (const std::optional<Dim> kept = absorbed(kind, a, b)) return *kept;
+  if (const std::optional<Dim> kept = absorbed(kind, b, a)) return *kept;
   const Dim difference = a - b;
   if (difference.is_constant()) return (difference.value() < 0) == (kind == AtomKind::min) ? a : b;
   return a < b ? DimAlgebra::apply(kind, a, b) : DimAlgebra::apply(kind, b, a);

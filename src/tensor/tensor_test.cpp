@@ -21,6 +21,13 @@ TEST(Dim, KeepsOneCanonicalForm) {
   EXPECT_EQ(d(d("floordiv(H + 1, 2)*4 - N").text()), d("floordiv(H + 1, 2)*4 - N"));
 }
 
+TEST(Dim, MinimumAndMaximumAbsorbEachOther) {
+  const Dim n = Dim::symbol("N"), m = Dim::symbol("M");
+  EXPECT_EQ(maximum(n, minimum(n, m)), n);
+  EXPECT_EQ(minimum(maximum(m, n), n), n);
+  EXPECT_EQ(maximum(maximum(m, n), n), maximum(m, n));
+}
+
 TEST(Dim, DividesWhatDividesExactly) {
   EXPECT_EQ(floor_divide(d("4*N"), Dim(4)), d("N"));
   EXPECT_EQ(floor_divide(d("12*N*S"), d("3*S")), d("4*N"));
