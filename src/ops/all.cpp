@@ -13,7 +13,7 @@ namespace {
 
 const OpDef* const kOps[] = {
     // arithmetic.cpp
-    &ops::add, &ops::sub, &ops::mul, &ops::div, &ops::pow, &ops::mod, &ops::fmod, &ops::fmod, &ops::max, &ops::min, &ops::neg, &ops::abs,
+    &ops::add, &ops::sub, &ops::mul, &ops::div, &ops::pow, &ops::mod, &ops::fmod, &ops::max, &ops::min, &ops::neg, &ops::abs,
     &ops::exp, &ops::log, &ops::sqrt, &ops::reciprocal, &ops::floor, &ops::ceil, &ops::round, &ops::sign, &ops::erf,
     &ops::sin, &ops::cos, &ops::tan, &ops::asin, &ops::acos, &ops::atan, &ops::sinh, &ops::cosh, &ops::asinh,
     &ops::acosh, &ops::atanh,

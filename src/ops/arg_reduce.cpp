@@ -1,82 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Positions of extremes and running sums along one axis.
+// ArgMax, ArgMin and CumSum: walks along one axis.
+#include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
-namespace hone::ops {
+namespace hone {
 namespace {
 
 void infer_arg(InferContext& context) {
-  const Shape& x = context.shape(0);
-  const size_t axis = normalize_axis(context.attrs().integer("axis"), x.rank());
+  const size_t axis = normalize_axis(context.attrs().integer("axis"), context.rank(0));
+  const bool keep = context.attrs().integer("keepdims") != 0;
   Shape result;
-  for (size_t i = 0; i < x.rank(); ++i) {
-    if (i != axis) result.push_back(x[i]);
-    else if (context.attrs().integer("keepdims") != 0) result.push_back(Dim(1));
+  for (size_t i = 0; i < context.rank(0); ++i) {
+    if (i != axis) result.push_back(context.shape(0)[i]);
+    else if (keep) result.push_back(Dim(1));
   }
-  context.set(0, DType::i64, result);
+  context.set(0, DType::i64, std::move(result));
 }
 
-template <bool Largest>
-void eval_arg(EvalContext& context) {
+template <typename Better>
+void eval_arg(EvalContext& context, const Better& better) {
   const Tensor& x = context.input(0);
   const size_t axis = normalize_axis(context.attrs().integer("axis"), x.dims().size());
-  const AxisSplit s = split_at(x.dims(), axis);
+  const AxisView view(x.dims(), axis);
+  HONE_CHECK(view.length > 0, "{} along an axis of size 0", context.node().op_name());
   const bool last = context.attrs().integer("select_last_index") != 0;
-  std::vector<int64_t> out;
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.inner; ++i) {
+  const std::vector<double> data = read_doubles(x);
+  std::vector<int64_t> result;
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      const auto at = [&](int64_t k) { return data[static_cast<size_t>((o * view.length + k) * view.inner + i)]; };
       int64_t best = 0;
-      for (int64_t k = 1; k < s.size; ++k) {
-        const double a = x.real((o * s.size + k) * s.inner + i), b = x.real((o * s.size + best) * s.inner + i);
-        if ((Largest ? a > b : a < b) || (last && a == b)) best = k;
-      }
-      out.push_back(best);
+      for (int64_t k = 1; k < view.length; ++k)
+        if (better(at(k), at(best)) || (last && at(k) == at(best))) best = k;
+      result.push_back(best);
     }
+  }
   Dims dims = x.dims();
   if (context.attrs().integer("keepdims") != 0) dims[axis] = 1;
   else dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
-  context.set(0, Tensor::of<int64_t>(dims, std::span<const int64_t>(out)));
+  context.set(0, write_integers(DType::i64, std::move(dims), result));
+}
+void eval_arg_max(EvalContext& context) { eval_arg(context, [](double a, double b) { return a > b; }); }
+void eval_arg_min(EvalContext& context) { eval_arg(context, [](double a, double b) { return a < b; }); }
+
+OpDef arg_op(std::string_view name, void (*eval)(EvalContext&)) {
+  return {.name = name, .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1), integer_attr("select_last_index", 0)}, .infer = infer_arg, .eval = eval, .onnx = {{name}}};
 }
 
-std::vector<AttrSpec> arg_attrs() {
-  return {{"axis", AttrKind::integer, int64_t{0}}, {"keepdims", AttrKind::integer, int64_t{1}}, {"select_last_index", AttrKind::integer, int64_t{0}}};
+template <typename T>
+std::vector<T> running_sum(std::vector<T> data, const AxisView& view, bool exclusive, bool reverse) {
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      T sum = 0;
+      for (int64_t step = 0; step < view.length; ++step) {
+        const int64_t k = reverse ? view.length - 1 - step : step;
+        T& value = data[static_cast<size_t>((o * view.length + k) * view.inner + i)];
+        const T before = sum;
+        sum += value;
+        value = exclusive ? before : sum;
+      }
+    }
+  }
+  return data;
 }
-
-void infer_cum_sum(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
 
 void eval_cum_sum(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const AxisSplit s = split_at(x.dims(), normalize_axis(context.input(1).integer(0), x.dims().size()));
+  const AxisView view(x.dims(), normalize_axis(context.input(1).integer(0), x.dims().size()));
   const bool exclusive = context.attrs().integer("exclusive") != 0, reverse = context.attrs().integer("reverse") != 0;
-  TensorBuilder builder(x.dtype(), x.dims());
-  visit(x.dtype(), [&]<typename T>() {
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-      const std::span<const T> in = x.data<T>();
-      const std::span<T> out = builder.data<T>();
-      for (int64_t o = 0; o < s.outer; ++o)
-        for (int64_t i = 0; i < s.inner; ++i) {
-          T total = 0;
-          for (int64_t n = 0; n < s.size; ++n) {
-            const auto at = static_cast<size_t>((o * s.size + (reverse ? s.size - 1 - n : n)) * s.inner + i);
-            const T value = in[at];
-            if (exclusive) out[at] = total;
-            total = static_cast<T>(total + value);
-            if (!exclusive) out[at] = total;
-          }
-        }
-    } else {
-      throw Error(fmt::format("CumSum of {} is not defined", name_of(x.dtype())));
-    }
-  });
-  context.set(0, builder.finish());
+  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), x.dims(), running_sum(read_doubles(x), view, exclusive, reverse)));
+  else context.set(0, write_integers(x.dtype(), x.dims(), running_sum(x.integers(), view, exclusive, reverse)));
 }
 
 }  // namespace
 
-const OpDef arg_max{.name = "ArgMax", .attrs = arg_attrs(), .infer = infer_arg, .eval = eval_arg<true>, .onnx = {{"ArgMax"}}};
-const OpDef arg_min{.name = "ArgMin", .attrs = arg_attrs(), .infer = infer_arg, .eval = eval_arg<false>, .onnx = {{"ArgMin"}}};
-const OpDef cum_sum{.name = "CumSum", .attrs = {{"exclusive", AttrKind::integer, int64_t{0}}, {"reverse", AttrKind::integer, int64_t{0}}}, .min_inputs = 2, .max_inputs = 2, .infer = infer_cum_sum, .eval = eval_cum_sum, .onnx = {{"CumSum", 11}}};
+const OpDef ops::arg_max = arg_op("ArgMax", eval_arg_max);
+const OpDef ops::arg_min = arg_op("ArgMin", eval_arg_min);
+const OpDef ops::cum_sum{.name = "CumSum", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_cum_sum,
+                         .onnx = {{"CumSum", 11}}};
 
-}  // namespace hone::ops
+}  // namespace hone

@@ -2,8 +2,8 @@
 //
 // Transposed convolution: every input element adds its weighted kernel to the output.
 #include "ops/ops.h"
-#include "ops/support.h"
-#include "ops/window.h"
+#include "ops/floats.h"
+#include "ops/sliding.h"
 
 namespace hone::ops {
 namespace {

@@ -6,44 +6,10 @@
 
 #include "ops/ops.h"
 #include "ops/product.h"
-#include "ops/support.h"
+#include "ops/floats.h"
 
 namespace hone::ops {
 namespace {
-
-void infer_linear(InferContext& context) {
-  const Shape &x = context.shape(0), &w = context.shape(1);
-  const bool trans = context.attrs().integer("trans_w") != 0;
-  HONE_CHECK(x.rank() >= 1 && w.rank() == 2, "Linear needs a matrix of weights and rank 1 or more, not ranks {} and {}", x.rank(), w.rank());
-  const Dim &k = w[trans ? 1 : 0], &n = w[trans ? 0 : 1], &last = x[x.rank() - 1];
-  HONE_CHECK(!last.is_constant() || !k.is_constant() || last == k, "Linear: the operand has {} columns, the weights {} rows", last.text(), k.text());
-  Shape result = x;
-  result[x.rank() - 1] = n;
-  context.set(0, context.dtype(0), result);
-}
-
-void eval_linear(EvalContext& context) {
-  const Tensor &x = context.input(0), &w = context.input(1);
-  const bool trans = context.attrs().integer("trans_w") != 0;
-  const int64_t k = w.dims()[trans ? 1 : 0], n = w.dims()[trans ? 0 : 1], m = k == 0 ? 0 : x.size() / k;
-  const FloatView a(x), b(w);
-  std::vector<float> turned;
-  if (trans) {
-    turned.resize(static_cast<size_t>(k * n));
-    for (int64_t j = 0; j < n; ++j)
-      for (int64_t p = 0; p < k; ++p) turned[static_cast<size_t>(p * n + j)] = b[j * k + p];
-  }
-  std::vector<float> out(static_cast<size_t>(m * n), 0.0f);
-  multiply_add(m, n, k, a.data(), k, trans ? turned.data() : b.data(), n, out.data());
-  if (context.has(2)) {
-    const FloatView bias(context.input(2));
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) out[static_cast<size_t>(i * n + j)] += bias[j];
-  }
-  Dims dims = x.dims();
-  dims.back() = n;
-  context.set(0, from_floats(x.dtype(), dims, out));
-}
 
 struct AttentionSizes {
   int64_t batch, heads, key_heads, queries, keys, depth, value_depth;
@@ -148,7 +114,6 @@ void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
 
 }  // namespace
 
-const OpDef linear{.name = "Linear", .attrs = {{"trans_w", AttrKind::integer, int64_t{0}}}, .min_inputs = 2, .max_inputs = 3, .infer = infer_linear, .eval = eval_linear};
 const OpDef clamp{.name = "Clamp", .attrs = {{"min", AttrKind::real, -INFINITY}, {"max", AttrKind::real, INFINITY}}, .pointwise = Expr::parse("min(max(x, min), max)")};
 const OpDef silu{.name = "Silu", .pointwise = Expr::parse("x / (1 + exp(-x))")};
 const OpDef gelu_tanh{.name = "GeluTanh", .pointwise = Expr::parse("x * 0.5 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))")};

@@ -19,20 +19,6 @@ void infer_bits(InferContext& context) {
   context.set(0, context.dtype(0), context.inputs() == 1 ? context.shape(0) : broadcast(context.shape(0), context.shape(1)));
 }
 
-/// The element of an operand that broadcasts to element `i` of the result.
-int64_t broadcast_offset(std::span<const int64_t> result, std::span<const int64_t> operand, int64_t i) {
-  int64_t offset = 0, stride = 1;
-  for (size_t back = 1; back <= result.size(); ++back) {
-    const int64_t size = result[result.size() - back], at = i % size;
-    i /= size;
-    if (back > operand.size()) continue;
-    const int64_t own = operand[operand.size() - back];
-    if (own != 1) offset += at * stride;
-    stride *= own;
-  }
-  return offset;
-}
-
 template <typename Combine>
 void eval_bits(EvalContext& context, const Combine& combine) {
   const Tensor& a = context.input(0);

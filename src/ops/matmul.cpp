@@ -1,159 +1,190 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products: MatMul with numpy semantics, Gemm. Sums run in blocks of 256 so that float accumulation stays exact enough.
+// MatMul with numpy's rules (vectors, broadcast batches), Gemm, and the passes' own Linear (a 2-D weight).
 #include <algorithm>
-#include <vector>
 
+#include "ops/gemm_loops.h"
 #include "ops/ops.h"
-#include "ops/product.h"
 #include "ops/support.h"
 
-namespace hone::ops {
+namespace hone {
+namespace {
 
-void multiply_add(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c) {
-  constexpr int64_t kDepth = 256, kWidth = 512;
-#pragma omp parallel for schedule(static) if (m * n * k > 1 << 18)
-  for (int64_t i = 0; i < m; ++i) {
-    float partial[kWidth];
-    for (int64_t j0 = 0; j0 < n; j0 += kWidth) {
-      const int64_t width = std::min(kWidth, n - j0);
-      for (int64_t p0 = 0; p0 < k; p0 += kDepth) {
-        std::fill_n(partial, width, 0.0f);
-        for (int64_t p = p0; p < std::min(p0 + kDepth, k); ++p) {
-          const float x = a[i * lda + p];
-          const float* row = b + p * ldb + j0;
-          for (int64_t j = 0; j < width; ++j) partial[j] += x * row[j];
-        }
-        for (int64_t j = 0; j < width; ++j) c[i * n + j0 + j] += partial[j];
-      }
-    }
+// ---- MatMul ----
+
+Shape leading(const Shape& shape, size_t drop) { return Shape(std::vector<Dim>(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(drop))); }
+
+void infer_mat_mul(InferContext& context) {
+  const Shape &a = context.shape(0), &b = context.shape(1);
+  HONE_CHECK(a.rank() > 0 && b.rank() > 0, "MatMul of a scalar");
+  const Dim k_a = a[a.rank() - 1], k_b = b[b.rank() < 2 ? 0 : b.rank() - 2];
+  check_equal(k_a, k_b, "inner sizes of MatMul");
+  Shape result = broadcast(leading(a, std::min<size_t>(a.rank(), 2)), leading(b, std::min<size_t>(b.rank(), 2)));
+  if (a.rank() > 1) result.push_back(a[a.rank() - 2]);
+  if (b.rank() > 1) result.push_back(b[b.rank() - 1]);
+  context.set(0, context.dtype(0), std::move(result));
+}
+
+/// The matrix that batch element `batch` of the broadcast batch sizes uses.
+int64_t batch_offset(std::span<const int64_t> batches, std::span<const int64_t> own, int64_t batch, int64_t matrix) {
+  int64_t offset = 0, stride = matrix;
+  for (size_t back = 1; back <= batches.size(); ++back) {
+    const int64_t size = batches[batches.size() - back], at = batch % size;
+    batch /= size;
+    if (back > own.size()) continue;
+    const int64_t own_size = own[own.size() - back];
+    if (own_size != 1) offset += at * stride;
+    stride *= own_size;
+  }
+  return offset;
+}
+
+template <typename T>
+void multiply_plain(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] = static_cast<T>(c[i * n + j] + a[i * k + p] * b[p * n + j]);
+}
+
+struct MatMulShape {
+  Dims a, b, batches, batches_a, batches_b, result;
+  int64_t m, n, k;
+
+  MatMulShape(Dims left, Dims right) : a(std::move(left)), b(std::move(right)) {
+    const bool row = a.size() == 1, column = b.size() == 1;
+    if (row) a.insert(a.begin(), 1);
+    if (column) b.push_back(1);
+    m = a[a.size() - 2], k = a.back(), n = b.back();
+    HONE_CHECK(b[b.size() - 2] == k, "inner sizes of MatMul: {} and {} differ", k, b[b.size() - 2]);
+    batches_a.assign(a.begin(), a.end() - 2);
+    batches_b.assign(b.begin(), b.end() - 2);
+    batches = broadcast_dims(batches_a, batches_b);
+    result = batches;
+    if (!row) result.push_back(m);
+    if (!column) result.push_back(n);
+  }
+
+  template <typename T, typename Multiply>
+  std::vector<T> run(const T* left, const T* right, const Multiply& multiply) const {
+    const int64_t count = elements(batches);
+    std::vector<T> c(static_cast<size_t>(count * m * n), T(0));
+    for (int64_t i = 0; i < count; ++i)
+      multiply(left + batch_offset(batches, batches_a, i, m * k), right + batch_offset(batches, batches_b, i, k * n), c.data() + i * m * n);
+    return c;
+  }
+};
+
+void eval_mat_mul(EvalContext& context) {
+  const Tensor &a = context.input(0), &b = context.input(1);
+  const MatMulShape shape(a.dims(), b.dims());
+  if (a.dtype() == DType::f64) {
+    const auto left = read_doubles(a), right = read_doubles(b);
+    const auto c = shape.run<double>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) { multiply_plain(shape.m, shape.n, shape.k, x, y, z); });
+    context.set(0, write_doubles(a.dtype(), shape.result, c));
+  } else if (!is_float(a.dtype())) {
+    const auto left = a.integers(), right = b.integers();
+    const auto c = shape.run<int64_t>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) { multiply_plain(shape.m, shape.n, shape.k, x, y, z); });
+    context.set(0, write_integers(a.dtype(), shape.result, c));
+  } else {
+    const Floats left(a), right(b);
+    const auto c = shape.run<float>(left.data(), right.data(), [&](const float* x, const float* y, float* z) {
+      add_product_parallel(shape.m, shape.n, shape.k, {x, shape.k, 1}, {y, shape.n, 1}, z, shape.n);
+    });
+    context.set(0, write_floats(a.dtype(), shape.result, c));
   }
 }
 
-namespace {
-
-Shape batch_of(const Shape& shape) { return Shape({shape.dims().begin(), shape.dims().end() - 2}); }
-
-void check_inner(const Dim& a, const Dim& b) {
-  HONE_CHECK(!a.is_constant() || !b.is_constant() || a == b, "inner sizes {} and {} of a matrix product differ", a.text(), b.text());
-}
-
-void infer_matmul(InferContext& context) {
-  Shape a = context.shape(0), b = context.shape(1);
-  HONE_CHECK(a.rank() > 0 && b.rank() > 0, "MatMul needs operands of rank 1 or more");
-  const bool row = a.rank() == 1, column = b.rank() == 1;
-  if (row) a = Shape({Dim(1), a[0]});
-  if (column) b = Shape({b[0], Dim(1)});
-  check_inner(a[a.rank() - 1], b[b.rank() - 2]);
-  Shape result = broadcast(batch_of(a), batch_of(b));
-  if (!row) result.push_back(a[a.rank() - 2]);
-  if (!column) result.push_back(b[b.rank() - 1]);
-  context.set(0, context.dtype(0), result);
-}
-
-Tensor multiply_integers(const Tensor& a, const Tensor& b, const Dims& dims, std::span<const std::pair<int64_t, int64_t>> batches, int64_t m, int64_t n, int64_t k) {
-  TensorBuilder builder(a.dtype(), dims);
-  visit(a.dtype(), [&]<typename T>() {
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-      T* out = builder.data<T>().data();
-      for (const auto& [x, y] : batches)
-        for (int64_t i = 0; i < m; ++i)
-          for (int64_t j = 0; j < n; ++j) {
-            T sum = 0;
-            for (int64_t p = 0; p < k; ++p) sum = static_cast<T>(sum + a.data<T>()[static_cast<size_t>(x * m * k + i * k + p)] * b.data<T>()[static_cast<size_t>(y * k * n + p * n + j)]);
-            *out++ = sum;
-          }
-    } else {
-      throw Error(fmt::format("MatMul of {} is not defined", name_of(a.dtype())));
-    }
-  });
-  return builder.finish();
-}
-
-/// For each matrix of the result the matrices of a and b.
-std::vector<std::pair<int64_t, int64_t>> pair_batches(const Dims& a, const Dims& b) {
-  const Dims all = broadcast_dims(a, b), strides = strides_of(all);
-  const auto index = [&](const Dims& own, int64_t i) {
-    const Dims own_strides = strides_of(own);
-    int64_t at = 0;
-    for (size_t axis = 0; axis < own.size(); ++axis) {
-      const size_t wide = axis + all.size() - own.size();
-      if (own[axis] != 1) at += i / strides[wide] % all[wide] * own_strides[axis];
-    }
-    return at;
-  };
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t i = 0; i < elements(all); ++i) pairs.emplace_back(index(a, i), index(b, i));
-  return pairs;
-}
-
-void eval_matmul(EvalContext& context) {
-  const Tensor &a = context.input(0), &b = context.input(1);
-  Dims da = a.dims(), db = b.dims();
-  const bool row = da.size() == 1, column = db.size() == 1;
-  if (row) da.insert(da.begin(), 1);
-  if (column) db.push_back(1);
-  const int64_t m = da[da.size() - 2], k = da.back(), n = db.back();
-  HONE_CHECK(db[db.size() - 2] == k, "inner sizes {} and {} of a matrix product differ", k, db[db.size() - 2]);
-  const Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2);
-  Dims result = broadcast_dims(batch_a, batch_b);
-  if (!row) result.push_back(m);
-  if (!column) result.push_back(n);
-  const auto batches = pair_batches(batch_a, batch_b);
-  if (!is_float(a.dtype()) || a.dtype() == DType::f64) return context.set(0, multiply_integers(a, b, result, batches, m, n, k));
-  const FloatView x(a), y(b);
-  std::vector<float> out(static_cast<size_t>(elements(result)), 0.0f);
-  for (size_t i = 0; i < batches.size(); ++i)
-    multiply_add(m, n, k, x.data() + batches[i].first * m * k, k, y.data() + batches[i].second * k * n, n, out.data() + static_cast<int64_t>(i) * m * n);
-  context.set(0, from_floats(a.dtype(), result, out));
-}
+// ---- Gemm ----
 
 void infer_gemm(InferContext& context) {
+  check_rank(context, 0, 2, "Gemm's A");
+  check_rank(context, 1, 2, "Gemm's B");
+  const bool trans_a = context.attrs().integer("transA") != 0, trans_b = context.attrs().integer("transB") != 0;
   const Shape &a = context.shape(0), &b = context.shape(1);
-  HONE_CHECK(a.rank() == 2 && b.rank() == 2, "Gemm needs matrices, not ranks {} and {}", a.rank(), b.rank());
-  const bool ta = context.attrs().integer("transA") != 0, tb = context.attrs().integer("transB") != 0;
-  check_inner(a[ta ? 0 : 1], b[tb ? 1 : 0]);
-  const Shape result{a[ta ? 1 : 0], b[tb ? 0 : 1]};
-  if (context.has(2)) broadcast(context.shape(2), result);
-  context.set(0, context.dtype(0), result);
+  check_equal(a[trans_a ? 0 : 1], b[trans_b ? 1 : 0], "inner sizes of Gemm");
+  Shape result{a[trans_a ? 1 : 0], b[trans_b ? 0 : 1]};
+  if (context.has(2)) {
+    HONE_CHECK(context.rank(2) <= 2, "Gemm's C has rank {}, at most 2 is allowed", context.rank(2));
+    broadcast(result, context.shape(2));
+  }
+  context.set(0, context.dtype(0), std::move(result));
 }
 
-std::vector<float> transposed(const float* data, int64_t rows, int64_t columns) {
-  std::vector<float> result(static_cast<size_t>(rows * columns));
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) result[static_cast<size_t>(j * rows + i)] = data[i * columns + j];
-  return result;
+MatrixView matrix(const Floats& data, const Dims& dims, bool transposed) {
+  return transposed ? MatrixView{data.data(), 1, dims[1]} : MatrixView{data.data(), dims[1], 1};
 }
 
 void eval_gemm(EvalContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
-  const bool ta = context.attrs().integer("transA") != 0, tb = context.attrs().integer("transB") != 0;
-  const int64_t m = a.dims()[ta ? 1 : 0], k = a.dims()[ta ? 0 : 1], n = b.dims()[tb ? 0 : 1];
+  const bool trans_a = context.attrs().integer("transA") != 0, trans_b = context.attrs().integer("transB") != 0;
+  const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
+  const Floats left(a), right(b);
+  std::vector<float> c(static_cast<size_t>(m * n), 0.0F);
+  add_product_parallel(m, n, k, matrix(left, a.dims(), trans_a), matrix(right, b.dims(), trans_b), c.data(), n);
   const auto alpha = static_cast<float>(context.attrs().real("alpha")), beta = static_cast<float>(context.attrs().real("beta"));
-  const FloatView x(a), y(b);
-  const std::vector<float> xt = ta ? transposed(x.data(), k, m) : std::vector<float>(), yt = tb ? transposed(y.data(), n, k) : std::vector<float>();
-  std::vector<float> out(static_cast<size_t>(m * n), 0.0f);
-  multiply_add(m, n, k, ta ? xt.data() : x.data(), k, tb ? yt.data() : y.data(), n, out.data());
-  for (float& value : out) value *= alpha;
+  for (float& value : c) value *= alpha;
   if (context.has(2)) {
-    const FloatView c(context.input(2));
-    Dims dc = context.input(2).dims();
-    while (dc.size() < 2) dc.insert(dc.begin(), 1);
+    const Floats bias(context.input(2));
+    Dims dims = context.input(2).dims();
+    while (dims.size() < 2) dims.insert(dims.begin(), 1);
     for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) out[static_cast<size_t>(i * n + j)] += beta * c[(dc[0] == 1 ? 0 : i) * dc[1] + (dc[1] == 1 ? 0 : j)];
+      for (int64_t j = 0; j < n; ++j) c[static_cast<size_t>(i * n + j)] += beta * bias[(dims[0] == 1 ? 0 : i) * dims[1] + (dims[1] == 1 ? 0 : j)];
   }
-  context.set(0, from_floats(a.dtype(), {m, n}, out));
+  context.set(0, write_floats(a.dtype(), {m, n}, c));
+}
+
+/// Up to opset 6 the bias broadcast only on request; the numbers are the same.
+void import_gemm(ImportContext& context) {
+  Attrs attrs = context.attrs();
+  attrs.erase("broadcast");
+  std::vector<Value*> inputs{context.input(0), context.input(1)};
+  if (context.inputs() > 2 && context.input(2) != nullptr) inputs.push_back(context.input(2));
+  context.set_output(0, context.add("Gemm", std::move(inputs), std::move(attrs))->output());
+}
+
+// ---- Linear ----
+
+void infer_linear(InferContext& context) {
+  const bool trans = context.attrs().integer("trans_w") != 0;
+  check_rank(context, 1, 2, "Linear's weight");
+  HONE_CHECK(context.rank(0) >= 1, "Linear of a scalar");
+  Shape result = context.shape(0);
+  const size_t last = result.rank() - 1;
+  check_equal(result[last], context.shape(1)[trans ? 1 : 0], "inner sizes of Linear");
+  result[last] = context.shape(1)[trans ? 0 : 1];
+  if (context.has(2)) {
+    check_rank(context, 2, 1, "Linear's bias");
+    check_equal(context.shape(2)[0], result[last], "sizes of Linear's bias and result");
+  }
+  context.set(0, context.dtype(0), std::move(result));
+}
+
+void eval_linear(EvalContext& context) {
+  const Tensor &x = context.input(0), &w = context.input(1);
+  const bool trans = context.attrs().integer("trans_w") != 0;
+  const int64_t k = x.dims().back(), m = k == 0 ? 0 : x.size() / k, n = w.dims()[trans ? 0 : 1];
+  Dims dims = x.dims();
+  dims.back() = n;
+  std::vector<float> y(static_cast<size_t>(elements(dims)), 0.0F);
+  if (context.has(2)) {
+    const Floats bias(context.input(2));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = bias[static_cast<int64_t>(i) % n];
+  }
+  const Floats left(x), right(w);
+  add_product_parallel(m, n, k, {left.data(), k, 1}, matrix(right, w.dims(), trans), y.data(), n);
+  context.set(0, write_floats(x.dtype(), std::move(dims), y));
 }
 
 }  // namespace
 
-const OpDef mat_mul{.name = "MatMul", .min_inputs = 2, .max_inputs = 2, .infer = infer_matmul, .eval = eval_matmul, .onnx = {{"MatMul"}}};
-const OpDef gemm{.name = "Gemm",
-                 .attrs = {{"alpha", AttrKind::real, 1.0}, {"beta", AttrKind::real, 1.0}, {"transA", AttrKind::integer, int64_t{0}}, {"transB", AttrKind::integer, int64_t{0}}},
-                 .min_inputs = 2,
-                 .max_inputs = 3,
-                 .infer = infer_gemm,
-                 .eval = eval_gemm,
-                 .onnx = {{"Gemm", 7}}};
+const OpDef ops::mat_mul{.name = "MatMul", .min_inputs = 2, .max_inputs = 2, .infer = infer_mat_mul, .eval = eval_mat_mul, .onnx = {{"MatMul"}}};
+const OpDef ops::gemm{.name = "Gemm",
+                      .attrs = {real_attr("alpha", 1), real_attr("beta", 1), integer_attr("transA", 0), integer_attr("transB", 0)},
+                      .min_inputs = 2,
+                      .max_inputs = 3,
+                      .infer = infer_gemm,
+                      .eval = eval_gemm,
+                      .onnx = {{"Gemm", 1, 1 << 20, import_gemm}}};
+const OpDef ops::linear{.name = "Linear", .attrs = {integer_attr("trans_w", 0)}, .min_inputs = 2, .max_inputs = 3, .infer = infer_linear, .eval = eval_linear};
 
-}  // namespace hone::ops
+}  // namespace hone

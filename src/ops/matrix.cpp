@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ops/ops.h"
-#include "ops/support.h"
+#include "ops/floats.h"
 
 namespace hone::ops {
 namespace {

@@ -1,206 +1,242 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations. Statistics are taken in double.
+// Normalisations. All of them compute in double: a mean and a variance over some group of elements, then scale and shift.
 #include <cmath>
 
 #include "ops/ops.h"
 #include "ops/support.h"
 
-namespace hone::ops {
+namespace hone {
 namespace {
 
-void infer_same(InferContext& context) {
-  require_float(context, 0);
-  context.set(0, context.dtype(0), context.shape(0));
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+Moments moments_of(std::span<const double> values) {
+  Moments m;
+  for (const double value : values) m.mean += value;
+  m.mean /= static_cast<double>(values.size());
+  for (const double value : values) m.variance += (value - m.mean) * (value - m.mean);
+  m.variance /= static_cast<double>(values.size());
+  return m;
 }
 
-struct Moments {
-  double mean, variance;
-};
-Moments moments(std::span<const float> values) {
-  double sum = 0, squares = 0;
-  for (const float v : values) sum += v;
-  const double mean = sum / static_cast<double>(values.size());
-  for (const float v : values) squares += (v - mean) * (v - mean);
-  return {mean, squares / static_cast<double>(values.size())};
+void check_channel_operands(const InferContext& context, size_t count) {
+  HONE_CHECK(context.rank(0) >= 2, "the input has rank {} where at least 2 is needed", context.rank(0));
+  for (size_t i = 1; i <= count; ++i) {
+    HONE_CHECK(context.rank(i) == 1, "operand {} has rank {} where 1 is needed", i, context.rank(i));
+    check_equal(context.shape(i)[0], context.shape(0)[1], "sizes of a per-channel operand and the channels");
+  }
+}
+
+// ---- BatchNormalization ----
+
+void infer_batch_norm(InferContext& context) {
+  check_channel_operands(context, 4);
+  infer_same(context);
 }
 
 void eval_batch_norm(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const FloatView in(x), scale(context.input(1)), bias(context.input(2)), mean(context.input(3)), variance(context.input(4));
-  const double epsilon = context.attrs().real("epsilon");
-  const AxisSplit s = split_at(x.dims(), x.dims().size() > 1 ? 1 : 0);
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t c = x.dims().size() > 1 ? i / s.inner % s.size : 0;
-    out[static_cast<size_t>(i)] = static_cast<float>((in[i] - mean[c]) / std::sqrt(variance[c] + epsilon) * scale[c] + bias[c]);
+  const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2)), mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4));
+  std::vector<double> y = read_doubles(x);
+  const AxisView view(x.dims(), 1);
+  for (size_t i = 0; i < y.size(); ++i) {
+    const size_t c = i / static_cast<size_t>(view.inner) % static_cast<size_t>(view.length);
+    y[i] = (y[i] - mean[c]) / std::sqrt(variance[c] + context.attrs().real("epsilon")) * scale[c] + bias[c];
   }
-  context.set(0, from_floats(x.dtype(), x.dims(), out));
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
 }
 
-void infer_batch_norm(InferContext& context) {
-  HONE_CHECK(context.attrs().integer("training_mode") == 0, "BatchNormalization in training mode is not supported");
+void import_batch_norm(ImportContext& context) {
+  HONE_CHECK(context.inputs() == 5, "BatchNormalization needs 5 operands, {} are given", context.inputs());
+  const bool training = context.opset() < 7 ? context.attrs().integer_or("is_test", 0) == 0 && context.outputs() > 1 : context.attrs().integer_or("training_mode", 0) != 0;
+  HONE_CHECK(!training, "BatchNormalization in training mode; export the model for inference");
+  HONE_CHECK(context.attrs().integer_or("spatial", 1) != 0, "BatchNormalization with spatial=0 is not known");
+  const double epsilon = context.attrs().has("epsilon") ? context.attrs().real("epsilon") : 1e-5;
+  std::vector<Value*> inputs;
+  for (size_t i = 0; i < 5; ++i) inputs.push_back(context.input(i));
+  context.set_output(0, context.add("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}})->output());
+}
+
+// ---- InstanceNormalization, GroupNormalization ----
+
+void infer_instance_norm(InferContext& context) {
+  check_channel_operands(context, 2);
   infer_same(context);
 }
 
-/// Rows of `count` elements normalised by their own moments; `apply(row, i)` gives scale and shift.
-template <typename Apply>
-Tensor normalize_rows(const Tensor& x, int64_t count, double epsilon, const Apply& apply) {
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t row = 0; count > 0 && row < x.size() / count; ++row) {
-    const Moments m = moments({in.data() + row * count, static_cast<size_t>(count)});
-    const double inverse = 1 / std::sqrt(m.variance + epsilon);
-    for (int64_t i = 0; i < count; ++i) {
-      const auto [scale, shift] = apply(row, i);
-      out[static_cast<size_t>(row * count + i)] = static_cast<float>((in[row * count + i] - m.mean) * inverse * scale + shift);
+/// Normalises `groups` equal runs of each image; scale and bias are per channel.
+void eval_groups(EvalContext& context, int64_t groups) {
+  const Tensor& x = context.input(0);
+  const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2));
+  std::vector<double> y = read_doubles(x);
+  const AxisView view(x.dims(), 1);
+  const auto run = static_cast<size_t>(view.length / groups * view.inner);
+  for (size_t start = 0; start < y.size(); start += run) {
+    const Moments m = moments_of(std::span(y).subspan(start, run));
+    for (size_t i = start; i < start + run; ++i) {
+      const size_t c = i / static_cast<size_t>(view.inner) % static_cast<size_t>(view.length);
+      y[i] = (y[i] - m.mean) / std::sqrt(m.variance + context.attrs().real("epsilon")) * scale[c] + bias[c];
     }
   }
-  return from_floats(x.dtype(), x.dims(), out);
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
 }
 
-void eval_instance_norm(EvalContext& context) {
-  const Tensor& x = context.input(0);
-  const FloatView scale(context.input(1)), bias(context.input(2));
-  const int64_t channels = x.dims()[1];
-  context.set(0, normalize_rows(x, elements(std::span(x.dims()).subspan(2)), context.attrs().real("epsilon"),
-                                [&](int64_t row, int64_t) { return std::pair<double, double>(scale[row % channels], bias[row % channels]); }));
+void eval_instance_norm(EvalContext& context) { eval_groups(context, context.input(0).dims()[1]); }
+
+void infer_group_norm(InferContext& context) {
+  check_channel_operands(context, 2);
+  const int64_t groups = context.attrs().integer("num_groups");
+  const Dim& channels = context.shape(0)[1];
+  HONE_CHECK(groups > 0 && (!channels.is_constant() || channels.value() % groups == 0), "{} channels do not divide into {} groups", channels.text(), groups);
+  infer_same(context);
+}
+void eval_group_norm(EvalContext& context) { eval_groups(context, context.attrs().integer("num_groups")); }
+
+/// Opsets 18 to 20 gave one scale per group instead of per channel.
+void import_grouped_scale(ImportContext& context) {
+  const int64_t groups = context.attrs().integer("num_groups");
+  const Dim channels = context.input(0)->type.shape[1];
+  HONE_CHECK(channels.is_constant() && groups > 0 && channels.value() % groups == 0, "{} channels do not divide into {} groups", channels.text(), groups);
+  const auto sizes = [&](std::initializer_list<int64_t> list) { return context.constant(Tensor::of<int64_t>({static_cast<int64_t>(list.size())}, list)); };
+  const auto spread = [&](Value* value) {
+    Value* column = context.add("Reshape", {value, sizes({groups, 1})})->output();
+    Value* rows = context.add("Expand", {column, sizes({groups, channels.value() / groups})})->output();
+    return context.add("Reshape", {rows, sizes({channels.value()})})->output();
+  };
+  Value* scale = spread(context.input(1));
+  Value* bias = spread(context.input(2));
+  context.set_output(0, context.add("GroupNormalization", {context.input(0), scale, bias}, context.attrs())->output());
 }
 
-void eval_group_norm(EvalContext& context) {
-  const Tensor& x = context.input(0);
-  const FloatView scale(context.input(1)), bias(context.input(2));
-  const int64_t groups = context.attrs().integer("num_groups"), channels = x.dims()[1], area = elements(std::span(x.dims()).subspan(2)), per_group = channels / groups;
-  const bool per_channel = context.input(1).size() == channels;
-  context.set(0, normalize_rows(x, per_group * area, context.attrs().real("epsilon"), [&](int64_t row, int64_t i) {
-                const int64_t c = per_channel ? row % groups * per_group + i / area : row % groups;
-                return std::pair<double, double>(scale[c], bias[c]);
-              }));
+// ---- LayerNormalization, RMSNormalization ----
+
+Shape normalized_axes(const InferContext& context, size_t axis) {
+  const Shape& x = context.shape(0);
+  return Shape(std::vector<Dim>(x.begin() + static_cast<std::ptrdiff_t>(axis), x.end()));
 }
 
 void infer_layer_norm(InferContext& context) {
-  require_float(context, 0);
-  const Shape& x = context.shape(0);
-  const size_t axis = normalize_axis(context.attrs().integer("axis"), x.rank());
-  context.set(0, context.dtype(0), x);
-  Shape reduced = x;
-  for (size_t i = axis; i < x.rank(); ++i) reduced[i] = Dim(1);
+  const size_t axis = normalize_axis(context.attrs().integer("axis"), context.rank(0));
+  for (size_t i = 1; i < context.inputs(); ++i)
+    if (context.has(i)) HONE_CHECK(broadcast(normalized_axes(context, axis), context.shape(i)).rank() <= context.rank(0), "the scale's rank is too large");
+  infer_same(context);
+  Shape reduced = context.shape(0);
+  for (size_t i = axis; i < reduced.rank(); ++i) reduced[i] = Dim(1);
   for (size_t i = 1; i < context.outputs(); ++i) context.set(i, DType::f32, reduced);
 }
 
-/// Scale and bias may broadcast over the normalised axes; they are indexed from the end.
-float at_end(const FloatView& values, int64_t size, int64_t i) { return values[i % size]; }
-
-void eval_layer_norm(EvalContext& context) {
+void eval_rows(EvalContext& context, bool centered) {
   const Tensor& x = context.input(0);
   const size_t axis = normalize_axis(context.attrs().integer("axis"), x.dims().size());
-  const int64_t count = elements(std::span(x.dims()).subspan(axis));
-  const double epsilon = context.attrs().real("epsilon");
-  const FloatView scale(context.input(1));
-  std::vector<float> zeros(1, 0.0f);
-  const Tensor none = Tensor::of<float>({1}, std::span<const float>(zeros));
-  const Tensor& bias_tensor = context.has(2) ? context.input(2) : none;
-  const FloatView bias(bias_tensor);
-  context.set(0, normalize_rows(x, count, epsilon, [&](int64_t, int64_t i) {
-                return std::pair<double, double>(at_end(scale, context.input(1).size(), i), at_end(bias, bias_tensor.size(), i));
-              }));
-  if (context.outputs() < 2) return;
-  const FloatView in(x);
-  std::vector<float> means, inverses;
-  for (int64_t row = 0; row < x.size() / count; ++row) {
-    const Moments m = moments({in.data() + row * count, static_cast<size_t>(count)});
-    means.push_back(static_cast<float>(m.mean));
-    inverses.push_back(static_cast<float>(1 / std::sqrt(m.variance + epsilon)));
+  const std::span<const int64_t> inner(x.dims().begin() + static_cast<std::ptrdiff_t>(axis), x.dims().end());
+  const auto row = static_cast<size_t>(elements(inner));
+  const auto operand = [&](size_t i, double fallback) {
+    std::vector<double> values(row, fallback);
+    if (!context.has(i)) return values;
+    const std::vector<double> given = read_doubles(context.input(i));
+    HONE_CHECK(context.input(i).size() <= static_cast<int64_t>(row), "a scale of more than one row is not known");
+    Dims dims = context.input(i).dims();
+    while (dims.size() > inner.size() && dims.front() == 1) dims.erase(dims.begin());
+    for (size_t k = 0; k < row; ++k) values[k] = given[static_cast<size_t>(broadcast_offset(inner, dims, static_cast<int64_t>(k)))];
+    return values;
+  };
+  const std::vector<double> scale = operand(1, 1), bias = operand(2, 0);
+  std::vector<double> y = read_doubles(x), means, inverses;
+  for (size_t start = 0; start < y.size(); start += row) {
+    const Moments m = moments_of(std::span(y).subspan(start, row));
+    const double mean = centered ? m.mean : 0, power = centered ? m.variance : m.variance + m.mean * m.mean;
+    const double inverse = 1 / std::sqrt(power + context.attrs().real("epsilon"));
+    for (size_t k = 0; k < row; ++k) y[start + k] = (y[start + k] - mean) * inverse * scale[k] + bias[k];
+    means.push_back(mean);
+    inverses.push_back(inverse);
   }
-  Dims dims = x.dims();
-  for (size_t i = axis; i < dims.size(); ++i) dims[i] = 1;
-  context.set(1, Tensor::of<float>(dims, std::span<const float>(means)));
-  if (context.outputs() > 2) context.set(2, Tensor::of<float>(dims, std::span<const float>(inverses)));
+  Dims reduced = x.dims();
+  for (size_t i = axis; i < reduced.size(); ++i) reduced[i] = 1;
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
+  if (context.outputs() > 1) context.set(1, write_doubles(DType::f32, reduced, means));
+  if (context.outputs() > 2) context.set(2, write_doubles(DType::f32, reduced, inverses));
 }
 
-void infer_rms_norm(InferContext& context) {
-  require_float(context, 0);
+void eval_layer_norm(EvalContext& context) { eval_rows(context, true); }
+void eval_rms_norm(EvalContext& context) { eval_rows(context, false); }
+
+// ---- the others ----
+
+void infer_axis(InferContext& context) {
   normalize_axis(context.attrs().integer("axis"), context.rank(0));
-  context.set(0, context.dtype(0), context.shape(0));
-}
-
-void eval_rms_norm(EvalContext& context) {
-  const Tensor& x = context.input(0);
-  const size_t axis = normalize_axis(context.attrs().integer("axis"), x.dims().size());
-  const int64_t count = elements(std::span(x.dims()).subspan(axis));
-  const FloatView in(x), scale(context.input(1));
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t row = 0; row < x.size() / count; ++row) {
-    double squares = 0;
-    for (int64_t i = 0; i < count; ++i) squares += static_cast<double>(in[row * count + i]) * in[row * count + i];
-    const double inverse = 1 / std::sqrt(squares / static_cast<double>(count) + context.attrs().real("epsilon"));
-    for (int64_t i = 0; i < count; ++i) out[static_cast<size_t>(row * count + i)] = static_cast<float>(in[row * count + i] * inverse * at_end(scale, context.input(1).size(), i));
-  }
-  context.set(0, from_floats(x.dtype(), x.dims(), out));
+  infer_same(context);
 }
 
 void eval_lp_norm(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const AxisSplit s = split_at(x.dims(), normalize_axis(context.attrs().integer("axis"), x.dims().size()));
-  const bool squares = context.attrs().integer("p") == 2;
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.inner; ++i) {
-      double norm = 0;
-      const auto at = [&](int64_t k) { return (o * s.size + k) * s.inner + i; };
-      for (int64_t k = 0; k < s.size; ++k) norm += squares ? static_cast<double>(in[at(k)]) * in[at(k)] : std::abs(in[at(k)]);
-      norm = squares ? std::sqrt(norm) : norm;
-      for (int64_t k = 0; k < s.size; ++k) out[static_cast<size_t>(at(k))] = norm == 0 ? 0 : static_cast<float>(in[at(k)] / norm);
+  const AxisView view(x.dims(), normalize_axis(context.attrs().integer("axis"), x.dims().size()));
+  const auto p = static_cast<double>(context.attrs().integer("p"));
+  std::vector<double> y = read_doubles(x);
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      const auto at = [&](int64_t k) -> double& { return y[static_cast<size_t>((o * view.length + k) * view.inner + i)]; };
+      double sum = 0;
+      for (int64_t k = 0; k < view.length; ++k) sum += std::pow(std::fabs(at(k)), p);
+      const double norm = std::pow(sum, 1 / p);
+      for (int64_t k = 0; k < view.length; ++k) at(k) = norm == 0 ? 0 : at(k) / norm;
     }
-  context.set(0, from_floats(x.dtype(), x.dims(), out));
+  }
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
+}
+
+void infer_lrn(InferContext& context) {
+  HONE_CHECK(context.rank(0) >= 2, "LRN's input has rank {} where at least 2 is needed", context.rank(0));
+  infer_same(context);
 }
 
 void eval_lrn(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const AxisSplit s = split_at(x.dims(), 1);
+  const AxisView view(x.dims(), 1);
   const int64_t size = context.attrs().integer("size"), before = (size - 1) / 2, after = size - 1 - before;
   const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta"), bias = context.attrs().real("bias");
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t c = 0; c < s.size; ++c)
-      for (int64_t i = 0; i < s.inner; ++i) {
-        double squares = 0;
-        for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(s.size - 1, c + after); ++k) {
-          const float v = in[(o * s.size + k) * s.inner + i];
-          squares += static_cast<double>(v) * v;
-        }
-        const int64_t at = (o * s.size + c) * s.inner + i;
-        out[static_cast<size_t>(at)] = static_cast<float>(in[at] / std::pow(bias + alpha / static_cast<double>(size) * squares, beta));
-      }
-  context.set(0, from_floats(x.dtype(), x.dims(), out));
+  const std::vector<double> data = read_doubles(x);
+  std::vector<double> y(data.size());
+  for (int64_t i = 0; i < static_cast<int64_t>(data.size()); ++i) {
+    const int64_t c = i / view.inner % view.length;
+    double sum = 0;
+    for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(view.length - 1, c + after); ++k) {
+      const double value = data[static_cast<size_t>(i + (k - c) * view.inner)];
+      sum += value * value;
+    }
+    y[static_cast<size_t>(i)] = data[static_cast<size_t>(i)] / std::pow(bias + alpha / static_cast<double>(size) * sum, beta);
+  }
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
 }
 
-AttrSpec epsilon() { return {"epsilon", AttrKind::real, 1e-5}; }
-
-void import_batch_norm(ImportContext& context) {
-  std::vector<Value*> operands;
-  for (size_t i = 0; i < 5; ++i) operands.push_back(context.input(i));
-  Attrs attrs;
-  for (const char* name : {"epsilon", "training_mode"})
-    if (const AttrValue* value = context.attrs().find(name)) attrs.set(name, *value);
-  for (size_t i = 1; i < context.outputs(); ++i) HONE_CHECK(!context.output_used(i), "BatchNormalization in training mode is not supported");
-  context.set_output(0, context.add("BatchNormalization", std::move(operands), std::move(attrs))->output());
+/// (x - mean) / (deviation + 1e-9) over the axes, written with the operators that there are.
+void import_mean_variance(ImportContext& context) {
+  std::vector<int64_t> axes{0, 2, 3};
+  if (context.attrs().has("axes")) axes = context.attrs().integers("axes");
+  Value* x = context.input(0);
+  Value* over = context.constant(Tensor::of<int64_t>({static_cast<int64_t>(axes.size())}, axes));
+  Value* centered = context.add("Sub", {x, context.add("ReduceMean", {x, over})->output()})->output();
+  Value* variance = context.add("ReduceMean", {context.add("Mul", {centered, centered})->output(), over})->output();
+  Value* deviation = context.add("Add", {context.add("Sqrt", {variance})->output(), context.constant(scalar_of(x->type.dtype, 1e-9))})->output();
+  context.set_output(0, context.add("Div", {centered, deviation})->output());
 }
 
 }  // namespace
 
-const OpDef batch_normalization{.name = "BatchNormalization", .attrs = {epsilon(), {"training_mode", AttrKind::integer, int64_t{0}}}, .min_inputs = 5, .max_inputs = 5,
-                                .infer = infer_batch_norm, .eval = eval_batch_norm, .onnx = {{"BatchNormalization", 7, 1 << 20, import_batch_norm}}};
-const OpDef instance_normalization{.name = "InstanceNormalization", .attrs = {epsilon()}, .min_inputs = 3, .max_inputs = 3, .infer = infer_same, .eval = eval_instance_norm, .onnx = {{"InstanceNormalization", 6}}};
-const OpDef group_normalization{.name = "GroupNormalization", .attrs = {epsilon(), {"num_groups", AttrKind::integer, std::nullopt, true}, {"stash_type", AttrKind::integer, int64_t{1}}},
-                                .min_inputs = 3, .max_inputs = 3, .infer = infer_same, .eval = eval_group_norm, .onnx = {{"GroupNormalization", 18}}};
-const OpDef layer_normalization{.name = "LayerNormalization", .attrs = {epsilon(), {"axis", AttrKind::integer, int64_t{-1}}, {"stash_type", AttrKind::integer, int64_t{1}}},
-                                .min_inputs = 2, .max_inputs = 3, .infer = infer_layer_norm, .eval = eval_layer_norm, .onnx = {{"LayerNormalization", 17}}};
-const OpDef rms_normalization{.name = "RMSNormalization", .attrs = {epsilon(), {"axis", AttrKind::integer, int64_t{-1}}, {"stash_type", AttrKind::integer, int64_t{1}}},
-                              .min_inputs = 2, .max_inputs = 2, .infer = infer_rms_norm, .eval = eval_rms_norm, .onnx = {{"RMSNormalization", 23}}};
-const OpDef lp_normalization{.name = "LpNormalization", .attrs = {{"axis", AttrKind::integer, int64_t{-1}}, {"p", AttrKind::integer, int64_t{2}}}, .infer = infer_same, .eval = eval_lp_norm, .onnx = {{"LpNormalization"}}};
-const OpDef lrn{.name = "LRN", .attrs = {{"alpha", AttrKind::real, 1e-4}, {"beta", AttrKind::real, 0.75}, {"bias", AttrKind::real, 1.0}, {"size", AttrKind::integer, std::nullopt, true}}, .infer = infer_same, .eval = eval_lrn, .onnx = {{"LRN"}}};
+const OpDef ops::batch_normalization{.name = "BatchNormalization", .attrs = {real_attr("epsilon", 1e-5)}, .min_inputs = 5, .max_inputs = 5, .infer = infer_batch_norm, .eval = eval_batch_norm,
+                                     .onnx = {{"BatchNormalization", 1, 1 << 20, import_batch_norm}, {"MeanVarianceNormalization", 9, 1 << 20, import_mean_variance}}};
+const OpDef ops::instance_normalization{.name = "InstanceNormalization", .attrs = {real_attr("epsilon", 1e-5)}, .min_inputs = 3, .max_inputs = 3, .infer = infer_instance_norm, .eval = eval_instance_norm,
+                                        .onnx = {{"InstanceNormalization"}}};
+const OpDef ops::group_normalization{.name = "GroupNormalization", .attrs = {real_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::integer), integer_attr("stash_type", 1)},
+                                     .min_inputs = 3, .max_inputs = 3, .infer = infer_group_norm, .eval = eval_group_norm, .onnx = {{"GroupNormalization", 21}, {"GroupNormalization", 18, 20, import_grouped_scale}}};
+const OpDef ops::layer_normalization{.name = "LayerNormalization", .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
+                                     .min_inputs = 2, .max_inputs = 3, .infer = infer_layer_norm, .eval = eval_layer_norm, .onnx = {{"LayerNormalization", 1}}};
+const OpDef ops::rms_normalization{.name = "RMSNormalization", .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
+                                   .min_inputs = 2, .max_inputs = 2, .infer = infer_layer_norm, .eval = eval_rms_norm, .onnx = {{"RMSNormalization", 1}, {"SimplifiedLayerNormalization", 1}}};
+const OpDef ops::lp_normalization{.name = "LpNormalization", .attrs = {integer_attr("axis", -1), integer_attr("p", 2)}, .infer = infer_axis, .eval = eval_lp_norm, .onnx = {{"LpNormalization"}}};
+const OpDef ops::lrn{.name = "LRN", .attrs = {real_attr("alpha", 0.0001), real_attr("beta", 0.75), real_attr("bias", 1), required_attr("size", AttrKind::integer)},
+                     .infer = infer_lrn, .eval = eval_lrn, .onnx = {{"LRN"}}};
 
-}  // namespace hone::ops
+}  // namespace hone

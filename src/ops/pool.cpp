@@ -1,184 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling over windows and over whole planes.
+// Pools over windows and over everything: one walk over the window table, one small reduction per kind.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
 
-namespace hone::ops {
+namespace hone {
 namespace {
 
-std::vector<AttrSpec> pool_attrs(std::vector<AttrSpec> more) {
-  std::vector<AttrSpec> attrs = window_attrs();
-  attrs.push_back({"ceil_mode", AttrKind::integer, int64_t{0}});
-  attrs.insert(attrs.end(), more.begin(), more.end());
-  return attrs;
+WindowAttrs window_of(const Attrs& attrs, size_t rank) {
+  HONE_CHECK(rank >= 3, "a pool's input has rank {} where at least 3 is needed", rank);
+  HONE_CHECK(attrs.has("kernel_shape"), "a pool needs the attribute 'kernel_shape'");
+  return WindowAttrs(attrs, rank - 2, {});
 }
 
 void infer_pool(InferContext& context) {
   const Shape& x = context.shape(0);
-  HONE_CHECK(x.rank() >= 3, "a pooling needs rank 3 or more, not {}", x.rank());
-  const Window window = window_of(context.attrs(), x.rank() - 2);
+  const WindowAttrs window = window_of(context.attrs(), x.rank());
   Shape result{x[0], x[1]};
-  for (size_t i = 2; i < x.rank(); ++i) result.push_back(window_output(x[i], window, i - 2));
+  for (size_t i = 2; i < x.rank(); ++i) result.push_back(window.result_size(x[i], i - 2));
   context.set(0, context.dtype(0), result);
   if (context.outputs() > 1) context.set(1, DType::i64, result);
 }
 
-/// Visits every output element with the list of input offsets inside its window.
-template <typename Visit>
-void for_each_window(const Dims& x, const Dims& y, const Window& w, const Visit& visit_window) {
-  const size_t spatial = w.kernel.size();
-  const int64_t planes = x[0] * x[1], area = elements(std::span(y).subspan(2)), taps = elements(w.kernel), in_area = elements(std::span(x).subspan(2));
-  std::vector<int64_t> offsets;
-  for (int64_t o = 0; o < area; ++o) {
-    offsets.clear();
-    int64_t padded = 0;                               // window elements inside data and padding
-    for (int64_t t = 0; t < taps; ++t) {
-      int64_t rest_o = o, rest_t = t, offset = 0, stride = 1;
-      bool inside = true, in_padding = true;
-      for (size_t i = spatial; i-- > 0;) {
-        const int64_t at = rest_o % y[i + 2] * w.strides[i] - w.pads[i] + rest_t % w.kernel[i] * w.dilations[i];
-        rest_o /= y[i + 2];
-        rest_t /= w.kernel[i];
-        inside &= at >= 0 && at < x[i + 2];
-        in_padding &= at < x[i + 2] + w.pads[i + spatial];
-        offset += at * stride;
-        stride *= x[i + 2];
-      }
-      if (inside) offsets.push_back(offset);
-      padded += in_padding;
-    }
-    for (int64_t p = 0; p < planes; ++p) visit_window(p * area + o, p * in_area, offsets, padded);
-  }
+/// Calls `reduce(plane number, plane, result number, offsets of the taps)` for every element of the result.
+template <typename Reduce>
+Dims walk_windows(const EvalContext& context, const Reduce& reduce) {
+  const Dims& dims = context.input(0).dims();
+  const WindowAttrs window = window_of(context.attrs(), dims.size());
+  const Dims input = spatial_of(dims);
+  Dims result{dims[0], dims[1]}, spatial;
+  for (size_t i = 0; i < input.size(); ++i) spatial.push_back(window.result_size(Dim(input[i]), i).value());
+  result.insert(result.end(), spatial.begin(), spatial.end());
+  const WindowTable table(window, input, spatial);
+  reduce(table, dims[0] * dims[1]);
+  return result;
 }
 
-Dims pooled_dims(const Tensor& x, const Window& window) {
-  Dims dims{x.dims()[0], x.dims()[1]};
-  for (size_t i = 2; i < x.dims().size(); ++i) dims.push_back(window_output(x.dims()[i], window, i - 2));
-  return dims;
+/// Column-major number of a flat spatial element (storage_order 1).
+int64_t column_major(std::span<const int64_t> spatial, int64_t flat) {
+  int64_t result = 0, stride = elements(spatial);
+  for (size_t i = spatial.size(); i-- > 0;) {
+    stride /= spatial[i];
+    result += flat % spatial[i] * stride;
+    flat /= spatial[i];
+  }
+  return result;
 }
 
 void eval_max_pool(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const Window window = window_of(context.attrs(), x.dims().size() - 2);
-  const Dims dims = pooled_dims(x, window);
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(elements(dims)));
-  std::vector<int64_t> indices(out.size());
-  for_each_window(x.dims(), dims, window, [&](int64_t o, int64_t base, const std::vector<int64_t>& offsets, int64_t) {
-    float best = -INFINITY;
-    int64_t at = base;
-    for (const int64_t offset : offsets)
-      if (in[base + offset] > best || std::isnan(in[base + offset])) {
-        best = in[base + offset];
-        at = base + offset;
+  const std::vector<double> data = read_doubles(x);
+  std::vector<double> values;
+  std::vector<int64_t> indices;
+  const Dims dims = walk_windows(context, [&](const WindowTable& table, int64_t planes) {
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t r = 0; r < table.results; ++r) {
+        double best = -std::numeric_limits<double>::infinity();
+        int64_t at = 0;
+        bool found = false;
+        for (int64_t tap = 0; tap < table.taps; ++tap) {
+          const int32_t offset = table.offsets[static_cast<size_t>(tap * table.results + r)];
+          if (offset < 0) continue;
+          const double value = data[static_cast<size_t>(plane * table.inputs + offset)];
+          if (!found || value > best || (std::isnan(value) && !std::isnan(best))) best = value, at = offset;
+          found = true;
+        }
+        values.push_back(best);
+        if (context.outputs() > 1)
+          indices.push_back(plane * table.inputs + (context.attrs().integer("storage_order") != 0 ? column_major(spatial_of(x.dims()), at) : at));
       }
-    out[static_cast<size_t>(o)] = best;
-    indices[static_cast<size_t>(o)] = at;
+    }
   });
-  if (is_float(x.dtype())) context.set(0, from_floats(x.dtype(), dims, out));
-  else {
-    TensorBuilder builder(x.dtype(), dims);
-    visit(x.dtype(), [&]<typename T>() {
-      for (size_t i = 0; i < out.size(); ++i)
-        if constexpr (std::is_arithmetic_v<T>) builder.data<T>()[i] = static_cast<T>(out[i]);
-    });
-    context.set(0, builder.finish());
-  }
-  if (context.outputs() < 2) return;
-  if (context.attrs().integer("storage_order") == 1 && dims.size() == 4) {
-    const int64_t h = x.dims()[2], w = x.dims()[3];
-    for (int64_t& index : indices) index = index / (h * w) * (h * w) + index % w * h + index % (h * w) / w;
-  }
-  context.set(1, Tensor::of<int64_t>(dims, std::span<const int64_t>(indices)));
+  context.set(0, write_doubles(x.dtype(), dims, values));
+  if (context.outputs() > 1) context.set(1, write_integers(DType::i64, dims, indices));
 }
 
 void eval_average_pool(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const Window window = window_of(context.attrs(), x.dims().size() - 2);
-  const Dims dims = pooled_dims(x, window);
-  const bool with_padding = context.attrs().integer("count_include_pad") != 0;
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(elements(dims)));
-  for_each_window(x.dims(), dims, window, [&](int64_t o, int64_t base, const std::vector<int64_t>& offsets, int64_t padded) {
-    double sum = 0;
-    for (const int64_t offset : offsets) sum += in[base + offset];
-    out[static_cast<size_t>(o)] = static_cast<float>(sum / static_cast<double>(with_padding ? padded : static_cast<int64_t>(offsets.size())));
+  const Floats data(x);
+  const bool count_padding = context.attrs().integer("count_include_pad") != 0;
+  std::vector<double> values;
+  const Dims dims = walk_windows(context, [&](const WindowTable& table, int64_t planes) {
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t r = 0; r < table.results; ++r) {
+        double sum = 0;
+        int64_t count = 0;
+        for (int64_t tap = 0; tap < table.taps; ++tap) {
+          const int32_t offset = table.offsets[static_cast<size_t>(tap * table.results + r)];
+          if (offset < 0) continue;
+          sum += static_cast<double>(data[plane * table.inputs + offset]);
+          ++count;
+        }
+        if (count_padding) count = table.padded_taps[static_cast<size_t>(r)];
+        values.push_back(sum / static_cast<double>(count));
+      }
+    }
   });
-  context.set(0, from_floats(x.dtype(), dims, out));
+  context.set(0, write_doubles(x.dtype(), dims, values));
 }
 
 void eval_lp_pool(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const Window window = window_of(context.attrs(), x.dims().size() - 2);
-  const Dims dims = pooled_dims(x, window);
+  const Floats data(x);
   const auto p = static_cast<double>(context.attrs().integer("p"));
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(elements(dims)));
-  for_each_window(x.dims(), dims, window, [&](int64_t o, int64_t base, const std::vector<int64_t>& offsets, int64_t) {
-    double sum = 0;
-    for (const int64_t offset : offsets) sum += std::pow(std::abs(in[base + offset]), p);
-    out[static_cast<size_t>(o)] = static_cast<float>(std::pow(sum, 1 / p));
+  std::vector<double> values;
+  const Dims dims = walk_windows(context, [&](const WindowTable& table, int64_t planes) {
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t r = 0; r < table.results; ++r) {
+        double sum = 0;
+        for (int64_t tap = 0; tap < table.taps; ++tap) {
+          const int32_t offset = table.offsets[static_cast<size_t>(tap * table.results + r)];
+          if (offset >= 0) sum += std::pow(std::fabs(static_cast<double>(data[plane * table.inputs + offset])), p);
+        }
+        values.push_back(std::pow(sum, 1 / p));
+      }
+    }
   });
-  context.set(0, from_floats(x.dtype(), dims, out));
+  context.set(0, write_doubles(x.dtype(), dims, values));
 }
 
+// ---- over everything ----
+
 void infer_global(InferContext& context) {
-  const Shape& x = context.shape(0);
-  HONE_CHECK(x.rank() >= 2, "a global pooling needs rank 2 or more, not {}", x.rank());
-  Shape result{x[0], x[1]};
-  for (size_t i = 2; i < x.rank(); ++i) result.push_back(Dim(1));
-  context.set(0, context.dtype(0), result);
+  HONE_CHECK(context.rank(0) >= 2, "a global pool's input has rank {} where at least 2 is needed", context.rank(0));
+  Shape result{context.shape(0)[0], context.shape(0)[1]};
+  while (result.rank() < context.rank(0)) result.push_back(Dim(1));
+  context.set(0, context.dtype(0), std::move(result));
 }
 
 template <typename Reduce>
 void eval_global(EvalContext& context, const Reduce& reduce) {
   const Tensor& x = context.input(0);
-  Dims dims = x.dims();
-  for (size_t i = 2; i < dims.size(); ++i) dims[i] = 1;
-  const int64_t area = elements(std::span(x.dims()).subspan(2));
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(elements(dims)));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = reduce(std::span(in.data() + static_cast<int64_t>(i) * area, static_cast<size_t>(area)));
-  context.set(0, from_floats(x.dtype(), dims, out));
+  Dims dims(x.dims().size(), 1);
+  dims[0] = x.dims()[0], dims[1] = x.dims()[1];
+  const int64_t planes = dims[0] * dims[1];
+  const std::vector<double> data = read_doubles(x);
+  const size_t size = planes == 0 ? 0 : data.size() / static_cast<size_t>(planes);
+  std::vector<double> values;
+  for (size_t i = 0; i < static_cast<size_t>(planes); ++i) values.push_back(reduce(std::span(data).subspan(i * size, size)));
+  context.set(0, write_doubles(x.dtype(), std::move(dims), values));
 }
+
 void eval_global_average(EvalContext& context) {
-  eval_global(context, [](std::span<const float> plane) {
+  eval_global(context, [](std::span<const double> plane) {
     double sum = 0;
-    for (const float value : plane) sum += value;
-    return static_cast<float>(sum / static_cast<double>(plane.size()));
+    for (const double value : plane) sum += value;
+    return sum / static_cast<double>(plane.size());
   });
 }
 void eval_global_max(EvalContext& context) {
-  eval_global(context, [](std::span<const float> plane) { return *std::max_element(plane.begin(), plane.end()); });
+  eval_global(context, [](std::span<const double> plane) { return plane.empty() ? 0.0 : *std::max_element(plane.begin(), plane.end()); });
 }
 void eval_global_lp(EvalContext& context) {
-  const auto p = static_cast<double>(context.attrs().integer("p"));
-  eval_global(context, [p](std::span<const float> plane) {
+  eval_global(context, [p = static_cast<double>(context.attrs().integer("p"))](std::span<const double> plane) {
     double sum = 0;
-    for (const float value : plane) sum += std::pow(std::abs(value), p);
-    return static_cast<float>(std::pow(sum, 1 / p));
+    for (const double value : plane) sum += std::pow(std::fabs(value), p);
+    return std::pow(sum, 1 / p);
   });
 }
 
-template <const OpDef& Op>
+template <const OpDef& op>
 void import_pool(ImportContext& context) {
-  complete_window(context, {});
-  const Node* node = context.add(Op.name, {context.input(0)}, context.attrs(), context.outputs());
+  Attrs attrs = context.attrs();
+  HONE_CHECK(attrs.has("kernel_shape"), "{} needs the attribute 'kernel_shape'", op.name);
+  complete_window_attrs(context, attrs, context.input(0)->type.shape, attrs.integers("kernel_shape"));
+  const Node* node = context.add(op.name, {context.input(0)}, std::move(attrs), context.outputs());
   for (size_t i = 0; i < context.outputs(); ++i) context.set_output(i, node->output(i));
+}
+
+std::vector<AttrSpec> window_attrs(std::vector<AttrSpec> more) {
+  std::vector<AttrSpec> attrs{text_attr("auto_pad", "NOTSET"), integer_attr("ceil_mode", 0), integers_attr("kernel_shape"),
+                              integers_attr("strides"),        integers_attr("pads"),        integers_attr("dilations")};
+  attrs.insert(attrs.end(), more.begin(), more.end());
+  return attrs;
 }
 
 }  // namespace
 
-const OpDef max_pool{.name = "MaxPool", .attrs = pool_attrs({{"storage_order", AttrKind::integer, int64_t{0}}}), .infer = infer_pool, .eval = eval_max_pool, .onnx = {{"MaxPool", 1, 1 << 20, import_pool<max_pool>}}};
-const OpDef average_pool{.name = "AveragePool", .attrs = pool_attrs({{"count_include_pad", AttrKind::integer, int64_t{0}}}), .infer = infer_pool, .eval = eval_average_pool, .onnx = {{"AveragePool", 1, 1 << 20, import_pool<average_pool>}}};
-const OpDef lp_pool{.name = "LpPool", .attrs = pool_attrs({{"p", AttrKind::integer, int64_t{2}}}), .infer = infer_pool, .eval = eval_lp_pool, .onnx = {{"LpPool", 2, 1 << 20, import_pool<lp_pool>}}};
-const OpDef global_average_pool{.name = "GlobalAveragePool", .infer = infer_global, .eval = eval_global_average, .onnx = {{"GlobalAveragePool"}}};
-const OpDef global_max_pool{.name = "GlobalMaxPool", .infer = infer_global, .eval = eval_global_max, .onnx = {{"GlobalMaxPool"}}};
-const OpDef global_lp_pool{.name = "GlobalLpPool", .attrs = {{"p", AttrKind::integer, int64_t{2}}}, .infer = infer_global, .eval = eval_global_lp, .onnx = {{"GlobalLpPool", 2}}};
+const OpDef ops::max_pool{.name = "MaxPool", .attrs = window_attrs({integer_attr("storage_order", 0)}), .infer = infer_pool, .eval = eval_max_pool, .onnx = {{"MaxPool", 1, 1 << 20, import_pool<ops::max_pool>}}};
+const OpDef ops::average_pool{.name = "AveragePool", .attrs = window_attrs({integer_attr("count_include_pad", 0)}), .infer = infer_pool, .eval = eval_average_pool, .onnx = {{"AveragePool", 1, 1 << 20, import_pool<ops::average_pool>}}};
+const OpDef ops::lp_pool{.name = "LpPool", .attrs = window_attrs({integer_attr("p", 2)}), .infer = infer_pool, .eval = eval_lp_pool, .onnx = {{"LpPool", 2, 1 << 20, import_pool<ops::lp_pool>}}};
+const OpDef ops::global_average_pool{.name = "GlobalAveragePool", .infer = infer_global, .eval = eval_global_average, .onnx = {{"GlobalAveragePool"}}};
+const OpDef ops::global_max_pool{.name = "GlobalMaxPool", .infer = infer_global, .eval = eval_global_max, .onnx = {{"GlobalMaxPool"}}};
+const OpDef ops::global_lp_pool{.name = "GlobalLpPool", .attrs = {integer_attr("p", 2)}, .infer = infer_global, .eval = eval_global_lp, .onnx = {{"GlobalLpPool", 2}}};
 
-}  // namespace hone::ops
+}  // namespace hone

@@ -1,191 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over axes, which are an operand; older opsets give them as an attribute.
-#include <algorithm>
+// ReduceX over any axes. Each kind is one function over the elements that fall together; floats reduce in double, integers
+// in 64 bits. Axes are an operand; older opsets had an attribute.
 #include <cmath>
+#include <limits>
 
+#include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
-namespace hone::ops {
+namespace hone {
 namespace {
 
-/// The axes reduced over; nothing when they are not known yet.
-std::optional<std::vector<bool>> reduced_axes(const Attrs& attrs, size_t rank, bool has_axes, const std::optional<std::vector<int64_t>>& axes) {
-  if (has_axes && !axes) return std::nullopt;
+/// Which axes are reduced; all when none are named, unless the node says that naming none means doing nothing.
+std::vector<bool> reduced_axes(size_t rank, const std::optional<std::vector<int64_t>>& axes, bool noop) {
+  if (!axes || axes->empty()) return std::vector<bool>(rank, !noop);
   std::vector<bool> reduced(rank, false);
-  if (!has_axes || axes->empty()) {
-    if (attrs.integer("noop_with_empty_axes") == 0) reduced.assign(rank, true);
-    return reduced;
-  }
   for (const int64_t axis : *axes) reduced[normalize_axis(axis, rank)] = true;
   return reduced;
 }
 
+/// Shapes travel through sums and products of a whole list of sizes.
+void propagate_list(InferContext& context, const std::vector<bool>& reduced) {
+  std::optional<SymbolicData> data = context.symbolic(0);
+  if (!data || data->empty() || reduced != std::vector<bool>{true}) return;
+  Dim result = data->front();
+  for (size_t i = 1; i < data->size(); ++i) {
+    const Dim& next = (*data)[i];
+    const Node& node = context.node();
+    if (node.is(ops::reduce_prod)) result = result * next;
+    else if (node.is(ops::reduce_sum)) result = result + next;
+    else if (node.is(ops::reduce_max)) result = maximum(result, next);
+    else if (node.is(ops::reduce_min)) result = minimum(result, next);
+    else return;
+  }
+  context.set_symbolic(0, {result});
+}
+
 void infer_reduce(InferContext& context) {
+  const Shape& x = context.shape(0);
   std::optional<std::vector<int64_t>> axes;
   if (context.has(1)) {
-    const Tensor* constant = context.constant(1);
-    HONE_CHECK(constant != nullptr, "the axes of {} must be constant", context.node().op->name);
-    axes = constant->integers();
+    axes = known_integers(context, 1);
+    HONE_CHECK(axes.has_value(), "the axes of {} are not known when the model is built", context.node().op_name());
   }
-  const Shape& x = context.shape(0);
-  const std::vector<bool> reduced = *reduced_axes(context.attrs(), x.rank(), context.has(1), axes);
+  const bool keep = context.attrs().integer("keepdims") != 0;
+  const std::vector<bool> reduced = reduced_axes(x.rank(), axes, context.attrs().integer("noop_with_empty_axes") != 0);
   Shape result;
   for (size_t i = 0; i < x.rank(); ++i) {
     if (!reduced[i]) result.push_back(x[i]);
-    else if (context.attrs().integer("keepdims") != 0) result.push_back(Dim(1));
+    else if (keep) result.push_back(Dim(1));
   }
-  context.set(0, context.dtype(0), result);
-  // Products and sums of sizes: a shape's contents reduced to one number.
-  const std::optional<SymbolicData> data = context.symbolic(0);
-  const std::string_view op = context.node().op->name;
-  if (!data || x.rank() != 1 || !reduced[0]) return;
-  if (op == "ReduceProd" || op == "ReduceSum") {
-    Dim total(op == "ReduceProd" ? 1 : 0);
-    for (const Dim& dim : *data) total = op == "ReduceProd" ? total * dim : total + dim;
-    context.set_symbolic(0, {total});
-  } else if ((op == "ReduceMax" || op == "ReduceMin") && !data->empty()) {
-    Dim best = data->front();
-    for (const Dim& dim : *data) best = op == "ReduceMax" ? maximum(best, dim) : minimum(best, dim);
-    context.set_symbolic(0, {best});
-  }
+  context.set(0, context.dtype(0), std::move(result));
+  propagate_list(context, reduced);
 }
 
-enum class Kind { sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
-
-double start_of(Kind kind) {
-  switch (kind) {
-    case Kind::max: return -INFINITY;
-    case Kind::min: return INFINITY;
-    case Kind::prod: return 1;
-    default: return 0;
+/// Offsets of the elements with the given axes running, all others at 0, in row-major order.
+std::vector<int64_t> offsets_over(const Dims& dims, const std::vector<bool>& running, bool which) {
+  const Dims strides = strides_of(dims);
+  std::vector<int64_t> offsets{0};
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (running[axis] != which) continue;
+    std::vector<int64_t> next;
+    next.reserve(offsets.size() * static_cast<size_t>(dims[axis]));
+    for (const int64_t offset : offsets)
+      for (int64_t i = 0; i < dims[axis]; ++i) next.push_back(offset + i * strides[axis]);
+    offsets = std::move(next);
   }
-}
-
-double combine(Kind kind, double total, double x) {
-  switch (kind) {
-    case Kind::sum:
-    case Kind::mean:
-    case Kind::log_sum: return total + x;
-    case Kind::max: return std::isnan(x) ? x : std::max(total, x);
-    case Kind::min: return std::isnan(x) ? x : std::min(total, x);
-    case Kind::prod: return total * x;
-    case Kind::l1: return total + std::abs(x);
-    case Kind::l2:
-    case Kind::sum_square: return total + x * x;
-    case Kind::log_sum_exp: return total + std::exp(x);
-  }
-  return total;
-}
-
-double finish(Kind kind, double total, int64_t count) {
-  switch (kind) {
-    case Kind::mean: return total / static_cast<double>(count);
-    case Kind::l2: return std::sqrt(total);
-    case Kind::log_sum:
-    case Kind::log_sum_exp: return std::log(total);
-    default: return total;
-  }
+  return offsets;
 }
 
 template <typename T>
-double to_double(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<float>(value);
-  else return static_cast<double>(value);
+struct Group {
+  const T* first;
+  std::span<const int64_t> offsets;
+  template <typename Step>
+  T fold(T start, const Step& step) const {
+    for (const int64_t offset : offsets) start = step(start, first[offset]);
+    return start;
+  }
+};
+
+struct Sum {
+  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + x; }); }
+};
+struct Mean {
+  template <typename T> static T run(const Group<T>& g) { return g.offsets.empty() ? std::numeric_limits<T>::quiet_NaN() : Sum::run(g) / static_cast<T>(g.offsets.size()); }
+};
+struct Largest {
+  template <typename T> static T run(const Group<T>& g) {
+    const T start = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    return g.fold(start, [](T a, T x) { return x > a || x != x ? x : a; });
+  }
+};
+struct Smallest {
+  template <typename T> static T run(const Group<T>& g) {
+    const T start = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+    return g.fold(start, [](T a, T x) { return x < a || x != x ? x : a; });
+  }
+};
+struct Product {
+  template <typename T> static T run(const Group<T>& g) { return g.fold(T(1), [](T a, T x) { return a * x; }); }
+};
+struct L1 {
+  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + (x < 0 ? -x : x); }); }
+};
+struct SumSquare {
+  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + x * x; }); }
+};
+struct L2 {
+  template <typename T> static T run(const Group<T>& g) { return static_cast<T>(std::sqrt(static_cast<double>(SumSquare::run(g)))); }
+};
+struct LogSum {
+  template <typename T> static T run(const Group<T>& g) { return static_cast<T>(std::log(static_cast<double>(Sum::run(g)))); }
+};
+struct LogSumExp {
+  template <typename T> static T run(const Group<T>& g) {
+    const double top = static_cast<double>(Largest::run(g));
+    if (!std::isfinite(top)) return static_cast<T>(top);
+    double sum = 0;
+    for (const int64_t offset : g.offsets) sum += std::exp(static_cast<double>(g.first[offset]) - top);
+    return static_cast<T>(top + std::log(sum));
+  }
+};
+
+template <typename Kind, typename T>
+std::vector<T> reduce(const std::vector<T>& data, const Dims& dims, const std::vector<bool>& reduced) {
+  const std::vector<int64_t> inner = offsets_over(dims, reduced, true);
+  std::vector<T> result;
+  for (const int64_t start : offsets_over(dims, reduced, false)) result.push_back(Kind::run(Group<T>{data.data() + start, inner}));
+  return result;
 }
 
-template <Kind K>
+template <typename Kind>
 void eval_reduce(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const size_t rank = x.dims().size();
   std::optional<std::vector<int64_t>> axes;
   if (context.has(1)) axes = context.input(1).integers();
-  const std::vector<bool> reduced = *reduced_axes(context.attrs(), rank, context.has(1), axes);
-  Dims dims, strides(rank, 0);
-  int64_t count = 1;
-  for (size_t i = 0; i < rank; ++i) {
-    if (reduced[i]) count *= x.dims()[i];
+  const std::vector<bool> reduced = reduced_axes(x.dims().size(), axes, context.attrs().integer("noop_with_empty_axes") != 0);
+  const bool keep = context.attrs().integer("keepdims") != 0;
+  Dims dims;
+  for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i]) dims.push_back(x.dims()[i]);
-    else if (context.attrs().integer("keepdims") != 0) dims.push_back(1);
+    else if (keep) dims.push_back(1);
   }
-  int64_t stride = 1;
-  for (size_t i = rank; i-- > 0;)
-    if (!reduced[i]) {
-      strides[i] = stride;
-      stride *= x.dims()[i];
-    }
-  // Subtracting the largest element keeps the exponentials finite.
-  std::vector<double> totals(static_cast<size_t>(stride), start_of(K)), peaks(K == Kind::log_sum_exp ? totals.size() : 0, -INFINITY);
-  const Dims own = strides_of(x.dims());
-  const auto target = [&](int64_t i) {
-    int64_t at = 0;
-    for (size_t axis = 0; axis < rank; ++axis) at += i / own[axis] % x.dims()[axis] * strides[axis];
-    return static_cast<size_t>(at);
-  };
-  TensorBuilder builder(x.dtype(), dims);
-  visit(x.dtype(), [&]<typename T>() {
-    const std::span<const T> in = x.data<T>();
-    if constexpr (std::is_same_v<T, int64_t> && K == Kind::prod) {
-      std::vector<int64_t> products(totals.size(), 1);
-      for (int64_t i = 0; i < x.size(); ++i) products[target(i)] *= in[static_cast<size_t>(i)];
-      std::copy(products.begin(), products.end(), builder.data<T>().begin());
-      return;
-    }
-    for (int64_t i = 0; !peaks.empty() && i < x.size(); ++i) peaks[target(i)] = std::max(peaks[target(i)], to_double(in[static_cast<size_t>(i)]));
-    for (int64_t i = 0; i < x.size(); ++i) {
-      const size_t at = target(i);
-      const double shift = peaks.empty() || !std::isfinite(peaks[at]) ? 0 : peaks[at];
-      totals[at] = combine(K, totals[at], to_double(in[static_cast<size_t>(i)]) - shift);
-    }
-    for (size_t i = 0; i < totals.size(); ++i) {
-      const double value = finish(K, totals[i], count) + (peaks.empty() || !std::isfinite(peaks[i]) ? 0 : peaks[i]);
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) builder.data<T>()[i] = T(static_cast<float>(value));
-      else builder.data<T>()[i] = static_cast<T>(value);
-    }
-  });
-  context.set(0, builder.finish());
+  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), std::move(dims), reduce<Kind>(read_doubles(x), x.dims(), reduced)));
+  else context.set(0, write_integers(x.dtype(), std::move(dims), reduce<Kind>(x.integers(), x.dims(), reduced)));
 }
 
-void import_attribute_axes(ImportContext& context) {
-  Attrs attrs;
-  if (const AttrValue* keep = context.attrs().find("keepdims")) attrs.set("keepdims", *keep);
-  Value* axes = nullptr;
-  if (context.attrs().has("axes")) {
-    const std::vector<int64_t>& list = context.attrs().integers("axes");
-    axes = context.constant(Tensor::of<int64_t>({static_cast<int64_t>(list.size())}, std::span<const int64_t>(list)));
-  }
-  context.set_output(0, context.add(context.attrs().text("$op"), {context.input(0), axes}, std::move(attrs))->output());
+template <const OpDef& op>
+void import_reduce(ImportContext& context) {
+  std::vector<Value*> inputs{context.input(0)};
+  if (Value* axes = operand_from_attr(context, "axes")) inputs.push_back(axes);
+  else if (context.inputs() > 1 && context.input(1) != nullptr) inputs.push_back(context.input(1));
+  context.set_output(0, context.add(op.name, std::move(inputs), context.attrs())->output());
 }
 
-template <const OpDef& Op>
-void import_old(ImportContext& context) {
-  context.attrs().set("$op", std::string(Op.name));
-  import_attribute_axes(context);
-}
-
-template <Kind K, const OpDef& Op>
-OpDef reduction(std::string_view name, int operand_since) {
+template <const OpDef& op, typename Kind>
+OpDef reduction(std::string_view name) {
   return {.name = name,
-          .attrs = {{"keepdims", AttrKind::integer, int64_t{1}}, {"noop_with_empty_axes", AttrKind::integer, int64_t{0}}},
-          .min_inputs = 1,
+          .attrs = {integer_attr("keepdims", 1), integer_attr("noop_with_empty_axes", 0)},
           .max_inputs = 2,
           .infer = infer_reduce,
-          .eval = eval_reduce<K>,
-          .onnx = {{name, operand_since}, {name, 1, operand_since - 1, import_old<Op>}}};
+          .eval = eval_reduce<Kind>,
+          .onnx = {{name, 1, 1 << 20, import_reduce<op>}}};
 }
 
 }  // namespace
 
-const OpDef reduce_sum = reduction<Kind::sum, reduce_sum>("ReduceSum", 13);
-const OpDef reduce_mean = reduction<Kind::mean, reduce_mean>("ReduceMean", 18);
-const OpDef reduce_max = reduction<Kind::max, reduce_max>("ReduceMax", 18);
-const OpDef reduce_min = reduction<Kind::min, reduce_min>("ReduceMin", 18);
-const OpDef reduce_prod = reduction<Kind::prod, reduce_prod>("ReduceProd", 18);
-const OpDef reduce_l1 = reduction<Kind::l1, reduce_l1>("ReduceL1", 18);
-const OpDef reduce_l2 = reduction<Kind::l2, reduce_l2>("ReduceL2", 18);
-const OpDef reduce_log_sum = reduction<Kind::log_sum, reduce_log_sum>("ReduceLogSum", 18);
-const OpDef reduce_log_sum_exp = reduction<Kind::log_sum_exp, reduce_log_sum_exp>("ReduceLogSumExp", 18);
-const OpDef reduce_sum_square = reduction<Kind::sum_square, reduce_sum_square>("ReduceSumSquare", 18);
+const OpDef ops::reduce_sum = reduction<ops::reduce_sum, Sum>("ReduceSum");
+const OpDef ops::reduce_mean = reduction<ops::reduce_mean, Mean>("ReduceMean");
+const OpDef ops::reduce_max = reduction<ops::reduce_max, Largest>("ReduceMax");
+const OpDef ops::reduce_min = reduction<ops::reduce_min, Smallest>("ReduceMin");
+const OpDef ops::reduce_prod = reduction<ops::reduce_prod, Product>("ReduceProd");
+const OpDef ops::reduce_l1 = reduction<ops::reduce_l1, L1>("ReduceL1");
+const OpDef ops::reduce_l2 = reduction<ops::reduce_l2, L2>("ReduceL2");
+const OpDef ops::reduce_log_sum = reduction<ops::reduce_log_sum, LogSum>("ReduceLogSum");
+const OpDef ops::reduce_log_sum_exp = reduction<ops::reduce_log_sum_exp, LogSumExp>("ReduceLogSumExp");
+const OpDef ops::reduce_sum_square = reduction<ops::reduce_sum_square, SumSquare>("ReduceSumSquare");
 
-}  // namespace hone::ops
+}  // namespace hone

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
-#include "ops/support.h"
+#include "ops/floats.h"
 
 namespace hone::ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "ops/ops.h"
 #include "ops/product.h"
-#include "ops/support.h"
+#include "ops/floats.h"
 
 namespace hone::ops {
 namespace {

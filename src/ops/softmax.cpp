@@ -1,79 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax and its relatives along one axis. Before opset 13 they act on the operand flattened at the axis.
-#include <algorithm>
+// Softmax, LogSoftmax, Hardmax along one axis. Before opset 13 they worked on the input flattened to two dimensions.
 #include <cmath>
+#include <limits>
 
 #include "ops/ops.h"
 #include "ops/support.h"
 
-namespace hone::ops {
+namespace hone {
 namespace {
 
-void infer_axis(InferContext& context) {
+void infer_along_axis(InferContext& context) {
   normalize_axis(context.attrs().integer("axis"), context.rank(0));
-  require_float(context, 0);
-  context.set(0, context.dtype(0), context.shape(0));
+  infer_same(context);
 }
 
-enum class Kind { soft, log, hard };
-
-template <Kind K>
-void eval(EvalContext& context) {
+/// Calls `apply(row)` with the elements along the axis, one row after the other.
+template <typename Apply>
+void eval_along_axis(EvalContext& context, const Apply& apply) {
   const Tensor& x = context.input(0);
-  const AxisSplit s = split_at(x.dims(), normalize_axis(context.attrs().integer("axis"), x.dims().size()));
-  const FloatView in(x);
-  std::vector<float> out(static_cast<size_t>(x.size()));
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.inner; ++i) {
-      const auto at = [&](int64_t k) { return (o * s.size + k) * s.inner + i; };
-      int64_t top = 0;
-      for (int64_t k = 1; k < s.size; ++k)
-        if (in[at(k)] > in[at(top)]) top = k;
-      const double peak = s.size > 0 ? in[at(top)] : 0;
-      double total = 0;
-      for (int64_t k = 0; k < s.size; ++k) total += std::exp(in[at(k)] - peak);
-      for (int64_t k = 0; k < s.size; ++k) {
-        float& y = out[static_cast<size_t>(at(k))];
-        if constexpr (K == Kind::soft) y = static_cast<float>(std::exp(in[at(k)] - peak) / total);
-        if constexpr (K == Kind::log) y = static_cast<float>(in[at(k)] - peak - std::log(total));
-        if constexpr (K == Kind::hard) y = k == top ? 1.0f : 0.0f;
-      }
+  const AxisView view(x.dims(), normalize_axis(context.attrs().integer("axis"), x.dims().size()));
+  std::vector<double> y = read_doubles(x), row(static_cast<size_t>(view.length));
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      const auto at = [&](size_t k) -> double& { return y[static_cast<size_t>((o * view.length + static_cast<int64_t>(k)) * view.inner + i)]; };
+      for (size_t k = 0; k < row.size(); ++k) row[k] = at(k);
+      apply(std::span(row));
+      for (size_t k = 0; k < row.size(); ++k) at(k) = row[k];
     }
-  context.set(0, from_floats(x.dtype(), x.dims(), out));
+  }
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
 }
 
-/// Flatten to two axes, apply along the second, restore.
+double largest(std::span<const double> row) {
+  double result = -std::numeric_limits<double>::infinity();
+  for (const double value : row) result = value > result || std::isnan(value) ? value : result;
+  return result;
+}
+
+void eval_softmax(EvalContext& context) {
+  eval_along_axis(context, [](std::span<double> row) {
+    const double top = largest(row);
+    double sum = 0;
+    for (double& value : row) sum += value = std::exp(value - top);
+    for (double& value : row) value /= sum;
+  });
+}
+
+void eval_log_softmax(EvalContext& context) {
+  eval_along_axis(context, [](std::span<double> row) {
+    const double top = largest(row);
+    double sum = 0;
+    for (const double value : row) sum += std::exp(value - top);
+    for (double& value : row) value = value - top - std::log(sum);
+  });
+}
+
+void eval_hardmax(EvalContext& context) {
+  eval_along_axis(context, [](std::span<double> row) {
+    size_t best = 0;
+    for (size_t k = 1; k < row.size(); ++k)
+      if (row[k] > row[best]) best = k;
+    for (size_t k = 0; k < row.size(); ++k) row[k] = k == best ? 1 : 0;
+  });
+}
+
+template <const OpDef& op>
 void import_flattened(ImportContext& context) {
   Value* x = context.input(0);
-  const Shape shape = x->type.shape;
-  const int64_t given = context.attrs().integer_or("axis", 1);
-  const std::string name(context.node_name());
-  const size_t axis = given == static_cast<int64_t>(shape.rank()) ? shape.rank() : normalize_axis(given, shape.rank());
-  Shape flat{Dim(1), Dim(1)};
-  for (size_t i = 0; i < shape.rank(); ++i) flat[i < axis ? 0 : 1] = flat[i < axis ? 0 : 1] * shape[i];
-  const auto texts = [](const Shape& s) {
-    std::vector<std::string> result;
-    for (const Dim& dim : s) result.push_back(dim.text());
-    return result;
-  };
-  const bool log = context.attrs().has("$log");
-  Value* flattened = context.add("View", {x}, {{"shape", texts(flat)}})->output();
-  Value* result = context.add(log ? "LogSoftmax" : "Softmax", {flattened}, {{"axis", int64_t{1}}})->output();
-  context.set_output(0, context.add("View", {result}, {{"shape", texts(shape)}})->output());
+  const size_t rank = x->type.shape.rank();
+  const int64_t axis = context.attrs().integer_or("axis", 1);
+  const Attrs last{{"axis", int64_t{-1}}};
+  if (rank > 0 && normalize_axis(axis, rank) == rank - 1) return context.set_output(0, context.add(op.name, {x}, last)->output());
+  Value* flat = context.add("Flatten", {x}, {{"axis", axis}})->output();
+  Value* shape = context.add("Shape", {x})->output();
+  Value* y = context.add(op.name, {flat}, last)->output();
+  context.set_output(0, context.add("Reshape", {y, shape})->output());
 }
 
-void import_flattened_log(ImportContext& context) {
-  context.attrs().set("$log", int64_t{1});
-  import_flattened(context);
+template <const OpDef& op>
+OpDef along_axis(std::string_view name, void (*eval)(EvalContext&)) {
+  return {.name = name, .attrs = {integer_attr("axis", -1)}, .infer = infer_along_axis, .eval = eval, .onnx = {{name, 13}, {name, 1, 12, import_flattened<op>}}};
 }
-
-AttrSpec axis() { return {"axis", AttrKind::integer, int64_t{-1}}; }
 
 }  // namespace
 
-const OpDef softmax{.name = "Softmax", .attrs = {axis()}, .infer = infer_axis, .eval = eval<Kind::soft>, .onnx = {{"Softmax", 13}, {"Softmax", 1, 12, import_flattened}}};
-const OpDef log_softmax{.name = "LogSoftmax", .attrs = {axis()}, .infer = infer_axis, .eval = eval<Kind::log>, .onnx = {{"LogSoftmax", 13}, {"LogSoftmax", 1, 12, import_flattened_log}}};
-const OpDef hardmax{.name = "Hardmax", .attrs = {axis()}, .infer = infer_axis, .eval = eval<Kind::hard>, .onnx = {{"Hardmax", 13}}};
+const OpDef ops::softmax = along_axis<ops::softmax>("Softmax", eval_softmax);
+const OpDef ops::log_softmax = along_axis<ops::log_softmax>("LogSoftmax", eval_log_softmax);
+const OpDef ops::hardmax = along_axis<ops::hardmax>("Hardmax", eval_hardmax);
 
-}  // namespace hone::ops
+}  // namespace hone

@@ -97,6 +97,19 @@ OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula,
   return op;
 }
 
+int64_t broadcast_offset(std::span<const int64_t> result, std::span<const int64_t> operand, int64_t i) {
+  int64_t offset = 0, stride = 1;
+  for (size_t back = 1; back <= result.size(); ++back) {
+    const int64_t size = result[result.size() - back], at = i % size;
+    i /= size;
+    if (back > operand.size()) continue;
+    const int64_t own = operand[operand.size() - back];
+    if (own != 1) offset += at * stride;
+    stride *= own;
+  }
+  return offset;
+}
+
 AxisView::AxisView(std::span<const int64_t> dims, size_t axis) : length(dims[axis]) {
   for (size_t i = 0; i < axis; ++i) outer *= dims[i];
   for (size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];

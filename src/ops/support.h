@@ -47,6 +47,9 @@ void check_equal(const Dim& a, const Dim& b, std::string_view what);
 /// A pointwise operator with this formula.
 OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx, std::vector<AttrSpec> attrs = {});
 
+/// The element of a broadcast operand that belongs to element `i` of the result.
+int64_t broadcast_offset(std::span<const int64_t> result, std::span<const int64_t> operand, int64_t i);
+
 /// The product of the sizes before, at and behind an axis: how reductions along one axis see a tensor.
 struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;

@@ -1,85 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Sliding windows.
 #include "ops/window.h"
 
 #include <algorithm>
+#include <limits>
 
-namespace hone::ops {
+namespace hone {
+namespace {
 
-std::vector<AttrSpec> window_attrs() {
-  return {{"kernel_shape", AttrKind::integers}, {"strides", AttrKind::integers}, {"dilations", AttrKind::integers}, {"pads", AttrKind::integers}, {"auto_pad", AttrKind::text, std::string("NOTSET")}};
+Dims list_or(const Attrs& attrs, std::string_view name, size_t length, int64_t fallback) {
+  if (!attrs.has(name) || attrs.integers(name).empty()) return Dims(length, fallback);
+  const Dims list = attrs.integers(name);
+  HONE_CHECK(list.size() == length, "{} has {} numbers where {} are needed", name, list.size(), length);
+  return list;
 }
 
-Window window_of(const Attrs& attrs, size_t spatial, std::vector<int64_t> kernel) {
-  const auto list = [&](std::string_view name, size_t count, int64_t fallback) {
-    if (!attrs.has(name)) return std::vector<int64_t>(count, fallback);
-    const std::vector<int64_t>& values = attrs.integers(name);
-    HONE_CHECK(values.size() == count, "attribute '{}' has {} values, {} are needed for {} spatial axes", name, values.size(), count, spatial);
-    return values;
-  };
-  Window window;
-  if (attrs.has("kernel_shape")) {
-    window.kernel = list("kernel_shape", spatial, 1);
-    HONE_CHECK(kernel.empty() || window.kernel == kernel, "kernel_shape [{}] differs from the weights' [{}]", join_dims(window.kernel, ","), join_dims(kernel, ","));
-  } else {
-    HONE_CHECK(kernel.size() == spatial, "attribute 'kernel_shape' is missing");
-    window.kernel = std::move(kernel);
+/// Total padding so that the result has ceil(input / stride) elements.
+int64_t same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation) {
+  const int64_t results = (input + stride - 1) / stride;
+  return std::max<int64_t>(0, (results - 1) * stride + (kernel - 1) * dilation + 1 - input);
+}
+
+}  // namespace
+
+WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
+  HONE_CHECK(rank > 0, "a window needs at least one spatial axis");
+  kernel = attrs.has("kernel_shape") && !attrs.integers("kernel_shape").empty() ? attrs.integers("kernel_shape") : std::move(own_kernel);
+  HONE_CHECK(kernel.size() == rank, "kernel_shape has {} numbers where {} are needed", kernel.size(), rank);
+  strides = list_or(attrs, "strides", rank, 1);
+  dilations = list_or(attrs, "dilations", rank, 1);
+  pads = list_or(attrs, "pads", 2 * rank, 0);
+  if (attrs.has("auto_pad")) auto_pad = attrs.text("auto_pad");
+  if (auto_pad.empty()) auto_pad = "NOTSET";
+  HONE_CHECK(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", "auto_pad '{}' is not known", auto_pad);
+  ceil_mode = attrs.integer_or("ceil_mode", 0) != 0;
+  constexpr int64_t kLimit = 1 << 30;
+  for (size_t i = 0; i < rank; ++i) {
+    HONE_CHECK(kernel[i] > 0 && kernel[i] < kLimit, "kernel size {} is out of range", kernel[i]);
+    HONE_CHECK(strides[i] > 0 && strides[i] < kLimit, "stride {} is out of range", strides[i]);
+    HONE_CHECK(dilations[i] > 0 && dilations[i] < kLimit, "dilation {} is out of range", dilations[i]);
+    HONE_CHECK(std::abs(pads[i]) < kLimit && std::abs(pads[i + rank]) < kLimit, "padding {} is out of range", pads[i]);
   }
-  window.strides = list("strides", spatial, 1);
-  window.dilations = list("dilations", spatial, 1);
-  window.pads = list("pads", 2 * spatial, 0);
-  for (size_t i = 0; i < spatial; ++i) {
-    HONE_CHECK(window.kernel[i] > 0 && window.strides[i] > 0 && window.dilations[i] > 0, "kernel, strides and dilations must be positive");
-    HONE_CHECK(window.kernel[i] < 1 << 20 && window.strides[i] < 1 << 20 && window.dilations[i] < 1 << 20, "kernel, strides or dilations are absurdly large");
+}
+
+std::pair<int64_t, int64_t> WindowAttrs::padding(int64_t input, size_t axis) const {
+  if (auto_pad == "NOTSET") return {pads[axis], pads[axis + kernel.size()]};
+  if (auto_pad == "VALID") return {0, 0};
+  const int64_t total = same_padding(input, kernel[axis], strides[axis], dilations[axis]);
+  const int64_t small = total / 2;
+  return auto_pad == "SAME_UPPER" ? std::pair(small, total - small) : std::pair(total - small, small);
+}
+
+Dim WindowAttrs::result_size(const Dim& input, size_t axis) const {
+  const Dim stride(strides[axis]);
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") return ceil_divide(input, stride);
+  const auto [begin, end] = padding(0, axis);
+  const int64_t extent = (kernel[axis] - 1) * dilations[axis] + 1;
+  const Dim room = input + Dim(begin + end - extent);
+  HONE_CHECK(!room.is_constant() || room.value() >= 0 || input == Dim(0), "a window of {} does not fit an axis of {} with padding {}", extent, input.text(), begin + end);
+  const Dim result = ceil_mode ? ceil_divide(room, stride) + Dim(1) : floor_divide(room, stride) + Dim(1);
+  // The last window must begin inside the input or its left padding.
+  return ceil_mode ? minimum(result, ceil_divide(input + Dim(begin), stride)) : result;
+}
+
+WindowTable::WindowTable(const WindowAttrs& window, std::span<const int64_t> input, std::span<const int64_t> result_sizes)
+    : result(result_sizes.begin(), result_sizes.end()), taps(elements(window.kernel)), results(elements(result_sizes)), inputs(elements(input)) {
+  HONE_CHECK(inputs < std::numeric_limits<int32_t>::max(), "{} spatial elements are too many", inputs);
+  const size_t rank = input.size();
+  offsets.assign(static_cast<size_t>(taps * results), -1);
+  padded_taps.assign(static_cast<size_t>(results), 0);
+  Dims begin(rank), end(rank);
+  for (size_t i = 0; i < rank; ++i) std::tie(begin[i], end[i]) = window.padding(input[i], i);
+  Dims tap(rank), at(rank);
+  for (int64_t t = 0; t < taps; ++t) {
+    for (size_t i = rank, rest = static_cast<size_t>(t); i-- > 0; rest /= static_cast<size_t>(window.kernel[i])) tap[i] = static_cast<int64_t>(rest) % window.kernel[i];
+    std::fill(at.begin(), at.end(), 0);
+    for (int64_t r = 0; r < results; ++r) {
+      int64_t offset = 0;
+      bool inside = true, padded = true;
+      for (size_t i = 0; i < rank; ++i) {
+        const int64_t x = at[i] * window.strides[i] - begin[i] + tap[i] * window.dilations[i];
+        inside &= x >= 0 && x < input[i];
+        padded &= x < input[i] + end[i];
+        offset = offset * input[i] + x;
+      }
+      if (inside) offsets[static_cast<size_t>(t * results + r)] = static_cast<int32_t>(offset);
+      padded_taps[static_cast<size_t>(r)] += padded ? 1 : 0;
+      for (size_t i = rank; i-- > 0;) {
+        if (++at[i] < result[i]) break;
+        at[i] = 0;
+      }
+    }
   }
-  window.ceil_mode = attrs.integer_or("ceil_mode", 0) != 0;
-  return window;
 }
 
-Dim window_output(const Dim& size, const Window& w, size_t axis) {
-  if (size.is_constant()) return Dim(window_output(size.value(), w, axis));
-  const size_t spatial = w.kernel.size();
-  const Dim span = size + Dim(w.pads[axis] + w.pads[axis + spatial] - (w.dilations[axis] * (w.kernel[axis] - 1) + 1));
-  return (w.ceil_mode ? ceil_divide(span, Dim(w.strides[axis])) : floor_divide(span, Dim(w.strides[axis]))) + Dim(1);
+Dims spatial_of(std::span<const int64_t> dims) { return Dims(dims.begin() + 2, dims.end()); }
+
+Dims kernel_of_weight(const Shape& weight) {
+  HONE_CHECK(weight.rank() >= 3, "the weight has rank {} where at least 3 is needed", weight.rank());
+  Dims kernel;
+  for (size_t i = 2; i < weight.rank(); ++i) {
+    HONE_CHECK(weight[i].is_constant(), "the weight's spatial sizes must be numbers, not {}", weight[i].text());
+    kernel.push_back(weight[i].value());
+  }
+  return kernel;
 }
 
-int64_t window_output(int64_t size, const Window& w, size_t axis) {
-  const size_t spatial = w.kernel.size();
-  const int64_t span = size + w.pads[axis] + w.pads[axis + spatial] - (w.dilations[axis] * (w.kernel[axis] - 1) + 1);
-  HONE_CHECK(span >= 0, "a window of {} does not fit {} elements with pads {} and {}", w.dilations[axis] * (w.kernel[axis] - 1) + 1, size, w.pads[axis], w.pads[axis + spatial]);
-  if (!w.ceil_mode) return span / w.strides[axis] + 1;
-  int64_t count = (span + w.strides[axis] - 1) / w.strides[axis] + 1;
-  // A window must not begin in the padding behind the data.
-  if ((count - 1) * w.strides[axis] >= size + w.pads[axis]) --count;
-  return count;
-}
-
-void complete_window(ImportContext& context, std::vector<int64_t> kernel) {
-  Attrs& attrs = context.attrs();
-  const Shape& shape = context.input(0)->type.shape;
-  HONE_CHECK(shape.rank() >= 3, "an operand of rank {} has no spatial axes", shape.rank());
-  const size_t spatial = shape.rank() - 2;
-  const Window window = window_of(attrs, spatial, std::move(kernel));
+void complete_window_attrs(ImportContext&, Attrs& attrs, const Shape& input, Dims kernel, bool with_dilations) {
+  HONE_CHECK(input.rank() >= 3, "the input has rank {} where at least 3 is needed", input.rank());
+  const size_t rank = input.rank() - 2;
+  const WindowAttrs window(attrs, rank, std::move(kernel));
   attrs.set("kernel_shape", window.kernel);
   attrs.set("strides", window.strides);
-  attrs.set("dilations", window.dilations);
-  std::vector<int64_t> pads = window.pads;
-  const std::string mode = attrs.has("auto_pad") ? attrs.text("auto_pad") : "NOTSET";
-  if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-    for (size_t i = 0; i < spatial; ++i) {
-      HONE_CHECK(shape[i + 2].is_constant(), "auto_pad {} needs fixed sizes, axis {} is {}", mode, i + 2, shape[i + 2].text());
-      const int64_t size = shape[i + 2].value(), out = (size + window.strides[i] - 1) / window.strides[i];
-      const int64_t total = std::max<int64_t>(0, (out - 1) * window.strides[i] + window.dilations[i] * (window.kernel[i] - 1) + 1 - size);
-      const int64_t small = total / 2;
-      pads[i] = mode == "SAME_UPPER" ? small : total - small;
-      pads[i + spatial] = total - pads[i];
-    }
-  } else if (mode == "VALID") {
-    std::fill(pads.begin(), pads.end(), 0);
+  if (with_dilations) attrs.set("dilations", window.dilations);
+  Dims pads(2 * rank, 0);
+  bool known = true;
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim& size = input[i + 2];
+    // With a stride of 1 the padding does not depend on the size.
+    const bool same = window.auto_pad.starts_with("SAME");
+    known &= !same || size.is_constant() || window.strides[i] == 1;
+    const auto [begin, end] = window.padding(size.is_constant() ? size.value() : 1, i);
+    pads[i] = begin, pads[i + rank] = end;
   }
-  attrs.set("pads", pads);
-  attrs.set("auto_pad", std::string("NOTSET"));
+  attrs.set("pads", known ? pads : Dims(2 * rank, 0));
+  attrs.set("auto_pad", known ? std::string("NOTSET") : window.auto_pad);
 }
 
-}  // namespace hone::ops
+}  // namespace hone

@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sliding windows: what convolutions and poolings share. Attributes always have full length in the graph; the ONNX rule
-// fills them in and turns auto_pad into explicit pads.
+// Sliding windows: what convolutions and pools share - the sizes of results, padding rules, and a table that says which
+// input element every tap of every window reads.
 #pragma once
+
+#include <vector>
 
 #include "ir/op.h"
 
-namespace hone::ops {
+namespace hone {
 
-struct Window {
-  std::vector<int64_t> kernel, strides, dilations, pads;     // pads: all begins, then all ends
+/// kernel_shape, strides, dilations, pads, auto_pad, ceil_mode as a node carries them; lists are complete.
+struct WindowAttrs {
+  Dims kernel, strides, dilations, pads;
+  std::string auto_pad = "NOTSET";
   bool ceil_mode = false;
+
+  /// `kernel` is used when the node carries none (convolutions: the weight's sizes). Checks lengths and ranges.
+  WindowAttrs(const Attrs& attrs, size_t rank, Dims kernel);
+  /// Sizes of a result axis for a symbolic input size.
+  Dim result_size(const Dim& input, size_t axis) const;
+  /// Begin and end padding of an axis for a known input size.
+  std::pair<int64_t, int64_t> padding(int64_t input, size_t axis) const;
 };
 
-std::vector<AttrSpec> window_attrs();
-/// Checks the lengths against `spatial`; `kernel` for operators whose kernel follows from the weights.
-Window window_of(const Attrs& attrs, size_t spatial, std::vector<int64_t> kernel = {});
-Dim window_output(const Dim& size, const Window& window, size_t axis);
-int64_t window_output(int64_t size, const Window& window, size_t axis);
-/// ONNX rule: fills kernel_shape, strides, dilations, pads.
-void complete_window(ImportContext& context, std::vector<int64_t> kernel);
+/// offsets[tap * results + result]: the flat spatial input element, or -1 in the padding.
+struct WindowTable {
+  Dims result;                               ///< spatial sizes of the result
+  int64_t taps = 1, results = 1, inputs = 1;
+  std::vector<int32_t> offsets;
+  std::vector<int32_t> padded_taps;          ///< per result: taps inside input and padding (beyond it lies what ceil_mode adds)
 
-}  // namespace hone::ops
+  WindowTable(const WindowAttrs& window, std::span<const int64_t> input, std::span<const int64_t> result);
+};
+
+Dims spatial_of(std::span<const int64_t> dims);
+
+/// For rules: writes kernel_shape, strides, pads, dilations in full and turns auto_pad into pads where sizes are known.
+void complete_window_attrs(ImportContext& context, Attrs& attrs, const Shape& input, Dims kernel, bool with_dilations = true);
+/// The weight's spatial sizes.
+Dims kernel_of_weight(const Shape& weight);
+
+}  // namespace hone

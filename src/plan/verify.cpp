@@ -2,6 +2,7 @@
 //
 // What must hold before a plan may run: every index points somewhere, aliases lead to roots, ranges are ordered, and no
 // step reads a buffer that nothing wrote.
+#include <algorithm>
 #include <set>
 
 #include "plan/plan.h"

@@ -7,7 +7,8 @@
 namespace hone::cpu {
 namespace {
 
-const CheckOptions kSizes{.tolerance = 2e-6, .seed = 8, .tuned = {{"N", 2}}, .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}};
+// Sums of a few hundred numbers in another order than the reference.
+const CheckOptions kSizes{.tolerance = 2e-5, .seed = 8, .tuned = {{"N", 2}}, .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}};
 
 int check_one(std::string_view family, const std::string& input, const std::string& body) {
   return check_tactics(fmt::format("(%x: f32[{}]) {{\n{}\n return %y\n}}", input, body), family, kSizes);

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small graphs through the whole builder and the runtime, against the reference evaluation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "backends/all.h"
+#include "builder/build.h"
+#include "builder/regions.h"
+#include "ops/all.h"
+#include "runtime/engine.h"
+
+namespace hone {
+namespace {
+
+constexpr std::string_view kNet = R"((%x: f32[N,3,12,12]) {
+  %w1 = constant f32[16,3,3,3]!1
+  %b1 = constant f32[16]!2
+  %w2 = constant f32[16,16,3,3]!3
+  %wf = constant f32[16,10]!4
+  %c1 = Conv(%x, %w1, %b1) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]} "conv1" ["conv1"]
+  %r1 = Relu(%c1) "relu1" ["relu1"]
+  %c2 = Conv(%r1, %w2) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]} "conv2" ["conv2"]
+  %s = Add(%c2, %r1) "add" ["add"]
+  %r2 = Relu(%s) "relu2" ["relu2"]
+  %p = GlobalAveragePool(%r2) "pool" ["pool"]
+  %f = View(%p) {shape=["N", "16"]} "flatten" ["flatten"]
+  %y = Linear(%f, %wf) "fc" ["fc"]
+  return %y
+})";
+
+struct Cpu {
+  const Backend* backend = find_backend("cpu");
+  std::shared_ptr<Device> device = backend->open(0);
+};
+
+ProfileOptions batch_profile(int64_t min, int64_t opt, int64_t max) {
+  return {{"x", {{min, 3, 12, 12}, {opt, 3, 12, 12}, {max, 3, 12, 12}}}};
+}
+
+Plan build_net(const Cpu& cpu, TimingCache& cache, std::string_view text = kNet, BuildOptions options = {}) {
+  if (options.profiles.empty() && text == kNet) options.profiles = {batch_profile(1, 2, 4)};
+  return build(parse_graph(text, find_op), options, *cpu.backend, *cpu.device, cache, silent_logger());
+}
+
+std::vector<Tensor> run(ExecutionContext& context, std::span<const Tensor> inputs) {
+  const Plan& plan = context.engine().plan();
+  std::vector<AlignedBuffer> buffers;
+  size_t next = 0;
+  for (const IoTensor& io : plan.io)
+    if (io.is_input) context.set_shape(io.name, inputs[next++].dims());
+  next = 0;
+  for (const IoTensor& io : plan.io) {
+    buffers.emplace_back(static_cast<size_t>(std::max<int64_t>(context.bytes(io.name), 1)));
+    if (io.is_input) std::memcpy(buffers.back().data(), inputs[next].bytes().data(), inputs[next].bytes().size()), ++next;
+    context.bind(io.name, buffers.back().data());
+  }
+  const std::unique_ptr<Stream> stream = context.engine().device().stream();
+  context.enqueue(*stream);
+  stream->synchronize();
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < plan.io.size(); ++i)
+    if (!plan.io[i].is_input) outputs.push_back(Tensor(plan.io[i].type.dtype, context.shape(plan.io[i].name), Blob::own(std::move(buffers[i]))));
+  return outputs;
+}
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  double difference = 0, norm = 1e-30;
+  for (int64_t i = 0; i < b.size(); ++i) {
+    difference += (a.real(i) - b.real(i)) * (a.real(i) - b.real(i));
+    norm += b.real(i) * b.real(i);
+  }
+  return std::sqrt(difference / norm);
+}
+
+void expect_like_reference(std::string_view text, const SymbolValues& symbols, ExecutionContext& context, uint64_t seed) {
+  const Graph reference = parse_graph(text, find_op).specialize(symbols);
+  const std::vector<Tensor> inputs = random_inputs(reference, seed), expected = evaluate(reference, inputs), actual = run(context, inputs);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual[i].dims(), expected[i].dims());
+    EXPECT_LT(relative_error(actual[i], expected[i]), 1e-5) << "output " << i << ", seed " << seed;
+  }
+}
+
+TEST(Builder, OnePlanServesEveryBatchOfItsProfile) {
+  const Cpu cpu;
+  TimingCache cache;
+  const auto engine = Engine::load(build_net(cpu, cache), *cpu.backend, cpu.device);
+  const auto context = engine->context();
+  for (const int64_t batch : {2, 1, 4, 3, 1}) expect_like_reference(kNet, {{"N", batch}}, *context, static_cast<uint64_t>(batch));
+}
+
+TEST(Builder, LevelZeroTimesNothingAndIsRight) {
+  const Cpu cpu;
+  TimingCache cache;
+  const auto engine = Engine::load(build_net(cpu, cache, kNet, {.optimization_level = 0}), *cpu.backend, cpu.device);
+  EXPECT_EQ(cache.entries(), 0u);
+  expect_like_reference(kNet, {{"N", 2}}, *engine->context(), 5);
+}
+
+TEST(Builder, TheSameCacheGivesTheSameBytes) {
+  const Cpu cpu;
+  TimingCache cache;
+  const std::vector<std::byte> first = save_plan(build_net(cpu, cache));
+  const size_t entries = cache.entries(), misses = cache.misses();
+  const std::vector<std::byte> second = save_plan(build_net(cpu, cache));
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(cache.entries(), entries);
+  EXPECT_EQ(cache.misses(), misses) << "a warm build asked for a time that was not there";
+}
+
+TEST(Builder, PlansRunTheSameAfterTheFile) {
+  const Cpu cpu;
+  TimingCache cache;
+  const std::vector<std::byte> bytes = save_plan(build_net(cpu, cache));
+  const auto engine = Engine::load(load_plan(Blob::copy(bytes)), *cpu.backend, cpu.device);
+  expect_like_reference(kNet, {{"N", 4}}, *engine->context(), 6);
+}
+
+TEST(Builder, EveryOnnxNodeIsNamedByOneLayer) {
+  const Cpu cpu;
+  TimingCache cache;
+  const Plan plan = build_net(cpu, cache);
+  std::multiset<std::string> named;
+  for (const Step& step : plan.profiles[0].steps) named.insert(step.origin.begin(), step.origin.end());
+  EXPECT_EQ(named, (std::multiset<std::string>{"conv1", "relu1", "conv2", "add", "relu2", "pool", "flatten", "fc"}));
+}
+
+TEST(Builder, SeveralProfilesShareTheWeights) {
+  const Cpu cpu;
+  TimingCache cache;
+  const Plan plan = build_net(cpu, cache, kNet, {.profiles = {batch_profile(1, 1, 1), batch_profile(2, 4, 8)}});
+  ASSERT_EQ(plan.profiles.size(), 2u);
+  const auto engine = Engine::load(plan, *cpu.backend, cpu.device);
+  expect_like_reference(kNet, {{"N", 1}}, *engine->context(0), 7);
+  expect_like_reference(kNet, {{"N", 8}}, *engine->context(1), 8);
+  EXPECT_THROW(engine->context(0)->set_shape("x", {2, 3, 12, 12}), Error);
+  EXPECT_THROW(engine->context(2), Error);
+}
+
+TEST(Builder, ContextsRunInSeveralThreads) {
+  const Cpu cpu;
+  TimingCache cache;
+  const auto engine = Engine::load(build_net(cpu, cache), *cpu.backend, cpu.device);
+  std::vector<std::thread> threads;
+  for (int64_t t = 1; t <= 3; ++t)
+    threads.emplace_back([&, t] {
+      const auto context = engine->context();
+      for (int i = 0; i < 5; ++i) expect_like_reference(kNet, {{"N", t}}, *context, static_cast<uint64_t>(t));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Builder, OddOutputsAreServed) {
+  const Cpu cpu;
+  // An input as output, one value twice removed by views, an inner value and its view both as outputs.
+  constexpr std::string_view text = R"((%x: f32[2,6], %z: f32[4]) {
+    %r = Relu(%x) "r"
+    %v = View(%r) {shape=["3", "4"]} "v"
+    %u = View(%v) {shape=["12"]} "u"
+    %w = View(%z) {shape=["2", "2"]} "w"
+    %i = Identity(%z) "i"
+    return %r, %u, %w, %i
+  })";
+  TimingCache cache;
+  const auto engine = Engine::load(build_net(cpu, cache, text), *cpu.backend, cpu.device);
+  expect_like_reference(text, {}, *engine->context(), 9);
+}
+
+TEST(Builder, RefusesShapesThatDoNotFit) {
+  const Cpu cpu;
+  TimingCache cache;
+  const auto build_with = [&](ProfileOptions profile) { return build_net(cpu, cache, kNet, {.profiles = {std::move(profile)}}); };
+  EXPECT_THROW(build_with({{"q", {{1}, {1}, {1}}}}), Error);
+  EXPECT_THROW(build_with({{"x", {{1, 3, 12}, {1, 3, 12}, {1, 3, 12}}}}), Error);
+  EXPECT_THROW(build_with({{"x", {{1, 4, 12, 12}, {1, 4, 12, 12}, {1, 4, 12, 12}}}}), Error);
+  EXPECT_THROW(build_with(batch_profile(4, 2, 8)), Error);
+}
+
+TEST(Regions, ConvolutionsTakeTheirEpilogue) {
+  const Graph graph = parse_graph(kNet, find_op);
+  const std::vector<Region> regions = form_regions(graph);
+  std::vector<std::string> names;
+  for (const Region& region : regions) names.push_back(region.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
+}
+
+TEST(Regions, PointwiseNeighboursJoin) {
+  const Graph graph = parse_graph(R"((%x: f32[4,8], %y: f32[8]) {
+    %a = Add(%x, %y) "a"
+    %s = Sigmoid(%a) "s"
+    %m = Mul(%a, %s) "m"
+    %e = Exp(%m) "e"
+    %o = Sub(%e, %x) "o"
+    return %o
+  })", find_op);
+  const std::vector<Region> regions = form_regions(graph);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_EQ(regions[0].nodes.size(), 5u);
+  EXPECT_EQ(regions[0].inputs.size(), 2u);
+}
+
+}  // namespace
+}  // namespace hone
