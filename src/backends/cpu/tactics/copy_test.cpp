@@ -15,7 +15,7 @@ int check_copy(const std::string& input, const std::string& body) {
 
 TEST(CopyTactics, TransposeByAnyOrder) {
   for (const char* order : {"0, 1, 2, 3", "0, 2, 3, 1", "0, 3, 1, 2", "3, 2, 1, 0", "1, 0, 2, 3", "0, 2, 1, 3", "0, 1, 3, 2", "2, 0, 3, 1"})
-    for (const char* shape : {"N,5,7,9", "N,3,17,33", "N,16,32,64", "N,1,5,1"})
+    for (const char* shape : {"N,5,7,9", "N,3,17,33", "N,16,20,36", "N,1,5,1"})
       EXPECT_GT(check_copy(fmt::format("f32[{}]", shape), fmt::format(" %y = Transpose(%x) {{perm=[{}]}}", order)), 0);
   for (const char* type : {"i64", "bool", "u8", "f16"}) EXPECT_GT(check_copy(fmt::format("{}[N,37,18]", type), " %y = Transpose(%x) {perm=[0, 2, 1]}"), 0);
 }
