@@ -25,6 +25,8 @@ struct Attention {
   Value* k_transposed = nullptr;
   Value* v = nullptr;
   Value* mask = nullptr;
+  Value* window_mask = nullptr;                     // [1, windows, …], repeated for each of `batch` images
+  Dim batch;
   double scale = 1;
   Node* end = nullptr;                              // the product with the values
   std::vector<const Node*> parts;
@@ -61,7 +63,7 @@ class Finder {
     const Value* result = softmax_->output();
     const size_t rank = result->type.shape.rank();
     if (rank < 3 || rank > 4 || normalize_axis(softmax_->attrs.integer("axis"), rank) != rank - 1 || !is_float(result->type.dtype)) return std::nullopt;
-    if (!find_scores(softmax_->input(0)) || !find_values()) return std::nullopt;
+    if (!find_scores(softmax_->input(0)) || !finish_mask() || !find_values()) return std::nullopt;
     found_.q = unscaled(found_.q);
     found_.k_transposed = unscaled(found_.k_transposed);
     return sizes_fit(rank) ? std::optional(found_) : std::nullopt;
@@ -110,6 +112,29 @@ class Finder {
     found_.mask = mask;
   }
 
+  /// Joins the window mask with the others while it is small, then repeats it for the batch.
+  bool finish_mask() {
+    Value* mask = found_.window_mask;
+    if (mask == nullptr) return true;
+    if (found_.mask != nullptr) {
+      const Shape other = with_leading_ones(found_.mask->type.shape, mask->type.shape.rank() - 1);
+      if (other[0] != Dim(1)) return false;
+      Value* aligned = view(graph_, softmax_, found_.mask, with_leading_ones(other, other.rank() + 1), {softmax_});
+      mask = insert_for(graph_, softmax_, ops::add, {mask, aligned}, {}, {softmax_})->output();
+    }
+    Shape repeated = mask->type.shape, merged;
+    repeated[0] = found_.batch;
+    merged.push_back(repeated[0] * repeated[1]);
+    for (size_t i = 2; i < repeated.rank(); ++i) merged.push_back(repeated[i]);
+    if (repeated != mask->type.shape) {
+      const Attrs attrs{{"values", texts_of(repeated)}, {"dims", std::vector<int64_t>{static_cast<int64_t>(repeated.rank())}}};
+      Value* sizes = insert_for(graph_, softmax_, ops::symbolic_constant, {}, attrs, {softmax_})->output();
+      mask = insert_for(graph_, softmax_, ops::expand, {mask, sizes}, {}, {softmax_})->output();
+    }
+    found_.mask = view(graph_, softmax_, mask, merged, {softmax_});
+    return true;
+  }
+
   Value* take_added_mask(const Node* add) {
     const size_t at = !add->input(0)->is_constant() && leads_to_product(add->input(0)) ? 0 : 1;
     if (!leads_to_product(add->input(at)) || add->input(at)->type != add->output()->type) return nullptr;
@@ -117,20 +142,22 @@ class Finder {
     return add->input(at);
   }
 
-  /// View(Add(View(scores), mask)): a mask per window, added with the windows on an axis of their own, behind one of size 1.
+  /// View(Add(View(scores), mask)): a mask per window, added with the windows on an axis of their own behind the batch.
   Value* take_window_mask(Node* outer) {
     const Node* add = sole_producer(graph_, outer->input(0), ops::add);
     if (add == nullptr) return nullptr;
     const Shape &windows = add->output()->type.shape, &result = outer->output()->type.shape;
-    if (windows != with_leading_ones(result, result.rank() + 1)) return nullptr;
+    if (windows.rank() != result.rank() + 1 || windows[0] * windows[1] != result[0] || found_.window_mask != nullptr) return nullptr;
+    for (size_t i = 1; i < result.rank(); ++i)
+      if (windows[i + 1] != result[i]) return nullptr;
     for (size_t at : {0, 1}) {
       const Node* inner = sole_producer(graph_, add->input(at), ops::view);
       if (inner == nullptr || inner->input(0)->type.shape != result || inner->output()->type.shape != windows) continue;
       Value* mask = add->input(1 - at);
-      Shape shape = mask->type.shape;
-      if (shape.rank() == windows.rank()) shape = Shape(std::vector<Dim>(shape.begin() + 1, shape.end()));
+      if (mask->type.shape.rank() != windows.rank() || mask->type.shape[0] != Dim(1)) return nullptr;
       found_.parts.insert(found_.parts.begin(), {inner, add});
-      add_mask(view(graph_, softmax_, mask, shape, {add}));
+      found_.window_mask = mask;
+      found_.batch = windows[0];
       return inner->input(0);
     }
     return nullptr;

@@ -15,8 +15,11 @@
 namespace hone::passes {
 namespace {
 
+/// Queries, keys and values make three, sometimes read twice; a long row of single elements is something else.
+constexpr size_t kMaxSelections = 8;
+
 bool all_users_select(const Value* x) {
-  return std::all_of(x->uses.begin(), x->uses.end(), [](const Use& use) { return use.node->is(ops::gather) || use.node->is(ops::slice); });
+  return x->uses.size() >= 2 && x->uses.size() <= kMaxSelections && std::all_of(x->uses.begin(), x->uses.end(), [](const Use& use) { return use.node->is(ops::gather) || use.node->is(ops::slice); });
 }
 
 /// Gather(x, constant index) as a View of a Slice of one element.
@@ -26,7 +29,7 @@ void lower_one_gather(Graph& graph, Node* node) {
   if (!indices->is_constant() || indices->constant->size() != 1) return;
   // Elsewhere a Gather is as good as a Slice; behind these, and with others beside it, the Slice can move on.
   if (producer(x, ops::transpose) == nullptr && producer(x, ops::view) == nullptr) return;
-  if (x->uses.size() < 2 || !is_float(x->type.dtype) || !all_users_select(x)) return;
+  if (!is_float(x->type.dtype) || !all_users_select(x)) return;
   const size_t axis = normalize_axis(node->attrs.integer("axis"), x->type.shape.rank());
   const Dim& size = x->type.shape[axis];
   if (!size.is_constant() || !follows_from_inputs(graph, node->output()->type.shape)) return;

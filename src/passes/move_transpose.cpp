@@ -4,6 +4,7 @@
 // axes of size 1 is a View. They sink below pointwise operators, slices, splits and concatenations; views that merge axes
 // sink below transposes and views that split axes rise above them. No rule adds a transposed element.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/op.h"
 #include "ops/ops.h"
@@ -82,6 +83,27 @@ Value* constant_before(Graph& graph, Node* position, Value* constant, const Perm
   return graph.add_constant(evaluate_node(*node, {&*full->constant}).front());
 }
 
+/// Whether everything computed from a transposed value by nodes that a transpose can sink below comes together again in
+/// one value at most (rotary embeddings: scaled, and its halves swapped and scaled, then added). Then sinking below each
+/// of several readers ends with no more transposes than before.
+bool comes_together(const Graph& graph, const Value* transposed) {
+  std::unordered_set<const Value*> region{transposed};
+  std::unordered_set<const Value*> exits;
+  const auto inside = [&](const Value* value) { return value != nullptr && (value->is_constant() || region.contains(value)); };
+  for (const Node* node : graph.nodes()) {
+    const bool reads = std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Value* value) { return region.contains(value); });
+    if (!reads) continue;
+    const bool passes = (node->op->is_pointwise() || node->is(ops::concat) || slice_range(node)) && std::all_of(node->inputs.begin(), node->inputs.end(), inside);
+    if (passes) region.insert(node->output());
+    else
+      for (const Value* value : node->inputs)
+        if (region.contains(value)) exits.insert(value);
+  }
+  for (const Value* output : graph.outputs())
+    if (region.contains(output)) exits.insert(output);
+  return exits.size() <= 1 && !exits.contains(transposed);
+}
+
 /// pointwise(Transpose(x), …): every operand is transposed alike or constant, and one of them has no other reader.
 bool sink_below_pointwise(Graph& graph, Node* node) {
   std::optional<Permutation> permutation;
@@ -96,7 +118,7 @@ bool sink_below_pointwise(Graph& graph, Node* node) {
     if (inner == nullptr || input->type.shape.rank() != node->output()->type.shape.rank()) return false;
     if (permutation && *permutation != permutation_of(inner)) return false;
     permutation = permutation_of(inner);
-    frees_one |= used_once(graph, input) && input->type.shape == node->output()->type.shape;
+    frees_one |= input->type.shape == node->output()->type.shape && (used_once(graph, input) || comes_together(graph, input));
   }
   if (!permutation || !frees_one) return false;
   const Permutation kept = *permutation;
@@ -131,7 +153,7 @@ bool only_taken_apart(const Graph& graph, const Value* value) {
 bool sink_below_slice(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   const std::optional<SliceRange> range = slice_range(node);
-  if (inner == nullptr || !range || !only_taken_apart(graph, inner->output())) return false;
+  if (inner == nullptr || !range || !(only_taken_apart(graph, inner->output()) || comes_together(graph, inner->output()))) return false;
   const auto axis = static_cast<size_t>(permutation_of(inner)[range->axis]);
   Node* moved = insert_slice(graph, node, inner->input(0), {axis, range->begin, range->end}, {node});
   graph.replace(node->output(), transpose(graph, node, moved->output(), permutation_of(inner), {inner}));
