@@ -12,8 +12,10 @@ const OpDef kAdd{.name = "Add", .min_inputs = 2, .max_inputs = 2, .pointwise = E
 const OpDef kRelu{.name = "Relu", .pointwise = Expr::parse("max(x, 0)")};
 const OpDef kScale{.name = "Scale", .attrs = {{"factor", AttrKind::real, 2.0}}, .pointwise = Expr::parse("x * factor")};
 
+const OpDef kFill{.name = "Fill", .attrs = {{"value", AttrKind::tensor}}, .pointwise = Expr::parse("x")};
+
 const OpDef* lookup(std::string_view name) {
-  for (const OpDef* op : {&kAdd, &kRelu, &kScale})
+  for (const OpDef* op : {&kAdd, &kRelu, &kScale, &kFill})
     if (op->name == name) return op;
   return nullptr;
 }
@@ -28,6 +30,16 @@ constexpr std::string_view kText = R"((%x: f32[N,2], %"odd name": f32[2]) {
 )";
 
 TEST(GraphText, PrintIsTheInverseOfParse) { EXPECT_EQ(print(parse_graph(kText, lookup)), kText); }
+
+TEST(GraphText, KeepsTensorAttributes) {
+  Graph graph;
+  Value* x = graph.add_input("x", {DType::f32, {2}});
+  Node* node = graph.add(kFill, {x}, {{"value", Tensor::of<int64_t>({2}, {3, -4})}});
+  graph.set_outputs({node->output()});
+  const std::string text = print(graph);
+  EXPECT_EQ(print(parse_graph(text, lookup)), text);
+  EXPECT_EQ(deserialize(serialize(graph), lookup).nodes()[0]->attrs.tensor("value").integers(), (std::vector<int64_t>{3, -4}));
+}
 
 TEST(GraphText, SaysTheLineOfAMistake) {
   try {

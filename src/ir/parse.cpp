@@ -292,7 +292,7 @@ class Parser {
     if (lexer_.take("reals[]")) return std::vector<double>();
     if (lexer_.take("texts[]")) return std::vector<std::string>();
     if (lexer_.take("[")) return list();
-    if (lexer_.take("tensor<")) lexer_.fail("tensor attributes cannot be read from text");
+    if (lexer_.take("tensor ")) return constant();
     return number();
   }
 

@@ -86,12 +86,21 @@ class Printer {
     return type + "{" + join(values, ", ") + "}";
   }
 
+  std::string attrs_text(const Attrs& attrs) {
+    std::vector<std::string> parts;
+    for (const auto& [attr, value] : attrs) {
+      const Tensor* tensor = std::get_if<Tensor>(&value);
+      parts.push_back(attr + "=" + (tensor == nullptr ? print_value(value) : "tensor " + constant_text(*tensor)));
+    }
+    return join(parts, ", ");
+  }
+
   void print_node(const Node& node, const std::string& indent) {
     std::vector<std::string> operands, results;
     for (const Value* input : node.inputs) operands.push_back(operand(input, indent));
     for (const Value* output : node.outputs) results.push_back(name(output));
     std::string line = fmt::format("{}{} = {}({})", indent, join(results, ", "), node.op->name, join(operands, ", "));
-    if (!node.attrs.empty()) line += " {" + node.attrs.print() + "}";
+    if (!node.attrs.empty()) line += " {" + attrs_text(node.attrs) + "}";
     if (!node.name.empty()) line += " " + print_value(AttrValue(node.name));
     if (!node.origin.empty()) line += " " + print_value(AttrValue(node.origin));
     for (const auto& body : node.bodies) line += " " + Printer(*body, data_).print(indent);

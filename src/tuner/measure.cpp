@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rotation of candidates with early discard; medians. A sample launches the same kernel several times in one recording, as
-// a step inside a chain would be, so that the cost of entering a parallel region is spread.
+// a step inside a chain would be, so that the cost of entering a parallel region is spread. Each launch reads another copy
+// of the weights: between two inferences the rest of the network has pushed them out of the caches, and a kernel that trades
+// arithmetic for larger weights (Winograd) must not be timed as if they stayed.
 #include "tuner/measure.h"
 
 #include <algorithm>
@@ -14,7 +16,8 @@ namespace hone {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr size_t kLaunchesPerRecording = 4;
+constexpr size_t kMinLaunches = 4, kMaxLaunches = 16;
+constexpr size_t kColdBytes = size_t{48} << 20;        // copies of the weights together, where that many fit
 
 double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -29,6 +32,7 @@ struct Runner {
   std::vector<Buffer> inputs, outputs, constants;
   Buffer workspace;
   std::unique_ptr<Recording> recording;
+  size_t launches = kMinLaunches;          // per recording
   int replays = 1;                         // recordings per sample
   std::vector<double> samples;
   double median() const {
@@ -98,17 +102,21 @@ class Measurer {
       runner.outputs.emplace_back(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
       launch.outputs.push_back(runner.outputs.back().data());
     }
-    for (const Tensor& constant : runner.compiled.constants) {
-      if (device_.host_accessible()) {
-        launch.constants.push_back(constant.bytes().data());
-        continue;
-      }
-      runner.constants.push_back(upload(constant.bytes()));
-      launch.constants.push_back(runner.constants.back().data());
-    }
+    size_t weight_bytes = 1;
+    for (const Tensor& constant : runner.compiled.constants) weight_bytes += constant.bytes().size();
+    runner.launches = std::clamp(kColdBytes / weight_bytes, kMinLaunches, kMaxLaunches);
     runner.workspace = Buffer(device_, runner.kernel->workspace_bytes());
     launch.workspace = runner.workspace.data();
-    runner.recording = device_.record(std::vector<Launch>(kLaunchesPerRecording, launch));
+    std::vector<Launch> launches(runner.launches, launch);
+    const size_t copies = std::min(runner.launches, std::max<size_t>(kColdBytes / weight_bytes, 1));
+    for (size_t i = 0; i < runner.launches; ++i) {
+      for (size_t k = 0; k < runner.compiled.constants.size(); ++k) {
+        if (i < copies) runner.constants.push_back(upload(runner.compiled.constants[k].bytes()));
+        const size_t copy = i % copies * runner.compiled.constants.size() + k;
+        launches[i].constants.push_back(runner.constants[copy].data());
+      }
+    }
+    runner.recording = device_.record(std::move(launches));
     return runner;
   }
 
@@ -148,12 +156,12 @@ class Measurer {
     const double start = now_ms();
     for (int i = 0; i < runner.replays; ++i) runner.recording->replay(*stream_);
     stream_->synchronize();
-    return (now_ms() - start) / (runner.replays * static_cast<double>(kLaunchesPerRecording));
+    return (now_ms() - start) / (runner.replays * static_cast<double>(runner.launches));
   }
 
   void sample(std::vector<Runner>& runners) {
     for (Runner& runner : runners) {
-      const double once = time_once(runner) * kLaunchesPerRecording;
+      const double once = time_once(runner) * static_cast<double>(runner.launches);
       runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
     }
     for (int round = 0; round < options_.repeats; ++round) {
