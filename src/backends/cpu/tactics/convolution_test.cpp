@@ -123,7 +123,7 @@ TEST(ConvTactics, FoldScalesAndBiasesBehindIntoTheWeights) {
   EXPECT_GT(check_tactics(R"((%x: f32[N,8,7,7]) {
     %w = constant f32[4,8,1,1]!21
     %b = constant f32[4]{1, 2, 3, 4}
-    %s = constant f32{0.5}
+    %s = constant f32[]{0.5}
     %c = constant f32[4,1,1]{1, -1, 2, -2}
     %y = Conv(%x, %w, %b) {kernel_shape=[1,1], strides=[1,1], dilations=[1,1], pads=[0,0,0,0]}
     %z = Mul(%y, %s)

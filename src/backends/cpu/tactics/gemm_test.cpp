@@ -62,7 +62,7 @@ TEST(MatMulTactic, AgreesWithTheReferenceOnEveryWayToBroadcast) {
 
 TEST(MatMulTactic, ScalesAddsAndActivates) {
   EXPECT_GT(check_tactics(R"((%a: f32[N,2,6,16], %b: f32[N,2,16,6], %m: f32[N,2,6,6]) {
-    %s = constant f32{8}
+    %s = constant f32[]{8}
     %p = MatMul(%a, %b)
     %q = Div(%p, %s)
     %r = Add(%q, %m)

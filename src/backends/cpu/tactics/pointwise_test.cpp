@@ -49,12 +49,12 @@ TEST(PointwiseTactics, EveryFormulaOfOneOperand) {
 
 TEST(PointwiseTactics, AgreeOnGeneratedChains) {
   constexpr const char* kBinary[] = {"Add", "Sub", "Mul", "Max", "Min", "Div"};
-  constexpr const char* kUnary[] = {"Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Neg", "Silu", "Erf", "Floor", "HardSwish"};
+  constexpr const char* kUnary[] = {"Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Neg", "Silu", "Erf", "HardSwish"};  // continuous, so that rounding stays rounding
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     std::mt19937_64 engine(seed);
     const auto pick = [&](size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(engine); };
     std::vector<std::string> values{"%x", "%z", "%c", "%s"};
-    std::string body = " %c = constant f32[6,1,1]!5\n %s = constant f32{0.75}\n %t0 = Add(%x, %c)\n";
+    std::string body = " %c = constant f32[6,1,1]!5\n %s = constant f32[]{0.75}\n %t0 = Add(%x, %c)\n";
     values.push_back("%t0");
     const size_t steps = 1 + pick(8);
     for (size_t i = 1; i <= steps; ++i) {
@@ -86,7 +86,7 @@ TEST(PointwiseTactics, ComparisonsAndChoicesOfOtherTypes) {
 
 TEST(PointwiseTactics, KeepLargeIntegersExact) {
   EXPECT_GT(check_tactics(R"((%a: i64[N,7]) {
-    %m = constant i64{9223372036854775807}
+    %m = constant i64[]{9223372036854775807}
     %y = Min(%a, %m)
     return %y
   })", "pointwise_blocks", kSizes), 0);
