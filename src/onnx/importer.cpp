@@ -20,7 +20,7 @@ namespace hone {
 namespace onnx {
 namespace {
 
-constexpr int kOldestOpset = 7, kNewestOpset = 26;
+constexpr int kOldestOpset = 7, kNewestOpset = 28;
 /// Functions that call functions may grow without bound; no real model comes near this.
 constexpr size_t kMaxNodes = 2'000'000;
 
@@ -48,6 +48,7 @@ class Importer {
   void add_outputs(Place& place, const GraphProto& graph);
   void import_nodes(Place& place, const std::vector<NodeProto>& nodes);
   void import_node(Place& place, const NodeProto& node, const std::string& name);
+  void inline_branch(Place& place, const NodeProto& node, const GraphProto& branch);
   void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
   std::vector<Value*> find_operands(Place& place, const NodeProto& node);
   Attrs import_attributes(const Place& place, const NodeProto& node, std::map<std::string_view, const GraphProto*>& graphs);
@@ -97,6 +98,14 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
     types.push_back(std::move(type));
   }
   return types;
+}
+
+/// The condition of an If where the model's structure decides it.
+std::optional<bool> known_condition(const Value* condition) {
+  if (condition == nullptr) return std::nullopt;
+  if (condition->is_constant() && condition->constant->size() == 1) return condition->constant->integer(0) != 0;
+  const bool known = condition->symbolic && condition->symbolic->size() == 1 && condition->symbolic->front().is_constant();
+  return known ? std::optional(condition->symbolic->front().value() != 0) : std::nullopt;
 }
 
 Graph Importer::run() {
@@ -217,6 +226,12 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
   Attrs attrs = import_attributes(place, node, graphs);
+  if (node.op_type == "If" && node.domain.empty() && operands.size() == 1)
+    if (const std::optional<bool> taken = known_condition(operands[0])) {
+      const auto branch = graphs.find(*taken ? "then_branch" : "else_branch");
+      HONE_CHECK(branch != graphs.end(), "the node needs then_branch and else_branch");
+      return inline_branch(place, node, *branch->second);
+    }
   std::vector<std::unique_ptr<Graph>> bodies;
   if (!graphs.empty()) {
     if (node.op_type == "Loop") operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
@@ -231,6 +246,22 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.layer(name);
   define_results(place, node, results);
   log_.node_outputs(name, node.op_type, node.outputs, results);
+}
+
+/// Exporters leave both branches of questions that only the rank or a fixed size decides, and the other one may be invalid.
+void Importer::inline_branch(Place& place, const NodeProto& node, const GraphProto& branch) {
+  HONE_CHECK(node.outputs.size() <= branch.outputs.size(), "the branch has {} results but {} are named", branch.outputs.size(), node.outputs.size());
+  Scope scope(place.scope.graph(), &place.scope);
+  Place inner{scope, place.opsets, place.prefix, place.attributes};
+  add_initializers(inner, branch);
+  import_nodes(inner, branch.nodes);
+  std::vector<Value*> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::optional<Value*> value = scope.find(branch.outputs[i].name);
+    HONE_CHECK(value && *value != nullptr, "the branch does not define its output '{}'", branch.outputs[i].name);
+    results.push_back(*value);
+  }
+  define_results(place, node, results);
 }
 
 void Importer::define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values) {

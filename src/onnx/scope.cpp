@@ -11,7 +11,7 @@ std::optional<Value*> Scope::find(std::string_view name) {
   if (const auto at = names_.find(name); at != names_.end()) return at->second;
   if (outer_ == nullptr) return std::nullopt;
   const std::optional<Value*> outside = outer_->find(name);
-  if (!outside || *outside == nullptr) return outside;
+  if (!outside || *outside == nullptr || &outer_->graph_ == &graph_) return outside;
   const auto at = inside_.find(*outside);
   Value* inside = at != inside_.end() ? at->second : nullptr;
   if (inside == nullptr) inside = (*outside)->is_constant() ? graph_.add_constant(*(*outside)->constant, (*outside)->name) : capture(*outside);

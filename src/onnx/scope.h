@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scope: which Value an ONNX name means where. The scope of a body reaches its enclosing graph's values by capturing them:
-// constants are shared, anything else becomes one more input of the body.
+// constants are shared, anything else becomes one more input of the body. A branch that is inlined shares its graph.
 #pragma once
 
 #include <optional>

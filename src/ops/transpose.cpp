@@ -85,10 +85,10 @@ void eval_space_to_depth(EvalContext& context) {
   const Tensor& data = context.input(0);
   const Dims& d = data.dims();
   const int64_t block = block_size(context.attrs());
-  // n, c, h, b, w, b to n, b, b, c, h, w
-  constexpr size_t kOrder[] = {0, 3, 5, 1, 2, 4};
+  // n, c, h, b, w, b to n, b, b, c, h, w (or n, c, b, b, h, w)
+  constexpr size_t kDepthFirst[] = {0, 3, 5, 1, 2, 4}, kColumnFirst[] = {0, 1, 3, 5, 2, 4};
   const Tensor split = data.reshaped({d[0], d[1], d[2] / block, block, d[3] / block, block});
-  context.set(0, transposed(split, kOrder).reshaped({d[0], d[1] * block * block, d[2] / block, d[3] / block}));
+  context.set(0, transposed(split, context.attrs().text("mode") == "DCR" ? kDepthFirst : kColumnFirst).reshaped({d[0], d[1] * block * block, d[2] / block, d[3] / block}));
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ const OpDef depth_to_space = {
 
 const OpDef space_to_depth = {
     .name = "SpaceToDepth",
-    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"}},
+    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"}, {"mode", AttrKind::text, std::string("DCR"), false, "DCR or CRD"}},
     .infer = infer_space_to_depth,
     .eval = eval_space_to_depth,
     .onnx = {{"SpaceToDepth"}},
