@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/onednn.h"
 #include "backends/cpu/sources.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
@@ -31,13 +32,20 @@ std::unique_ptr<Device> open_cpu(int ordinal) {
 
 std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
+#if HONE_WITH_ONEDNN
+  if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
+#endif
   if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes);
   throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source), "rebuild it from the ONNX model");
 }
 
+#if HONE_WITH_ONEDNN
+std::string cpu_versions() { return "cpu 1, " + cpu::onednn_version(); }
+const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::onednn_source(), &reference::source()};
+#else
 std::string cpu_versions() { return "cpu 1"; }
-
 const TacticSource* const kCpuSources[] = {&cpu::source(), &reference::source()};
+#endif
 const Backend kCpu{"cpu", open_cpu, load_cpu, kCpuSources, cpu_versions};
 const Backend* const kBackends[] = {&kCpu};
 

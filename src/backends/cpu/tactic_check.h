@@ -83,11 +83,10 @@ inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const S
   return shapes;
 }
 
-/// Loads and runs one compiled tactic for one set of sizes.
-inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
-                       const CheckOptions& options, const std::string& label) {
+/// Runs a kernel of one compiled tactic for one set of sizes.
+inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKernel>& kernel, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
+                       CpuDevice& device, const CheckOptions& options, const std::string& label) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
-  const std::shared_ptr<const CpuKernel> kernel = load(device.info(), compiled.code, shapes);
   const std::vector<Tensor> tensors = random_inputs(region, options.seed);
   const std::vector<Tensor> expected = evaluate(region, tensors);
 
@@ -119,6 +118,12 @@ inline void run_tactic(const Graph& region, const Compiled& compiled, const Tact
     const Tensor kept = after.finish();
     EXPECT_TRUE(kept.bytes().empty() || std::memcmp(kept.bytes().data(), tensors[i].bytes().data(), kept.bytes().size()) == 0) << label << " changes its input";
   }
+}
+
+/// Loads and runs one compiled tactic for one set of sizes.
+inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
+                       const CheckOptions& options, const std::string& label) {
+  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols)), compiled, tactic, symbols, device, options, label);
 }
 
 }  // namespace check

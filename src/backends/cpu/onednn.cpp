@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/onednn.h"
+
+#if HONE_WITH_ONEDNN
+#include <omp.h>
+
+#include "backends/cpu/onednn_support.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul};
+
+const onednn::Family* find_family(std::string_view name) {
+  for (const onednn::Family* family : kFamilies)
+    if (family->name == name) return family;
+  return nullptr;
+}
+
+class OnednnSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "onednn"; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    onednn::guarded([&] {
+      for (const onednn::Family* family : kFamilies) family->propose(problem, out);
+    });
+  }
+
+  Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    const onednn::Family* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic onednn.{}", tactic.name);
+    return onednn::guarded([&] { return family->compile(problem, tactic); });
+  }
+};
+
+}  // namespace
+
+const TacticSource& onednn_source() {
+  static const OnednnSource instance;
+  return instance;
+}
+
+std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes) {
+  const KernelCode decoded = decode_code(code);
+  const onednn::Family* family = find_family(decoded.family);
+  if (family == nullptr)
+    throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family), "rebuild it from the ONNX model");
+  // The library divides the work when a primitive is made.
+  const int saved = omp_get_max_threads();
+  omp_set_num_threads(device.workers);
+  onednn::Program program = onednn::guarded([&] { return family->load(decoded.attrs, shapes); });
+  omp_set_num_threads(saved);
+  return std::move(program).finish(device.workers);
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("onednn {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+}  // namespace hone::cpu
+#endif

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/onednn_support.h"
+
+#if HONE_WITH_ONEDNN
+#include <dnnl_debug.h>
+#include <omp.h>
+
+#include <cstring>
+
+namespace hone::cpu::onednn {
+namespace {
+
+constexpr int kSlots = 4;         // launches of one kernel at the same time before one has to wait
+
+dnnl::cpu_isa library_isa(Isa isa) {
+  switch (isa) {
+    case Isa::scalar: return dnnl::cpu_isa::sse41;
+    case Isa::avx2: return dnnl::cpu_isa::avx2;
+    case Isa::avx512: return dnnl::cpu_isa::isa_default;
+  }
+  return dnnl::cpu_isa::isa_default;
+}
+
+dnnl::engine make_engine() {
+  // Refused when the library has been used before us; then it keeps what it has.
+  dnnl::set_max_cpu_isa(library_isa(best_isa()));
+  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
+/// The library's parallel regions take their size from the calling thread.
+class TeamSize {
+ public:
+  explicit TeamSize(int workers) : saved_(omp_get_max_threads()) { omp_set_num_threads(workers); }
+  ~TeamSize() { omp_set_num_threads(saved_); }
+
+ private:
+  const int saved_;
+};
+
+class Kernel final : public CpuKernel {
+ public:
+  Kernel(std::vector<Program::Step> steps, size_t workspace, int workers) : steps_(std::move(steps)), workspace_(workspace), workers_(workers) {
+    for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
+  }
+  size_t workspace_bytes() const override { return workspace_; }
+  bool self_parallel() const override { return true; }
+
+  void run(int, int, int, const Bindings& bindings) const override {
+    const TeamSize team(workers_);
+    Slot& slot = take();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
+      for (size_t k = 0; k < arguments.size(); ++k) dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
+      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()), arguments.data());
+    }
+    slot.busy.clear(std::memory_order_release);
+  }
+
+ private:
+  struct Slot {
+    explicit Slot(const std::vector<Program::Step>& steps) : stream(engine()) {
+      for (const Program::Step& step : steps) {
+        std::vector<dnnl_exec_arg_t>& list = arguments.emplace_back();
+        for (const Program::Argument& argument : step.arguments) {
+          memories.emplace_back(argument.desc, engine(), nullptr);
+          list.push_back({argument.name, memories.back().get()});
+        }
+      }
+    }
+    std::atomic_flag busy;
+    dnnl::stream stream;
+    std::deque<dnnl::memory> memories;
+    std::vector<std::vector<dnnl_exec_arg_t>> arguments;
+  };
+
+  Slot& take() const {
+    while (true)
+      for (Slot& slot : slots_)
+        if (!slot.busy.test_and_set(std::memory_order_acquire)) return slot;
+  }
+
+  static void* pointer(const Operand& operand, const Bindings& bindings) {
+    const size_t i = static_cast<size_t>(operand.index);
+    switch (operand.place) {
+      case Operand::input: return const_cast<void*>(bindings.inputs[i]);
+      case Operand::output: return bindings.outputs[i];
+      case Operand::constant: return const_cast<void*>(bindings.constants[i]);
+      case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
+    }
+    return nullptr;
+  }
+
+  const std::vector<Program::Step> steps_;
+  size_t workspace_;
+  int workers_;
+  mutable std::deque<Slot> slots_;
+};
+
+dnnl::algorithm algorithm_of(ActivationKind kind) {
+  using dnnl::algorithm;
+  switch (kind) {
+    case ActivationKind::none: break;
+    case ActivationKind::relu:
+    case ActivationKind::leaky_relu: return algorithm::eltwise_relu;
+    case ActivationKind::clip: return algorithm::eltwise_clip;
+    case ActivationKind::sigmoid: return algorithm::eltwise_logistic;
+    case ActivationKind::silu: return algorithm::eltwise_swish;
+    case ActivationKind::hard_sigmoid: return algorithm::eltwise_hardsigmoid;
+    case ActivationKind::hard_swish: return algorithm::eltwise_hardswish;
+    case ActivationKind::tanh: return algorithm::eltwise_tanh;
+    case ActivationKind::gelu: return algorithm::eltwise_gelu_erf;
+    case ActivationKind::gelu_tanh: return algorithm::eltwise_gelu_tanh;
+  }
+  return algorithm::undef;
+}
+
+void append_activation(dnnl::post_ops& ops, const Activation& activation) {
+  if (activation.kind == ActivationKind::none) return;
+  float alpha = activation.alpha, beta = activation.beta;
+  if (activation.kind == ActivationKind::relu) alpha = 0;
+  if (activation.kind == ActivationKind::silu) alpha = 1;
+  if (activation.kind == ActivationKind::hard_swish) alpha = 1.0f / 6, beta = 0.5f;
+  ops.append_eltwise(algorithm_of(activation.kind), alpha, beta);
+}
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance = make_engine();
+  return instance;
+}
+
+Desc plain_desc(const Dims& dims) { return {dims, dnnl::memory::data_type::f32, strides_of(dims)}; }
+Desc any_desc(const Dims& dims) { return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
+
+Desc desc_of(const ConcreteType& type) {
+  HONE_CHECK(type.dtype == DType::f32, "oneDNN kernels here take f32, not {}", name_of(type.dtype));
+  using Tag = dnnl::memory::format_tag;
+  constexpr Tag kTags[2][3] = {{Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b}, {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
+  if (type.layout == Layout::linear || type.layout == Layout::channels_last) return {type.dims, dnnl::memory::data_type::f32, layout_strides(type.dims, type.layout)};
+  HONE_CHECK(type.dims.size() >= 3 && type.dims.size() <= 5, "a blocked tensor has rank {}", type.dims.size());
+  return {type.dims, dnnl::memory::data_type::f32, kTags[type.layout == Layout::blocked16][type.dims.size() - 3]};
+}
+
+std::string format_of(const Desc& desc) {
+  for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
+    const Desc candidate(desc.get_dims(), desc.get_data_type(), static_cast<dnnl::memory::format_tag>(tag), true);
+    if (candidate && candidate == desc) return dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag));
+  }
+  return {};
+}
+
+Desc desc_in_format(const Dims& dims, const std::string& name) {
+  for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
+    if (name != dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag))) continue;
+    const Desc desc(dims, dnnl::memory::data_type::f32, static_cast<dnnl::memory::format_tag>(tag), true);
+    if (desc) return desc;
+  }
+  throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name), "rebuild it from the ONNX model");
+}
+
+Tensor packed(const float* weights, const Desc& from, const Desc& to) {
+  TensorBuilder builder(DType::u8, {static_cast<int64_t>(to.get_size())});
+  std::memset(builder.bytes(), 0, to.get_size());
+  dnnl::memory source(from, engine(), const_cast<float*>(weights)), target(to, engine(), builder.bytes());
+  dnnl::stream stream(engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+  return builder.finish();
+}
+
+dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result, bool sum) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops ops;
+  const auto residual = [&] { sum ? ops.append_sum() : ops.append_binary(dnnl::algorithm::binary_add, result); };
+  if (epilogue.scale != 1) ops.append_eltwise(dnnl::algorithm::eltwise_linear, epilogue.scale, 0);
+  if (epilogue.residual && !epilogue.residual_after_activation) residual();
+  append_activation(ops, epilogue.activation);
+  if (epilogue.residual && epilogue.residual_after_activation) residual();
+  attr.set_post_ops(ops);
+  return attr;
+}
+
+bool is_fast(const dnnl::primitive_desc_base& desc) { return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos; }
+
+Operand Program::reserve(size_t bytes) {
+  const Operand operand{Operand::workspace, static_cast<int64_t>(workspace_)};
+  workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return operand;
+}
+
+void Program::add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments) {
+  if (scratchpad.get_size() != 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, reserve(scratchpad.get_size())});
+  steps_.push_back({primitive, std::move(arguments)});
+}
+
+void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Operand target) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc desc(engine(), from, engine(), to, attr);
+  add(dnnl::reorder(desc), desc.scratchpad_desc(), {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}});
+}
+
+std::shared_ptr<const CpuKernel> Program::finish(int workers) && { return std::make_shared<Kernel>(std::move(steps_), workspace_, workers); }
+
+Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant) {
+  if (stored == wanted) return constant;
+  const Operand room = program.reserve(wanted.get_size());
+  program.add_reorder(stored, constant, wanted, room);
+  return room;
+}
+
+}  // namespace hone::cpu::onednn
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between Hone's values and oneDNN's: descriptors, packed weights, epilogues, and the kernel that runs a list of primitives.
+//
+// A primitive's arguments are memory objects whose pointers are set before each launch. Kernels are shared between contexts,
+// so each keeps a few sets of them and a launch takes a free one. oneDNN itself allocates a little at each execution.
+#pragma once
+
+#if HONE_WITH_ONEDNN
+#include <dnnl.hpp>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/region_match.h"
+#include "backends/cpu/tactic_table.h"
+
+namespace hone::cpu::onednn {
+
+using Desc = dnnl::memory::desc;
+
+/// The processor; the first call caps the library's instruction set by HONE_CPU_ISA.
+const dnnl::engine& engine();
+
+/// Throws Error for element types and layouts that the library does not have.
+Desc desc_of(const ConcreteType& type);
+Desc plain_desc(const Dims& dims);
+/// Sizes without a layout: the primitive chooses.
+Desc any_desc(const Dims& dims);
+/// The name of the library's format that a descriptor has, empty for one that has no name; and back.
+std::string format_of(const Desc& desc);
+Desc desc_in_format(const Dims& dims, const std::string& name);
+
+/// Constant f32 weights, reordered.
+Tensor packed(const float* weights, const Desc& from, const Desc& to);
+
+/// scratchpad by the caller, and the epilogue as post-operations on a result of this type. `sum`: the residual lies in the result.
+dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result, bool sum);
+/// Whether an implementation is worth offering.
+bool is_fast(const dnnl::primitive_desc_base& desc);
+
+struct Operand {
+  enum Place { input, output, constant, workspace } place;
+  int64_t index = 0;              // bytes for the workspace
+};
+
+class Program {
+ public:
+  struct Argument { int name; Desc desc; Operand operand; };
+  struct Step { dnnl::primitive primitive; std::vector<Argument> arguments; };
+
+  /// Adds the primitive's scratchpad by itself.
+  void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
+  void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
+  /// Room in the workspace.
+  Operand reserve(size_t bytes);
+  std::shared_ptr<const CpuKernel> finish(int workers) &&;
+
+ private:
+  std::vector<Step> steps_;
+  size_t workspace_ = 0;
+};
+
+/// The weights for a primitive that wants them as `wanted`: as stored, or reordered at each launch where the sizes at
+/// load time make the library want another format than at build time.
+Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant);
+
+struct Family {
+  std::string_view name;
+  void (*propose)(const Problem&, Candidates&);
+  Compiled (*compile)(const Problem&, const Tactic&);
+  Program (*load)(const Attrs&, const KernelShapes&);
+};
+extern const Family convolution, linear, matmul;
+
+/// Runs `body` with the library's errors turned into ours.
+template <typename Body>
+auto guarded(Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const dnnl::error& error) {
+    throw Error(fmt::format("oneDNN: {}", error.what()));
+  }
+}
+
+}  // namespace hone::cpu::onednn
+#endif
