@@ -84,8 +84,7 @@ std::string read_operator(const Problem& problem, const Node& node, Attrs& attrs
   if (op == "Split") return read_split(problem, node, attrs);
   if (op == "Resize") return read_resize(node, attrs);
   if (op == "Concat") attrs.set("axis", node.attrs.integer("axis"));
-  if (op == "DepthToSpace" || op == "SpaceToDepth") attrs.set("blocksize", node.attrs.integer("blocksize"));
-  if (op == "DepthToSpace") attrs.set("mode", node.attrs.text("mode"));
+  if (op == "DepthToSpace" || op == "SpaceToDepth") attrs.set("blocksize", node.attrs.integer("blocksize")), attrs.set("mode", node.attrs.text("mode"));
   if (op == "Transpose") {
     Dims perm(node.input(0)->type.shape.rank());
     std::iota(perm.rbegin(), perm.rend(), 0);

@@ -154,7 +154,7 @@ void plan_depth(const CopyRequest& request, Copies& out) {
   Walk wide = walk(to_space ? request.outputs[0] : request.sources[0].type);
   require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && block > 0 && block < 1 << 16 && deep.sizes[1] % (block * block) == 0);
   require(wide.sizes[2] == deep.sizes[2] * block && wide.sizes[3] == deep.sizes[3] * block);
-  const bool channels_first = to_space && request.attrs.text("mode") == "CRD";
+  const bool channels_first = request.attrs.text("mode") == "CRD";
   if (channels_first) {
     deep.split(1, block * block);       // N C bb H W
     deep.split(2, block);               // N C b b H W

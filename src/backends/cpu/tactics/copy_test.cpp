@@ -67,7 +67,7 @@ TEST(CopyTactics, RepeatByExpandTileAndResize) {
 TEST(CopyTactics, MoveBlocksBetweenDepthAndSpace) {
   for (const char* mode : {"DCR", "CRD"})
     for (const int block : {2, 3}) EXPECT_GT(check_copy("f32[N,36,5,4]", fmt::format(" %y = DepthToSpace(%x) {{blocksize={}, mode=\"{}\"}}", block, mode)), 0);
-  EXPECT_GT(check_copy("f32[N,5,6,12]", " %y = SpaceToDepth(%x) {blocksize=3}"), 0);
+  for (const char* mode : {"DCR", "CRD"}) EXPECT_GT(check_copy("f32[N,5,6,12]", fmt::format(" %y = SpaceToDepth(%x) {{blocksize=3, mode=\"{}\"}}", mode)), 0);
 }
 
 TEST(CopyTactics, ADamagedPlanIsRefused) {
