@@ -10,7 +10,7 @@
 namespace hone::cpu {
 namespace {
 
-constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul};
+constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul, &onednn::recurrent_layer};
 
 const onednn::Family* find_family(std::string_view name) {
   for (const onednn::Family* family : kFamilies)

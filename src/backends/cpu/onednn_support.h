@@ -73,7 +73,7 @@ struct Family {
   Compiled (*compile)(const Problem&, const Tactic&);
   Program (*load)(const Attrs&, const KernelShapes&);
 };
-extern const Family convolution, linear, matmul;
+extern const Family convolution, linear, matmul, recurrent_layer;
 
 /// Runs `body` with the library's errors turned into ours.
 template <typename Body>

@@ -73,6 +73,23 @@ TEST(OnednnSource, LinearLayersAndProducts) {
   EXPECT_GT(check_library("(%a: f32[N,3,7,9], %b: f32[3,9,5], %r: f32[N,3,7,5]) {\n %c = MatMul(%a, %b)\n %y = Add(%c, %r)\n return %y\n}"), 0);
 }
 
+TEST(OnednnSource, RecurrentLayersInEveryDirection) {
+  for (const char* direction : {"forward", "reverse", "bidirectional"})
+    for (const bool states : {false, true}) {
+      const int d = std::string_view(direction) == "bidirectional" ? 2 : 1;
+      const auto text = [&](const char* op, int gates, const std::string& attrs, bool lstm) {
+        const std::string initial = states ? fmt::format(", %h0: f32[{0},N,12]{1}", d, lstm ? fmt::format(", %c0: f32[{},N,12]", d) : "") : "";
+        const std::string operands = states ? (lstm ? ", _, %h0, %c0" : ", _, %h0") : "";
+        return fmt::format("(%x: f32[5,N,7]{}) {{\n %w = constant f32[{},{},7]!0123456789abcdef0123456789abcdef\n %r = constant f32[{},{},12]!1123456789abcdef0123456789abcdef\n"
+                           " %b = constant f32[{},{}]!2123456789abcdef0123456789abcdef\n %y, %h{} = {}(%x, %w, %r, %b{}) {{hidden_size=12, direction=\"{}\"{}}}\n return %y, %h{}\n}}",
+                           initial, d, gates * 12, d, gates * 12, d, 2 * gates * 12, lstm ? ", %c" : "", op, operands, direction, attrs, lstm ? ", %c" : "");
+      };
+      EXPECT_GT(check_library(text("LSTM", 4, "", true)), 0);
+      EXPECT_GT(check_library(text("GRU", 3, ", linear_before_reset=0", false)), 0);
+      EXPECT_GT(check_library(text("GRU", 3, ", linear_before_reset=1", false)), 0);
+    }
+}
+
 TEST(OnednnSource, RefusesWhatDoesNotFit) {
   CpuDevice device;
   const Graph graph = parse_graph(conv("N,16,9,11", "24,16,3,3", kSame, " %y = Softplus(%c)\n"), find_op);
