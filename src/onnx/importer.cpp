@@ -260,6 +260,7 @@ void Importer::inline_branch(Place& place, const NodeProto& node, const GraphPro
     const std::optional<Value*> value = scope.find(branch.outputs[i].name);
     HONE_CHECK(value && *value != nullptr, "the branch does not define its output '{}'", branch.outputs[i].name);
     results.push_back(*value);
+    if (scope.defines(branch.outputs[i].name) && results.back()->producer != nullptr) results.back()->name.clear();   // takes the If's name
   }
   define_results(place, node, results);
 }

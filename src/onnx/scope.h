@@ -21,6 +21,8 @@ class Scope {
   Graph& graph() const { return graph_; }
   /// Nothing: the name is not defined. Null: an optional input of a function that the call does not give.
   std::optional<Value*> find(std::string_view name);
+  /// Whether this scope itself gives the name a meaning.
+  bool defines(std::string_view name) const { return names_.contains(name); }
   /// Throws Error when the name is taken. The name must live as long as the scope.
   void define(std::string_view name, Value* value);
   /// Adds an input that stands for a value of the enclosing graph.
