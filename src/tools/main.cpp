@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "tools/doctor.h"
@@ -44,7 +43,6 @@ int run_tool(const std::string& tool, const std::vector<std::string>& arguments,
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc);
   const std::string command = hone::join(words, " ");
-  fmt::print(stderr, "{}", hone::unknown_env_report());
   const std::string name = std::filesystem::path(words.empty() ? "hone" : words[0]).stem().string();
   if (!words.empty()) words.erase(words.begin());
   std::string tool = name;

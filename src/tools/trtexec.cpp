@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "options/blocks.h"
@@ -121,6 +122,12 @@ Outcome run(const Options& options, Logger& log) {
   return run_engine(session, options, voices);
 }
 
+void warn_of_environment(const Logger& log) {
+  const std::string report = unknown_env_report();
+  for (const std::string_view text : split(report, '\n'))
+    if (!text.empty()) log.warning("{}", text);
+}
+
 bool accept(const CommandLine& line, const Logger& log) {
   if (line.errors.empty()) return true;
   print(help_text());
@@ -145,6 +152,7 @@ int run_trtexec(const std::vector<std::string>& arguments, const std::string& co
   Logger log;
   Outcome outcome = Outcome::failed;
   if (accept(line, log)) {
+    warn_of_environment(log);
     for (const std::string& warning : line.warnings) log.warning("{}", warning);
     for (const std::string& text : option_blocks(line.options)) log.info("{}", text);
     if (line.options.report.verbose) log.set_threshold(Severity::verbose);
