@@ -53,6 +53,8 @@ const OpDef* const kOps[] = {
     &ops::lstm, &ops::gru, &ops::rnn,
     // resize.cpp
     &ops::resize,
+    // quantize.cpp
+    &ops::quantize_linear, &ops::dequantize_linear,
     // matrix.cpp
     &ops::trilu, &ops::eye_like,
     // reshape.cpp

@@ -18,26 +18,6 @@ DType target(const Attrs& attrs) {
   return *dtype;
 }
 
-DType dtype_of_onnx(int64_t number) {
-  switch (number) {
-    case 1: return DType::f32;
-    case 2: return DType::u8;
-    case 3: return DType::i8;
-    case 4: return DType::u16;
-    case 5: return DType::i16;
-    case 6: return DType::i32;
-    case 7: return DType::i64;
-    case 8: return DType::string;
-    case 9: return DType::boolean;
-    case 10: return DType::f16;
-    case 11: return DType::f64;
-    case 12: return DType::u32;
-    case 13: return DType::u64;
-    case 16: return DType::bf16;
-    default: throw Error(fmt::format("Cast to ONNX element type {} is not known here", number));
-  }
-}
-
 void import_cast(ImportContext& context) {
   const DType to = dtype_of_onnx(context.attrs().integer("to"));
   context.set_output(0, context.add("Cast", {context.input(0)}, {{"to", std::string(name_of(to))}})->output());

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
-#include "ops/product.h"
-#include "ops/floats.h"
+#include "ops/support.h"
 
 namespace hone::ops {
 namespace {
@@ -30,11 +29,11 @@ void eval_attention(EvalContext& context) {
   const size_t head_axis = by_head ? 1 : 2, seq_axis = by_head ? 2 : 1;
   const AttentionSizes s{q.dims()[0], q.dims()[head_axis], k.dims()[head_axis], q.dims()[seq_axis], k.dims()[seq_axis], q.dims()[3], v.dims()[3]};
   HONE_CHECK(s.key_heads > 0 && s.heads % s.key_heads == 0, "attention has {} heads of queries and {} of keys", s.heads, s.key_heads);
-  const FloatView fq(q), fk(k), fv(v);
+  const Floats fq(q), fk(k), fv(v);
   std::vector<float> mask_data;
   Dims mask_dims;
   if (context.has(3)) {
-    const FloatView mask(context.input(3));
+    const Floats mask(context.input(3));
     mask_data.assign(mask.data(), mask.data() + context.input(3).size());
     mask_dims = context.input(3).dims();
     mask_dims.insert(mask_dims.begin(), 4 - mask_dims.size(), 1);
@@ -78,7 +77,7 @@ void eval_attention(EvalContext& context) {
     }
   Dims dims = q.dims();
   dims[3] = s.value_depth;
-  context.set(0, from_floats(q.dtype(), dims, out));
+  context.set(0, write_floats(q.dtype(), dims, out));
 }
 
 Shape shape_attr(const Attrs& attrs) {
@@ -109,7 +108,6 @@ void eval_symbolic_constant(EvalContext& context) {
   context.set(0, Tensor::of<int64_t>(context.attrs().integers("dims"), std::span<const int64_t>(values)));
 }
 
-void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
 void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ops/ops.h"
-#include "ops/floats.h"
+#include "ops/support.h"
 
 namespace hone::ops {
 namespace {
@@ -49,7 +49,7 @@ void eval_eye(EvalContext& context) {
 
 void import_eye(ImportContext& context) {
   Value* x = context.input(0);
-  if (context.attrs().has("dtype")) x = context.add("Cast", {x}, {{"to", context.attrs().integer("dtype")}})->output();
+  if (context.attrs().has("dtype")) x = context.add("Cast", {x}, {{"to", std::string(name_of(dtype_of_onnx(context.attrs().integer("dtype"))))}})->output();
   context.set_output(0, context.add("EyeLike", {x}, {{"k", context.attrs().integer_or("k", 0)}})->output());
 }
 

@@ -16,7 +16,6 @@ extern const OpDef div;
 extern const OpDef pow;
 extern const OpDef mod;
 extern const OpDef fmod;
-extern const OpDef fmod;
 extern const OpDef max;
 extern const OpDef min;
 extern const OpDef neg;
@@ -153,6 +152,8 @@ extern const OpDef rnn;
 extern const OpDef resize;
 
 // quantize.cpp
+extern const OpDef quantize_linear;
+extern const OpDef dequantize_linear;
 
 // matrix.cpp
 extern const OpDef trilu;

@@ -22,6 +22,15 @@ void infer_identity(InferContext& context) {
 }
 void eval_identity(EvalContext& context) { context.set(0, context.input(0)); }
 
+/// For inference Dropout keeps everything.
+void import_dropout(ImportContext& context) {
+  Value* x = context.input(0);
+  context.set_output(0, context.add("Identity", {x})->output());
+  if (context.outputs() < 2 || !context.output_used(1)) return;
+  Value* kept = context.constant(Tensor::scalar<bool>(true));
+  context.set_output(1, context.add("Expand", {kept, context.add("Shape", {x})->output()})->output());
+}
+
 // ---- Reshape ----
 
 Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_zero) {
@@ -163,7 +172,11 @@ void import_unsqueeze_attr(ImportContext& context) {
 
 namespace ops {
 
-const OpDef identity = {.name = "Identity", .infer = infer_identity, .eval = eval_identity, .onnx = {{"Identity"}}, .traits = {.view = true}};
+const OpDef identity = {.name = "Identity",
+                        .infer = infer_identity,
+                        .eval = eval_identity,
+                        .onnx = {{"Identity"}, {"Dropout", 1, 1 << 20, import_dropout}},
+                        .traits = {.view = true}};
 
 const OpDef reshape = {
     .name = "Reshape",

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
-#include "ops/floats.h"
+#include "ops/support.h"
 
 namespace hone::ops {
 namespace {
@@ -26,6 +26,32 @@ std::vector<int64_t> axes_of(const Attrs& attrs, size_t rank) {
   return axes;
 }
 
+/// The sizes under a policy: the wanted ones, or those of the one factor that keeps the ratio of the axes.
+Dims fitted_dims(const Attrs& attrs, Dims dims, const std::vector<int64_t>& axes, const Dims& wanted) {
+  const std::string& policy = attrs.text("keep_aspect_ratio_policy");
+  HONE_CHECK(policy == "stretch" || policy == "not_larger" || policy == "not_smaller", "keep_aspect_ratio_policy '{}' is not known", policy);
+  double factor = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const double ratio = static_cast<double>(wanted[i]) / static_cast<double>(dims[normalize_axis(axes[i], dims.size())]);
+    factor = i == 0 ? ratio : policy == "not_larger" ? std::min(factor, ratio) : std::max(factor, ratio);
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t& size = dims[normalize_axis(axes[i], dims.size())];
+    size = policy == "stretch" ? wanted[i] : static_cast<int64_t>(std::floor(factor * static_cast<double>(size) + 0.5));
+  }
+  return dims;
+}
+
+Dims resized_dims(const EvalContext& context, const std::vector<int64_t>& axes) {
+  Dims dims = context.input(0).dims();
+  if (context.has(3)) return fitted_dims(context.attrs(), std::move(dims), axes, context.input(3).integers());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t& size = dims[normalize_axis(axes[i], dims.size())];
+    size = static_cast<int64_t>(std::floor(static_cast<double>(size) * context.input(2).real(static_cast<int64_t>(i))));
+  }
+  return dims;
+}
+
 void infer_resize(InferContext& context) {
   const Shape& x = context.shape(0);
   HONE_CHECK(context.attrs().integer("antialias") == 0, "Resize with antialias is not supported");
@@ -37,15 +63,12 @@ void infer_resize(InferContext& context) {
     const std::optional<SymbolicData> sizes = context.symbolic(3);
     HONE_CHECK(sizes.has_value() && sizes->size() == axes.size(), "the sizes of Resize must be known and one per axis");
     HONE_CHECK(context.attrs().text("keep_aspect_ratio_policy") == "stretch" || x.is_static(), "Resize with keep_aspect_ratio_policy needs fixed sizes");
-    double factor = 0;
-    const std::string& policy = context.attrs().text("keep_aspect_ratio_policy");
-    for (size_t i = 0; policy != "stretch" && i < axes.size(); ++i) {
-      const double ratio = static_cast<double>((*sizes)[i].value()) / static_cast<double>(x[normalize_axis(axes[i], x.rank())].value());
-      factor = factor == 0 ? ratio : policy == "not_larger" ? std::min(factor, ratio) : std::max(factor, ratio);
-    }
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const size_t axis = normalize_axis(axes[i], x.rank());
-      result[axis] = policy == "stretch" ? (*sizes)[i] : Dim(static_cast<int64_t>(std::floor(factor * static_cast<double>(x[axis].value()) + 0.5)));
+    if (context.attrs().text("keep_aspect_ratio_policy") == "stretch") {
+      for (size_t i = 0; i < axes.size(); ++i) result[normalize_axis(axes[i], x.rank())] = (*sizes)[i];
+    } else {
+      Dims wanted;
+      for (const Dim& size : *sizes) wanted.push_back(size.value());
+      result = Shape(fitted_dims(context.attrs(), x.values(), axes, wanted));
     }
   } else {
     const Tensor* scales = context.constant(2);
@@ -56,6 +79,7 @@ void infer_resize(InferContext& context) {
       HONE_CHECK(scale > 0, "a scale of Resize is {}", scale);
       if (x[axis].is_constant()) result[axis] = Dim(static_cast<int64_t>(std::floor(static_cast<double>(x[axis].value()) * scale)));
       else if (scale == std::floor(scale)) result[axis] = x[axis] * Dim(static_cast<int64_t>(scale));
+      else if (1 / scale == std::floor(1 / scale)) result[axis] = floor_divide(x[axis], Dim(static_cast<int64_t>(1 / scale)));
       else HONE_CHECK(scale == 1, "Resize of the symbolic size {} by {} is not supported", x[axis].text(), scale);
     }
   }
@@ -122,11 +146,10 @@ void eval_resize(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const size_t rank = x.dims().size();
   const std::vector<int64_t> axes = axes_of(attrs, rank);
-  Dims dims = context.node().output()->type.shape.values();
+  Dims dims = resized_dims(context, axes);
   const std::string& mode = attrs.text("coordinate_transformation_mode");
   Dims now = x.dims();
-  const FloatView in(x);
-  std::vector<double> data(in.data(), in.data() + x.size());
+  std::vector<double> data = read_doubles(x);
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisPlan plan{.axis = normalize_axis(axes[i], rank)};
     plan.out = dims[plan.axis];
@@ -137,7 +160,7 @@ void eval_resize(EvalContext& context) {
       plan.roi_end = context.input(1).real(static_cast<int64_t>(i + axes.size()));
     }
     if (plan.out == size && plan.scale == 1 && mode != "tf_crop_and_resize") continue;
-    const AxisSplit s = split_at(now, plan.axis);
+    const AxisView s(now, plan.axis);
     std::vector<double> next(static_cast<size_t>(s.outer * plan.out * s.inner));
     for (int64_t o = 0; o < plan.out; ++o) {
       const double source = source_coordinate(mode, static_cast<double>(o), plan, size);
@@ -154,14 +177,7 @@ void eval_resize(EvalContext& context) {
     data = std::move(next);
     now[plan.axis] = plan.out;
   }
-  TensorBuilder builder(x.dtype(), dims);
-  visit(x.dtype(), [&]<typename T>() {
-    for (size_t i = 0; i < data.size(); ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) builder.data<T>()[i] = T(static_cast<float>(data[i]));
-      else builder.data<T>()[i] = static_cast<T>(data[i]);
-    }
-  });
-  context.set(0, builder.finish());
+  context.set(0, write_doubles(x.dtype(), std::move(dims), data));
 }
 
 /// Resize 10 and Upsample 9: scales as second operand, asymmetric coordinates, nearest rounded down.

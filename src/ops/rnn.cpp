@@ -5,27 +5,21 @@
 #include <cmath>
 
 #include "ops/ops.h"
-#include "ops/product.h"
-#include "ops/floats.h"
+#include "ops/gemm_loops.h"
+#include "ops/support.h"
 
 namespace hone::ops {
 namespace {
 
-void check_attrs(const Attrs& attrs) {
-  HONE_CHECK(attrs.integer("layout") == 0, "recurrent layers with layout 1 are not supported");
-}
-
 int64_t directions(const Attrs& attrs) { return attrs.text("direction") == "bidirectional" ? 2 : 1; }
 
 void infer_rnn(InferContext& context) {
-  check_attrs(context.attrs());
   const Shape &x = context.shape(0), &r = context.shape(2);
   HONE_CHECK(x.rank() == 3 && r.rank() == 3 && context.rank(1) == 3, "recurrent layers need operands of rank 3");
   const Dim count(directions(context.attrs())), hidden = r[2];
   HONE_CHECK(r[0] == count, "the weights are for {} directions, the layer has {}", r[0].text(), count.text());
   context.set(0, context.dtype(0), {x[0], count, x[1], hidden});
-  context.set(1, context.dtype(0), {count, x[1], hidden});
-  context.set(2, context.dtype(0), {count, x[1], hidden});
+  for (size_t i = 1; i < context.outputs(); ++i) context.set(i, context.dtype(0), {count, x[1], hidden});
 }
 
 float activate(const std::string& name, float x, float alpha, float beta) {
@@ -70,11 +64,24 @@ class Activations {
   size_t first_ = 0;
 };
 
+/// Bounds what goes into the activation functions.
+struct Clip {
+  explicit Clip(const Attrs& attrs) : limit(attrs.has("clip") ? static_cast<float>(attrs.real("clip")) : INFINITY) {}
+  float operator()(float x) const { return std::clamp(x, -limit, limit); }
+  float limit;
+};
+
 std::vector<float> transposed(const float* data, int64_t rows, int64_t columns) {
   std::vector<float> result(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) result[static_cast<size_t>(j * rows + i)] = data[i * columns + j];
   return result;
+}
+
+/// y[n] += x[k] * m[k, n]: one step of one item.
+void add_row_product(int64_t n, int64_t k, const float* x, const float* m, float* y) {
+  for (int64_t p = 0; p < k; ++p, m += n)
+    for (int64_t j = 0; j < n; ++j) y[j] += x[p] * m[j];
 }
 
 /// What the three layers share: operands as floats, sizes, the walk over time and directions.
@@ -93,12 +100,11 @@ struct Sequence {
   /// x·Wᵀ (+ both biases where `add_r_bias`) for all steps: [steps*batch, gates*hidden].
   std::vector<float> project(int64_t direction, int64_t biased_r_gates) const {
     const int64_t n = gates_ * hidden;
-    const std::vector<float> wt = transposed(w.data() + direction * n * width, n, width);
     std::vector<float> out(static_cast<size_t>(steps * batch * n), 0.0f);
     if (b)
       for (int64_t row = 0; row < steps * batch; ++row)
         for (int64_t j = 0; j < n; ++j) out[static_cast<size_t>(row * n + j)] = (*b)[direction * 2 * n + j] + (j < biased_r_gates * hidden ? (*b)[direction * 2 * n + n + j] : 0.0f);
-    multiply_add(steps * batch, n, width, x.data(), width, wt.data(), n, out.data());
+    add_product_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width}, out.data(), n);
     return out;
   }
   int64_t length(int64_t item) const { return lengths.empty() ? steps : std::clamp<int64_t>(lengths[static_cast<size_t>(item)], 0, steps); }
@@ -106,8 +112,8 @@ struct Sequence {
     std::copy_n(h, hidden, y.data() + ((time * count + direction) * batch + item) * hidden);
   }
 
-  FloatView x, w, r;
-  std::optional<FloatView> b, h0;
+  Floats x, w, r;
+  std::optional<Floats> b, h0;
   std::vector<int64_t> lengths;
   int64_t steps, batch, width, hidden, count, gates_;
   std::vector<float> y, last_h;
@@ -123,20 +129,19 @@ void walk(const Sequence& s, const Attrs& attrs, int64_t direction, const Step& 
 
 void set_outputs(EvalContext& context, Sequence& s, const std::vector<float>* last_c) {
   const DType dtype = context.input(0).dtype();
-  context.set(0, from_floats(dtype, {s.steps, s.count, s.batch, s.hidden}, s.y));
-  if (context.outputs() > 1) context.set(1, from_floats(dtype, {s.count, s.batch, s.hidden}, s.last_h));
-  if (context.outputs() > 2 && last_c != nullptr) context.set(2, from_floats(dtype, {s.count, s.batch, s.hidden}, *last_c));
+  context.set(0, write_floats(dtype, {s.steps, s.count, s.batch, s.hidden}, s.y));
+  if (context.outputs() > 1) context.set(1, write_floats(dtype, {s.count, s.batch, s.hidden}, s.last_h));
+  if (context.outputs() > 2 && last_c != nullptr) context.set(2, write_floats(dtype, {s.count, s.batch, s.hidden}, *last_c));
 }
 
 void eval_lstm(EvalContext& context) {
-  check_attrs(context.attrs());
   Sequence s(context, 4);
   const int64_t h = s.hidden, n = 4 * h;
-  std::optional<FloatView> c0, p;
+  std::optional<Floats> c0, p;
   if (context.has(6)) c0.emplace(context.input(6));
   if (context.has(7)) p.emplace(context.input(7));
   const bool coupled = context.attrs().integer("input_forget") != 0;
-  const auto limit = context.attrs().has("clip") ? static_cast<float>(context.attrs().real("clip")) : INFINITY;
+  const Clip clip(context.attrs());
   std::vector<float> last_c(s.last_h.size(), 0.0f), gates(static_cast<size_t>(n));
   for (int64_t d = 0; d < s.count; ++d) {
     const Activations f(context.attrs(), {"Sigmoid", "Tanh", "Tanh"}, d);
@@ -149,9 +154,8 @@ void eval_lstm(EvalContext& context) {
       float* hidden = s.last_h.data() + (d * s.batch + item) * h;
       float* cell = last_c.data() + (d * s.batch + item) * h;
       std::copy_n(projected.data() + (time * s.batch + item) * n, n, gates.data());
-      multiply_add(1, n, h, hidden, h, rt.data(), n, gates.data());
+      add_row_product(n, h, hidden, rt.data(), gates.data());
       const auto peep = [&](int64_t which, int64_t j, float c) { return p ? (*p)[(d * 3 + which) * h + j] * c : 0.0f; };
-      const auto clip = [&](float v) { return std::clamp(v, -limit, limit); };
       for (int64_t j = 0; j < h; ++j) {                // gates: input, output, forget, cell
         const float in = f(0, clip(gates[static_cast<size_t>(j)] + peep(0, j, cell[j])));
         const float forget = coupled ? 1 - in : f(0, clip(gates[static_cast<size_t>(2 * h + j)] + peep(2, j, cell[j])));
@@ -167,9 +171,9 @@ void eval_lstm(EvalContext& context) {
 }
 
 void eval_gru(EvalContext& context) {
-  check_attrs(context.attrs());
   Sequence s(context, 3);
   const int64_t h = s.hidden, n = 3 * h;
+  const Clip clip(context.attrs());
   const bool linear_first = context.attrs().integer("linear_before_reset") != 0;
   std::vector<float> recurrent(static_cast<size_t>(n)), reset(static_cast<size_t>(h)), candidate(static_cast<size_t>(h));
   for (int64_t d = 0; d < s.count; ++d) {
@@ -183,20 +187,20 @@ void eval_gru(EvalContext& context) {
       const float* in = projected.data() + (time * s.batch + item) * n;
       const auto r_bias = [&](int64_t j) { return s.b ? (*s.b)[d * 2 * n + n + 2 * h + j] : 0.0f; };
       std::fill(recurrent.begin(), recurrent.end(), 0.0f);
-      multiply_add(1, 2 * h, h, hidden, h, rt_gates.data(), 2 * h, recurrent.data());
-      for (int64_t j = 0; j < h; ++j) reset[static_cast<size_t>(j)] = f(0, in[h + j] + recurrent[static_cast<size_t>(h + j)]);
+      add_row_product(2 * h, h, hidden, rt_gates.data(), recurrent.data());
+      for (int64_t j = 0; j < h; ++j) reset[static_cast<size_t>(j)] = f(0, clip(in[h + j] + recurrent[static_cast<size_t>(h + j)]));
       std::fill(candidate.begin(), candidate.end(), 0.0f);
       if (linear_first) {
-        multiply_add(1, h, h, hidden, h, rt_new.data(), h, candidate.data());
+        add_row_product(h, h, hidden, rt_new.data(), candidate.data());
         for (int64_t j = 0; j < h; ++j) candidate[static_cast<size_t>(j)] = reset[static_cast<size_t>(j)] * (candidate[static_cast<size_t>(j)] + r_bias(j));
       } else {
         std::vector<float> scaled(static_cast<size_t>(h));
         for (int64_t j = 0; j < h; ++j) scaled[static_cast<size_t>(j)] = reset[static_cast<size_t>(j)] * hidden[j];
-        multiply_add(1, h, h, scaled.data(), h, rt_new.data(), h, candidate.data());
+        add_row_product(h, h, scaled.data(), rt_new.data(), candidate.data());
         for (int64_t j = 0; j < h; ++j) candidate[static_cast<size_t>(j)] += r_bias(j);
       }
       for (int64_t j = 0; j < h; ++j) {
-        const float update = f(0, in[j] + recurrent[static_cast<size_t>(j)]), fresh = f(1, in[2 * h + j] + candidate[static_cast<size_t>(j)]);
+        const float update = f(0, clip(in[j] + recurrent[static_cast<size_t>(j)])), fresh = f(1, clip(in[2 * h + j] + candidate[static_cast<size_t>(j)]));
         hidden[j] = (1 - update) * fresh + update * hidden[j];
       }
       s.store(d, time, item, hidden);
@@ -206,8 +210,8 @@ void eval_gru(EvalContext& context) {
 }
 
 void eval_rnn(EvalContext& context) {
-  check_attrs(context.attrs());
   Sequence s(context, 1);
+  const Clip clip(context.attrs());
   const int64_t h = s.hidden;
   std::vector<float> next(static_cast<size_t>(h));
   for (int64_t d = 0; d < s.count; ++d) {
@@ -217,26 +221,48 @@ void eval_rnn(EvalContext& context) {
     walk(s, context.attrs(), d, [&](int64_t time, int64_t item) {
       float* hidden = s.last_h.data() + (d * s.batch + item) * h;
       std::copy_n(projected.data() + (time * s.batch + item) * h, h, next.data());
-      multiply_add(1, h, h, hidden, h, rt.data(), h, next.data());
-      for (int64_t j = 0; j < h; ++j) hidden[j] = f(0, next[static_cast<size_t>(j)]);
+      add_row_product(h, h, hidden, rt.data(), next.data());
+      for (int64_t j = 0; j < h; ++j) hidden[j] = f(0, clip(next[static_cast<size_t>(j)]));
       s.store(d, time, item, hidden);
     });
   }
   set_outputs(context, s, nullptr);
 }
 
+/// Layout 1 (batch first) becomes layout 0 between transposes; `output_sequence` of opsets before 7 is dropped.
+template <const OpDef& op>
+void import_recurrent(ImportContext& context) {
+  Attrs attrs = context.attrs();
+  const bool batch_first = attrs.integer_or("layout", 0) != 0;
+  attrs.erase("layout");
+  attrs.erase("output_sequence");
+  const auto transpose = [&](Value* value, std::vector<int64_t> perm) { return context.add("Transpose", {value}, {{"perm", std::move(perm)}})->output(); };
+  std::vector<Value*> inputs;
+  for (size_t i = 0; i < context.inputs(); ++i) {
+    Value* value = context.input(i);
+    const bool turn = batch_first && value != nullptr && (i == 0 || i == 5 || i == 6);
+    inputs.push_back(turn ? transpose(value, {1, 0, 2}) : value);
+  }
+  const Node* node = context.add(op.name, std::move(inputs), std::move(attrs), std::max(op.outputs, context.outputs()));
+  for (size_t i = 0; i < context.outputs(); ++i) {
+    if (!context.output_used(i)) continue;
+    Value* value = node->output(i);
+    if (batch_first) value = i == 0 ? transpose(value, {2, 0, 1, 3}) : transpose(value, {1, 0, 2});
+    context.set_output(i, value);
+  }
+}
+
 std::vector<AttrSpec> rnn_attrs(std::vector<AttrSpec> more) {
-  std::vector<AttrSpec> attrs = {{"hidden_size", AttrKind::integer}, {"direction", AttrKind::text, std::string("forward")}, {"layout", AttrKind::integer, int64_t{0}},
-                                 {"activations", AttrKind::texts},   {"activation_alpha", AttrKind::reals},                 {"activation_beta", AttrKind::reals},
-                                 {"clip", AttrKind::real}};
+  std::vector<AttrSpec> attrs = {{"hidden_size", AttrKind::integer}, {"direction", AttrKind::text, std::string("forward")}, {"activations", AttrKind::texts},
+                                 {"activation_alpha", AttrKind::reals}, {"activation_beta", AttrKind::reals}, {"clip", AttrKind::real}};
   attrs.insert(attrs.end(), more.begin(), more.end());
   return attrs;
 }
 
 }  // namespace
 
-const OpDef lstm{.name = "LSTM", .attrs = rnn_attrs({{"input_forget", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 8, .infer = infer_rnn, .eval = eval_lstm, .onnx = {{"LSTM", 7}}};
-const OpDef gru{.name = "GRU", .attrs = rnn_attrs({{"linear_before_reset", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_gru, .onnx = {{"GRU", 7}}};
-const OpDef rnn{.name = "RNN", .attrs = rnn_attrs({}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_rnn, .onnx = {{"RNN", 7}}};
+const OpDef lstm{.name = "LSTM", .attrs = rnn_attrs({{"input_forget", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 8, .infer = infer_rnn, .eval = eval_lstm, .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
+const OpDef gru{.name = "GRU", .attrs = rnn_attrs({{"linear_before_reset", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_gru, .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
+const OpDef rnn{.name = "RNN", .attrs = rnn_attrs({}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_rnn, .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}}};
 
 }  // namespace hone::ops

@@ -76,6 +76,26 @@ AttrSpec text_attr(std::string_view name, std::string fallback) { return {name, 
 AttrSpec integers_attr(std::string_view name) { return {name, AttrKind::integers, std::nullopt, false, {}}; }
 AttrSpec required_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, true, {}}; }
 
+DType dtype_of_onnx(int64_t number) {
+  switch (number) {
+    case 1: return DType::f32;
+    case 2: return DType::u8;
+    case 3: return DType::i8;
+    case 4: return DType::u16;
+    case 5: return DType::i16;
+    case 6: return DType::i32;
+    case 7: return DType::i64;
+    case 8: return DType::string;
+    case 9: return DType::boolean;
+    case 10: return DType::f16;
+    case 11: return DType::f64;
+    case 12: return DType::u32;
+    case 13: return DType::u64;
+    case 16: return DType::bf16;
+    default: throw Error(fmt::format("ONNX element type {} is not known here", number));
+  }
+}
+
 void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
 
 void check_rank(const InferContext& context, size_t operand, size_t rank, std::string_view what) {

@@ -32,6 +32,9 @@ Tensor write_integers(DType dtype, Dims dims, std::span<const int64_t> values);
 /// One element of any numeric type.
 Tensor scalar_of(DType dtype, double value);
 
+/// The type behind a number of ONNX's TensorProto.DataType.
+DType dtype_of_onnx(int64_t number);
+
 AttrSpec integer_attr(std::string_view name, int64_t fallback);
 AttrSpec real_attr(std::string_view name, double fallback);
 AttrSpec text_attr(std::string_view name, std::string fallback);

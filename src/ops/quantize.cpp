@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuantizeLinear and DequantizeLinear: one scale and zero point for the whole tensor, one per element of an axis, or one
+// per block of an axis.
+#include <cmath>
+#include <limits>
+
+#include "ops/ops.h"
+#include "ops/support.h"
+
+namespace hone {
+namespace {
+
+/// Which scale an element of x uses.
+class ScaleIndex {
+ public:
+  ScaleIndex(const EvalContext& context) {
+    const Dims &x = context.input(0).dims(), &scale = context.input(1).dims();
+    const int64_t block = context.attrs().integer("block_size");
+    if (elements(scale) == 1) return;
+    const size_t axis = normalize_axis(context.attrs().integer("axis"), x.size());
+    const AxisView view(x, axis);
+    inner_ = view.inner, length_ = view.length;
+    block_ = block > 0 ? block : 1;
+    blocked_ = block > 0;
+    const int64_t expected = blocked_ ? (length_ + block_ - 1) / block_ : length_;
+    const int64_t given = blocked_ ? scale.at(axis) : elements(scale);
+    HONE_CHECK(given == expected, "{} scales along axis {} of size {}", given, axis, length_);
+    scales_ = expected;
+  }
+  size_t operator()(int64_t i) const {
+    if (scales_ == 0) return 0;
+    const int64_t at = i / inner_ % length_;
+    if (!blocked_) return static_cast<size_t>(at);
+    return static_cast<size_t>((i / (inner_ * length_) * scales_ + at / block_) * inner_ + i % inner_);
+  }
+
+ private:
+  int64_t inner_ = 1, length_ = 1, block_ = 1, scales_ = 0;
+  bool blocked_ = false;
+};
+
+/// The zero point's type decides; output_dtype is turned into a zero point by the rule.
+void infer_quantize(InferContext& context) { context.set(0, context.has(2) ? context.dtype(2) : DType::u8, context.shape(0)); }
+void infer_dequantize(InferContext& context) { context.set(0, context.dtype(1), context.shape(0)); }
+
+std::vector<double> zero_points(const EvalContext& context) {
+  if (context.has(2)) return read_doubles(context.input(2));
+  return std::vector<double>(static_cast<size_t>(context.input(1).size()), 0);
+}
+
+void eval_quantize(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const auto data = read_doubles(x), scale = read_doubles(context.input(1)), zero = zero_points(context);
+  const ScaleIndex which(context);
+  std::vector<double> y(data.size());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const size_t k = which(static_cast<int64_t>(i));
+    y[i] = std::nearbyint(static_cast<double>(static_cast<float>(data[i]) / static_cast<float>(scale[k]))) + zero[k];
+  }
+  context.set(0, write_doubles(context.has(2) ? context.input(2).dtype() : DType::u8, x.dims(), y));
+}
+
+void eval_dequantize(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const auto data = read_doubles(x), scale = read_doubles(context.input(1)), zero = zero_points(context);
+  const ScaleIndex which(context);
+  std::vector<double> y(data.size());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const size_t k = which(static_cast<int64_t>(i));
+    y[i] = (data[i] - zero[k]) * scale[k];
+  }
+  context.set(0, write_doubles(context.input(1).dtype(), x.dims(), y));
+}
+
+template <const OpDef& op>
+void import_linear(ImportContext& context) {
+  std::vector<Value*> inputs;
+  for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
+  const int64_t dtype = context.attrs().integer_or("output_dtype", 0);
+  if (inputs.size() == 2 && dtype != 0 && op.name == "QuantizeLinear") {
+    const Shape& scale = inputs[1]->type.shape;
+    HONE_CHECK(scale.is_static(), "output_dtype needs a scale whose sizes are numbers");
+    const std::vector<double> zeros(static_cast<size_t>(elements(scale.values())), 0);
+    inputs.push_back(context.constant(write_doubles(dtype_of_onnx(dtype), scale.values(), zeros)));
+  }
+  const Attrs attrs{{"axis", context.attrs().integer_or("axis", 1)}, {"block_size", context.attrs().integer_or("block_size", 0)}};
+  context.set_output(0, context.add(op.name, std::move(inputs), attrs)->output());
+}
+
+template <const OpDef& op>
+OpDef quantization(std::string_view name, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
+  return {.name = name, .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0)}, .min_inputs = 2, .max_inputs = 3, .infer = infer, .eval = eval,
+          .onnx = {{name, 10, 1 << 20, import_linear<op>}}};
+}
+
+}  // namespace
+
+const OpDef ops::quantize_linear = quantization<ops::quantize_linear>("QuantizeLinear", infer_quantize, eval_quantize);
+const OpDef ops::dequantize_linear = quantization<ops::dequantize_linear>("DequantizeLinear", infer_dequantize, eval_dequantize);
+
+}  // namespace hone
