@@ -86,7 +86,11 @@ OpenDevice open_device(const std::string& name) {
   const Backend* backend = find_backend(backend_name);
   if (backend == nullptr || !ordinal)
     throw Error(fmt::format("Cannot find device ID {}!", name), "this build has the CPU alone: leave --device out, or write --device=cpu");
-  return {backend, with_note([&] { return fmt::format("opening device {}", name); }, [&] { return std::shared_ptr<Device>(backend->open(static_cast<int>(*ordinal))); })};
+  try {
+    return {backend, std::shared_ptr<Device>(backend->open(static_cast<int>(*ordinal)))};
+  } catch (const Error& error) {
+    throw Error(fmt::format("Cannot find device ID {}! {}", name, error.message()), error.hint());
+  }
 }
 
 void Session::build() {
