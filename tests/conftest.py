@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import materialise  # noqa: E402
 
-BIN = pathlib.Path(os.environ.get("HONE_BIN", ROOT / "build/release/bin")).resolve()
+BIN = pathlib.Path(os.environ.pop("HONE_BIN", ROOT / "build/release/bin")).resolve()  # no variable of the programs'
 WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
 
 
