@@ -91,13 +91,13 @@ Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType&
 }
 
 /// Nothing when the library has no fast implementation.
-std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out, const Desc& weights, bool sum) {
+std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out, const Desc& weights) {
   const Dims &strides = attrs.integers("strides"), dilations = less_one(attrs.integers("dilations")), &pads = attrs.integers("pads");
   const Dims after = end_padding(attrs, in, out, weights.get_dims());
   const Dims before(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2));
   const Epilogue epilogue = read_epilogue(attrs);
   const Desc source = desc_of(in), result = desc_of(out), bias = epilogue.bias ? plain_desc({out.dims[1]}) : Desc();
-  const dnnl::primitive_attr attr = attr_of(epilogue, result, sum);
+  const dnnl::primitive_attr attr = attr_of(epilogue, result);
   const auto finish = [&](const auto& desc, auto kind) -> std::optional<Primitive> {
     if (!desc || !is_fast(desc)) return std::nullopt;
     return Primitive{typename decltype(kind)::type(desc), desc.weights_desc(), bias, desc.scratchpad_desc()};
@@ -115,18 +115,24 @@ std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const 
 
 ConcreteType concrete(const Value* value, Layout layout) { return {value->type.dtype, value->type.shape.values(), layout}; }
 
-std::optional<Primitive> make_for(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out, bool sum) {
-  return make(attrs, concrete(node.input(0), in), concrete(problem.region.outputs()[0], out), any_desc(weight_dims(attrs)), sum);
+std::optional<Primitive> make_for(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out) {
+  return make(attrs, concrete(node.input(0), in), concrete(problem.region.outputs()[0], out), any_desc(weight_dims(attrs)));
 }
 
-void offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out, bool sum, Candidates& candidates) {
-  const std::optional<Primitive> primitive = make_for(problem, node, attrs, in, out, sum);
+/// False when it was refused.
+bool offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out, Candidates& candidates) {
+  const std::optional<Primitive> primitive = make_for(problem, node, attrs, in, out);
   const std::string name = fmt::format("convolution {} -> {}", name_of(in), name_of(out));
-  if (!primitive) return candidates.refuse(name, "the library has only its reference implementation");
-  if (format_of(primitive->weights).empty()) return candidates.refuse(name, "the library wants weights in a format of its own");
-  Tactic tactic{"onednn", "convolution", {{"sum", int64_t{sum}}}, std::vector<Layout>(problem.region.inputs().size(), out), {out}};
+  const auto refuse = [&](const char* reason) {
+    candidates.refuse(name, reason);
+    return false;
+  };
+  if (!primitive) return refuse("the library has only its reference implementation");
+  if (format_of(primitive->weights).empty()) return refuse("the library wants weights in a format of its own");
+  Tactic tactic{"onednn", "convolution", {}, std::vector<Layout>(problem.region.inputs().size(), out), {out}};
   tactic.in[static_cast<size_t>(attrs.integer("input"))] = in;
   candidates.offer(std::move(tactic));
+  return true;
 }
 
 void propose(const Problem& problem, Candidates& out) {
@@ -136,23 +142,20 @@ void propose(const Problem& problem, Candidates& out) {
   if (std::string reason = reason_against(problem, *node, match); !reason.empty()) return out.refuse("convolution", std::move(reason));
   const Attrs attrs = read_attrs(problem, *node, match);
   const int64_t channels = node->input(0)->type.shape[1].value();
-  const Layout blocked = problem.device.architecture == "avx512" ? Layout::blocked16 : Layout::blocked8;
-  for (const bool sum : {false, true}) {
-    if (sum && (match.residual < 0 || match.residual == attrs.integer("input"))) continue;
-    offer(problem, *node, attrs, Layout::channels_last, Layout::channels_last, sum, out);
-    if (channels <= 4) offer(problem, *node, attrs, Layout::linear, Layout::channels_last, sum, out);
-    else offer(problem, *node, attrs, blocked, blocked, sum, out);
-  }
+  if (channels <= 4) offer(problem, *node, attrs, Layout::linear, Layout::channels_last, out);
+  const bool offered = offer(problem, *node, attrs, Layout::channels_last, Layout::channels_last, out);
+  // Blocked layouts cost a reformat on both sides and longer tuning; with AVX-512 the library is as fast without them.
+  const bool avx512 = problem.device.architecture == "avx512";
+  const Layout blocked = avx512 ? Layout::blocked16 : Layout::blocked8;
+  if (channels > 4 && (!avx512 || !offered)) offer(problem, *node, attrs, blocked, blocked, out);
 }
 
 Compiled compile(const Problem& problem, const Tactic& tactic) {
   const Node& node = *anchor(problem);
   const RegionMatch match = match_region(problem.region, &node, node.output()->type.shape.rank() - 1);
   Attrs attrs = read_attrs(problem, node, match);
-  const bool sum = tactic.params.integer("sum") != 0;
-  const std::optional<Primitive> primitive = make_for(problem, node, attrs, tactic.in[static_cast<size_t>(attrs.integer("input"))], tactic.out[0], sum);
+  const std::optional<Primitive> primitive = make_for(problem, node, attrs, tactic.in[static_cast<size_t>(attrs.integer("input"))], tactic.out[0]);
   HONE_ASSERT(primitive.has_value(), "the library refuses what it offered");
-  attrs.set("sum", int64_t{sum});
   attrs.set("format", format_of(primitive->weights));
   Compiled compiled;
   compiled.constants.push_back(packed(scaled_weights(match, *node.input(1)->constant).data(), source_weights(attrs), primitive->weights));
@@ -165,12 +168,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const int64_t input = attrs.integer("input"), residual = read_residual(attrs), count = static_cast<int64_t>(shapes.inputs.size());
   HONE_CHECK(input >= 0 && input < count && residual < count && shapes.outputs.size() == 1, "a convolution in the plan reads inputs that its step does not have");
-  const bool sum = attrs.integer("sum") != 0 && residual >= 0;
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(input)], &out = shapes.outputs[0];
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out, "a convolution in the plan adds a tensor of another type");
   const Desc stored = desc_in_format(weight_dims(attrs), attrs.text("format"));
-  std::optional<Primitive> primitive = make(attrs, in, out, stored, sum);
-  if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs)), sum);
+  std::optional<Primitive> primitive = make(attrs, in, out, stored);
+  if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs)));
   HONE_CHECK(primitive.has_value(), "oneDNN has no convolution from {} to {} like the one in the plan", join_dims(in.dims), join_dims(out.dims));
 
   Program program;
@@ -180,8 +182,7 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
                                            {DNNL_ARG_WEIGHTS, primitive->weights, weights_operand(program, stored, primitive->weights, {Operand::constant, 0})},
                                            {DNNL_ARG_DST, result, target}};
   if (attrs.integer("bias") != 0) arguments.push_back({DNNL_ARG_BIAS, primitive->bias, {Operand::constant, 1}});
-  if (sum) program.add_reorder(result, added, result, target);
-  if (residual >= 0 && !sum) {
+  if (residual >= 0) {
     const Epilogue epilogue = read_epilogue(attrs);
     const int position = epilogue.residual_after_activation && epilogue.activation.kind != ActivationKind::none ? 1 : 0;
     arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, result, added});

@@ -12,7 +12,7 @@ namespace {
 using Product = dnnl::matmul;
 
 Product::primitive_desc describe(const Desc& a, const Desc& b, const Desc& bias, const Desc& c, const Epilogue& epilogue) {
-  const dnnl::primitive_attr attr = attr_of(epilogue, c, false);
+  const dnnl::primitive_attr attr = attr_of(epilogue, c);
   return bias ? Product::primitive_desc(engine(), a, b, bias, c, attr, true) : Product::primitive_desc(engine(), a, b, c, attr, true);
 }
 

@@ -170,11 +170,11 @@ Tensor packed(const float* weights, const Desc& from, const Desc& to) {
   return builder.finish();
 }
 
-dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result, bool sum) {
+dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops ops;
-  const auto residual = [&] { sum ? ops.append_sum() : ops.append_binary(dnnl::algorithm::binary_add, result); };
+  const auto residual = [&] { ops.append_binary(dnnl::algorithm::binary_add, result); };
   if (epilogue.scale != 1) ops.append_eltwise(dnnl::algorithm::eltwise_linear, epilogue.scale, 0);
   if (epilogue.residual && !epilogue.residual_after_activation) residual();
   append_activation(ops, epilogue.activation);

@@ -36,8 +36,8 @@ Desc desc_in_format(const Dims& dims, const std::string& name);
 /// Constant f32 weights, reordered.
 Tensor packed(const float* weights, const Desc& from, const Desc& to);
 
-/// scratchpad by the caller, and the epilogue as post-operations on a result of this type. `sum`: the residual lies in the result.
-dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result, bool sum);
+/// scratchpad by the caller, and the epilogue as post-operations on a result of this type; the residual has the result's type.
+dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result);
 /// Whether an implementation is worth offering.
 bool is_fast(const dnnl::primitive_desc_base& desc);
 

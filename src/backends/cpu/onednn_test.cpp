@@ -60,9 +60,10 @@ TEST(OnednnSource, AddsResidualAndActivationInEitherOrder) {
 }
 
 TEST(OnednnSource, TransposedConvolutions) {
+  const bool avx512 = best_isa() == Isa::avx512;  // below, the library has only its reference for these
   for (const int group : {1, 2})
-    EXPECT_GT(check_library(fmt::format("(%x: f32[N,32,5,6]) {{\n %w = constant f32[32,16,3,3]!0123456789abcdef0123456789abcdef\n %b = constant f32[{0}]!1123456789abcdef0123456789abcdef\n"
-                                        " %y = ConvTranspose(%x, %w, %b) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0], group={1}}}\n return %y\n}}", 16 * group, group)), 0);
+    EXPECT_GE(check_library(fmt::format("(%x: f32[N,32,5,6]) {{\n %w = constant f32[32,16,3,3]!0123456789abcdef0123456789abcdef\n %b = constant f32[{0}]!1123456789abcdef0123456789abcdef\n"
+                                        " %y = ConvTranspose(%x, %w, %b) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0], group={1}}}\n return %y\n}}", 16 * group, group)), avx512 ? 1 : 0);
 }
 
 TEST(OnednnSource, LinearLayersAndProducts) {
