@@ -119,7 +119,7 @@ hone_status hone_build(const char* onnx_path, const char* const* arguments, size
     const hone::BuildOptions options = build_options(arguments, count);
     const hone::Logger logger = logger_for(log, user);
     const OpenedDevice device = open_device("cpu");
-    hone::Graph graph = hone::import_onnx(onnx_path, logger);
+    hone::Graph graph = hone::import_onnx(onnx_path, logger).graph;
     *plan = new hone_plan{std::make_shared<const hone::Plan>(build_with_cache(std::move(graph), options, device, logger)), {}};
   });
 }

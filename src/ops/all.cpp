@@ -32,6 +32,8 @@ const OpDef* const kOps[] = {
     &ops::symbolic_constant, &ops::reformat,
     // matmul.cpp
     &ops::mat_mul, &ops::gemm,
+    // einsum.cpp
+    &ops::einsum,
     // conv.cpp
     &ops::conv,
     // conv_transpose.cpp

@@ -32,13 +32,9 @@ TEST(AllOps, NoTwoRulesAnswerForTheSameOnnxOperatorAndOpset) {
     for (const OnnxRule& first : a->onnx)
       for (const OpDef* b : all_ops())
         for (const OnnxRule& second : b->onnx)
-          if (&first != &second && first.op_type == second.op_type && first.domain == second.domain)
+          if (&first != &second && first.op_type == second.op_type && first.domain == second.domain) {
             EXPECT_TRUE(first.until < second.since || second.until < first.since) << first.op_type;
-}
-
-TEST(AllOps, RulesWithoutImportKeepTheNodeSoTheNamesAgree) {
-  for (const OpDef* op : all_ops())
-    for (const OnnxRule& rule : op->onnx) EXPECT_LE(rule.since, rule.until) << op->name;
+          }
 }
 
 TEST(AllOps, FormulasBindWithTheirDefaultAttributes) {
@@ -50,7 +46,7 @@ TEST(AllOps, FormulasBindWithTheirDefaultAttributes) {
     const Expr expr = op->pointwise.bind(attrs);
     for (const ExprNode& node : expr.nodes()) {
       EXPECT_NE(node.kind, ExprKind::attribute) << op->name;
-      if (node.kind == ExprKind::input) EXPECT_LT(node.input, static_cast<int>(op->max_inputs)) << op->name;
+      EXPECT_TRUE(node.kind != ExprKind::input || node.input < static_cast<int>(op->max_inputs)) << op->name;
     }
   }
 }

@@ -42,6 +42,13 @@ TEST(MatMul, IntegersAreExact) {
   EXPECT_EQ(run_op("MatMul", {big, Tensor::of<int64_t>({1, 1}, {3})}).integer(0), 3 * ((int64_t{1} << 40) + 1));
 }
 
+TEST(Einsum, BatchesDiagonalsAndImpliedResults) {
+  const Tensor a = counted({2, 2, 3}), b = counted({2, 3, 2});
+  expect_near(run_op("Einsum", {a, b}, {{"equation", std::string("...ij, ...jk -> ...ik")}}), {2, 2, 2}, values_of(run_op("MatMul", {a, b})));
+  expect_near(run_op("Einsum", {counted({2, 2})}, {{"equation", std::string("ii")}}), {}, {3});
+  expect_near(run_op("Einsum", {counted({2, 3})}, {{"equation", std::string("ba")}}), {3, 2}, {0, 3, 1, 4, 2, 5});
+}
+
 TEST(Gemm, TransposesScalesAndBroadcastsItsBias) {
   const Attrs attrs{{"alpha", 2.0}, {"beta", 0.5}, {"transA", int64_t{1}}, {"transB", int64_t{1}}};
   expect_near(run_op("Gemm", {counted({2, 1}), counted({2, 2}), floats({2}, {10, 20})}, attrs), {1, 2}, {7, 16});

@@ -100,7 +100,8 @@ void import_conv_transpose(ImportContext& context) {
       // stride * (size - 1) + extra + extent - total = wanted, and SAME wants stride * size.
       const int64_t missing = wanted.empty() ? window.strides[i] : wanted[i] - window.strides[i] * (size.value() - 1);
       const int64_t total = extra[i] + extent - missing;
-      pads[i] = window.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      const int64_t half = total >> 1;                 // rounded down, also when the padding is negative
+      pads[i] = window.auto_pad == "SAME_UPPER" ? half : total - half;
       pads[i + rank] = total - pads[i];
     }
   }

@@ -35,11 +35,14 @@ void eval_bits(EvalContext& context, const Combine& combine) {
 void eval_bit_shift(EvalContext& context) {
   const std::string& direction = context.attrs().text("direction");
   HONE_CHECK(direction == "LEFT" || direction == "RIGHT", "BitShift's direction is '{}', known are LEFT and RIGHT", direction);
-  const auto bits = static_cast<int64_t>(8 * size_of(context.input(0).dtype()));
+  const DType dtype = context.input(0).dtype();
+  const auto bits = static_cast<int64_t>(8 * size_of(dtype));
+  const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
   eval_bits(context, [&](int64_t a, int64_t b) -> int64_t {
-    if (b < 0 || b >= bits) return 0;
-    const auto word = static_cast<uint64_t>(a);
-    return static_cast<int64_t>(direction == "LEFT" ? word << b : word >> b);
+    const bool beyond = b < 0 || b >= bits;
+    if (direction == "LEFT") return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+    if (is_signed) return a >> (beyond ? 63 : b);      // keeps the sign
+    return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
   });
 }
 void eval_bitwise_and(EvalContext& context) { eval_bits(context, [](int64_t a, int64_t b) { return a & b; }); }

@@ -97,6 +97,7 @@ extern const OpDef mat_mul;
 extern const OpDef gemm;
 
 // einsum.cpp
+extern const OpDef einsum;
 
 // conv.cpp
 extern const OpDef conv;

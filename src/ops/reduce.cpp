@@ -2,6 +2,7 @@
 //
 // ReduceX over any axes. Each kind is one function over the elements that fall together; floats reduce in double, integers
 // in 64 bits. Axes are an operand; older opsets had an attribute.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -132,6 +133,18 @@ std::vector<T> reduce(const std::vector<T>& data, const Dims& dims, const std::v
   return result;
 }
 
+/// The largest and smallest of no elements are the limits of the type itself.
+template <typename Kind>
+std::vector<int64_t> in_range(DType dtype, std::vector<int64_t> values) {
+  if constexpr (std::is_same_v<Kind, Largest> || std::is_same_v<Kind, Smallest>) {
+    visit(dtype, [&]<typename T>() {
+      if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(int64_t))
+        for (int64_t& value : values) value = std::clamp(value, static_cast<int64_t>(std::numeric_limits<T>::lowest()), static_cast<int64_t>(std::numeric_limits<T>::max()));
+    });
+  }
+  return values;
+}
+
 template <typename Kind>
 void eval_reduce(EvalContext& context) {
   const Tensor& x = context.input(0);
@@ -145,7 +158,7 @@ void eval_reduce(EvalContext& context) {
     else if (keep) dims.push_back(1);
   }
   if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), std::move(dims), reduce<Kind>(read_doubles(x), x.dims(), reduced)));
-  else context.set(0, write_integers(x.dtype(), std::move(dims), reduce<Kind>(x.integers(), x.dims(), reduced)));
+  else context.set(0, write_integers(x.dtype(), std::move(dims), in_range<Kind>(x.dtype(), reduce<Kind>(x.integers(), x.dims(), reduced))));
 }
 
 template <const OpDef& op>

@@ -25,6 +25,8 @@ void eval_identity(EvalContext& context) { context.set(0, context.input(0)); }
 /// For inference Dropout keeps everything.
 void import_dropout(ImportContext& context) {
   Value* x = context.input(0);
+  const Value* training = context.inputs() > 2 ? context.input(2) : nullptr;
+  HONE_CHECK(training == nullptr || !training->is_constant() || training->constant->integer(0) == 0, "Dropout in training mode; export the model for inference");
   context.set_output(0, context.add("Identity", {x})->output());
   if (context.outputs() < 2 || !context.output_used(1)) return;
   Value* kept = context.constant(Tensor::scalar<bool>(true));

@@ -209,7 +209,7 @@ void import_resize(ImportContext& context) {
 
 const OpDef resize{.name = "Resize",
                    .attrs = {{"antialias", AttrKind::integer, int64_t{0}},
-                             {"axes", AttrKind::integers},
+                             integers_attr("axes"),
                              {"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel")},
                              {"cubic_coeff_a", AttrKind::real, -0.75},
                              {"exclude_outside", AttrKind::integer, int64_t{0}},

@@ -253,16 +253,17 @@ void import_recurrent(ImportContext& context) {
 }
 
 std::vector<AttrSpec> rnn_attrs(std::vector<AttrSpec> more) {
-  std::vector<AttrSpec> attrs = {{"hidden_size", AttrKind::integer}, {"direction", AttrKind::text, std::string("forward")}, {"activations", AttrKind::texts},
-                                 {"activation_alpha", AttrKind::reals}, {"activation_beta", AttrKind::reals}, {"clip", AttrKind::real}};
+  const auto optional = [](std::string_view name, AttrKind kind) { return AttrSpec{name, kind, std::nullopt, false, {}}; };
+  std::vector<AttrSpec> attrs{optional("hidden_size", AttrKind::integer), text_attr("direction", "forward"), optional("activations", AttrKind::texts),
+                              optional("activation_alpha", AttrKind::reals), optional("activation_beta", AttrKind::reals), optional("clip", AttrKind::real)};
   attrs.insert(attrs.end(), more.begin(), more.end());
   return attrs;
 }
 
 }  // namespace
 
-const OpDef lstm{.name = "LSTM", .attrs = rnn_attrs({{"input_forget", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 8, .infer = infer_rnn, .eval = eval_lstm, .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
-const OpDef gru{.name = "GRU", .attrs = rnn_attrs({{"linear_before_reset", AttrKind::integer, int64_t{0}}}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_gru, .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
+const OpDef lstm{.name = "LSTM", .attrs = rnn_attrs({integer_attr("input_forget", 0)}), .min_inputs = 3, .max_inputs = 8, .infer = infer_rnn, .eval = eval_lstm, .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
+const OpDef gru{.name = "GRU", .attrs = rnn_attrs({integer_attr("linear_before_reset", 0)}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_gru, .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
 const OpDef rnn{.name = "RNN", .attrs = rnn_attrs({}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_rnn, .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}}};
 
 }  // namespace hone::ops

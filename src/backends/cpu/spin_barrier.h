@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A barrier for the few microseconds between two kernels: workers spin on one cache line. When a worker is late for long
-// (the machine is shared with others) they yield, so that the late one may run.
+// (the machine is shared with others) the rest sleep, so that the late one gets a core.
 #pragma once
 
 #include <immintrin.h>
-#include <sched.h>
 
 #include <atomic>
 
@@ -19,13 +18,17 @@ class SpinBarrier {
     const int round = round_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) == workers_ - 1) {
       arrived_.store(0, std::memory_order_relaxed);
-      round_.store(round + 1, std::memory_order_release);
+      round_.store(round + 1);
+      if (sleepers_.load() > 0) round_.notify_all();
       return;
     }
-    for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-      if (spins < kSpins) _mm_pause();
-      else sched_yield();
+    for (int spins = 0; spins < kSpins; ++spins) {
+      if (round_.load(std::memory_order_acquire) != round) return;
+      _mm_pause();
     }
+    ++sleepers_;                       // sequentially consistent: either this is seen, or wait() sees the new round
+    round_.wait(round);
+    --sleepers_;
   }
 
  private:
@@ -34,6 +37,7 @@ class SpinBarrier {
   const int workers_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<int> round_{0};
+  std::atomic<int> sleepers_{0};
 };
 
 }  // namespace hone::cpu
