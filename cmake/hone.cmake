@@ -52,7 +52,7 @@ endif()
 add_library(hone_warnings INTERFACE)
 target_compile_options(hone_warnings INTERFACE
   -Wall -Wextra -Wno-restrict -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef
-  $<$<BOOL:${HONE_WERROR}>:-Werror;-Wno-missing-field-initializers>)
+  "$<$<BOOL:${HONE_WERROR}>:-Werror;-Wno-missing-field-initializers>")
 
 function(hone_link_ target deps libs)
   list(TRANSFORM deps PREPEND hone_)
