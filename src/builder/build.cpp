@@ -41,6 +41,7 @@ void refuse_data_dependent(const Graph& graph) {
                 "cut the model before these nodes, or keep them in the calling program");
 }
 
+/// Every layer and tensor gets a name; those of layers are unique.
 void name_layers(Graph& graph) {
   std::set<std::string> taken;
   for (Node* node : graph.nodes()) {
@@ -48,6 +49,8 @@ void name_layers(Graph& graph) {
     std::string name = node->name;
     for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", node->name, i);
     node->name = std::move(name);
+    for (Value* output : node->outputs)
+      if (output->name.empty()) output->name = fmt::format("{}_output_{}", node->name, output->index);
   }
 }
 
