@@ -42,14 +42,7 @@ void fold_batch_norm(Graph& graph, const PassContext& context) {
     const std::optional<Weighted> target = weighted(node->input(0)->producer);
     const std::optional<Affine> affine = affine_of(node);
     if (!target || !affine || target->channel_axis != 1 || static_cast<size_t>(target->channels) != affine->scale.size()) continue;
-    context.report_fusion(target->node->name, node->name);
-    fold_affine(graph, *target, affine->scale, affine->shift);
-    const Node* parts[] = {target->node, node};
-    const std::string name = joined_name(parts);
-    target->node->origin.insert(target->node->origin.end(), node->origin.begin(), node->origin.end());
-    target->node->name = name;
-    graph.replace(node->output(), target->node->output());
-    graph.erase(node);
+    absorb_affine(graph, context, *target, node, affine->scale, affine->shift);
   }
 }
 

@@ -40,14 +40,7 @@ void fold_into(Graph& graph, Node* node, size_t constant_at, const PassContext& 
   if (!numbers) return;
   const std::optional<Affine> affine = affine_of(node, *numbers, constant_at);
   if (!affine) return;
-  context.report_fusion(target->node->name, node->name);
-  fold_affine(graph, *target, affine->scale, affine->shift);
-  const Node* parts[] = {target->node, node};
-  const std::string name = joined_name(parts);
-  target->node->origin.insert(target->node->origin.end(), node->origin.begin(), node->origin.end());
-  target->node->name = name;
-  graph.replace(node->output(), target->node->output());
-  graph.erase(node);
+  absorb_affine(graph, context, *target, node, affine->scale, affine->shift);
 }
 
 }  // namespace

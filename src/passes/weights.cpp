@@ -87,4 +87,15 @@ std::optional<std::vector<double>> per_channel(const Value* constant, size_t ran
   return numbers_of(*constant->constant);
 }
 
+void absorb_affine(Graph& graph, const PassContext& context, const Weighted& target, Node* node, std::span<const double> scale, std::span<const double> shift) {
+  context.report_fusion(target.node->name, node->name);
+  fold_affine(graph, target, scale, shift);
+  const Node* parts[] = {target.node, node};
+  const std::string name = joined_name(parts);
+  target.node->origin.insert(target.node->origin.end(), node->origin.begin(), node->origin.end());
+  target.node->name = name;
+  graph.replace(node->output(), target.node->output());
+  graph.erase(node);
+}
+
 }  // namespace hone
