@@ -2,7 +2,7 @@
 #
 # The other people's code Hone stands on. Everything comes from Debian except oneDNN, whose processor-only build with GNU
 # OpenMP is published on PyPI. Targets: fmt::fmt nlohmann_json::nlohmann_json
-# protozero xbyak xxhash hwy OpenMP::OpenMP_CXX dnnl GTest::gtest_main benchmark::benchmark.
+# protozero xbyak xxhash hwy OpenMP::OpenMP_CXX dnnl GTest::gtest_main.
 
 include_guard()
 
@@ -14,7 +14,6 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
-  find_package(benchmark)
 endif()
 
 # clang without its own OpenMP runtime (the fuzz build) compiles the pragmas away and takes the library calls from GNU's.

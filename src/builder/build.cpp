@@ -62,10 +62,11 @@ std::string precision_text(const BuildOptions& options) {
   return text;
 }
 
-std::vector<IoTensor> io_of(const Graph& graph) {
+std::vector<IoTensor> io_of(const Graph& graph, const EdgeLayouts& edges) {
+  const auto typed = [](const Value* value, Layout layout) { return TensorType{value->type.dtype, value->type.shape, layout}; };
   std::vector<IoTensor> io;
-  for (const Value* value : graph.inputs()) io.push_back({value->name, value->type, true});
-  for (const Value* value : graph.outputs()) io.push_back({value->name, value->type, false});
+  for (const Value* value : graph.inputs()) io.push_back({value->name, typed(value, edges.of_input(value)), true});
+  for (const Value* value : graph.outputs()) io.push_back({value->name, typed(value, edges.of_output(value)), false});
   return io;
 }
 
@@ -108,24 +109,27 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   const auto start = Clock::now();
   const size_t known_before = cache.entries();
 
+  cast_io(graph, options);
+
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
   run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or("")});
   refuse_data_dependent(graph);
   name_layers(graph);
+  const EdgeLayouts edges = edge_layouts(graph, options, log);
 
   // From here on no operator is created or removed; nodes are only grouped, once per shape profile.
   Plan plan;
   plan.meta = {.hone_version = kVersion, .backend = std::string(backend.name), .device = device.info().name, .architecture = device.info().architecture, .model = graph.name,
                .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
-  plan.io = io_of(graph);
+  plan.io = io_of(graph, edges);
   PlanAssets assets(plan);
   const std::vector<ProfileOptions> profiles = options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles;
   log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");
   for (size_t i = 0; i < profiles.size(); ++i) {
     log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, profiles.size());
     const ProfilePoints points = profile_points(graph, profiles[i], log);
-    const TuneContext context{.graph = graph, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
+    const TuneContext context{.graph = graph, .edges = edges, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
 
     // Ask every source; measure what the cache does not know.
     std::vector<Layer> layers = make_layers(context);

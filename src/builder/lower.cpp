@@ -19,18 +19,21 @@ class Lowering {
 
   Profile run() {
     profile_.ranges = context_.points.ranges;
-    for (const Value* input : context_.graph.inputs()) buffers_[{input, input->type.layout}] = add_buffer(*input, input->type.layout, BufferKind::input);
+    for (const Value* input : context_.graph.inputs()) buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
     for (const Value* output : context_.graph.outputs()) reserve_output(output);
     for (const Layer& layer : choice_.layers) lower_layer(layer);
     for (const Value* output : context_.graph.outputs()) {
-      buffer(output, Layout::linear);                  // reformats the result if it lies otherwise
+      buffer(output, edges().of_output(output));       // reformats the result if it lies otherwise
     }
     profile_.arena_bytes = arena_bytes();
     return std::move(profile_);
   }
 
  private:
+  const EdgeLayouts& edges() const { return context_.edges; }
+  Layout buffer_layout(BufferId id) const { return profile_.buffers[static_cast<size_t>(id)].type.layout; }
+
   BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
     TensorType type = value.type;
     type.layout = layout;
@@ -40,8 +43,10 @@ class Lowering {
 
   /// The output's own slot; a computed value behind a chain of views is written there directly.
   void reserve_output(const Value* output) {
-    const BufferId slot = add_buffer(*output, Layout::linear, BufferKind::output);
+    const Layout layout = edges().of_output(output);
+    const BufferId slot = add_buffer(*output, layout, BufferKind::output);
     reserved_[output] = slot;
+    if (layout != Layout::linear) return;
     const Value* value = output;
     while (const Layer* layer = view_of(value)) {
       const Value* source = layer->region.inputs[0];
@@ -60,7 +65,7 @@ class Lowering {
   /// A fresh buffer for a value that is about to be written in this layout.
   BufferId write_buffer(const Value& value, Layout layout) {
     const auto reserved = reserved_.find(&value);
-    const bool in_output = reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, Layout::linear);
+    const bool in_output = reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
     const bool own_slot = in_output && context_.graph.is_output(&value);
     const BufferId id = own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
     buffers_[{&value, layout}] = id;
@@ -73,13 +78,13 @@ class Lowering {
     const auto source = std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& entry) { return entry.first.first == value; });
     HONE_ASSERT(source != buffers_.end(), "{} is read before it is written", value->label());
     const Layout have = source->first.second;
-    if (always_same_bytes(value->type.shape, have, layout) && (layout != Layout::linear || !needs_own_slot(value, source->second)))
+    if (always_same_bytes(value->type.shape, have, layout) && !needs_own_slot(value, layout, source->second))
       return buffers_[{value, layout}] = add_buffer(*value, layout, BufferKind::arena, source->second);
     return add_reformat(value, have, layout);
   }
 
-  bool needs_own_slot(const Value* value, BufferId source) const {
-    return context_.graph.is_output(value) && root(source) != reserved_.at(value);
+  bool needs_own_slot(const Value* value, Layout layout, BufferId source) const {
+    return context_.graph.is_output(value) && layout == edges().of_output(value) && root(source) != reserved_.at(value);
   }
 
   BufferId root(BufferId id) const {
@@ -129,7 +134,7 @@ class Lowering {
     const Value* value = layer.region.outputs[0];
     const BufferId in = buffer(layer.region.inputs[0], Layout::linear);
     const auto reserved = reserved_.find(value);
-    const bool own_slot = reserved != reserved_.end() && context_.graph.is_output(value);
+    const bool own_slot = reserved != reserved_.end() && context_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
     if (own_slot && root(in) != reserved->second) return copy_view(layer, std::move(step), in, reserved->second);
     const BufferId out = own_slot ? reserved->second : add_buffer(*value, Layout::linear, BufferKind::arena, in);
     buffers_[{value, Layout::linear}] = out;

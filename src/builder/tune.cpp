@@ -88,7 +88,7 @@ void time_candidates(const TuneContext& context, const Problem& problem, std::sp
 std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {
   const Dims dims = value.type.shape.evaluate(opt);
   const std::string type = value.type.dtype == DType::f32 ? "Float" : std::string(name_of(value.type.dtype));
-  if (layout == Layout::blocked8 || layout == Layout::blocked16) return fmt::format("{}({})", type, name_of(layout));
+  if (is_blocked(layout)) return fmt::format("{}({})", type, name_of(layout));
   return fmt::format("{}({})", type, join_dims(layout_strides(dims, layout), ","));
 }
 
@@ -241,12 +241,12 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
   ValueTable table;
   SelectProblem problem;
   for (const Value* input : context.graph.inputs()) {
-    problem.given[table.id(input)] = input->type.layout;
-    table.gives(input, input->type.layout);
+    problem.given[table.id(input)] = context.edges.of_input(input);
+    table.gives(input, context.edges.of_input(input));
   }
   for (const Value* output : context.graph.outputs()) {
-    problem.wanted[table.id(output)] = Layout::linear;
-    table.wants(output, Layout::linear);
+    problem.wanted[table.id(output)] = context.edges.of_output(output);
+    table.wants(output, context.edges.of_output(output));
   }
   for (Layer& layer : layers) {
     SelectRegion region;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/log.h"
+#include "builder/io_formats.h"
 #include "builder/layers.h"
 
 namespace hone {
@@ -14,6 +15,7 @@ namespace hone {
 /// What tuning works with.
 struct TuneContext {
   const Graph& graph;
+  const EdgeLayouts& edges;
   const ProfilePoints& points;
   const BuildOptions& options;
   const Backend& backend;

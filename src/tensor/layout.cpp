@@ -12,13 +12,9 @@ namespace {
 
 /// Element offset of logical (n, c, s): s counts the flattened spatial positions.
 int64_t offset_of(Layout layout, int64_t channels, int64_t area, int64_t n, int64_t c, int64_t s) {
-  switch (layout) {
-    case Layout::linear: return (n * channels + c) * area + s;
-    case Layout::channels_last: return (n * area + s) * channels + c;
-    case Layout::blocked8:
-    case Layout::blocked16: break;
-  }
-  const int64_t block = layout == Layout::blocked8 ? 8 : 16;
+  const int64_t block = channel_block(layout);
+  if (is_channels_last(layout)) return (n * area + s) * round_up(channels, block) + c;
+  if (!is_blocked(layout)) return (n * channels + c) * area + s;
   return ((n * ceil_divide(channels, block) + c / block) * area + s) * block + c % block;
 }
 
@@ -32,7 +28,7 @@ void convert_layout(const std::byte* source, std::byte* target, DType dtype, std
   }
   const auto size = static_cast<int64_t>(size_of(dtype));
   const int64_t channels = dims[1], area = elements(dims.subspan(2));
-  if (to == Layout::blocked8 || to == Layout::blocked16) std::memset(target, 0, bytes);
+  if (channel_block(to) > 1) std::memset(target, 0, bytes);
   for (int64_t n = 0; n < dims[0]; ++n)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t s = 0; s < area; ++s)

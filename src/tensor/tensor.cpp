@@ -8,17 +8,27 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kLayoutNames[] = {"linear", "channels_last", "blocked8", "blocked16"};
-
-int64_t block_of(Layout layout) { return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1; }
+struct LayoutTraits {
+  std::string_view name;
+  int64_t block;
+  bool blocked, channels_last;
+};
+constexpr LayoutTraits kLayouts[] = {
+    {"linear", 1, false, false},  {"channels_last", 1, false, true}, {"blocked8", 8, true, false},        {"blocked16", 16, true, false},       {"blocked2", 2, true, false},
+    {"blocked4", 4, true, false}, {"blocked32", 32, true, false},    {"channels_last8", 8, false, true}, {"channels_last16", 16, false, true},
+};
+const LayoutTraits& traits(Layout layout) { return kLayouts[static_cast<size_t>(layout)]; }
 
 }  // namespace
 
-std::string_view name_of(Layout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }
+std::string_view name_of(Layout layout) { return traits(layout).name; }
+int64_t channel_block(Layout layout) { return traits(layout).block; }
+bool is_blocked(Layout layout) { return traits(layout).blocked; }
+bool is_channels_last(Layout layout) { return traits(layout).channels_last; }
 
 std::optional<Layout> parse_layout(std::string_view name) {
-  for (size_t i = 0; i < std::size(kLayoutNames); ++i)
-    if (kLayoutNames[i] == name) return static_cast<Layout>(i);
+  for (size_t i = 0; i < std::size(kLayouts); ++i)
+    if (kLayouts[i].name == name) return static_cast<Layout>(i);
   return std::nullopt;
 }
 
@@ -29,7 +39,7 @@ std::string TensorType::text() const {
 }
 
 int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout) {
-  const int64_t block = block_of(layout);
+  const int64_t block = channel_block(layout);
   int64_t count = static_cast<int64_t>(size_of(dtype));
   for (size_t i = 0; i < dims.size(); ++i) count = checked_multiply(count, i == 1 && block > 1 ? round_up(dims[i], block) : dims[i]);
   return count;
@@ -37,16 +47,16 @@ int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout) {
 
 bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b) {
   if (a == b) return true;
-  if (dims.size() < 3) return block_of(a) == block_of(b);
+  if (dims.size() < 3) return channel_block(a) == channel_block(b);
   const int64_t channels = dims[1], area = elements(dims.subspan(2));
+  const auto unpadded = [&](Layout layout) { return channels % channel_block(layout) == 0; };
   const auto flat = [&](Layout layout) {          // equal to N,C,area in row-major order
     if (layout == Layout::linear) return true;
-    if (layout == Layout::channels_last) return channels == 1 || area == 1;
-    return area == 1 && channels % block_of(layout) == 0;
+    return unpadded(layout) && (area == 1 || (is_channels_last(layout) && channels == 1));
   };
   if (flat(a) && flat(b)) return true;
   const auto last = [&](Layout layout) {          // equal to N,area,C in row-major order
-    return layout == Layout::channels_last || channels == block_of(layout);
+    return unpadded(layout) && (is_channels_last(layout) || (is_blocked(layout) && channels == channel_block(layout)));
   };
   return last(a) && last(b);
 }
@@ -54,9 +64,9 @@ bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b) {
 Dims layout_strides(std::span<const int64_t> dims, Layout layout) {
   Dims strides = strides_of(dims);
   if (layout == Layout::linear || dims.size() < 3) return strides;
-  HONE_ASSERT(layout == Layout::channels_last, "layout {} has no plain strides", name_of(layout));
+  HONE_ASSERT(is_channels_last(layout), "layout {} has no plain strides", name_of(layout));
   strides[1] = 1;
-  int64_t stride = dims[1];
+  int64_t stride = round_up(dims[1], channel_block(layout));
   for (size_t i = dims.size(); i-- > 2; stride *= dims[i]) strides[i] = stride;
   strides[0] = stride;
   return strides;

@@ -16,10 +16,15 @@
 namespace hone {
 
 /// How the bytes of a tensor lie. Shapes are always the logical (ONNX) ones.
-/// linear: row-major. channels_last: N,(D,)H,W,C for logical N,C,(D,)H,W. blocked8/16: N,C/b,H,W,b, C padded with zeros.
-enum class Layout : uint8_t { linear, channels_last, blocked8, blocked16 };
+/// linear: row-major. channels_last: N,(D,)H,W,C for logical N,C,(D,)H,W. blockedB: N,C/B,H,W,B; channels_lastB: N,H,W,C;
+/// both with C padded to a multiple of B by zeros. Kernels use the first four; the others are for network inputs and outputs.
+enum class Layout : uint8_t { linear, channels_last, blocked8, blocked16, blocked2, blocked4, blocked32, channels_last8, channels_last16 };
 std::string_view name_of(Layout layout);
 std::optional<Layout> parse_layout(std::string_view name);
+/// What the number of channels is padded to a multiple of; 1 for linear and channels_last.
+int64_t channel_block(Layout layout);
+bool is_blocked(Layout layout);
+bool is_channels_last(Layout layout);
 
 struct TensorType {
   DType dtype = DType::f32;
@@ -35,7 +40,7 @@ struct TensorType {
 int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout = Layout::linear);
 /// Whether two layouts put the same bytes in the same places for these sizes (for example N,C,1,1).
 bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b);
-/// Strides in elements of the logical axes for linear and channels_last.
+/// Strides in elements of the logical axes; not for blocked layouts, which have none.
 Dims layout_strides(std::span<const int64_t> dims, Layout layout);
 
 /// Immutable host tensor, linear layout; copying shares the bytes. String tensors hold `strings` instead.

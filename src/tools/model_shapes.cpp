@@ -41,12 +41,13 @@ Dims ones(const Shape& shape) {
 }
 
 Layout layout_of(const IoFormatSpec& spec, std::string_view direction, const Logger& log) {
-  for (const std::string& format : spec.formats) {
-    if (format == "chw") return Layout::linear;
-    if (format == "hwc" || format == "dhwc") return Layout::channels_last;
-    if (format == "chw16") return Layout::blocked16;
-  }
-  log.warning("--{}IOFormats: none of {} can be bound; chw is used instead", direction, join(spec.formats, ", "));
+  static const std::map<std::string_view, Layout> kLayouts = {
+      {"chw", Layout::linear},         {"chw2", Layout::blocked2},         {"chw4", Layout::blocked4},           {"chw16", Layout::blocked16},
+      {"chw32", Layout::blocked32},    {"cdhw32", Layout::blocked32},      {"hwc", Layout::channels_last},       {"dhwc", Layout::channels_last},
+      {"hwc8", Layout::channels_last8}, {"dhwc8", Layout::channels_last8}, {"hwc16", Layout::channels_last16}};
+  for (const std::string& format : spec.formats)
+    if (const auto found = kLayouts.find(format); found != kLayouts.end()) return found->second;
+  log.warning("--{}IOFormats: {} is for DLA, which this device is not; chw is used instead", direction, join(spec.formats, "+"));
   return Layout::linear;
 }
 

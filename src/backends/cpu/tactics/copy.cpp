@@ -128,6 +128,8 @@ bool is_flat(std::string_view op) { return op == "Identity" || op == "View" || o
 
 bool image_rank(const Value* value) { return value->type.shape.rank() >= 3 && value->type.shape.rank() <= 5; }
 
+constexpr Layout kPadded[] = {Layout::blocked8, Layout::blocked16, Layout::blocked2, Layout::blocked4, Layout::blocked32, Layout::channels_last8, Layout::channels_last16};
+
 void offer(const Problem& problem, Layout in, Layout result, Candidates& out) {
   const Graph& region = problem.region;
   const auto layouts = [](const std::vector<Value*>& values, Layout layout) {
@@ -145,11 +147,14 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   std::vector<Tensor> constants;
   if (std::string reason = read_region(problem, attrs, constants); !reason.empty()) return out.refuse("copy", std::move(reason));
   const std::string_view op = node->op_name();
-  constexpr Layout kL = Layout::linear, kC = Layout::channels_last, k8 = Layout::blocked8, k16 = Layout::blocked16;
+  constexpr Layout kL = Layout::linear, kC = Layout::channels_last;
   const bool image = image_rank(node->output()) && node->input(0)->type.shape.rank() == node->output()->type.shape.rank();
   if (op == "Reformat") {
     if (!image) return offer(problem, kL, kL, out);
-    for (const auto& [from, to] : {std::pair{kL, kC}, {kC, kL}, {kL, k8}, {k8, kL}, {kC, k8}, {k8, kC}, {kL, k16}, {k16, kL}, {kC, k16}, {k16, kC}}) offer(problem, from, to, out);
+    offer(problem, kL, kC, out);
+    offer(problem, kC, kL, out);
+    for (const Layout padded : kPadded)
+      for (const Layout plain : {kL, kC}) offer(problem, plain, padded, out), offer(problem, padded, plain, out);
     return;
   }
   offer(problem, kL, kL, out);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -215,7 +216,16 @@ void plan_pad(const CopyRequest& request, Copies& out) {
   pad_axes(request, axes, 0, from, to, out);
 }
 
-int64_t block_of(Layout layout) { return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 0; }
+int64_t block_of(Layout layout) { return is_blocked(layout) ? channel_block(layout) : 0; }
+
+/// The channels that only fill up a padded layout, as [N, padding, spatial...].
+Walk padding_walk(const ConcreteType& type) {
+  ConcreteType padded = type;
+  padded.dims[1] = round_up(type.dims[1], channel_block(type.layout));
+  Walk result = walk(padded);
+  result.slice(1, type.dims[1], padded.dims[1] - type.dims[1]);
+  return result;
+}
 
 /// `channels` channels from `first` as [N, blocks, block, spatial...] of a tensor in any layout.
 Walk channel_walk(const ConcreteType& type, int64_t first, int64_t channels, int64_t block) {
@@ -239,7 +249,12 @@ void plan_reformat(const CopyRequest& request, Copies& out) {
   const ConcreteType &from = request.sources[0].type, &to = request.outputs[0];
   require(from.dims == to.dims);
   const int64_t block = std::max(block_of(from.layout), block_of(to.layout));
-  if (block == 0) return out.add(walk(from), walk(to));
+  if (block == 0) {
+    out.add(walk(from), walk(to));
+    if (to.dims.size() < 3 || to.dims[1] % channel_block(to.layout) == 0) return;
+    const Walk zeros = padding_walk(to);
+    return out.add({zeros.sizes, Dims(zeros.sizes.size(), 0), 0}, zeros, 1);
+  }
   require(from.dims.size() >= 3);
   const int64_t channels = from.dims[1], whole = channels / block * block, tail = channels - whole;
   if (whole > 0) out.add(channel_walk(from, 0, whole, block), channel_walk(to, 0, whole, block));

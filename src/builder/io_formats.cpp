@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types become Cast nodes, which fuse like any other; layouts become reformat layers, chosen and timed like any other.
+#include "builder/io_formats.h"
+
+#include "ops/ops.h"
+
+namespace hone {
+namespace {
+
+void check_count(const std::vector<IoFormat>& formats, size_t tensors, std::string_view direction) {
+  HONE_CHECK(formats.empty() || formats.size() == tensors, "{} {} formats are given for {} {}s", formats.size(), direction, tensors, direction);
+}
+
+Node* cast(Graph& graph, Value* value, DType to, Node* before) {
+  const Attrs attrs{{"to", std::string(name_of(to))}};
+  return before != nullptr ? graph.insert(before, ops::cast, {value}, attrs) : graph.add(ops::cast, {value}, attrs);
+}
+
+void cast_input(Graph& graph, Value* input, DType type) {
+  const DType model_type = input->type.dtype;
+  if (type == model_type) return;
+  const std::vector<Node*> nodes = graph.nodes();
+  input->type.dtype = type;
+  Node* node = cast(graph, input, model_type, nodes.empty() ? nullptr : nodes.front());
+  const std::string name = input->name;
+  graph.replace(input, node->output());
+  graph.set_input(node, 0, input);
+  input->name = name;
+}
+
+Value* cast_output(Graph& graph, Value* output, DType type) {
+  if (type == output->type.dtype) return output;
+  Value* result = cast(graph, output, type, nullptr)->output();
+  result->name = output->name;
+  if (output->producer != nullptr) output->name = graph.unique_name(output->name + "_computed");
+  return result;
+}
+
+void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>& formats, const Logger& log, std::map<const Value*, Layout>& layouts) {
+  for (size_t i = 0; i < formats.size(); ++i) {
+    if (formats[i].layout == Layout::linear) continue;
+    const size_t rank = values[i]->type.shape.rank();
+    if (rank >= 3 && rank <= 5)
+      layouts[values[i]] = formats[i].layout;
+    else
+      log.warning("{} has rank {}: it stays linear, {} is for images", values[i]->label(), rank, name_of(formats[i].layout));
+  }
+}
+
+}  // namespace
+
+void cast_io(Graph& graph, const BuildOptions& options) {
+  check_count(options.input_formats, graph.inputs().size(), "input");
+  check_count(options.output_formats, graph.outputs().size(), "output");
+  for (size_t i = 0; i < options.input_formats.size(); ++i) cast_input(graph, graph.inputs()[i], options.input_formats[i].dtype);
+  std::vector<Value*> outputs = graph.outputs();
+  for (size_t i = 0; i < options.output_formats.size(); ++i) outputs[i] = cast_output(graph, outputs[i], options.output_formats[i].dtype);
+  graph.set_outputs(std::move(outputs));
+}
+
+EdgeLayouts edge_layouts(const Graph& graph, const BuildOptions& options, const Logger& log) {
+  EdgeLayouts result;
+  add_layouts(graph.inputs(), options.input_formats, log, result.inputs);
+  add_layouts(graph.outputs(), options.output_formats, log, result.outputs);
+  return result;
+}
+
+}  // namespace hone

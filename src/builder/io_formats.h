@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element types and layouts in which the caller hands tensors over, where they differ from the model's own.
+#pragma once
+
+#include <map>
+
+#include "base/log.h"
+#include "builder/options.h"
+#include "ir/graph.h"
+
+namespace hone {
+
+/// Layouts at the edge of the network; what is not named is linear. Inside, layouts belong to tactics, not to values.
+struct EdgeLayouts {
+  std::map<const Value*, Layout> inputs, outputs;
+
+  Layout of_input(const Value* value) const { return find(inputs, value); }
+  Layout of_output(const Value* value) const { return find(outputs, value); }
+
+ private:
+  static Layout find(const std::map<const Value*, Layout>& layouts, const Value* value) {
+    const auto at = layouts.find(value);
+    return at == layouts.end() ? Layout::linear : at->second;
+  }
+};
+
+/// Puts a Cast behind every input and before every output whose element type is asked to differ. Names stay.
+/// Throws Error when the number of formats is not the number of tensors.
+void cast_io(Graph& graph, const BuildOptions& options);
+/// The layouts asked for; tensors without a channel axis and an image behind it (rank < 3 or > 5) are linear, with a warning.
+EdgeLayouts edge_layouts(const Graph& graph, const BuildOptions& options, const Logger& log);
+
+}  // namespace hone
