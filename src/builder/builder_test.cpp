@@ -11,6 +11,7 @@
 #include "builder/regions.h"
 #include "ops/all.h"
 #include "runtime/engine.h"
+#include "tensor/layout.h"
 
 namespace hone {
 namespace {
@@ -168,6 +169,58 @@ TEST(Builder, OddOutputsAreServed) {
   TimingCache cache;
   const auto engine = Engine::load(build_net(cpu, cache, text), *cpu.backend, cpu.device);
   expect_like_reference(text, {}, *engine->context(), 9);
+}
+
+Tensor converted(const Tensor& tensor, DType to) {
+  TensorBuilder result(to, tensor.dims());
+  visit(to, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      for (int64_t i = 0; i < tensor.size(); ++i) result.data<T>()[static_cast<size_t>(i)] = T(static_cast<float>(tensor.real(i)));
+  });
+  return result.finish();
+}
+
+/// Runs the net once with a network input and output as the formats ask, data converted on both sides of it.
+Tensor run_formatted(ExecutionContext& context, const IoFormat& in, const IoFormat& out, const Tensor& input) {
+  const Dims &dims = input.dims(), result = context.shape("p");
+  AlignedBuffer source(static_cast<size_t>(context.bytes("x"))), target(static_cast<size_t>(context.bytes("p")));
+  convert_layout(converted(input, in.dtype).bytes().data(), source.data(), in.dtype, dims, Layout::linear, in.layout);
+  context.bind("x", source.data());
+  context.bind("p", target.data());
+  const std::unique_ptr<Stream> stream = context.engine().device().stream();
+  context.enqueue(*stream);
+  stream->synchronize();
+  AlignedBuffer linear(static_cast<size_t>(byte_size(out.dtype, result)));
+  convert_layout(target.data(), linear.data(), out.dtype, result, out.layout, Layout::linear);
+  return converted(Tensor(out.dtype, result, Blob::own(std::move(linear))), DType::f32);
+}
+
+TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {
+  const Cpu cpu;
+  TimingCache cache;
+  constexpr std::string_view text = R"((%x: f32[N,3,6,5]) {
+    %w = constant f32[10,3,3,3]!1
+    %p = Conv(%x, %w) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]} "conv"
+    return %p
+  })";
+  const Graph reference = parse_graph(text, find_op).specialize({{"N", 2}});
+  const std::vector<Tensor> inputs = random_inputs(reference, 3);
+  const Tensor expected = evaluate(reference, inputs)[0];
+  const ProfileOptions profile{{"x", {{1, 3, 6, 5}, {2, 3, 6, 5}, {2, 3, 6, 5}}}};
+  for (const Layout layout : {Layout::linear, Layout::channels_last, Layout::blocked2, Layout::blocked4, Layout::blocked8, Layout::blocked16, Layout::blocked32, Layout::channels_last8,
+                              Layout::channels_last16})
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      SCOPED_TRACE(fmt::format("{} {}", name_of(dtype), name_of(layout)));
+      const IoFormat in{dtype, layout}, out{DType::f32, layout};
+      const Plan plan = build_net(cpu, cache, text, {.profiles = {profile}, .optimization_level = 0, .input_formats = {in}, .output_formats = {out}});
+      EXPECT_EQ(plan.io[0].type.dtype, dtype);
+      EXPECT_EQ(plan.io[1].type.layout, layout);
+      const auto engine = Engine::load(plan, *cpu.backend, cpu.device);
+      const auto context = engine->context();
+      context->set_shape("x", {2, 3, 6, 5});
+      EXPECT_LT(relative_error(run_formatted(*context, in, out, inputs[0]), expected), dtype == DType::f32 ? 1e-5 : 1e-3);
+    }
+  EXPECT_THROW(build_net(cpu, cache, text, {.input_formats = {{}, {}}}), Error);
 }
 
 TEST(Builder, RefusesShapesThatDoNotFit) {

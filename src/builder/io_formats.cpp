@@ -14,7 +14,8 @@ void check_count(const std::vector<IoFormat>& formats, size_t tensors, std::stri
 
 Node* cast(Graph& graph, Value* value, DType to, Node* before) {
   const Attrs attrs{{"to", std::string(name_of(to))}};
-  return before != nullptr ? graph.insert(before, ops::cast, {value}, attrs) : graph.add(ops::cast, {value}, attrs);
+  const std::string name = fmt::format("{} to {}", value->name, name_of(to));
+  return before != nullptr ? graph.insert(before, ops::cast, {value}, attrs, name) : graph.add(ops::cast, {value}, attrs, name);
 }
 
 void cast_input(Graph& graph, Value* input, DType type) {
