@@ -31,17 +31,27 @@ class TensorInfo(ctypes.Structure):
 
 
 LOG_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+
+
+class Log(ctypes.Structure):
+    _fields_ = [("write", LOG_FUNCTION), ("user", ctypes.c_void_p), ("threshold", ctypes.c_int)]
+
+
+VERBOSE = 4
 LAYER_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_double)
 HANDLE, TEXT, SIZES = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)
 OUT = ctypes.POINTER(HANDLE)
 
 # name: argument types of every function that returns a status
 STATUS_FUNCTIONS = {
-    "build": [TEXT, ctypes.POINTER(TEXT), ctypes.c_size_t, LOG_FUNCTION, HANDLE, OUT],
+    "device_open": [TEXT, OUT],
+    "options_create": [ctypes.POINTER(TEXT), ctypes.c_size_t, OUT],
+    "model_import": [TEXT, ctypes.POINTER(Log), OUT],
+    "build": [HANDLE, HANDLE, HANDLE, ctypes.POINTER(Log), OUT],
     "plan_load": [TEXT, OUT],
     "plan_save": [HANDLE, TEXT],
     "plan_json": [HANDLE, ctypes.POINTER(TEXT)],
-    "engine_create": [HANDLE, TEXT, OUT],
+    "engine_create": [HANDLE, HANDLE, OUT],
     "engine_tensor": [HANDLE, ctypes.c_size_t, ctypes.POINTER(TensorInfo)],
     "context_create": [HANDLE, ctypes.c_int, OUT],
     "context_set_shape": [HANDLE, TEXT, SIZES, ctypes.c_int],
@@ -59,7 +69,7 @@ def load_library():
     library.hone_version.restype = library.hone_last_error.restype = TEXT
     for name, arguments in STATUS_FUNCTIONS.items():
         getattr(library, f"hone_{name}").argtypes = arguments
-    for name in ("plan", "engine", "context"):
+    for name in ("device", "options", "model", "plan", "engine", "context"):
         destroy = getattr(library, f"hone_{name}_destroy")
         destroy.argtypes, destroy.restype = [HANDLE], None
     library.hone_engine_tensors.argtypes, library.hone_engine_tensors.restype = [HANDLE], ctypes.c_size_t
@@ -120,7 +130,8 @@ class Plan(Object):
         return text.value.decode()
 
     def engine(self, device="cpu"):
-        return Engine(create("engine_create", self.handle, device.encode()))
+        opened = open_device(device)
+        return Engine(create("engine_create", self.handle, opened.handle))
 
 
 class Engine(Object):
@@ -187,11 +198,19 @@ class Context(Object):
         return layers
 
 
-def build(path, arguments=(), log=None):
+def open_device(name):
+    return Object("device", create("device_open", name.encode()))
+
+
+def build(path, arguments=(), log=None, device="cpu"):
     """The plan of an ONNX file. `arguments` are trtexec's build flags; `log(severity, text)` receives the log."""
     flags = [str(argument).encode() for argument in arguments]
     receive = LOG_FUNCTION((lambda _, severity, text: log(severity, text.decode(errors="replace"))) if log else 0)
-    return Plan(create("build", encode(path), (TEXT * len(flags))(*flags), len(flags), receive, None))
+    lines = Log(receive, None, VERBOSE)
+    options = Object("options", create("options_create", (TEXT * len(flags))(*flags), len(flags)))
+    model = Object("model", create("model_import", encode(path), lines))
+    opened = open_device(device)
+    return Plan(create("build", model.handle, opened.handle, options.handle, lines))
 
 
 def load(path):

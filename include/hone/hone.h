@@ -37,6 +37,9 @@ typedef enum hone_dtype {
 
 typedef enum hone_severity { HONE_LOG_INTERNAL = 0, HONE_LOG_ERROR, HONE_LOG_WARNING, HONE_LOG_INFO, HONE_LOG_VERBOSE } hone_severity;
 
+typedef struct hone_device hone_device;
+typedef struct hone_options hone_options;
+typedef struct hone_model hone_model;
 typedef struct hone_plan hone_plan;
 typedef struct hone_engine hone_engine;
 typedef struct hone_context hone_context;
@@ -50,26 +53,51 @@ typedef struct hone_tensor {
   int64_t dims[HONE_MAX_RANK];
 } hone_tensor;
 
-/* Receives one line of the log. */
-typedef void (*hone_log_fn)(void* user, hone_severity severity, const char* text);
+/* Where log lines go; those above the threshold are not made. `write` may be called from several threads. */
+typedef struct hone_log {
+  void (*write)(void* user, hone_severity severity, const char* text);
+  void* user;
+  hone_severity threshold;
+} hone_log;
+
 /* Receives the duration of one layer, in execution order. */
 typedef void (*hone_layer_fn)(void* user, const char* layer, double milliseconds);
 
 HONE_API const char* hone_version(void);
 HONE_API const char* hone_last_error(void);
 
-/* Builds an ONNX file. `arguments` are flags as on trtexec's command line ("--minShapes=x:1x3x224x224", "--timingCacheFile=c");
- * only those that shape the build count. `log` may be NULL. */
-HONE_API hone_status hone_build(const char* onnx_path, const char* const* arguments, size_t count, hone_log_fn log, void* user, hone_plan** plan);
+/* "cpu", "cuda:1"; "0" is the first GPU where this build has GPUs, else the CPU. */
+HONE_API hone_status hone_device_open(const char* name, hone_device** device);
+HONE_API void hone_device_destroy(hone_device* device);
+
+/* `arguments` are flags as on trtexec's command line ("--minShapes=x:1x3x224x224", "--timingCacheFile=c"); those that
+ * shape the build count. */
+HONE_API hone_status hone_options_create(const char* const* arguments, size_t count, hone_options** options);
+HONE_API void hone_options_destroy(hone_options* options);
+
+/* Reads an ONNX file; its external data stay mapped as long as the model or a plan of it lives. `log` may be NULL. */
+HONE_API hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_model** model);
+HONE_API size_t hone_model_tensors(const hone_model* model);
+HONE_API hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor);
+HONE_API void hone_model_destroy(hone_model* model);
+
+/* Builds a plan for the device. Reads the timing cache that the options name and writes it when done.
+ * `options` and `log` may be NULL. */
+HONE_API hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options, const hone_log* log, hone_plan** plan);
 HONE_API hone_status hone_plan_load(const char* path, hone_plan** plan);
+/* Reads a plan in memory, which must stay as it is while the plan or an engine of it lives; it is copied unless it begins
+ * at a multiple of 64 bytes. */
+HONE_API hone_status hone_plan_parse(const void* bytes, size_t size, hone_plan** plan);
 /* Writes beside `path`, syncs and renames: the file is whole or not there. */
 HONE_API hone_status hone_plan_save(const hone_plan* plan, const char* path);
+/* What hone_plan_save writes. The memory belongs to the plan. */
+HONE_API hone_status hone_plan_bytes(hone_plan* plan, const void** bytes, size_t* size);
 /* The plan without its weights, as JSON. */
 HONE_API hone_status hone_plan_json(hone_plan* plan, const char** json);
 HONE_API void hone_plan_destroy(hone_plan* plan);
 
-/* Loads a plan onto a device: "cpu". The engine keeps what it needs of the plan. */
-HONE_API hone_status hone_engine_create(const hone_plan* plan, const char* device, hone_engine** engine);
+/* Loads a plan onto a device. The engine keeps what it needs of both. */
+HONE_API hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, hone_engine** engine);
 HONE_API size_t hone_engine_tensors(const hone_engine* engine);
 HONE_API hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor);
 HONE_API void hone_engine_destroy(hone_engine* engine);

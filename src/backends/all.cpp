@@ -3,6 +3,7 @@
 // Puts the backends together from the folders, which do not know each other.
 #include "backends/all.h"
 
+#include <cctype>
 #include <iterator>
 
 #include "backends/cpu/device.h"
@@ -10,6 +11,7 @@
 #include "backends/cpu/sources.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace hone {
 namespace {
@@ -57,6 +59,22 @@ const Backend* find_backend(std::string_view name) {
   for (const Backend* backend : kBackends)
     if (backend->name == name) return backend;
   return nullptr;
+}
+
+OpenDevice open_device(const std::string& name) {
+  const size_t colon = name.find(':');
+  const bool named = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
+  const std::string_view backend_name = named ? std::string_view(name).substr(0, colon) : find_backend("cuda") != nullptr ? "cuda" : "cpu";
+  const std::string_view number = named ? (colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1)) : std::string_view(name);
+  const std::optional<int64_t> ordinal = parse_integer(trim(number));
+  const Backend* backend = find_backend(backend_name);
+  if (backend == nullptr || !ordinal)
+    throw Error(fmt::format("Cannot find device ID {}!", name), "this build has the CPU alone: leave --device out, or write --device=cpu");
+  try {
+    return {backend, std::shared_ptr<Device>(backend->open(static_cast<int>(*ordinal)))};
+  } catch (const Error& error) {
+    throw Error(fmt::format("Cannot find device ID {}! {}", name, error.message()), error.hint());
+  }
 }
 
 }  // namespace hone

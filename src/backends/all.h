@@ -3,7 +3,9 @@
 // The one array of backends.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "backend/device.h"
@@ -13,5 +15,12 @@ namespace hone {
 std::span<const Backend* const> all_backends();
 /// Null when there is none of this name.
 const Backend* find_backend(std::string_view name);
+
+struct OpenDevice {
+  const Backend* backend = nullptr;
+  std::shared_ptr<Device> device;
+};
+/// "cpu", "cuda:1"; a number alone is a GPU where this build has GPUs, else the CPU. Throws Error when there is none.
+OpenDevice open_device(const std::string& name);
 
 }  // namespace hone

@@ -220,7 +220,7 @@ TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {
       context->set_shape("x", {2, 3, 6, 5});
       EXPECT_LT(relative_error(run_formatted(*context, in, out, inputs[0]), expected), dtype == DType::f32 ? 1e-5 : 1e-3);
     }
-  EXPECT_THROW(build_net(cpu, cache, text, {.input_formats = {{}, {}}}), Error);
+  EXPECT_THROW(build_net(cpu, cache, text, {.input_formats = {IoFormat{}, IoFormat{}}}), Error);
 }
 
 TEST(Builder, RefusesShapesThatDoNotFit) {

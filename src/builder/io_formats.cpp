@@ -8,9 +8,15 @@
 namespace hone {
 namespace {
 
-void check_count(const std::vector<IoFormat>& formats, size_t tensors, std::string_view direction) {
-  HONE_CHECK(formats.empty() || formats.size() == tensors, "{} {} formats are given for {} {}s", formats.size(), direction, tensors, direction);
+/// One format per tensor, or none at all.
+std::vector<IoFormat> broadcast(const std::vector<IoFormat>& formats, size_t tensors, std::string_view direction) {
+  if (formats.size() == 1) return std::vector<IoFormat>(tensors, formats[0]);
+  if (!formats.empty() && formats.size() != tensors)
+    throw Error(fmt::format("The number of {0}IOFormats must match network's {0}s: {1} are given for {2}", direction, formats.size(), tensors), "give one for each, or one for all");
+  return formats;
 }
+std::vector<IoFormat> input_formats(const Graph& graph, const BuildOptions& options) { return broadcast(options.input_formats, graph.inputs().size(), "input"); }
+std::vector<IoFormat> output_formats(const Graph& graph, const BuildOptions& options) { return broadcast(options.output_formats, graph.outputs().size(), "output"); }
 
 Node* cast(Graph& graph, Value* value, DType to, Node* before) {
   const Attrs attrs{{"to", std::string(name_of(to))}};
@@ -52,18 +58,17 @@ void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>&
 }  // namespace
 
 void cast_io(Graph& graph, const BuildOptions& options) {
-  check_count(options.input_formats, graph.inputs().size(), "input");
-  check_count(options.output_formats, graph.outputs().size(), "output");
-  for (size_t i = 0; i < options.input_formats.size(); ++i) cast_input(graph, graph.inputs()[i], options.input_formats[i].dtype);
+  const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph, options);
+  for (size_t i = 0; i < in.size(); ++i) cast_input(graph, graph.inputs()[i], in[i].dtype);
   std::vector<Value*> outputs = graph.outputs();
-  for (size_t i = 0; i < options.output_formats.size(); ++i) outputs[i] = cast_output(graph, outputs[i], options.output_formats[i].dtype);
+  for (size_t i = 0; i < out.size(); ++i) outputs[i] = cast_output(graph, outputs[i], out[i].dtype);
   graph.set_outputs(std::move(outputs));
 }
 
 EdgeLayouts edge_layouts(const Graph& graph, const BuildOptions& options, const Logger& log) {
   EdgeLayouts result;
-  add_layouts(graph.inputs(), options.input_formats, log, result.inputs);
-  add_layouts(graph.outputs(), options.output_formats, log, result.outputs);
+  add_layouts(graph.inputs(), input_formats(graph, options), log, result.inputs);
+  add_layouts(graph.outputs(), output_formats(graph, options), log, result.outputs);
   return result;
 }
 

@@ -38,7 +38,7 @@ struct BuildOptions {
   bool error_on_timing_cache_miss = false;
   std::vector<std::string> disabled_sources;   // "onednn", "cpu"
   std::vector<std::string> disabled_passes;
-  std::vector<IoFormat> input_formats, output_formats;   // empty: linear, the model's types
+  std::vector<IoFormat> input_formats, output_formats;   // one for each tensor or one for all; empty: linear, the model's types
   bool deterministic = false;
   int workers = 0;                             // threads tuned for; 0: the device's default
 };

@@ -3,6 +3,8 @@
 // Implied flags and combinations that exclude each other.
 #include "options/defaults.h"
 
+#include "options/io_formats.h"
+
 #include <cmath>
 #include <cstdlib>
 
@@ -53,6 +55,8 @@ void apply_implied_flags(Options& options, const Given& given, std::vector<std::
   ToolOptions& tool = options.tool;
   imply_precision(options, warnings);
   imply_spellings(options, given);
+  options.build.input_formats = bound_formats(tool.input_formats, "--inputIOFormats", warnings);
+  options.build.output_formats = bound_formats(tool.output_formats, "--outputIOFormats", warnings);
   if (tool.no_builder_cache) options.build.use_timing_cache = false;
   if (tool.dla_standalone) tool.skip_inference = true;
   if (tool.runtime != "full" && !tool.version_compatible) {

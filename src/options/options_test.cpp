@@ -158,6 +158,12 @@ TEST(Grammar, IoFormatsNameTypeAndLayouts) {
   const auto formats = accept({"--inputIOFormats=fp16:chw+hwc8,int64:chw"}).tool.input_formats;
   ASSERT_EQ(formats.size(), 2u);
   EXPECT_THAT(formats[0].formats, ElementsAre("chw", "hwc8"));
+  const auto bound = accept({"--outputIOFormats=fp16:dla_linear+chw2,bool:chw"}).build.output_formats;
+  ASSERT_EQ(bound.size(), 2u);
+  EXPECT_EQ(bound[0].dtype, DType::f16);
+  EXPECT_EQ(bound[0].layout, Layout::blocked2);
+  EXPECT_EQ(bound[1].dtype, DType::boolean);
+  EXPECT_THAT(refuse({"--inputIOFormats=fp8:chw"}), HasSubstr("cannot be fp8"));
   EXPECT_THAT(refuse({"--inputIOFormats=chw"}), HasSubstr("Invalid IOFormat chw"));
   EXPECT_THAT(refuse({"--inputIOFormats=fp99:chw"}), HasSubstr("Invalid DataType fp99"));
   EXPECT_THAT(refuse({"--outputIOFormats=fp32:wch"}), HasSubstr("Invalid TensorFormat wch"));

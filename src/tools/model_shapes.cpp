@@ -40,25 +40,6 @@ Dims ones(const Shape& shape) {
   return dims;
 }
 
-Layout layout_of(const IoFormatSpec& spec, std::string_view direction, const Logger& log) {
-  static const std::map<std::string_view, Layout> kLayouts = {
-      {"chw", Layout::linear},         {"chw2", Layout::blocked2},         {"chw4", Layout::blocked4},           {"chw16", Layout::blocked16},
-      {"chw32", Layout::blocked32},    {"cdhw32", Layout::blocked32},      {"hwc", Layout::channels_last},       {"dhwc", Layout::channels_last},
-      {"hwc8", Layout::channels_last8}, {"dhwc8", Layout::channels_last8}, {"hwc16", Layout::channels_last16}};
-  for (const std::string& format : spec.formats)
-    if (const auto found = kLayouts.find(format); found != kLayouts.end()) return found->second;
-  log.warning("--{}IOFormats: {} is for DLA, which this device is not; chw is used instead", direction, join(spec.formats, "+"));
-  return Layout::linear;
-}
-
-DType type_of(const std::string& type) {
-  static const std::map<std::string, DType> kTypes = {{"fp32", DType::f32},   {"fp16", DType::f16}, {"bf16", DType::bf16},  {"int32", DType::i32},
-                                                      {"int64", DType::i64},  {"int8", DType::i8},  {"uint8", DType::u8},   {"bool", DType::boolean}};
-  const auto found = kTypes.find(type);
-  if (found == kTypes.end()) throw Error(fmt::format("inputs and outputs cannot be {}", type), "use fp32, fp16, bf16, int32, int64, int8, uint8 or bool");
-  return found->second;
-}
-
 Inputs dynamic_inputs(const Plan& plan) {
   Inputs inputs;
   for (const IoTensor& io : plan.io)
@@ -101,18 +82,6 @@ std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector
   }
   if (profiles.size() == 1 && profiles[0].empty()) profiles.clear();
   return profiles;
-}
-
-std::vector<IoFormat> model_formats(const std::vector<IoFormatSpec>& specs, size_t tensors, std::string_view direction, const Logger& log) {
-  if (specs.empty()) return {};
-  if (specs.size() != 1 && specs.size() != tensors)
-    throw Error(fmt::format("The number of {0}IOFormats must match network's {0}s: {1} are given for {2}", direction, specs.size(), tensors), "give one for each, or one for all");
-  std::vector<IoFormat> formats;
-  for (size_t i = 0; i < tensors; ++i) {
-    const IoFormatSpec& spec = specs[specs.size() == 1 ? 0 : i];
-    formats.push_back({type_of(spec.type), layout_of(spec, direction, log)});
-  }
-  return formats;
 }
 
 std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, bool built, const Logger& log) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes and formats from the command line, brought together with what the model or the plan has: unknown names, static
+// Shapes from the command line, brought together with what the model or the plan has: unknown names, static
 // inputs, and the sizes that nobody gave.
 #pragma once
 
@@ -18,9 +18,6 @@ namespace hone {
 
 /// Profiles for all inputs with dynamic sizes, and only those. Sizes named nowhere become 1, with a warning.
 std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked, const Logger& log);
-
-/// One format per tensor, or none; `direction` is "input" or "output".
-std::vector<IoFormat> model_formats(const std::vector<IoFormatSpec>& specs, size_t tensors, std::string_view direction, const Logger& log);
 
 /// Shapes of the dynamic inputs of a plan to run with; `built`: the profile's opt is what was asked for.
 std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, bool built, const Logger& log);

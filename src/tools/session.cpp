@@ -6,11 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "backends/all.h"
-#include "base/file.h"
 #include "base/text.h"
-#include "builder/build.h"
-#include "onnx/importer.h"
 #include "perf/benchmark.h"
 #include "tools/memory_usage.h"
 #include "tools/model_shapes.h"
@@ -22,50 +18,25 @@ constexpr double kMiB = 1 << 20;
 
 double seconds_since(double start_ms) { return (now_ms() - start_ms) / 1000; }
 
-Graph import_model(const std::string& path, const Voices& voices) {
+void write_line(void* logger, hone_severity severity, const char* text) { static_cast<const Logger*>(logger)->write(static_cast<Severity>(severity), text); }
+
+/// The engine's voice as the C interface takes it.
+hone_log log_of(const Voices& voices) { return {write_line, const_cast<Logger*>(&voices.engine), static_cast<hone_severity>(voices.engine.threshold())}; }
+
+Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
   voices.tool.info("Start parsing network model.");
   const double start = now_ms();
   const auto finished = [&] { voices.tool.info("Finished parsing network model. Parse time: {:g}", seconds_since(start)); };
   try {
-    ImportedModel model = import_onnx(path, voices.engine);
+    const hone_log log = log_of(voices);
+    auto model = make<hone_model>(hone_model_import, path.c_str(), &log);
     finished();
-    return std::move(model.graph);
+    return model;
   } catch (const Error& error) {
     voices.tool.error("{}", error.what());
     voices.tool.error("Failed to parse onnx file");
     finished();
     throw Error("Parsing model failed");
-  }
-}
-
-TimingCache read_cache(const BuildOptions& options, const Voices& voices) {
-  const std::string& path = options.timing_cache_file;
-  if (path.empty() || !options.use_timing_cache) return {};
-  if (!std::filesystem::exists(path)) {
-    voices.engine.warning("Could not read timing cache from: {}. A new timing cache will be generated and written.", path);
-    return {};
-  }
-  size_t bytes = 0, skipped = 0;
-  try {
-    TimingCache cache = load_timing_cache(path, &bytes, &skipped);
-    voices.engine.info("Loaded {} bytes of timing cache from {}", bytes, path);
-    if (skipped > 0) voices.engine.warning("{} lines of the timing cache {} are damaged or of another version; they are left out", skipped, path);
-    return cache;
-  } catch (const Error& error) {
-    voices.engine.warning("Could not read timing cache from: {}. A new timing cache will be generated and written. ({})", path, error.message());
-    return {};
-  }
-}
-
-void write_cache(const TimingCache& cache, const BuildOptions& options, const Voices& voices) {
-  const std::string& path = options.timing_cache_file;
-  if (path.empty() || !options.use_timing_cache) return;
-  try {
-    std::error_code status;
-    if (const auto bytes = std::filesystem::file_size(path, status); !status) voices.engine.info("Loaded {} bytes of timing cache from {}", bytes, path);
-    voices.engine.info("Saved {} bytes of timing cache to {}", save_timing_cache(cache, path), path);
-  } catch (const Error& error) {
-    voices.engine.warning("Could not write timing cache to: {} ({})", path, error.message());
   }
 }
 
@@ -77,74 +48,48 @@ void explain_precision(const BuildOptions& options, std::string_view backend, co
 
 }  // namespace
 
-OpenDevice open_device(const std::string& name) {
-  const size_t colon = name.find(':');
-  const bool named = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
-  const std::string_view backend_name = named ? std::string_view(name).substr(0, colon) : find_backend("cuda") != nullptr ? "cuda" : "cpu";
-  const std::string_view number = named ? (colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1)) : std::string_view(name);
-  const std::optional<int64_t> ordinal = parse_integer(trim(number));
-  const Backend* backend = find_backend(backend_name);
-  if (backend == nullptr || !ordinal)
-    throw Error(fmt::format("Cannot find device ID {}!", name), "this build has the CPU alone: leave --device out, or write --device=cpu");
-  try {
-    return {backend, std::shared_ptr<Device>(backend->open(static_cast<int>(*ordinal)))};
-  } catch (const Error& error) {
-    throw Error(fmt::format("Cannot find device ID {}! {}", name, error.message()), error.hint());
-  }
-}
-
 void Session::build() {
-  Graph graph = import_model(options_.tool.onnx, voices_);
-  BuildOptions build_options = options_.build;
-  build_options.profiles = model_profiles(graph, options_.build.profiles, voices_.tool);
-  build_options.input_formats = model_formats(options_.tool.input_formats, graph.inputs().size(), "input", voices_.tool);
-  build_options.output_formats = model_formats(options_.tool.output_formats, graph.outputs().size(), "output", voices_.tool);
+  const auto model = import_model(options_.tool.onnx, voices_);
+  hone_options options{options_.build};
+  options.build.profiles = model_profiles(model->graph, options_.build.profiles, voices_.tool);
+  explain_precision(options.build, device_.backend->name, voices_.tool);
 
-  explain_precision(build_options, device_.backend->name, voices_.tool);
-
-  TimingCache cache = read_cache(build_options, voices_);
+  const hone_log log = log_of(voices_);
   const double start = now_ms();
-  const Plan plan = hone::build(std::move(graph), build_options, *device_.backend, *device_.device, cache, voices_.engine);
+  plan_ = make<hone_plan>(hone_build, model.get(), &device_, &options, &log);
   const double built = seconds_since(start);
-  write_cache(cache, build_options, voices_);
 
   if (!options_.tool.save_engine.empty()) {
-    with_note([&] { return fmt::format("writing the plan {}", options_.tool.save_engine); }, [&] { save_plan_file(plan, options_.tool.save_engine); });
-    load_plan_bytes();
+    check(hone_plan_save(plan_.get(), options_.tool.save_engine.c_str()));
+    plan_ = make<hone_plan>(hone_plan_load, options_.tool.save_engine.c_str());
+    plan_bytes_ = std::filesystem::file_size(options_.tool.save_engine);
   } else {
-    bytes_ = Blob::copy(save_plan(plan));
+    const void* bytes = nullptr;
+    check(hone_plan_bytes(plan_.get(), &bytes, &plan_bytes_));
   }
   voices_.tool.info("Engine built in {:g} sec.", built);
-  voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(bytes_.size()) / kMiB);
+  voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
 }
 
-void Session::load_plan_bytes() {
-  const std::string& path = options_.tool.load_engine.empty() ? options_.tool.save_engine : options_.tool.load_engine;
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  bytes_ = Blob(file, file->bytes());
-}
-
-std::shared_ptr<const Engine> Session::make_engine() const {
-  const std::string source = !options_.tool.load_engine.empty() ? options_.tool.load_engine : "built from " + options_.tool.onnx;
-  return with_note([&] { return fmt::format("loading the plan {}", source); },
-                   [&] { return Engine::load(load_plan(bytes_), *device_.backend, device_.device); });
+void Session::read_plan() {
+  const std::string& path = options_.tool.load_engine;
+  const double start = now_ms();
+  try {
+    plan_ = make<hone_plan>(hone_plan_load, path.c_str());
+    plan_bytes_ = std::filesystem::file_size(path);
+  } catch (const Error& error) {
+    voices_.tool.error("Error opening engine file: {}", path);
+    throw;
+  }
+  voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
 }
 
 void Session::load() {
-  if (!options_.tool.load_engine.empty()) {
-    const double start = now_ms();
-    try {
-      load_plan_bytes();
-    } catch (const Error& error) {
-      voices_.tool.error("Error opening engine file: {}", options_.tool.load_engine);
-      throw;
-    }
-    voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
-  }
-  voices_.engine.info("Loaded engine size: {:.0f} MiB", static_cast<double>(bytes_.size()) / kMiB);
+  if (!options_.tool.load_engine.empty()) read_plan();
+  voices_.engine.info("Loaded engine size: {:.0f} MiB", static_cast<double>(plan_bytes_) / kMiB);
   const MemoryUsage before;
   const double start = now_ms();
-  engine_ = make_engine();
+  engine_ = make<hone_engine>(hone_engine_create, plan_.get(), &device_);
   const double seconds = seconds_since(start);
   voices_.engine.verbose("Deserialization required {:.0f} microseconds.", seconds * 1e6);
   voices_.engine.info("{}", before.change("Hone-managed allocation in engine deserialization"));
@@ -153,7 +98,14 @@ void Session::load() {
 
 double Session::time_load() const {
   const double start = now_ms();
-  const auto engine = make_engine();
+  const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
+  if (!file.empty()) {
+    const auto plan = make<hone_plan>(hone_plan_load, file.c_str());
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_);
+  } else {
+    const auto plan = make<hone_plan>(hone_plan_parse, static_cast<const void*>(plan_->bytes.data()), plan_bytes_);
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_);
+  }
   return now_ms() - start;
 }
 

@@ -54,16 +54,6 @@ TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
   EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
 }
 
-TEST(ModelFormats, AreBroadcastOrCounted) {
-  const std::vector<IoFormatSpec> one{{"fp16", {"chw2", "hwc"}}};
-  const auto formats = model_formats(one, 3, "input", silent_logger());
-  ASSERT_EQ(formats.size(), 3u);
-  EXPECT_EQ(formats[2].dtype, DType::f16);
-  EXPECT_EQ(formats[2].layout, Layout::channels_last);
-  EXPECT_THAT(error_of([&] { model_formats({one[0], one[0]}, 3, "input", silent_logger()); }), HasSubstr("The number of inputIOFormats must match network's"));
-  EXPECT_TRUE(model_formats({}, 3, "input", silent_logger()).empty());
-}
-
 Plan plan_with_range() {
   Plan plan;
   plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true}, {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface's build side: devices, options, models, and the build with its timing cache.
+#include "builder/build.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/tensor.h"
+#include "onnx/importer.h"
+#include "options/parse.h"
+
+using hone::capi::guarded;
+using hone::capi::require;
+
+namespace {
+
+hone::Logger logger_for(const hone_log* log) {
+  if (log == nullptr || log->write == nullptr) return hone::Logger([](hone::Severity, std::string_view) {});
+  hone::Logger logger([sink = *log](hone::Severity severity, std::string_view text) { sink.write(sink.user, static_cast<hone_severity>(severity), std::string(text).c_str()); });
+  logger.set_threshold(static_cast<hone::Severity>(log->threshold));
+  return logger;
+}
+
+hone::BuildOptions parse_options(const char* const* arguments, size_t count) {
+  std::vector<std::string> texts{"--onnx=model"};
+  for (size_t i = 0; i < count; ++i) texts.emplace_back(arguments[i]);
+  hone::CommandLine line = hone::parse_command_line(texts);
+  if (!line.errors.empty()) throw hone::Error(line.errors.front(), "arguments are those of trtexec, see --help");
+  return std::move(line.options.build);
+}
+
+bool keeps_cache(const hone::BuildOptions& options) { return options.use_timing_cache && !options.timing_cache_file.empty(); }
+
+hone::TimingCache read_cache(const hone::BuildOptions& options, const hone::Logger& log) {
+  const std::string& path = options.timing_cache_file;
+  if (!keeps_cache(options)) return {};
+  if (!std::filesystem::exists(path)) {
+    log.warning("Could not read timing cache from: {}. A new timing cache will be generated and written.", path);
+    return {};
+  }
+  size_t bytes = 0, skipped = 0;
+  try {
+    hone::TimingCache cache = hone::load_timing_cache(path, &bytes, &skipped);
+    log.info("Loaded {} bytes of timing cache from {}", bytes, path);
+    if (skipped > 0) log.warning("{} lines of the timing cache {} are damaged or of another version; they are left out", skipped, path);
+    return cache;
+  } catch (const hone::Error& error) {
+    log.warning("Could not read timing cache from: {}. A new timing cache will be generated and written. ({})", path, error.message());
+    return {};
+  }
+}
+
+/// A cache that cannot be written costs time later, not the plan that was made.
+void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& options, const hone::Logger& log) {
+  const std::string& path = options.timing_cache_file;
+  if (!keeps_cache(options)) return;
+  try {
+    std::error_code status;
+    if (const auto bytes = std::filesystem::file_size(path, status); !status) log.info("Loaded {} bytes of timing cache from {}", bytes, path);
+    log.info("Saved {} bytes of timing cache to {}", hone::save_timing_cache(cache, path), path);
+  } catch (const hone::Error& error) {
+    log.warning("Could not write timing cache to: {} ({})", path, error.message());
+  }
+}
+
+}  // namespace
+
+hone_status hone_device_open(const char* name, hone_device** device) {
+  return guarded([&] {
+    require(name, "name");
+    require(device, "device");
+    *device = new hone_device{hone::open_device(name)};
+  });
+}
+
+void hone_device_destroy(hone_device* device) { delete device; }
+
+hone_status hone_options_create(const char* const* arguments, size_t count, hone_options** options) {
+  return guarded([&] {
+    require(options, "options");
+    if (count > 0) require(arguments, "arguments");
+    *options = new hone_options{parse_options(arguments, count)};
+  });
+}
+
+void hone_options_destroy(hone_options* options) { delete options; }
+
+hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_model** model) {
+  return guarded([&] {
+    require(onnx_path, "onnx_path");
+    require(model, "model");
+    *model = new hone_model{hone::import_onnx(onnx_path, logger_for(log)).graph};
+  });
+}
+
+size_t hone_model_tensors(const hone_model* model) { return model == nullptr ? 0 : model->graph.inputs().size() + model->graph.outputs().size(); }
+
+hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor) {
+  return guarded([&] {
+    require(model, "model");
+    require(tensor, "tensor");
+    HONE_CHECK(index < hone_model_tensors(model), "tensor {} is asked for, the model has {}", index, hone_model_tensors(model));
+    const size_t inputs = model->graph.inputs().size();
+    const hone::Value* value = index < inputs ? model->graph.inputs()[index] : model->graph.outputs()[index - inputs];
+    hone::capi::describe(value->name, value->type, index < inputs, tensor);
+  });
+}
+
+void hone_model_destroy(hone_model* model) { delete model; }
+
+hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options, const hone_log* log, hone_plan** plan) {
+  return guarded([&] {
+    require(model, "model");
+    require(device, "device");
+    require(plan, "plan");
+    const hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
+    const hone::Logger logger = logger_for(log);
+    hone::TimingCache cache = read_cache(build_options, logger);
+    auto built = std::make_shared<const hone::Plan>(hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger));
+    write_cache(cache, build_options, logger);
+    *plan = new hone_plan{std::move(built), {}, {}};
+  });
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface as the tools use it: objects that destroy themselves, failures as Error.
+#pragma once
+
+#include <memory>
+
+#include "base/error.h"
+#include "capi/handles.h"
+
+namespace hone {
+
+struct Destroy {
+  void operator()(hone_device* device) const { hone_device_destroy(device); }
+  void operator()(hone_options* options) const { hone_options_destroy(options); }
+  void operator()(hone_model* model) const { hone_model_destroy(model); }
+  void operator()(hone_plan* plan) const { hone_plan_destroy(plan); }
+  void operator()(hone_engine* engine) const { hone_engine_destroy(engine); }
+};
+template <typename Object>
+using Owned = std::unique_ptr<Object, Destroy>;
+
+/// Calls a function of the C interface whose last argument receives the object it makes.
+template <typename Object, typename Function, typename... Arguments>
+Owned<Object> make(Function* function, Arguments... arguments) {
+  Object* object = nullptr;
+  if (function(arguments..., &object) != HONE_OK) throw Error(hone_last_error());
+  return Owned<Object>(object);
+}
+
+inline void check(hone_status status) {
+  if (status != HONE_OK) throw Error(hone_last_error());
+}
+
+}  // namespace hone
