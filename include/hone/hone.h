@@ -77,6 +77,8 @@ HONE_API void hone_options_destroy(hone_options* options);
 
 /* Reads an ONNX file; its external data stay mapped as long as the model or a plan of it lives. `log` may be NULL. */
 HONE_API hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_model** model);
+/* The same from memory, which is copied; `folder`, or NULL, is where external data lie. */
+HONE_API hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log, hone_model** model);
 HONE_API size_t hone_model_tensors(const hone_model* model);
 HONE_API hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor);
 HONE_API void hone_model_destroy(hone_model* model);

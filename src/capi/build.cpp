@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface's build side: devices, options, models, and the build with its timing cache.
+// The C interface's build side: options, models, and the build with its timing cache.
 #include "builder/build.h"
 
 #include <algorithm>
 #include <filesystem>
 
+#include "capi/build_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/tensor.h"
@@ -68,16 +69,6 @@ void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& optio
 
 }  // namespace
 
-hone_status hone_device_open(const char* name, hone_device** device) {
-  return guarded([&] {
-    require(name, "name");
-    require(device, "device");
-    *device = new hone_device{hone::open_device(name)};
-  });
-}
-
-void hone_device_destroy(hone_device* device) { delete device; }
-
 hone_status hone_options_create(const char* const* arguments, size_t count, hone_options** options) {
   return guarded([&] {
     require(options, "options");
@@ -93,6 +84,15 @@ hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_m
     require(onnx_path, "onnx_path");
     require(model, "model");
     *model = new hone_model{hone::import_onnx(onnx_path, logger_for(log)).graph};
+  });
+}
+
+hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log, hone_model** model) {
+  return guarded([&] {
+    require(bytes, "bytes");
+    require(model, "model");
+    const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
+    *model = new hone_model{hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder).graph};
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the C interface's opaque types hold, for the functions behind it and for tools that report on what they hold.
+// What the opaque types of the C interface's run side hold, for the functions behind it and for tools that report on them.
 #pragma once
 
 #include <memory>
@@ -8,19 +8,11 @@
 
 #include "backends/all.h"
 #include "hone/hone.h"
-#include "ir/graph.h"
-#include "options/tool_options.h"
 #include "plan/plan.h"
 #include "runtime/engine.h"
 
 struct hone_device : hone::OpenDevice {};
 
-struct hone_options {
-  hone::BuildOptions build;
-};
-struct hone_model {
-  hone::Graph graph;
-};
 struct hone_plan {
   std::shared_ptr<const hone::Plan> plan;
   std::string json;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface's run side: plans, engines, contexts.
+// The C interface's run side: devices, plans, engines, contexts.
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/tensor.h"
@@ -28,6 +28,16 @@ struct LayerCallback : hone::Profiler {
 
 const char* hone_version(void) { return hone::kVersion; }
 const char* hone_last_error(void) { return hone::capi::last_error().c_str(); }
+
+hone_status hone_device_open(const char* name, hone_device** device) {
+  return guarded([&] {
+    require(name, "name");
+    require(device, "device");
+    *device = new hone_device{hone::open_device(name)};
+  });
+}
+
+void hone_device_destroy(hone_device* device) { delete device; }
 
 hone_status hone_plan_load(const char* path, hone_plan** plan) {
   return guarded([&] {

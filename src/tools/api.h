@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "capi/build_handles.h"
 #include "capi/handles.h"
 
 namespace hone {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the opaque types of the C interface's build side hold.
+#pragma once
+
+#include "builder/options.h"
+#include "hone/hone.h"
+#include "ir/graph.h"
+
+struct hone_options {
+  hone::BuildOptions build;
+};
+struct hone_model {
+  hone::Graph graph;
+};

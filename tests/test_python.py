@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: build, save, load, inspect and run with numpy arrays; onnx.backend on top; installable with pip."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnxruntime
+import pytest
+import tiny
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PACKAGE = pathlib.Path(os.environ.get("HONE_PACKAGE", ROOT / "build/release/python"))
+sys.path.insert(0, str(PACKAGE))
+hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
+
+FLAGS = ["--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:8x4", "--builderOptimizationLevel=1"]
+
+
+@pytest.fixture
+def model(folder):
+    return tiny.perceptron(folder / "model.onnx")
+
+
+def rows(count):
+    return np.random.default_rng(count).standard_normal((count, 4)).astype(np.float32)
+
+
+def expected(model, values):
+    return onnxruntime.InferenceSession(str(model)).run(None, {"x": values})[0]
+
+
+def test_one_plan_serves_the_shapes_of_its_profile(folder, model):
+    plan = hone.build(model, FLAGS)
+    plan.save(folder / "m.plan")
+    for made in (plan, hone.load(folder / "m.plan")):
+        context = made.engine().context()
+        for count in (1, 8, 3):
+            np.testing.assert_allclose(context.run({"x": rows(count)})["y"], expected(model, rows(count)), rtol=1e-5, atol=1e-5)
+    assert plan.bytes() == (folder / "m.plan").read_bytes()
+    assert json.loads(plan.json())["profiles"]
+    engine = plan.engine()
+    assert engine.inputs == {"x": (np.dtype(np.float32), (-1, 4))} and list(engine.outputs) == ["y"]
+
+
+def test_arrays_that_fit_are_not_copied(model):
+    context = hone.build(model, FLAGS).engine().context()
+    values = rows(2)
+    context.set_input("x", values)
+    assert context.bound["x"].ctypes.data == values.ctypes.data
+    context.allocate_outputs()
+    context.run_bound()
+    values[:] = rows(3)[:2]  # seen by the next run, because the memory is the caller's
+    context.run_bound()
+    np.testing.assert_allclose(context.bound["y"], expected(model, rows(3)[:2]), rtol=1e-5, atol=1e-5)
+    context.set_input("x", np.asfortranarray(rows(2)).astype(np.float64))
+    context.run_bound()
+    np.testing.assert_allclose(context.bound["y"], expected(model, rows(2)), rtol=1e-5, atol=1e-5)
+
+
+def test_models_are_inspected_and_the_log_is_heard(model):
+    lines = []
+    parsed = hone.Model.parse(model.read_bytes())
+    assert parsed.inputs["x"] == (np.dtype(np.float32), (-1, 4))
+    parsed.build(FLAGS, log=lambda severity, text: lines.append((severity, text)))
+    assert lines and all(severity <= hone.INFO and text for severity, text in lines)
+
+
+def test_layers_are_timed(model):
+    context = hone.build(model, FLAGS).engine().context()
+    context.run({"x": rows(2)})
+    layers = context.profile()
+    assert layers and all(name and ms >= 0 for name, ms in layers)
+
+
+def test_what_is_wrong_is_an_error_with_a_reason(folder, model):
+    with pytest.raises(hone.Error, match="nowhere"):
+        hone.build(folder / "nowhere.onnx")
+    with pytest.raises(hone.Error, match="--frobnicate"):
+        hone.build(model, ["--frobnicate"])
+    context = hone.build(model, FLAGS).engine().context()
+    with pytest.raises(hone.Error, match="9"):
+        context.run({"x": rows(9)})
+    with pytest.raises(hone.Error, match="no input z"):
+        context.run({"z": rows(1)})
+    with pytest.raises(hone.Error, match="vulkan"):
+        hone.Device("vulkan")
+
+
+def test_threads_share_an_engine(model):
+    engine, failures = hone.build(model, FLAGS).engine(), []
+
+    def work(count):
+        context = engine.context()
+        for _ in range(20):
+            if not np.allclose(context.run({"x": rows(count)})["y"], expected(model, rows(count)), rtol=1e-5, atol=1e-5):
+                failures.append(count)
+
+    threads = [threading.Thread(target=work, args=(count,)) for count in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_the_backend_runs_nodes_and_models(model):
+    import onnx
+    from onnx import helper
+
+    import hone.backend
+
+    (result,) = hone.backend.run_node(helper.make_node("Add", ["a", "b"], ["c"]), [np.ones((2, 3), np.float32), np.arange(3, dtype=np.float32)])
+    np.testing.assert_array_equal(result, np.ones((2, 1)) + np.arange(3))
+    prepared = hone.backend.prepare(onnx.load(model))
+    for count in (1, 5):
+        np.testing.assert_allclose(prepared.run([rows(count)])[0], expected(model, rows(count)), rtol=1e-5, atol=1e-5)
+    assert hone.backend.supports_device("CPU") and not hone.backend.supports_device("CUDA:99")
+
+
+def test_pip_installs_the_package(folder, model):
+    target = folder / "site"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target", target,
+                    f"-Ccmake.define.HONE_BUILD={PACKAGE.parent}", f"-Cbuild-dir={folder}/wheel", ROOT / "python"], check=True, timeout=300)
+    program = f"import hone; print(hone.__file__, hone.build({str(model)!r}, {FLAGS}).engine().outputs)"
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(target)}, cwd=folder,
+                          capture_output=True, text=True, check=True, timeout=60)
+    assert str(target) in done.stdout and "'y'" in done.stdout
