@@ -23,6 +23,17 @@ class SplitMix {
   uint64_t state_;
 };
 
+/// The sizes of the data's axes that a gather or scatter indexes.
+std::vector<Dim> indexed_axes(const Node& node, const Shape& data) {
+  if (!node.op_name().ends_with("ND")) return {data[normalize_axis(node.attrs.integer_or("axis", 0), data.rank())]};
+  const Shape& indices = node.input(1)->type.shape;
+  const Dim depth = indices.rank() > 0 ? indices[indices.rank() - 1] : Dim(0);
+  const size_t first = static_cast<size_t>(node.attrs.integer_or("batch_dims", 0));
+  std::vector<Dim> sizes;
+  for (size_t axis = first; depth.is_constant() && axis < std::min(data.rank(), first + static_cast<size_t>(depth.value())); ++axis) sizes.push_back(data[axis]);
+  return sizes;
+}
+
 /// Smallest size that a consumer indexes with this value; integers stay below it.
 int64_t index_limit(const Value* value, int depth = 0) {
   int64_t limit = INT64_MAX;
@@ -30,10 +41,9 @@ int64_t index_limit(const Value* value, int depth = 0) {
   for (const Use& use : value->uses) {
     const std::string_view op = use.node->op_name();
     const Value* data = use.node->input(0);
-    if (use.index == 1 && op.starts_with("Gather") && data->type.shape.rank() > 0) {
-      const int64_t axis = use.node->attrs.integer_or("axis", 0);
-      const Dim size = data->type.shape[normalize_axis(axis, data->type.shape.rank())];
-      if (size.is_constant()) limit = std::min(limit, size.value());
+    if (use.index == 1 && (op.starts_with("Gather") || op.starts_with("Scatter")) && data->type.shape.rank() > 0) {
+      for (const Dim& size : indexed_axes(*use.node, data->type.shape))
+        if (size.is_constant()) limit = std::min(limit, size.value());
     } else if (op == "Cast" || op == "Reshape" || op == "View" || op == "Unsqueeze" || op == "Squeeze" || op == "Identity" || op == "Expand") {
       if (use.index == 0) limit = std::min(limit, index_limit(use.node->output(), depth + 1));
     }

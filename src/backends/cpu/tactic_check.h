@@ -9,12 +9,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/sources.h"
 #include "backends/cpu/tactic_table.h"
 #include "ops/all.h"
+#include "ops/ops.h"
 #include "tensor/layout.h"
 
 namespace hone::cpu {
@@ -24,6 +26,7 @@ struct CheckOptions {
   uint64_t seed = 1;
   SymbolValues tuned = {};               // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};    // sizes that it is run at; none: the tuned ones
+  std::function<std::vector<Tensor>(const Graph& region)> inputs = {};   // none: random_inputs()
 };
 
 namespace check {
@@ -87,7 +90,7 @@ inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const S
 inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKernel>& kernel, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
                        CpuDevice& device, const CheckOptions& options, const std::string& label) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
-  const std::vector<Tensor> tensors = random_inputs(region, options.seed);
+  const std::vector<Tensor> tensors = options.inputs ? options.inputs(region) : random_inputs(region, options.seed);
   const std::vector<Tensor> expected = evaluate(region, tensors);
 
   std::vector<FencedBuffer> inputs, outputs;
@@ -128,10 +131,20 @@ inline void run_tactic(const Graph& region, const Compiled& compiled, const Tact
 
 }  // namespace check
 
+/// At concrete sizes shape data are ordinary constants, as the builder has them.
+inline Graph with_folded_shape_data(Graph graph) {
+  if (graph.node_count() < 2) return graph;
+  for (Node* node : graph.nodes())
+    if (node->is(ops::symbolic_constant)) graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
+  graph.erase_dead();
+  return graph;
+}
+
 inline Problem make_problem(const Graph& symbolic, const SymbolValues& tuned, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();
-  problem.region = symbolic.specialize(tuned);
+  problem.region = with_folded_shape_data(symbolic.specialize(tuned));
+  problem.symbols = tuned;
   problem.device = device;
   return problem;
 }

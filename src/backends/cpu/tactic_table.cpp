@@ -11,6 +11,7 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::pointwise_blocks,
     &tactics::copy,     &tactics::softmax, &tactics::normalization,
     &tactics::pool,     &tactics::reduce, &tactics::gather,
+    &tactics::scatter,  &tactics::generate, &tactics::cast,
 };
 
 }  // namespace

@@ -56,6 +56,9 @@ extern const CpuTactic normalization;
 extern const CpuTactic pool;
 extern const CpuTactic reduce;
 extern const CpuTactic gather;
+extern const CpuTactic scatter;
+extern const CpuTactic generate;
+extern const CpuTactic cast;
 
 }  // namespace tactics
 }  // namespace hone::cpu

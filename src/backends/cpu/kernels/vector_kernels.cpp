@@ -16,6 +16,8 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/kernels/targets.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
@@ -257,21 +259,7 @@ HWY_EXPORT(Kernels);
 
 namespace {
 
-/// In Highway a smaller target bit is a better instruction set.
-int64_t allowed_targets(Isa isa) {
-  switch (isa) {
-    case Isa::avx512: return ~int64_t{0};
-    case Isa::avx2: return ~(int64_t{HWY_AVX2} - 1);
-    case Isa::scalar: return ~(int64_t{HWY_SSE4} - 1);
-  }
-  return 0;
-}
-
-VectorKernels make_kernels(Isa isa) {
-  hwy::ChosenTarget target;
-  target.Update(hwy::SupportedTargets() & allowed_targets(isa));
-  return HWY_DISPATCH_TABLE(Kernels)[target.GetIndex()]();
-}
+VectorKernels make_kernels(Isa isa) { return HWY_DISPATCH_TABLE(Kernels)[target_index(isa)](); }
 
 }  // namespace
 

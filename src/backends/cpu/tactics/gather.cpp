@@ -1,97 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gather along an axis: rows copied by index. An index outside of the axis is brought inside, so that bad data cannot
-// make the kernel read elsewhere.
+// Gather, GatherElements and GatherND: elements and rows copied by index. An index outside of its axis is brought inside, so
+// that bad data cannot make a kernel read elsewhere.
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/region_match.h"
+#include "backends/cpu/kernels/row_walk.h"
 #include "backends/cpu/tactic_table.h"
-#include "backends/cpu/tactics/region_reader.h"
+#include "backends/cpu/tactics/indices.h"
+#include "backends/cpu/tactics/node_code.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
 
 std::string reason_against(const Problem& problem, const Node& node) {
-  if (problem.region.outputs().size() != 1) return "more than one result is used";
-  if (node.input(0)->type.dtype == DType::string) return "gathers strings";
-  const DType index = node.input(1)->type.dtype;
-  if (index != DType::i64 && index != DType::i32) return fmt::format("indices are {}", name_of(index));
-  const Shape& data = problem.symbolic.nodes().back()->input(0)->type.shape;
-  if (data.elements() == Dim(0)) return "empty operand";
-  if (node.input(0)->is_constant() && node.input(1)->is_constant()) return "both operands are constant";
+  if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  if (!is_index_type(node.input(1)->type.dtype)) return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
+  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return "empty operand";
   return {};
 }
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || node->op_name() != "Gather") return;
+  const Node* node = single_node(problem);
+  if (node == nullptr || !(node->is(ops::gather) || node->is(ops::gather_elements) || node->is(ops::gather_nd))) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("gather", std::move(reason));
-  out.offer({"cpu", "gather", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  offer_linear(problem, "gather", out);
 }
 
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node* node = problem.only();
-  Compiled compiled;
-  Attrs attrs{{"axis", node->attrs.integer("axis")}};
-  for (const auto& [name, value] : {std::pair{"data", node->input(0)}, std::pair{"indices", node->input(1)}}) {
-    attrs.set(name, int64_t{input_index(problem.region, value)});      // -1: constant 0
-    if (!value->is_constant()) continue;
-    attrs.set("constant_dims", value->constant->dims());
-    attrs.set("constant_type", std::string(name_of(value->constant->dtype())));
-    compiled.constants.push_back(*value->constant);
-  }
-  compiled.code = encode_code("gather", attrs);
-  return compiled;
-}
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "gather"); }
 
-class Gather final : public CpuKernel {
+/// Whole stretches of bytes behind an axis.
+class GatherRows final : public ItemKernel {
  public:
-  Gather(const Attrs& attrs, const KernelShapes& shapes) {
-    const ConcreteType data = operand(attrs, "data", shapes, data_), indices = operand(attrs, "indices", shapes, indices_);
-    const size_t axis = normalize_axis(attrs.integer("axis"), data.dims.size());
-    row_ = static_cast<int64_t>(size_of(data.dtype));
-    for (size_t i = 0; i < axis; ++i) outer_ *= data.dims[i];
-    for (size_t i = axis + 1; i < data.dims.size(); ++i) row_ *= data.dims[i];
-    n_ = data.dims[axis];
-    count_ = elements(indices.dims);
-    wide_ = indices.dtype == DType::i64;
-    const bool valid = n_ > 0 && (wide_ || indices.dtype == DType::i32) && data.dtype == shapes.outputs[0].dtype && shapes.outputs[0].bytes() == outer_ * count_ * row_;
-    HONE_CHECK(valid, "a gathering kernel in the plan contradicts its tensors");
-  }
-  bool serial() const override { return outer_ * count_ * row_ < 16384; }
-
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const auto bound = [&](int64_t place) { return static_cast<const std::byte*>(place >= 0 ? bindings.inputs[static_cast<size_t>(place)] : bindings.constants[0]); };
-    const std::byte *data = bound(data_), *indices = bound(indices_);
-    std::byte* result = static_cast<std::byte*>(bindings.outputs[0]);
-    const Share share = share_of(outer_ * count_, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t i = item % count_;
-      int64_t index = wide_ ? reinterpret_cast<const int64_t*>(indices)[i] : reinterpret_cast<const int32_t*>(indices)[i];
-      index = std::clamp<int64_t>(index < 0 ? index + n_ : index, 0, n_ - 1);
-      std::memcpy(result + item * row_, data + (item / count_ * n_ + index) * row_, static_cast<size_t>(row_));
-    }
+  explicit GatherRows(const NodeCode& node)
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims), node.result().type.bytes() / 4),
+        data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()) {
+    const Dims& data = data_.type.dims;
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * elements(std::span(data).subspan(axis + 1));
+    n_ = data[axis];
+    count_ = elements(indices_.type.dims);
+    node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && result_.type.bytes() == outer_of(node) * count_ * row_);
   }
 
  private:
-  static ConcreteType operand(const Attrs& attrs, std::string_view name, const KernelShapes& shapes, int64_t& place) {
-    place = attrs.integer(name);
-    HONE_CHECK(place >= -1 && place < static_cast<int64_t>(shapes.inputs.size()), "a gathering kernel in the plan reads input {}", place);
-    if (place >= 0) return shapes.inputs[static_cast<size_t>(place)];
-    const std::optional<DType> dtype = parse_dtype(attrs.text("constant_type"));
-    HONE_CHECK(dtype.has_value(), "a gathering kernel in the plan has an unknown element type");
-    return {*dtype, attrs.integers("constant_dims"), Layout::linear};
+  static int64_t outer_of(const NodeCode& node) {
+    const Dims& data = node.operand(0).type.dims;
+    return elements(std::span(data).first(normalize_axis(node.attrs().integer("axis"), data.size())));
   }
 
-  int64_t data_ = 0, indices_ = 0, outer_ = 1, n_ = 1, row_ = 1, count_ = 1;
-  bool wide_ = true;
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const std::byte* data = data_.as<std::byte>(bindings);
+    std::byte* result = result_.as<std::byte>(bindings);
+    const IndexReader index(indices_, bindings);
+    for (int64_t item = begin; item < end; ++item)
+      std::memcpy(result + item * row_, data + (item / count_ * n_ + index.inside(item % count_, n_)) * row_, static_cast<size_t>(row_));
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  int64_t n_ = 1, row_ = 1, count_ = 1;
+};
+
+/// result[i][j] = data[indices[i][j]][j] for axis 0.
+class GatherElements final : public ItemKernel {
+ public:
+  explicit GatherElements(const NodeCode& node)
+      : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)), data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()), walk_(walk_of(node)) {
+    const Dims& data = data_.type.dims;
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    n_ = data[axis];
+    step_ = strides_of(data)[axis];
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && indices_.type.dims == result_.type.dims && (n_ > 0 || elements(result_.type.dims) == 0));
+    for (size_t i = 0; i < data.size(); ++i) node.require(i == axis || indices_.type.dims[i] <= data[i]);
+  }
+
+ private:
+  static RowWalk walk_of(const NodeCode& node) {
+    const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
+    node.require(data.size() == dims.size() && !data.empty());
+    Dims from = strides_of(data);
+    from[normalize_axis(node.attrs().integer("axis"), data.size())] = 0;
+    return elements(dims) == 0 ? RowWalk({0}, {{1}, {1}}) : RowWalk(dims, {strides_of(dims), from});
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const IndexReader index(indices_, bindings);
+    visit_bits(size_of(data_.type.dtype), [&]<typename T>() {
+      const T* data = data_.as<T>(bindings);
+      T* result = result_.as<T>(bindings);
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t offsets[2];
+        walk_.seek(row, offsets);
+        for (int64_t j = 0; j < walk_.length(); ++j) {
+          const int64_t at = offsets[0] + j * walk_.stride(0);
+          result[at] = data[offsets[1] + j * walk_.stride(1) + index.inside(at, n_) * step_];
+        }
+      }
+    });
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  RowWalk walk_;
+  int64_t n_ = 1, step_ = 1;
+};
+
+/// The last axis of the indices holds whole positions; behind each stands a stretch of bytes.
+class GatherNd final : public ItemKernel {
+ public:
+  explicit GatherNd(const NodeCode& node)
+      : ItemKernel(count_of(node), node.result().type.bytes() / 4), data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()),
+        positions_(data_.type.dims, static_cast<size_t>(node.attrs().integer("batch_dims")), static_cast<size_t>(indices_.type.dims.back())) {
+    const int64_t batches = elements(std::span(data_.type.dims).first(positions_.batch()));
+    per_batch_ = batches == 0 ? 1 : std::max<int64_t>(count_of(node) / batches, 1);
+    batch_step_ = elements(std::span(data_.type.dims).subspan(positions_.batch()));
+    element_ = static_cast<int64_t>(size_of(data_.type.dtype));
+    for (size_t i = 0; i < positions_.batch(); ++i) node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && result_.type.bytes() == count_of(node) * positions_.run() * element_);
+    node.require(elements(data_.type.dims) > 0 || result_.type.bytes() == 0);
+  }
+
+ private:
+  static int64_t count_of(const NodeCode& node) {
+    const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
+    const int64_t batch = node.attrs().integer("batch_dims");
+    node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) && dims.back() <= static_cast<int64_t>(data.size()) - batch);
+    return elements(std::span(dims).first(dims.size() - 1));
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const std::byte* data = data_.as<std::byte>(bindings);
+    std::byte* result = result_.as<std::byte>(bindings);
+    const IndexReader index(indices_, bindings);
+    const int64_t bytes = positions_.run() * element_;
+    for (int64_t item = begin; item < end && bytes > 0; ++item)
+      std::memcpy(result + item * bytes, data + (item / per_batch_ * batch_step_ + positions_.offset(index, item)) * element_, static_cast<size_t>(bytes));
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  PositionReader positions_;
+  int64_t per_batch_ = 1, batch_step_ = 1, element_ = 1;
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  HONE_CHECK(shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results", shapes.outputs.size());
-  return std::make_shared<Gather>(attrs, shapes);
+  const NodeCode node(attrs, shapes);
+  if (node.op() == "Gather") return std::make_shared<GatherRows>(node);
+  if (node.op() == "GatherElements") return std::make_shared<GatherElements>(node);
+  node.require(node.op() == "GatherND");
+  return std::make_shared<GatherNd>(node);
 }
 
 }  // namespace

@@ -91,6 +91,10 @@ class PointwiseBlocks final : public CpuKernel {
       const bool leaf = instruction.kind == ExprKind::input || instruction.kind == ExprKind::number;
       formulas_.push_back(leaf ? Expr() : single(instruction.kind));
     }
+    for (const PointwiseProgram::Operand& operand : program_.operands) {
+      Dims& numbers = sizes_.emplace_back();
+      for (const std::string& text : operand.sizes) numbers.push_back(Dim::parse(text).evaluate(shapes.symbols));
+    }
     row_ = nest_.sizes.back();
     blocks_ = (row_ + kBlock - 1) / kBlock;
     for (size_t i = 0; i + 1 < nest_.sizes.size(); ++i) rows_ *= nest_.sizes[i];
@@ -108,6 +112,12 @@ class PointwiseBlocks final : public CpuKernel {
   }
 
  private:
+  const void* base_of(size_t k, const Bindings& bindings) const {
+    const PointwiseProgram::Operand& operand = program_.operands[k];
+    if (!operand.sizes.empty()) return sizes_[k].data();
+    return operand.constant ? bindings.constants[static_cast<size_t>(operand.index)] : bindings.inputs[static_cast<size_t>(operand.index)];
+  }
+
   template <typename Number>
   void run_block(int64_t row, int64_t column, const Bindings& bindings) const {
     alignas(64) Number values[kMaxInstructionsHere][kBlock];
@@ -121,9 +131,7 @@ class PointwiseBlocks final : public CpuKernel {
       const PointwiseProgram::Instruction& instruction = program_.instructions[i];
       if (instruction.kind == ExprKind::input) {
         const size_t k = static_cast<size_t>(instruction.operands[0]);
-        const PointwiseProgram::Operand& operand = program_.operands[k];
-        const void* base = operand.constant ? bindings.constants[static_cast<size_t>(operand.index)] : bindings.inputs[static_cast<size_t>(operand.index)];
-        load_elements(operand.dtype, base, offset_of(nest_.strides[k]), nest_.strides[k].back(), count, values[i]);
+        load_elements(program_.operands[k].dtype, base_of(k, bindings), offset_of(nest_.strides[k]), nest_.strides[k].back(), count, values[i]);
       } else if (instruction.kind == ExprKind::number) {
         std::fill_n(values[i], count, static_cast<Number>(instruction.number));
       } else {
@@ -166,6 +174,7 @@ class PointwiseBlocks final : public CpuKernel {
   LoopNest nest_;
   bool floating_;
   std::vector<Expr> formulas_;            // per instruction
+  std::vector<Dims> sizes_;               // per operand: numbers that follow from the input shapes
   int64_t row_ = 1, rows_ = 1, blocks_ = 1;
 };
 

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "backends/cpu/region_match.h"
+#include "backends/cpu/tactics/region_reader.h"
 #include "ir/op.h"
+#include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
@@ -16,10 +18,11 @@ constexpr size_t kMaxInstructions = 256, kMaxOperands = 16;
 
 class Builder {
  public:
-  explicit Builder(const Problem& problem) : region_(problem.region) {}
+  explicit Builder(const Problem& problem) : region_(problem.symbolic) {}
 
   ProgramResult run() {
     for (const Node* node : region_.nodes()) {
+      if (node->is(ops::symbolic_constant)) continue;
       const Expr formula = node->op->pointwise.bind(node->attrs);
       std::vector<int> made;
       for (const ExprNode& expr : formula.nodes()) made.push_back(translate(*node, expr, made));
@@ -66,8 +69,12 @@ class Builder {
     const auto known = values_.find(value);
     if (known != values_.end()) return known->second;
     if (value->is_constant() && value->constant->size() == 1 && is_exact(*value->constant)) return values_[value] = number(value->constant->real(0));
-    PointwiseProgram::Operand operand{value->is_constant(), 0, value->type.dtype};
-    if (operand.constant) {
+    const bool shape_data = value->producer != nullptr && value->producer->is(ops::symbolic_constant);
+    PointwiseProgram::Operand operand{value->is_constant() || shape_data, 0, value->type.dtype};
+    if (shape_data) {
+      operand.sizes = *size_texts(value);
+      operand.constant_dims = value->type.shape.values();
+    } else if (operand.constant) {
       operand.index = static_cast<int>(result_.constants.size());
       operand.constant_dims = value->constant->dims();
       result_.constants.push_back(*value->constant);
@@ -85,8 +92,6 @@ class Builder {
 
 std::string reason_against(const Problem& problem) {
   const Graph& region = problem.region;
-  // Contents that follow from the input's sizes would be frozen at those of the tuning point.
-  if (problem.symbolic.node_count() != region.node_count()) return "an operand depends on the input's shape";
   const std::vector<Node*> nodes = region.nodes();
   const Value* last = nodes.back()->output();
   if (region.outputs().size() != 1 || region.outputs()[0] != last) return "several results";
@@ -145,6 +150,8 @@ void write_program(Attrs& attrs, const PointwiseProgram& program) {
   attrs.set("operands", std::move(operands));
   attrs.set("operand_types", std::move(dtypes));
   attrs.set("constant_dims", std::move(dims));
+  for (size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].sizes.empty()) attrs.set(fmt::format("sizes{}", k), program.operands[k].sizes);
 }
 
 PointwiseProgram read_program(const Attrs& attrs) {
@@ -177,6 +184,11 @@ PointwiseProgram read_program(const Attrs& attrs) {
     const bool constant = operands[i] < 0;
     const size_t rank = static_cast<size_t>(dims[at]);
     program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype, Dims(&dims[at] + 1, &dims[at] + 1 + rank)});
+    if (const std::string name = fmt::format("sizes{}", i); attrs.has(name)) {
+      PointwiseProgram::Operand& operand = program.operands.back();
+      operand.sizes = attrs.texts(name);
+      require(constant && operand.dtype == DType::i64 && elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
+    }
     at += 1 + rank;
   }
   return program;

@@ -20,12 +20,14 @@ struct PointwiseProgram {
     double number = 0;                    // number
     int operands[3] = {-1, -1, -1};       // earlier instructions; of an input: the tensor operand
   };
-  /// A tensor that is read: input `index` of the region, or constant `index` of the kernel.
+  /// A tensor that is read: input `index` of the region, constant `index` of the kernel, or i64 numbers that follow from
+  /// the input shapes.
   struct Operand {
     bool constant = false;
     int index = 0;
     DType dtype = DType::f32;
     Dims constant_dims = {};
+    std::vector<std::string> sizes = {};
   };
   std::vector<Instruction> instructions;  // the last one is the result
   std::vector<Operand> operands;
