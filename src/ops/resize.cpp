@@ -6,25 +6,11 @@
 #include <cmath>
 
 #include "ops/ops.h"
+#include "ops/resample.h"
 #include "ops/support.h"
 
 namespace hone::ops {
 namespace {
-
-struct AxisPlan {
-  size_t axis;
-  double scale = 1;
-  int64_t out = 0;
-  double roi_start = 0, roi_end = 1;
-};
-
-std::vector<int64_t> axes_of(const Attrs& attrs, size_t rank) {
-  std::vector<int64_t> axes;
-  if (attrs.has("axes") && !attrs.integers("axes").empty()) axes = attrs.integers("axes");
-  else
-    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
-  return axes;
-}
 
 /// The sizes under a policy: the wanted ones, or those of the one factor that keeps the ratio of the axes.
 Dims fitted_dims(const Attrs& attrs, Dims dims, const std::vector<int64_t>& axes, const Dims& wanted) {
@@ -55,7 +41,7 @@ Dims resized_dims(const EvalContext& context, const std::vector<int64_t>& axes) 
 void infer_resize(InferContext& context) {
   const Shape& x = context.shape(0);
   HONE_CHECK(context.attrs().integer("antialias") == 0, "Resize with antialias is not supported");
-  const std::vector<int64_t> axes = axes_of(context.attrs(), x.rank());
+  const std::vector<int64_t> axes = resampled_axes(context.attrs(), x.rank());
   Shape result = x;
   const bool by_size = context.has(3);
   HONE_CHECK(by_size || context.has(2), "Resize needs scales or sizes");
@@ -86,96 +72,36 @@ void infer_resize(InferContext& context) {
   context.set(0, context.dtype(0), result);
 }
 
-double source_coordinate(const std::string& mode, double out, const AxisPlan& plan, int64_t in_size) {
-  const double scale = plan.scale, length = static_cast<double>(in_size);
-  if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
-  if (mode == "asymmetric") return out / scale;
-  if (mode == "align_corners") return plan.out == 1 ? 0 : out * (length - 1) / (static_cast<double>(plan.out) - 1);
-  if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
-  if (mode == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(plan.out) / (scale * length);
-    return length / 2 * (1 - adjustment) + (out + 0.5) / scale - 0.5;
-  }
-  if (mode == "tf_half_pixel_for_nn") return (out + 0.5) / scale;
-  if (mode == "tf_crop_and_resize")
-    return plan.out > 1 ? plan.roi_start * (length - 1) + out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
-                        : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
-  throw Error("unknown coordinate_transformation_mode '" + mode + "' of Resize");
-}
-
-int64_t nearest_index(const std::string& mode, double x) {
-  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
-  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
-  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
-  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-  throw Error("unknown nearest_mode '" + mode + "' of Resize");
-}
-
-struct Tap {
-  int64_t index;
-  double weight;
-};
-
-/// The neighbours that one output position takes, or none when it lies outside and is extrapolated.
-std::vector<Tap> taps_of(const Attrs& attrs, double x, int64_t size) {
-  const std::string& mode = attrs.text("mode");
-  const auto clamp = [size](int64_t i) { return std::clamp<int64_t>(i, 0, size - 1); };
-  if (mode == "nearest") return {{clamp(nearest_index(attrs.text("nearest_mode"), x)), 1}};
-  const double base = std::floor(x), t = x - base;
-  const auto left = static_cast<int64_t>(base);
-  if (mode == "linear") return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
-  HONE_CHECK(mode == "cubic", "unknown mode '{}' of Resize", mode);
-  const double a = attrs.real("cubic_coeff_a");
-  const double w[] = {((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
-                      ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1, ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
-  std::vector<Tap> taps;
-  double total = 0;
-  const bool exclude = attrs.integer("exclude_outside") != 0;
-  for (int64_t k = 0; k < 4; ++k) {
-    const int64_t index = left - 1 + k;
-    if (exclude && (index < 0 || index >= size)) continue;
-    taps.push_back({clamp(index), w[k]});
-    total += w[k];
-  }
-  for (Tap& tap : taps) tap.weight /= exclude ? total : 1;
-  return taps;
-}
-
 void eval_resize(EvalContext& context) {
   const Tensor& x = context.input(0);
   const Attrs& attrs = context.attrs();
   const size_t rank = x.dims().size();
-  const std::vector<int64_t> axes = axes_of(attrs, rank);
+  const std::vector<int64_t> axes = resampled_axes(attrs, rank);
   Dims dims = resized_dims(context, axes);
-  const std::string& mode = attrs.text("coordinate_transformation_mode");
   Dims now = x.dims();
   std::vector<double> data = read_doubles(x);
   for (size_t i = 0; i < axes.size(); ++i) {
-    AxisPlan plan{.axis = normalize_axis(axes[i], rank)};
-    plan.out = dims[plan.axis];
-    const int64_t size = x.dims()[plan.axis];
-    plan.scale = context.has(3) ? static_cast<double>(plan.out) / static_cast<double>(size) : context.input(2).real(static_cast<int64_t>(i));
+    const size_t axis = normalize_axis(axes[i], rank);
+    AxisResampling plan{.in = x.dims()[axis], .out = dims[axis]};
+    plan.scale = context.has(3) ? static_cast<double>(plan.out) / static_cast<double>(plan.in) : context.input(2).real(static_cast<int64_t>(i));
     if (context.has(1) && context.input(1).size() == 2 * static_cast<int64_t>(axes.size())) {
       plan.roi_start = context.input(1).real(static_cast<int64_t>(i));
       plan.roi_end = context.input(1).real(static_cast<int64_t>(i + axes.size()));
     }
-    if (plan.out == size && plan.scale == 1 && mode != "tf_crop_and_resize") continue;
-    const AxisView s(now, plan.axis);
+    if (is_identity(plan, attrs)) continue;
+    const AxisView s(now, axis);
     std::vector<double> next(static_cast<size_t>(s.outer * plan.out * s.inner));
     for (int64_t o = 0; o < plan.out; ++o) {
-      const double source = source_coordinate(mode, static_cast<double>(o), plan, size);
-      const bool outside = mode == "tf_crop_and_resize" && (source < 0 || source > static_cast<double>(size - 1));
-      const std::vector<Tap> taps = taps_of(attrs, source, size);
+      const std::vector<ResampleTap> taps = taps_of(plan, attrs, o);
       for (int64_t a = 0; a < s.outer; ++a)
         for (int64_t b = 0; b < s.inner; ++b) {
-          double sum = outside ? attrs.real("extrapolation_value") : 0;
-          for (const Tap& tap : taps)
-            if (!outside) sum += tap.weight * data[static_cast<size_t>((a * size + tap.index) * s.inner + b)];
+          double sum = taps.empty() ? attrs.real("extrapolation_value") : 0;
+          for (const ResampleTap& tap : taps) sum += tap.weight * data[static_cast<size_t>((a * plan.in + tap.index) * s.inner + b)];
           next[static_cast<size_t>((a * plan.out + o) * s.inner + b)] = sum;
         }
     }
     data = std::move(next);
-    now[plan.axis] = plan.out;
+    now[axis] = plan.out;
   }
   context.set(0, write_doubles(x.dtype(), std::move(dims), data));
 }

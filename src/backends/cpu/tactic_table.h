@@ -59,6 +59,7 @@ extern const CpuTactic gather;
 extern const CpuTactic scatter;
 extern const CpuTactic generate;
 extern const CpuTactic cast;
+extern const CpuTactic resize;
 
 }  // namespace tactics
 }  // namespace hone::cpu

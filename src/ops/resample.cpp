@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ops/resample.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace hone {
+namespace {
+
+double source_coordinate(const AxisResampling& plan, const std::string& mode, double out) {
+  const double scale = plan.scale, length = static_cast<double>(plan.in);
+  if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
+  if (mode == "asymmetric") return out / scale;
+  if (mode == "align_corners") return plan.out == 1 ? 0 : out * (length - 1) / (static_cast<double>(plan.out) - 1);
+  if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
+  if (mode == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(plan.out) / (scale * length);
+    return length / 2 * (1 - adjustment) + (out + 0.5) / scale - 0.5;
+  }
+  if (mode == "tf_half_pixel_for_nn") return (out + 0.5) / scale;
+  if (mode == "tf_crop_and_resize")
+    return plan.out > 1 ? plan.roi_start * (length - 1) + out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
+                        : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
+  throw Error("unknown coordinate_transformation_mode '" + mode + "' of Resize");
+}
+
+int64_t nearest_index(const std::string& mode, double x) {
+  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
+  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
+  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
+  throw Error("unknown nearest_mode '" + mode + "' of Resize");
+}
+
+std::vector<ResampleTap> cubic_taps(const Attrs& attrs, int64_t left, double t, int64_t size) {
+  const double a = attrs.real("cubic_coeff_a");
+  const double w[] = {((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
+                      ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1, ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
+  std::vector<ResampleTap> taps;
+  double total = 0;
+  const bool exclude = attrs.integer("exclude_outside") != 0;
+  for (int64_t k = 0; k < 4; ++k) {
+    const int64_t index = left - 1 + k;
+    if (exclude && (index < 0 || index >= size)) continue;
+    taps.push_back({std::clamp<int64_t>(index, 0, size - 1), w[k]});
+    total += w[k];
+  }
+  for (ResampleTap& tap : taps) tap.weight /= exclude ? total : 1;
+  return taps;
+}
+
+}  // namespace
+
+std::vector<int64_t> resampled_axes(const Attrs& attrs, size_t rank) {
+  if (attrs.has("axes") && !attrs.integers("axes").empty()) return attrs.integers("axes");
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+bool is_identity(const AxisResampling& plan, const Attrs& attrs) {
+  return plan.out == plan.in && plan.scale == 1 && attrs.text("coordinate_transformation_mode") != "tf_crop_and_resize";
+}
+
+std::vector<ResampleTap> taps_of(const AxisResampling& plan, const Attrs& attrs, int64_t out) {
+  const std::string &mode = attrs.text("mode"), &coordinates = attrs.text("coordinate_transformation_mode");
+  const double x = source_coordinate(plan, coordinates, static_cast<double>(out));
+  if (coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(plan.in - 1))) return {};
+  const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i, 0, plan.in - 1); };
+  if (mode == "nearest") return {{clamp(nearest_index(attrs.text("nearest_mode"), x)), 1}};
+  const double base = std::floor(x), t = x - base;
+  const auto left = static_cast<int64_t>(base);
+  if (mode == "linear") return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
+  HONE_CHECK(mode == "cubic", "unknown mode '{}' of Resize", mode);
+  return cubic_taps(attrs, left, t, plan.in);
+}
+
+}  // namespace hone
