@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import tiny
-from inference import reference_session, relative_error, run_plan
+from inference import ONE_RUN, reference_session, relative_error, run_plan
 
 
 def seconds_to_build(log):
@@ -50,6 +50,21 @@ def test_a_plan_tuned_for_instructions_that_are_missing_is_refused(trtexec, fold
         return  # nothing is missing where nothing can be
     done = trtexec.run("--loadEngine=m.plan", "--shapes=x:2x3x16x16", env={"HONE_CPU_ISA": "scalar"})
     assert done.returncode == 1 and "scalar" in done.stdout and "hint:" in done.stdout
+
+
+def test_a_plan_with_its_portable_part_is_tuned_again_where_it_does_not_fit(trtexec, folder):
+    model = tiny.convolutions(folder / "m.onnx")
+    values = np.random.default_rng(3).standard_normal((5, 3, 16, 16), np.float32)
+    log = trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--versionCompatible", "--minShapes=x:1x3x16x16",
+                  "--optShapes=x:4x3x16x16", "--maxShapes=x:8x3x16x16")
+    if "Compute Capability: scalar" in log:
+        return  # nothing is missing where nothing can be
+    done = trtexec.run("--loadEngine=m.plan", "--shapes=x:2x3x16x16", *ONE_RUN, env={"HONE_CPU_ISA": "scalar"})
+    assert done.returncode == 0 and "its tactics are chosen anew" in done.stdout
+    found = run_plan(trtexec, "m.plan", {"x": values}, ["y"], "x:5x3x16x16", env={"HONE_CPU_ISA": "scalar"})["y"]
+    expected = reference_session(model).run(["y"], {"x": values})[0]
+    assert relative_error(found, expected) <= 1e-5
+    assert "chosen anew" not in trtexec("--loadEngine=m.plan", "--shapes=x:2x3x16x16", *ONE_RUN)
 
 
 def test_streams_and_threads_share_one_engine(trtexec, folder):

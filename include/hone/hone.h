@@ -98,8 +98,9 @@ HONE_API hone_status hone_plan_bytes(hone_plan* plan, const void** bytes, size_t
 HONE_API hone_status hone_plan_json(hone_plan* plan, const char** json);
 HONE_API void hone_plan_destroy(hone_plan* plan);
 
-/* Loads a plan onto a device. The engine keeps what it needs of both. */
-HONE_API hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, hone_engine** engine);
+/* Loads a plan onto a device. The engine keeps what it needs of both. A plan that does not fit the machine or this version
+ * gets its tactics chosen anew when it was built with --versionCompatible; a warning to `log`, which may be NULL, says so. */
+HONE_API hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log, hone_engine** engine);
 HONE_API size_t hone_engine_tensors(const hone_engine* engine);
 HONE_API hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor);
 HONE_API void hone_engine_destroy(hone_engine* engine);

@@ -92,15 +92,16 @@ class Plan:
         """The plan without its weights, as text."""
         return self.handle.json()
 
-    def engine(self, device="cpu"):
-        return Engine(self, device if isinstance(device, Device) else Device(device))
+    def engine(self, device="cpu", log=None, threshold=WARNING):
+        """`log(severity, text)` hears when the plan did not fit the machine and its tactics were chosen anew."""
+        return Engine(self, device if isinstance(device, Device) else Device(device), log, threshold)
 
 
 class Engine:
     """A plan on a device; may be shared by threads."""
 
-    def __init__(self, plan, device):
-        self.handle = _hone.Engine(plan.handle, device.handle)
+    def __init__(self, plan, device, log=None, threshold=WARNING):
+        self.handle = _hone.Engine(plan.handle, device.handle, log, threshold)
         self.inputs, self.outputs = _sides(self.handle.tensors())
 
     def context(self, profile=0):

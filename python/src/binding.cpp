@@ -157,9 +157,10 @@ NB_MODULE(_hone, module) {
       });
 
   nb::class_<Engine>(module, "Engine")
-      .def("__init__", [](Engine* self, const Plan& plan, const Device& device) {
-        new (self) Engine(Engine::make(hone_engine_create, static_cast<const hone_plan*>(plan.get()), static_cast<const hone_device*>(device.get())));
-      })
+      .def("__init__", [](Engine* self, const Plan& plan, const Device& device, nb::object log, int threshold) {
+        const Log lines(std::move(log), threshold);
+        new (self) Engine(Engine::make(hone_engine_create, static_cast<const hone_plan*>(plan.get()), static_cast<const hone_device*>(device.get()), lines.get()));
+      }, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
       .def("tensors", [](const Engine& self) { return tensors(hone_engine_tensors(self.get()), [&](size_t i, hone_tensor* t) { return hone_engine_tensor(self.get(), i, t); }); });
 
   nb::class_<Context>(module, "Context")

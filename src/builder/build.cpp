@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "builder/lower.h"
+#include "builder/portable.h"
 #include "builder/profile.h"
 #include "builder/tune.h"
 #include "passes/pipeline.h"
@@ -123,6 +124,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
                .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
   plan.io = io_of(graph, edges);
+  if (options.portable) plan.portable = portable_part(graph);
   PlanAssets assets(plan);
   const std::vector<ProfileOptions> profiles = options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles;
   log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");

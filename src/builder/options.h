@@ -39,6 +39,7 @@ struct BuildOptions {
   std::vector<std::string> disabled_sources;   // "onednn", "cpu"
   std::vector<std::string> disabled_passes;
   std::vector<IoFormat> input_formats, output_formats;   // one for each tensor or one for all; empty: linear, the model's types
+  bool portable = false;                       // the plan can choose tactics anew where it does not fit; doubles its size
   bool deterministic = false;
   int workers = 0;                             // threads tuned for; 0: the device's default
 };

@@ -9,21 +9,16 @@
 #include "capi/build_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/log.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
 #include "options/parse.h"
 
 using hone::capi::guarded;
+using hone::capi::logger_for;
 using hone::capi::require;
 
 namespace {
-
-hone::Logger logger_for(const hone_log* log) {
-  if (log == nullptr || log->write == nullptr) return hone::Logger([](hone::Severity, std::string_view) {});
-  hone::Logger logger([sink = *log](hone::Severity severity, std::string_view text) { sink.write(sink.user, static_cast<hone_severity>(severity), std::string(text).c_str()); });
-  logger.set_threshold(static_cast<hone::Severity>(log->threshold));
-  return logger;
-}
 
 hone::BuildOptions parse_options(const char* const* arguments, size_t count) {
   std::vector<std::string> texts{"--onnx=model"};

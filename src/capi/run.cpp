@@ -3,6 +3,8 @@
 // The C interface's run side: devices, plans, engines, contexts.
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/load.h"
+#include "capi/log.h"
 #include "capi/tensor.h"
 #include "base/version.h"
 #include "plan/json.h"
@@ -91,12 +93,12 @@ hone_status hone_plan_json(hone_plan* plan, const char** json) {
 
 void hone_plan_destroy(hone_plan* plan) { delete plan; }
 
-hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, hone_engine** engine) {
+hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log, hone_engine** engine) {
   return guarded([&] {
     require(plan, "plan");
     require(device, "device");
     require(engine, "engine");
-    *engine = new hone_engine{hone::Engine::load(*plan->plan, *device->backend, device->device)};
+    *engine = new hone_engine{hone::capi::load_engine(*plan->plan, *device, hone::capi::logger_for(log))};
   });
 }
 

@@ -63,6 +63,7 @@ void apply_implied_flags(Options& options, const Given& given, std::vector<std::
     tool.version_compatible = true;
     warnings.push_back(fmt::format("--useRuntime={} implies --versionCompatible", tool.runtime));
   }
+  if (tool.version_compatible) options.build.portable = true;
   if (options.perf.duration_s == -1) warnings.push_back("--duration=-1 runs until it is interrupted; nothing is reported at the end");
   if (tool.onnx.size() && tool.load_engine.size())
     warnings.push_back(fmt::format("--onnx={} is not read, because --loadEngine={} is given", tool.onnx, tool.load_engine));

@@ -106,14 +106,14 @@ constexpr Flag kTable[] = {
     {"--allowWeightStreaming", "", "", build, "weights may stay on the host", nullptr, "all weights are kept where they are used"},
 
     // Build: compatibility.
-    {"--versionCompatible", "--vc", "", build, "a plan that newer releases read", put<&T::version_compatible>, "every plan is readable by newer releases"},
+    {"--versionCompatible", "--vc", "", build, "a plan that other releases and machines can tune again; about twice as large", put<&T::version_compatible>},
     {"--pluginInstanceNorm", "--pi", "", build, "InstanceNormalization as a plugin", nullptr, "InstanceNormalization is built in"},
     {"--nativeInstanceNorm", "--ni", "", build, "InstanceNormalization built in", nullptr, kIsDefault},
     {"--enablePluginOverride", "", "", build, "plugins override operators", nullptr, kNoPlugins},
     {"--useRuntime", "", "<name>", build, "full, lean or dispatch", put_runtime},
     {"--leanDLLPath", "", "<file>", build, "lean runtime library", put<&T::lean_dll>, "the runtime is part of the program"},
     {"--excludeLeanRuntime", "", "", build, "plan without lean runtime", put<&T::exclude_lean_runtime>, "plans never contain a runtime"},
-    {"--hardwareCompatibilityLevel", "", "<mode>", build, "none, ampere+ or sameComputeCapability", check_hardware_level, "a plan is tuned for this machine and re-tuned elsewhere"},
+    {"--hardwareCompatibilityLevel", "", "<mode>", build, "none, ampere+ or sameComputeCapability; all but none: a plan that other machines can tune again", put_hardware_level},
     {"--runtimePlatform", "", "<name>", build, "SameAsBuild or WindowsAMD64", put_runtime_platform},
     {"--tempdir", "", "<dir>", build, "folder for temporary files", nullptr, "no temporary files are written"},
     {"--tempfileControls", "", "<spec>", build, "in_memory:allow|deny,temporary:allow|deny", put_tempfile_controls},

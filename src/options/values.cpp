@@ -119,9 +119,10 @@ void check_integer(Options&, const Argument& argument) { (void)read_integer(argu
 void check_real(Options&, const Argument& argument) {
   if (read_real(argument) < 0) throw Error(fmt::format("{} must be non-negative.", argument.flag), "give a tolerance of 0 or more");
 }
-void check_hardware_level(Options&, const Argument& argument) {
+void put_hardware_level(Options& options, const Argument& argument) {
   if (argument.value != "none" && argument.value != "ampere+" && argument.value != "sameComputeCapability")
     throw Error(fmt::format("Unknown hardwareCompatibilityLevel: {}. Valid options: none, ampere+, sameComputeCapability.", argument.value), "leave it out");
+  if (argument.value != "none") options.build.portable = true;
 }
 void check_allocation(Options&, const Argument& argument) { (void)read_word(argument, "allocationStrategy", {"static", "profile", "runtime"}); }
 void check_accuracy(Options&, const Argument& argument) { (void)read_word(argument, "accuracyAlgorithm", {"l0", "l1", "l2", "lInf", "cos"}); }

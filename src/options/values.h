@@ -30,7 +30,7 @@ void put_explain(Options& options, const Argument& argument);
 // Flags that are only recognised still refuse what trtexec refuses.
 void check_integer(Options& options, const Argument& argument);
 void check_real(Options& options, const Argument& argument);
-void check_hardware_level(Options& options, const Argument& argument);
+void put_hardware_level(Options& options, const Argument& argument);
 void check_allocation(Options& options, const Argument& argument);
 void check_accuracy(Options& options, const Argument& argument);
 void check_tuning_search(Options& options, const Argument& argument);

@@ -108,12 +108,15 @@ PlanMeta read_meta(const Json& json) {
 Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& section) {
   const auto io = [](const IoTensor& t) { return Json{{"name", t.name}, {"type", to_json(t.type)}, {"input", t.is_input}}; };
   const auto constant = [&](const Tensor& t) { return Json{{"type", to_json(t.type())}, {"section", section(t.blob())}}; };
+  Json portable = nullptr;
+  if (plan.portable) portable = {{"graph", section(Blob::copy(plan.portable->graph))}, {"constants", list_of(plan.portable->constants, constant)}};
   return {{"meta", meta_json(plan.meta)},
           {"io", list_of(plan.io, io)},
           {"profiles", list_of(plan.profiles, profile_json)},
           {"constants", list_of(plan.constants, constant)},
           {"blobs", list_of(plan.blobs, [&](const Blob& blob) { return Json(section(blob)); })},
-          {"log", list_of(plan.log, record_json)}};
+          {"log", list_of(plan.log, record_json)},
+          {"portable", std::move(portable)}};
 }
 
 Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) {
@@ -127,12 +130,17 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
     HONE_CHECK(type.shape.is_static() && type.dtype != DType::string, "a constant has the type {}", type.text());
     return Tensor(type.dtype, type.shape.values(), section(integer_member(json, "section")));
   };
+  const auto portable = [&](const Json& json) -> std::optional<PortablePart> {
+    if (json.is_null()) return std::nullopt;
+    return PortablePart{std::string(section(integer_member(json, "graph")).text()), read_list(json, "constants", constant)};
+  };
   return {.meta = read_meta(member(manifest, "meta")),
           .io = read_list(manifest, "io", io),
           .profiles = read_list(manifest, "profiles", read_profile),
           .constants = read_list(manifest, "constants", constant),
           .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
-          .log = read_list(manifest, "log", read_record)};
+          .log = read_list(manifest, "log", read_record),
+          .portable = portable(member(manifest, "portable"))};
 }
 
 }  // namespace hone

@@ -79,6 +79,12 @@ struct PlanMeta {
   std::string precision = "FP32";
 };
 
+/// The network before anything was chosen for a device: enough to choose again on another one.
+struct PortablePart {
+  std::string graph;                         // text of the graph; its large constants are in `constants`
+  std::vector<Tensor> constants;
+};
+
 struct Plan {
   PlanMeta meta;
   std::vector<IoTensor> io;
@@ -86,6 +92,7 @@ struct Plan {
   std::vector<Tensor> constants;             // packed weights and tables; mapped when loaded
   std::vector<Blob> blobs;                   // code of the steps
   std::vector<LayerRecord> log;
+  std::optional<PortablePart> portable;      // when it was asked for: the plan is about twice as large with it
 };
 
 /// Checks every index, size and reference of a plan; throws Error saying what is wrong.

@@ -89,7 +89,8 @@ void Session::load() {
   voices_.engine.info("Loaded engine size: {:.0f} MiB", static_cast<double>(plan_bytes_) / kMiB);
   const MemoryUsage before;
   const double start = now_ms();
-  engine_ = make<hone_engine>(hone_engine_create, plan_.get(), &device_);
+  const hone_log log = log_of(voices_);
+  engine_ = make<hone_engine>(hone_engine_create, plan_.get(), &device_, &log);
   const double seconds = seconds_since(start);
   voices_.engine.verbose("Deserialization required {:.0f} microseconds.", seconds * 1e6);
   voices_.engine.info("{}", before.change("Hone-managed allocation in engine deserialization"));
@@ -101,10 +102,10 @@ double Session::time_load() const {
   const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
   if (!file.empty()) {
     const auto plan = make<hone_plan>(hone_plan_load, file.c_str());
-    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_);
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   } else {
     const auto plan = make<hone_plan>(hone_plan_parse, static_cast<const void*>(plan_->bytes.data()), plan_bytes_);
-    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_);
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   }
   return now_ms() - start;
 }

@@ -59,7 +59,7 @@ static float* run(const hone_plan* plan, const hone_device* device, int64_t rows
   hone_tensor in, out;
   int64_t dims[HONE_MAX_RANK] = {rows, 4}, bytes = 0;
   int rank = 0, layers = 0;
-  must(hone_engine_create(plan, device, &engine));
+  must(hone_engine_create(plan, device, NULL, &engine));
   promise(hone_engine_tensors(engine) == 2, "the engine has an input and an output");
   must(hone_engine_tensor(engine, 0, &in));
   must(hone_engine_tensor(engine, 1, &out));

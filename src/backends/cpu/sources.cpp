@@ -38,7 +38,7 @@ Isa isa_of(const KernelCode& code, const DeviceInfo& device) {
   HONE_CHECK(needed.has_value(), "a kernel in the plan needs the unknown instruction set {}", name);
   if (*needed > available)
     throw Error(fmt::format("this plan was tuned for {}, this processor has {}", name, to_string(available)),
-                "rebuild it from the ONNX model on this machine");
+                "rebuild it from the ONNX model on this machine; plans built with --versionCompatible choose their tactics anew instead");
   return *needed;
 }
 

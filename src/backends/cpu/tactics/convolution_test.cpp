@@ -162,7 +162,7 @@ TEST(ConvTactics, APlanForWiderVectorsIsRefusedWithAdvice) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "this plan was tuned for avx512, this processor has avx2");
-    EXPECT_EQ(error.hint(), "rebuild it from the ONNX model on this machine");
+    EXPECT_TRUE(error.hint().starts_with("rebuild it from the ONNX model on this machine"));
   }
 }
 

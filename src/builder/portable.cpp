@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph is stored as it is after the passes, in the text form with its constants outside, so that they are mapped.
+#include "builder/portable.h"
+
+#include "builder/build.h"
+#include "ir/text.h"
+#include "ops/all.h"
+
+namespace hone {
+namespace {
+
+ProfileOptions shapes_of(const Profile& profile) {
+  ProfileOptions shapes;
+  for (const ProfileRange& range : profile.ranges) shapes[range.tensor] = {range.min, range.opt, range.max};
+  return shapes;
+}
+
+BuildOptions options_of(const Plan& plan) {
+  BuildOptions options;
+  options.optimization_level = 0;
+  options.portable = true;
+  options.profiling_verbosity = plan.meta.profiling_verbosity;
+  for (const Profile& profile : plan.profiles) options.profiles.push_back(shapes_of(profile));
+  for (const IoTensor& io : plan.io) (io.is_input ? options.input_formats : options.output_formats).push_back({io.type.dtype, io.type.layout});
+  return options;
+}
+
+}  // namespace
+
+PortablePart portable_part(const Graph& graph) {
+  PortablePart part;
+  part.graph = print_with_data(graph, part.constants);
+  return part;
+}
+
+Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Logger& log) {
+  HONE_ASSERT(plan.portable.has_value(), "the plan has no portable part");
+  Graph graph = with_note([] { return std::string("reading the portable part of the plan"); }, [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
+  graph.name = plan.meta.model;
+  TimingCache cache;
+  return build(std::move(graph), options_of(plan), backend, device, cache, log);
+}
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading in a full build.
+#include "capi/load.h"
+
+#include "builder/portable.h"
+
+namespace hone::capi {
+namespace {
+
+/// Loads the kernels of every profile at its opt shapes; throws Error when one cannot be had here. Contexts find them loaded.
+std::shared_ptr<const Engine> tried(std::shared_ptr<const Engine> engine) {
+  const std::vector<Profile>& profiles = engine->plan().profiles;
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const auto context = engine->context(static_cast<int>(i));
+    for (const ProfileRange& range : profiles[i].ranges) context->set_shape(range.tensor, range.opt);
+    context->prepare();
+  }
+  return engine;
+}
+
+}  // namespace
+
+std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log) {
+  if (!plan.portable) return Engine::load(plan, *device.backend, device.device);
+  try {
+    return tried(Engine::load(plan, *device.backend, device.device));
+  } catch (const Error& error) {
+    log.warning("The plan does not fit this machine or version ({}): its tactics are chosen anew, untimed. Build it here for full speed.", error.message());
+  }
+  return Engine::load(retarget(plan, *device.backend, *device.device, log), *device.backend, device.device);
+}
+
+}  // namespace hone::capi

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading in a build without importer, passes, tuner and builder: a plan fits or it does not.
+#include "capi/load.h"
+
+namespace hone::capi {
+
+std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger&) {
+  return Engine::load(plan, *device.backend, device.device);
+}
+
+}  // namespace hone::capi
