@@ -5,9 +5,9 @@
 #include <omp.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <chrono>
 
-#include "backends/cpu/spin_barrier.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -32,17 +32,22 @@ CpuRecording::CpuRecording(std::vector<Launch> launches, int workers) : launches
     const auto* kernel = static_cast<const CpuKernel*>(launches_[i].kernel.get());
     HONE_ASSERT(kernel != nullptr, "a launch has no kernel");
     kernels_.push_back(kernel);
+    stage_of_.push_back(stages_);
+    stages_ += static_cast<size_t>(kernel->phases());
     if (chains_.empty() || chains_.back().self_parallel || kernel->self_parallel()) chains_.push_back({i, i + 1, kernel->self_parallel()});
     else chains_.back().end = i + 1;
   }
+  board_ = std::make_unique<ShareBoard>(stages_, workers_);
 }
 
 void CpuRecording::replay(Stream&) {
+  board_->begin();
   for (const Chain& chain : chains_) run_chain(chain);
 }
 
 void CpuRecording::replay(Stream&, const LaunchObserver& observer) {
   using Clock = std::chrono::steady_clock;
+  board_->begin();
   for (size_t i = 0; i < launches_.size(); ++i) {
     const Clock::time_point start = Clock::now();
     run_chain({i, i + 1, kernels_[i]->self_parallel()});
@@ -52,41 +57,38 @@ void CpuRecording::replay(Stream&, const LaunchObserver& observer) {
 
 void CpuRecording::run_chain(const Chain& chain) const {
   if (chain.self_parallel) {
-    for (size_t i = chain.begin; i < chain.end; ++i) run_launch(i, 0, 1, nullptr);
+    for (size_t i = chain.begin; i < chain.end; ++i) kernels_[i]->run(0, 0, 1, launches_[i].bindings());
     return;
   }
-  bool all_serial = true;
-  for (size_t i = chain.begin; i < chain.end; ++i) all_serial &= kernels_[i]->serial();
-  if (workers_ == 1 || all_serial) {
+  bool alone = workers_ == 1;
+  if (!alone) alone = std::all_of(kernels_.begin() + static_cast<ptrdiff_t>(chain.begin), kernels_.begin() + static_cast<ptrdiff_t>(chain.end), [](const CpuKernel* kernel) { return kernel->serial(); });
+  if (alone) {
     const FlushDenormals guard;
-    for (size_t i = chain.begin; i < chain.end; ++i) run_launch(i, 0, 1, nullptr);
-    return;
+    return work(chain, 0);
   }
-  SpinBarrier barrier(workers_);
-  int team = 0;
+  // However many threads the runtime grants (OMP_THREAD_LIMIT, a region inside a region): they share all the work.
 #pragma omp parallel num_threads(workers_)
   {
-    // The runtime may grant fewer threads than asked for (OMP_THREAD_LIMIT, a region inside a region).
-#pragma omp single
-    team = omp_get_num_threads();
-    const int worker = omp_get_thread_num();
     const FlushDenormals guard;
-    if (team == workers_) {
-      for (size_t i = chain.begin; i < chain.end; ++i) run_launch(i, worker, team, &barrier);
-    } else if (worker == 0) {
-      for (size_t i = chain.begin; i < chain.end; ++i) run_launch(i, 0, 1, nullptr);
-    }
+    work(chain, omp_get_thread_num());
   }
 }
 
-void CpuRecording::run_launch(size_t index, int worker, int workers, SpinBarrier* barrier) const {
-  const CpuKernel& kernel = *kernels_[index];
-  const Bindings bindings = launches_[index].bindings();
-  const bool serial = kernel.serial();
-  for (int phase = 0; phase < kernel.phases(); ++phase) {
-    if (!serial) kernel.run(phase, worker, workers, bindings);
-    else if (worker == 0) kernel.run(phase, 0, 1, bindings);
-    if (barrier != nullptr && (!serial || phase + 1 == kernel.phases())) barrier->wait();
+void CpuRecording::work(const Chain& chain, int worker) const {
+  for (size_t i = chain.begin; i < chain.end; ++i) {
+    const CpuKernel& kernel = *kernels_[i];
+    const Bindings bindings = launches_[i].bindings();
+    const int shares = kernel.serial() ? 1 : workers_;
+    for (int phase = 0; phase < kernel.phases(); ++phase) {
+      const size_t stage = stage_of_[i] + static_cast<size_t>(phase);
+      for (int k = 0; k < shares; ++k) {
+        const int share = (worker + k) % shares;
+        if (!board_->claim(stage, share)) continue;
+        kernel.run(phase, share, shares, bindings);
+        board_->finish(stage, shares);
+      }
+      board_->wait(stage, shares);
+    }
   }
 }
 

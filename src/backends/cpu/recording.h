@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replays launches with a team of workers. The idea: waking a team costs more than most layers take, so a whole chain of
-// kernels runs inside one parallel region, with spin barriers between the kernels. A kernel that brings its own parallelism
-// runs between two chains, on the calling thread.
+// kernels runs inside one parallel region; who computes what, and when the next kernel may start, stands on a ShareBoard.
+// A kernel that brings its own parallelism runs between two chains, on the calling thread.
 //
-// Different recordings may replay at once in different host threads: each has its own barrier and its own OpenMP team.
+// Different recordings may replay at once in different host threads: each has its own board and its own OpenMP team.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/device.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/share_board.h"
 
 namespace hone::cpu {
-
-class SpinBarrier;
 
 class CpuRecording final : public Recording {
  public:
@@ -28,12 +28,16 @@ class CpuRecording final : public Recording {
   struct Chain { size_t begin, end; bool self_parallel; };
 
   void run_chain(const Chain& chain) const;
-  void run_launch(size_t index, int worker, int workers, SpinBarrier* barrier) const;
+  /// One worker's part of a chain.
+  void work(const Chain& chain, int worker) const;
 
   std::vector<Launch> launches_;
   std::vector<const CpuKernel*> kernels_;  // of the launches
   std::vector<Chain> chains_;
   int workers_;
+  size_t stages_ = 0;                      // phases of all kernels
+  std::vector<size_t> stage_of_;           // the first stage of each launch
+  std::unique_ptr<ShareBoard> board_;
 };
 
 }  // namespace hone::cpu
