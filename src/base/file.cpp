@@ -39,6 +39,25 @@ class Descriptor {
   int value_;
 };
 
+/// A file under construction beside its final place; removed unless it got there.
+class Part {
+ public:
+  explicit Part(const std::string& path) : name_(fmt::format("{}.{}.part", path, ::getpid())) {}
+  ~Part() {
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  const std::string& name() const { return name_; }
+  void rename_to(const std::string& path) {
+    HONE_CHECK(::rename(name_.c_str(), path.c_str()) == 0, "cannot rename to {}: {}", path, std::strerror(errno));
+    name_.clear();
+  }
+
+ private:
+  std::string name_;
+};
+
 void write_all(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
@@ -103,18 +122,12 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
-  const std::string temporary = fmt::format("{}.{}.part", path, ::getpid());
-  try {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (file.get() < 0)
-      throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)), "check that the directory exists and may be written");
-    for (const std::span<const std::byte> piece : pieces) write_all(file.get(), piece, path);
-    HONE_CHECK(::fsync(file.get()) == 0, "cannot sync {}: {}", path, std::strerror(errno));
-    HONE_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, "cannot rename to {}: {}", path, std::strerror(errno));
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  Part part(path);
+  const Descriptor file(part.name(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file.get() < 0) throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)), "check that the directory exists and may be written");
+  for (const std::span<const std::byte> piece : pieces) write_all(file.get(), piece, path);
+  HONE_CHECK(::fsync(file.get()) == 0, "cannot sync {}: {}", path, std::strerror(errno));
+  part.rename_to(path);
 }
 
 void write_file(const std::string& path, std::string_view text) {

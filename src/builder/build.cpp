@@ -3,9 +3,9 @@
 // The builder's table of contents.
 #include "builder/build.h"
 
-#include <chrono>
 #include <set>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -17,9 +17,6 @@
 
 namespace hone {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Sizes that only the data decide cannot be planned yet; all such nodes are named at once.
 void refuse_data_dependent(const Graph& graph) {
@@ -107,7 +104,7 @@ void log_layers(const Profile& profile, const Logger& log) {
 }  // namespace
 
 Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache, const Logger& log) {
-  const auto start = Clock::now();
+  const double start = now_ms();
   const size_t known_before = cache.entries();
 
   cast_io(graph, options);

@@ -4,11 +4,11 @@
 #include "builder/tune.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <set>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "tuner/select.h"
@@ -18,8 +18,6 @@ namespace {
 
 constexpr int kDefaultMaxTactics = 12;
 constexpr double kGuessBytesPerMs = 5e6;               // level 0: what a reformat is assumed to move per millisecond
-
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 
 bool disabled(const TuneContext& context, std::string_view source) {
   const auto& names = context.options.disabled_sources;
@@ -225,7 +223,7 @@ std::vector<Layer> make_layers(const TuneContext& context) {
           queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
           return;
         }
-        const auto start = std::chrono::steady_clock::now();
+        const double start = now_ms();
         time_candidates(context, *layer.problem, layer.candidates);
         log_costs(context, layer, seconds_since(start));
         fall_back_to_reference(context, layer);
@@ -237,7 +235,7 @@ std::vector<Layer> make_layers(const TuneContext& context) {
 }
 
 Choice choose(std::vector<Layer> layers, const TuneContext& context) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now_ms();
   ValueTable table;
   SelectProblem problem;
   for (const Value* input : context.graph.inputs()) {

@@ -5,11 +5,11 @@
 #include "passes/pass.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cctype>
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -84,7 +84,7 @@ class Runner {
     const std::string text = dumping() ? print(graph_) : std::string();
     PassContext context = context_;
     context.pass = pass.name;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = now_ms();
     with_note([&] { return fmt::format("running pass {}", pass.name); },
               [&] {
                 try {
@@ -98,7 +98,7 @@ class Runner {
                 }
               });
     if (!dumping()) return;
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms = now_ms() - start;
     const std::string after = print(graph_);
     summary_ += fmt::format("{:24} {:9.3f} ms  {:5} layers  {}\n", pass.name, ms, graph_.node_count(), after == text ? "unchanged" : "changed");
     if (after != text) snapshot(pass.name, after);
@@ -145,12 +145,12 @@ void PassContext::report_removal(std::string_view layer) const {
 }
 
 void run(Graph& graph, std::span<const Pass> passes, const PassContext& context) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now_ms();
   context.log.verbose("Original: {} layers", graph.node_count());
   Runner runner(graph, context);
   runner.run_list(passes);
   runner.finish();
-  context.log.verbose("Graph optimization time: {:.6g} seconds.", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  context.log.verbose("Graph optimization time: {:.6g} seconds.", seconds_since(start));
 }
 
 }  // namespace hone

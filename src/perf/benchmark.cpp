@@ -12,6 +12,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace hone {
 namespace {
 

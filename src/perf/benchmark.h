@@ -54,8 +54,6 @@ std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOpti
 
 /// How many of the sorted traces belong to the warm-up: all before the first that starts computing after it.
 size_t warm_up_queries(std::span<const Trace> traces, float warm_up_ms);
-/// The host clock that traces are taken from, in ms since an unspecified start.
-double now_ms();
 
 /// Sorted sample statistics exactly as trtexec defines them (single precision, index rule without interpolation).
 struct Summary {

@@ -2,9 +2,9 @@
 //
 // Query: buffers, copies and the stamps of one inference. Every phase is waited for, so each stamp is a host time.
 // Without transfers, host memory is bound directly where the device can read it.
-#include <chrono>
-
 #include "perf/benchmark.h"
+
+#include "base/clock.h"
 
 namespace hone {
 
@@ -16,10 +16,6 @@ struct Query::Tensor {
 
   bool copied() const { return device.data() != nullptr; }
 };
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Query::Query(std::unique_ptr<ExecutionContext> context, bool data_transfers)
     : context_(std::move(context)), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {}

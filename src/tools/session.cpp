@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "perf/benchmark.h"
 #include "tools/memory_usage.h"
 #include "tools/model_shapes.h"
 
@@ -15,8 +15,6 @@ namespace hone {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-
-double seconds_since(double start_ms) { return (now_ms() - start_ms) / 1000; }
 
 void write_line(void* logger, hone_severity severity, const char* text) { static_cast<const Logger*>(logger)->write(static_cast<Severity>(severity), text); }
 

@@ -7,9 +7,9 @@
 #include "tuner/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "tensor/layout.h"
 
 namespace hone {
@@ -18,10 +18,6 @@ namespace {
 constexpr uint64_t kSeed = 1;
 constexpr size_t kMinLaunches = 4, kMaxLaunches = 16;
 constexpr size_t kColdBytes = size_t{48} << 20;        // copies of the weights together, where that many fit
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// A loaded candidate with its own buffers.
 struct Runner {

@@ -37,21 +37,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), tactic.in[static_cast<size_t>(region.input)]);
   const int64_t panel = config.panel_channels(isa);
 
-  Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
-  compiled.constants.push_back(make_floats(packed_conv_floats(shape, panel), [&](float* packed) {
+  Tensor packed_weights = make_floats(packed_conv_floats(shape, panel), [&](float* packed) {
     pack_conv_weights(weights.data(), shape, panel, config.depth, packed);
-  }));
-  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), shape.oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(shape.oc, shape.groups, panel), [&](float* packed) {
-      pack_bias(bias.data(), shape.oc, shape.groups, panel, packed);
-    }));
-
-  Attrs attrs = region.attrs;
-  merge(attrs, tactic.params);
-  attrs.set("isa", std::string(to_string(isa)));
-  compiled.code = encode_code("conv", attrs);
-  return compiled;
+  });
+  return finish_conv("conv", problem, region, tactic, std::move(packed_weights), shape.oc, shape.groups, panel);
 }
 
 class Conv final : public CpuKernel {

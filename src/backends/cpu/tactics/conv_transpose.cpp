@@ -45,21 +45,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const int64_t panel = config.panel_channels(isa);
   const ConvTransposeShape shape = transpose_shape(problem, region);
 
-  Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
-  compiled.constants.push_back(make_floats(packed_conv_transpose_floats(shape, panel), [&](float* packed) {
+  Tensor packed_weights = make_floats(packed_conv_transpose_floats(shape, panel), [&](float* packed) {
     pack_conv_transpose_weights(weights.data(), shape, panel, config.depth, packed);
-  }));
-  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), shape.oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(shape.oc, shape.groups, panel), [&](float* packed) {
-      pack_bias(bias.data(), shape.oc, shape.groups, panel, packed);
-    }));
-
-  Attrs attrs = region.attrs;
-  merge(attrs, tactic.params);
-  attrs.set("isa", std::string(to_string(isa)));
-  compiled.code = encode_code("conv_transpose", attrs);
-  return compiled;
+  });
+  return finish_conv("conv_transpose", problem, region, tactic, std::move(packed_weights), shape.oc, shape.groups, panel);
 }
 
 class ConvTranspose final : public CpuKernel {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/jit/pack.h"
+
 namespace hone::cpu {
 namespace {
 
@@ -161,6 +163,18 @@ void check_binding(const Attrs& attrs, const KernelShapes& shapes) {
   HONE_CHECK(shapes.outputs.size() == 1, "a kernel in the plan has {} results", shapes.outputs.size());
   HONE_CHECK(shapes.inputs[static_cast<size_t>(input)].dtype == DType::f32, "a kernel in the plan has an input that is not f32");
   if (residual >= 0) HONE_CHECK(shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0], "a kernel in the plan adds tensors of different sizes");
+}
+
+Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic, Tensor weights, int64_t oc, int64_t groups, int64_t panel) {
+  Compiled compiled;
+  compiled.constants.push_back(std::move(weights));
+  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), oc); !bias.empty())
+    compiled.constants.push_back(make_floats(packed_bias_floats(oc, groups, panel), [&](float* packed) { pack_bias(bias.data(), oc, groups, panel, packed); }));
+  Attrs attrs = region.attrs;
+  merge(attrs, tactic.params);
+  attrs.set("isa", std::string(to_string(cpu_info(problem.device).isa)));
+  compiled.code = encode_code(std::string(family), attrs);
+  return compiled;
 }
 
 }  // namespace hone::cpu

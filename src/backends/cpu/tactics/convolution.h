@@ -41,6 +41,10 @@ ConvConfig read_config(const Attrs& attrs);
 /// Copies the entries of `from`, for building code out of region and tile.
 void merge(Attrs& into, const Attrs& from);
 
+/// The second half of every family's compile(): `weights` packed by the caller, then the bias in panels of `panel` of the `oc`
+/// channels in `groups` groups, and the code with the tile's parameters and the instruction set.
+Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic, Tensor weights, int64_t oc, int64_t groups, int64_t panel);
+
 /// A reader of small positive numbers of a plan.
 int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
 

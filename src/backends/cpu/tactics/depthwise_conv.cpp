@@ -31,19 +31,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const int64_t block = read_depthwise_config(tactic.params).block_channels(isa);
   const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), Layout::channels_last);
 
-  Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
-  compiled.constants.push_back(make_floats(packed_depthwise_floats(shape.oc, shape.kh, shape.kw, block), [&](float* packed) {
+  Tensor packed_weights = make_floats(packed_depthwise_floats(shape.oc, shape.kh, shape.kw, block), [&](float* packed) {
     pack_depthwise_weights(weights.data(), shape.oc, shape.kh, shape.kw, block, packed);
-  }));
-  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), shape.oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(shape.oc, 1, block), [&](float* packed) { pack_bias(bias.data(), shape.oc, 1, block, packed); }));
-
-  Attrs attrs = region.attrs;
-  merge(attrs, tactic.params);
-  attrs.set("isa", std::string(to_string(isa)));
-  compiled.code = encode_code("depthwise_conv", attrs);
-  return compiled;
+  });
+  return finish_conv("depthwise_conv", problem, region, tactic, std::move(packed_weights), shape.oc, 1, block);
 }
 
 class DepthwiseConv final : public CpuKernel {

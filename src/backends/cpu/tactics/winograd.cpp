@@ -42,19 +42,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const int64_t panel = config.panel_channels(isa);
   const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), Layout::channels_last);
 
-  Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
-  compiled.constants.push_back(make_floats(packed_winograd_floats(shape, config, panel), [&](float* packed) {
+  Tensor packed_weights = make_floats(packed_winograd_floats(shape, config, panel), [&](float* packed) {
     pack_winograd_weights(weights.data(), shape, config, panel, packed);
-  }));
-  if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), shape.oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(shape.oc, 1, panel), [&](float* packed) { pack_bias(bias.data(), shape.oc, 1, panel, packed); }));
-
-  Attrs attrs = region.attrs;
-  merge(attrs, tactic.params);
-  attrs.set("isa", std::string(to_string(isa)));
-  compiled.code = encode_code("winograd", attrs);
-  return compiled;
+  });
+  return finish_conv("winograd", problem, region, tactic, std::move(packed_weights), shape.oc, 1, panel);
 }
 
 class Winograd final : public CpuKernel {
