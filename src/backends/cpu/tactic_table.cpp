@@ -12,7 +12,7 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::copy,     &tactics::softmax, &tactics::normalization,
     &tactics::pool,     &tactics::reduce, &tactics::gather,
     &tactics::scatter,  &tactics::generate, &tactics::cast,
-    &tactics::resize,
+    &tactics::resize,   &tactics::recurrent,
 };
 
 }  // namespace

@@ -60,6 +60,7 @@ extern const CpuTactic scatter;
 extern const CpuTactic generate;
 extern const CpuTactic cast;
 extern const CpuTactic resize;
+extern const CpuTactic recurrent;
 
 }  // namespace tactics
 }  // namespace hone::cpu

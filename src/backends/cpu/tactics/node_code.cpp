@@ -78,14 +78,13 @@ void offer_linear(const Problem& problem, std::string_view family, Candidates& o
   out.offer({"cpu", std::string(family), {}, linear(problem.region.inputs().size()), linear(problem.region.outputs().size())});
 }
 
-Compiled compile_node(const Problem& problem, std::string_view family) {
+Attrs describe_node(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without) {
   const Node& node = *single_node(problem);
-  Compiled compiled;
   Attrs attrs = node.attrs;
   attrs.set("op", std::string(node.op_name()));
   attrs.set("operands", static_cast<int64_t>(node.inputs.size()));
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.input(i) != nullptr) write_operand(attrs, compiled.constants, problem.symbolic, *node.input(i), i);
+    if (node.input(i) != nullptr && std::find(without.begin(), without.end(), i) == without.end()) write_operand(attrs, constants, problem.symbolic, *node.input(i), i);
   Dims results;
   for (const Value* output : node.outputs) {
     const auto& outputs = problem.symbolic.outputs();
@@ -93,7 +92,12 @@ Compiled compile_node(const Problem& problem, std::string_view family) {
     results.push_back(found == outputs.end() ? -1 : found - outputs.begin());
   }
   attrs.set("results", std::move(results));
-  compiled.code = encode_code(family, attrs);
+  return attrs;
+}
+
+Compiled compile_node(const Problem& problem, std::string_view family) {
+  Compiled compiled;
+  compiled.code = encode_code(family, describe_node(problem, compiled.constants));
   return compiled;
 }
 

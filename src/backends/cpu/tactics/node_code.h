@@ -20,6 +20,9 @@ const Node* single_node(const Problem& problem);
 std::string reason_not_numeric(const Node& node);
 /// Everything in linear layout.
 void offer_linear(const Problem& problem, std::string_view family, Candidates& out);
+/// The node as attributes of a kernel's code; constants that are bound at launch go to `constants`. Operands in `without` are
+/// left out: the family brings them into a form of its own.
+Attrs describe_node(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without = {});
 /// compile() of a family that keeps its node as it is.
 Compiled compile_node(const Problem& problem, std::string_view family);
 
