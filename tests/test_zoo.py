@@ -5,6 +5,7 @@ import materialise
 import numpy as np
 import pytest
 import zoo as models
+from conftest import Program
 from inference import reference_session, relative_error, run_plan
 
 TOLERANCE = 1e-4
@@ -83,3 +84,14 @@ def test_byte_gpt_keeps_its_nats_per_byte(trtexec, zoo):
     print(f"byte_gpt: {np.mean(found):.6f} nats per byte, ONNX Runtime {np.mean(expected):.6f}")
     assert abs(np.mean(found) - np.mean(expected)) <= 1e-4
     assert abs(np.mean(found) - float(data["nats_per_byte"])) <= 1e-3
+
+
+COUNTED = ["resnet18.dyn", "mobilenet_v3_large.dyn", "lstm_tagger.ts", "gru_tagger.ts", "hf_distilbert.ts"]
+
+
+@pytest.mark.slow
+def test_models_allocate_nothing_after_their_first_runs(folder, zoo):
+    """The program that counts is a unit test; here it gets models."""
+    counter = Program(folder, "../unit/hone_allocation_test")
+    report = counter("--gtest_filter=*Given", env={"ALLOCATION_MODELS": ":".join(str(zoo(name)) for name in COUNTED)})
+    assert "[  PASSED  ] 1 test." in report and "SKIPPED" not in report

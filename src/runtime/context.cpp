@@ -74,27 +74,47 @@ void ExecutionContext::set_shape(std::string_view input, const Dims& dims) {
   impl_->current = nullptr;
 }
 
-void ExecutionContext::require_instance() {
-  if (impl_->current != nullptr) return;
+/// What was prepared before for the shapes that are set now: found without allocating, so that inferences of changing shapes
+/// cost no more than others.
+Prepared* ExecutionContext::find_prepared() const {
+  const Plan& plan = engine_->plan();
+  for (auto& [symbols, prepared] : impl_->prepared) {
+    bool same = true;
+    for (size_t i = 0; same && i < plan.io.size(); ++i) same = !plan.io[i].is_input || (impl_->shape_known[i] && prepared.input_shapes[i] == impl_->shapes[i]);
+    if (same) return &prepared;
+  }
+  return nullptr;
+}
+
+Prepared& ExecutionContext::make_prepared() {
   const Plan& plan = engine_->plan();
   SymbolValues symbols;
+  std::vector<Dims> input_shapes(plan.io.size());
   for (size_t i = 0; i < plan.io.size(); ++i) {
     if (!plan.io[i].is_input) continue;
     if (!impl_->shape_known[i]) throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name), "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
+    input_shapes[i] = impl_->shapes[i];
+  }
+  std::shared_ptr<const ShapeInstance> instance = engine_->instance(profile_, symbols);
+  if (instance->arena_bytes > static_cast<int64_t>(impl_->arena.size())) {
+    for (auto& [key, other] : impl_->prepared) other.recording = nullptr;      // they point into the old arena
+    impl_->arena = Buffer(engine_->device(), static_cast<size_t>(instance->arena_bytes));
   }
   Prepared& prepared = impl_->prepared[symbols];
-  if (!prepared.instance) {
-    prepared.instance = engine_->instance(profile_, symbols);
-    if (prepared.instance->arena_bytes > static_cast<int64_t>(impl_->arena.size())) {
-      for (auto& [key, other] : impl_->prepared) other.recording = nullptr;      // they point into the old arena
-      impl_->arena = Buffer(engine_->device(), static_cast<size_t>(prepared.instance->arena_bytes));
-    }
-  }
-  impl_->current = &prepared;
+  prepared.instance = std::move(instance);
+  prepared.input_shapes = std::move(input_shapes);
+  return prepared;
+}
+
+void ExecutionContext::require_instance() {
+  if (impl_->current != nullptr) return;
+  Prepared* known = find_prepared();
+  impl_->current = known != nullptr ? known : &make_prepared();
   impl_->pointers_changed = true;
+  const Plan& plan = engine_->plan();
   for (size_t i = 0; i < plan.io.size(); ++i)
-    if (!plan.io[i].is_input) impl_->shapes[i] = prepared.instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
+    if (!plan.io[i].is_input) impl_->shapes[i] = impl_->current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
 }
 
 Dims ExecutionContext::shape(std::string_view tensor) {

@@ -25,6 +25,7 @@ class Profiler {
 
 struct ShapeInstance;             // kernels, concrete sizes and memory layout for one set of input shapes
 class ExecutionContext;
+struct Prepared;                  // a shape instance bound to a context's memory
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -74,6 +75,8 @@ class ExecutionContext {
  private:
   friend class Engine;
   ExecutionContext(std::shared_ptr<const Engine> engine, int profile);
+  Prepared* find_prepared() const;
+  Prepared& make_prepared();
   void require_instance();
   void patch_pointers();
 

@@ -27,6 +27,7 @@ struct IoOperand {
 /// A shape instance bound to a context's arena.
 struct Prepared {
   std::shared_ptr<const ShapeInstance> instance;
+  std::vector<Dims> input_shapes;                    // by io index; empty for outputs
   std::unique_ptr<Recording> recording;
   std::vector<size_t> step_of_launch;
   std::vector<std::vector<IoOperand>> io_operands;   // by io index
