@@ -88,10 +88,12 @@ bool merge_one(Graph& graph, Node* node, const PassContext& context) {
   if (node->input(0) == node->input(1) || node->input(0)->type != node->output()->type || node->input(1)->type != node->output()->type) return false;
   std::optional<Branch> a = conv_branch(graph, node->input(0)), b = conv_branch(graph, node->input(1));
   if (!a && !b) return false;
+  const bool a_is_conv = a.has_value(), b_is_conv = b.has_value();
   if (!a) a = identity_branch(graph, node->input(0), *b);
   if (!b) b = identity_branch(graph, node->input(1), *a);
   if (!a || !b) return false;
-  Branch& large = a->weight.size() >= b->weight.size() ? *a : *b;
+  // Among equals the convolution: the merged one takes its attributes.
+  Branch& large = a->weight.size() > b->weight.size() || (a->weight.size() == b->weight.size() && (a_is_conv || !b_is_conv)) ? *a : *b;
   const Branch& small = &large == &*a ? *b : *a;
   if (!add_into(large, small)) return false;
   const Node* model = large.parts.front();

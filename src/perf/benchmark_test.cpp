@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "perf/benchmark.h"
 
 namespace hone {
