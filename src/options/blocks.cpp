@@ -3,6 +3,8 @@
 // The five blocks, one function each. Numbers print with six significant digits, switches as Enabled or Disabled.
 #include "options/blocks.h"
 
+#include <cctype>
+
 #include "base/text.h"
 
 namespace hone {
@@ -50,6 +52,17 @@ std::string states(const NamedTexts& entries, std::string_view none, auto&& spel
   return text;
 }
 
+/// "profileSharing0806" is kPROFILE_SHARING_0806.
+std::string constant_name(const std::string& name) {
+  std::string text = "k";
+  for (size_t i = 0; i < name.size(); ++i) {
+    const auto kind = [](unsigned char c) { return std::isdigit(c) ? 2 : std::isupper(c) ? 1 : 0; };
+    if (i > 0 && kind(name[i]) != 0 && kind(name[i]) != kind(name[i - 1])) text += '_';
+    text += static_cast<char>(std::toupper(static_cast<unsigned char>(name[i])));
+  }
+  return text;
+}
+
 std::string tactic_sources(const NamedTexts& sources) {
   static const std::vector<std::pair<std::string, std::string>> kOrder = {
       {"CUBLAS", "cublas"}, {"CUBLAS_LT", "cublasLt"}, {"CUBLASLT", "cublasLt"}, {"CUDNN", "cudnn"},
@@ -79,6 +92,20 @@ void build_shapes(Lines& lines, const std::vector<ProfileOptions>& profiles) {
       any = true;
     }
   if (!any) line(lines, "Input build shapes: model");
+}
+
+void calibration_shapes(Lines& lines, const ProfileShapes& shapes) {
+  if (!shapes.opt) {
+    line(lines, "Input calibration shapes: model");
+    return;
+  }
+  const auto dims = [&](const std::optional<ShapeMap>& member, const std::string& tensor) {
+    const ShapeMap& map = member ? *member : *shapes.opt;
+    const auto found = map.find(tensor);
+    return found == map.end() ? std::string() : join_dims(found->second);
+  };
+  for (const auto& [tensor, opt] : *shapes.opt)
+    line(lines, "Input calibration shape: {}={}+{}+{}", tensor, dims(shapes.min, tensor), join_dims(opt), dims(shapes.max, tensor));
 }
 
 void model_block(Lines& lines, const Options& options) {
@@ -123,13 +150,13 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "timingCacheMode: {}", !build.use_timing_cache ? "disable" : build.timing_cache_file.empty() ? "local" : "global");
   line(lines, "timingCacheFile: {}", build.timing_cache_file);
   line(lines, "Heuristic: {}", on(tool.heuristic));
-  line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", [](const std::string& name) { return "k" + name; }));
+  line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", constant_name));
   line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
   line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
   io_formats(lines, "Input(s)", tool.input_formats);
   io_formats(lines, "Output(s)", tool.output_formats);
   build_shapes(lines, build.profiles);
-  line(lines, "Input calibration shapes: model");
+  calibration_shapes(lines, tool.calibration_shapes);
 }
 
 void system_block(Lines& lines, const ToolOptions& tool) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implied flags and combinations that exclude each other.
+// Implied flags.
 #include "options/defaults.h"
 
 #include "options/io_formats.h"
@@ -67,31 +67,6 @@ void apply_implied_flags(Options& options, const Given& given, std::vector<std::
   if (options.perf.duration_s == -1) warnings.push_back("--duration=-1 runs until it is interrupted; nothing is reported at the end");
   if (tool.onnx.size() && tool.load_engine.size())
     warnings.push_back(fmt::format("--onnx={} is not read, because --loadEngine={} is given", tool.onnx, tool.load_engine));
-}
-
-void refuse_combinations(const Options& options) {
-  const ToolOptions& tool = options.tool;
-  const auto refuse = [](bool wrong, std::string_view message, std::string_view hint) {
-    if (wrong) throw Error(std::string(message), std::string(hint));
-  };
-  refuse(!tool.load_engine.empty() && !tool.save_engine.empty(), "Incompatible load and save engine options selected", "give --loadEngine or --saveEngine; a plan is copied with cp");
-  refuse(tool.fp8 && options.build.int8, "Invalid usage, fp8 and int8 aren't allowed at the same time", "leave one of --fp8 and --int8 out");
-  refuse(tool.best && tool.strongly_typed, "--best and --stronglyTyped cannot be both set. --best enables implicit precisions, while --stronglyTyped enforces explicit precisions.", "leave one of them out");
-  refuse(tool.batch || tool.max_batch,
-         "The --batch and --maxBatch flags should not be used when the input model is ONNX or when dynamic shapes are provided. Please use --optShapes and --shapes to set input shapes instead.",
-         "for a batch of 4 images: --shapes=input:4x3x224x224");
-  refuse(!tool.outputs.empty() && !tool.onnx.empty(), "The --output flag should not be used with an ONNX model: its outputs stand in the file", "leave --output out");
-  refuse(tool.runtime != "full" && tool.load_engine.empty(), "Building a TensorRT engine requires --useRuntime=full.", "leave --useRuntime out, or give a plan with --loadEngine");
-  refuse(tool.runtime != "full" && tool.time_refit, "--timeRefit requires --useRuntime=full.", "leave one of them out");
-  refuse(tool.dla_standalone && tool.allow_gpu_fallback, "GPU fallback (--allowGPUFallback) not allowed for DLA standalone mode", "leave one of them out");
-  refuse(tool.safe, "Safety is not supported because safety runtime library is not part of Hone", "leave --safe out; the normal engine is built then");
-  refuse(tool.get_plan_version_only && tool.load_engine.empty(), "--getPlanVersionOnly needs a plan", "give the plan with --loadEngine=<file>");
-  refuse(options.perf.average_runs < 1, "--avgRuns must be at least 1", "the default is 10");
-  refuse(options.perf.streams < 1, "--infStreams must be at least 1", "the default is 1");
-  const ProfileShapes& calibration = tool.calibration_shapes;
-  const int given = calibration.min.has_value() + calibration.opt.has_value() + calibration.max.has_value();
-  refuse(given != 0 && given != 3 && !(given == 1 && calibration.opt),
-         "Must specify only --optShapesCalib or all of --minShapesCalib, --optShapesCalib, --maxShapesCalib", "give --optShapesCalib alone");
 }
 
 }  // namespace hone

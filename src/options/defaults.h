@@ -18,7 +18,7 @@ using Given = std::function<bool(std::string_view flag)>;
 
 /// Throws Error for combinations that cannot be; adds what the user should know to `warnings`.
 void apply_implied_flags(Options& options, const Given& given, std::vector<std::string>& warnings);
-void refuse_combinations(const Options& options);
+void refuse_combinations(const Options& options, const Given& given);
 
 /// Fills the members of min/opt/max that were not given and the shapes of inference; writes BuildOptions::profiles.
 void complete_shapes(Options& options, std::vector<std::string>& warnings);

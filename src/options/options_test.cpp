@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 
@@ -62,12 +63,65 @@ TEST(FlagTable, KnowsEveryFlagOfEveryRelease) {
   EXPECT_EQ(names, 166u);
 }
 
+/// What a user sees of a command line before anything runs: option blocks, warnings, errors.
+std::string seen(const CommandLine& line) {
+  std::string text;
+  for (const std::string& warning : line.warnings) text += "[W] " + warning + "\n";
+  for (const std::string& error : line.errors) text += "[E] " + error + "\n";
+  for (const std::string& block : option_blocks(line.options)) text += block + "\n";
+  return text;
+}
+
+struct FlagRow {
+  std::vector<std::string> arguments;
+  std::string expected;
+};
+
+/// Rows "arguments => what is expected" of a file.
+std::vector<FlagRow> flag_rows(const std::string& path) {
+  std::vector<FlagRow> rows;
+  for (const std::string& line : lines_of(path)) {
+    if (line.starts_with('#')) continue;
+    const size_t arrow = line.find(" => ");
+    EXPECT_NE(arrow, std::string::npos) << line;
+    FlagRow row{{}, line.substr(arrow + 4)};
+    for (const std::string_view word : split(std::string_view(line).substr(0, arrow), ' ')) row.arguments.emplace_back(word);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+TEST(FlagTable, HasATestOfTheEffectOfEveryFlag) {
+  std::set<std::string> tested;
+  for (const char* file : {"flag_effects.txt", "flag_runs.txt"})
+    for (const FlagRow& row : flag_rows(kCli + file))
+      for (const std::string& argument : row.arguments) tested.insert(argument.substr(0, argument.find('=')));
+  for (const std::string& name : lines_of(kCli + "flags.txt"))
+    EXPECT_TRUE(name.starts_with('#') || tested.contains(name)) << name;
+  for (const Flag& flag : flag_table()) EXPECT_TRUE(tested.contains(std::string(flag.name))) << flag.name;
+}
+
+TEST(FlagTable, RowsHaveTheEffectsThatTheTestDataSay) {
+  for (FlagRow& row : flag_rows(kCli + "flag_effects.txt")) {
+    const auto names_model = [](const std::string& argument) {
+      return std::ranges::any_of(std::array{"--onnx=", "--loadEngine=", "--uff=", "--model=", "--deploy="}, [&](const char* flag) { return argument.starts_with(flag); });
+    };
+    if (std::ranges::none_of(row.arguments, names_model)) row.arguments.insert(row.arguments.begin(), "--onnx=m.onnx");
+    const CommandLine line = parse(row.arguments);
+    const std::string text = seen(line);
+    const bool silent = row.expected == "[none]", refused = row.expected.starts_with("[E]") || row.expected.starts_with("did you mean");
+    EXPECT_THAT(text, HasSubstr(silent ? "" : row.expected)) << "for " << join(row.arguments, " ");
+    EXPECT_EQ(line.errors.empty(), !refused) << text;
+    EXPECT_TRUE(!silent || line.warnings.empty()) << text;
+  }
+}
+
 TEST(FlagTable, HasEachNameOnceAndHelpForAll) {
   std::set<std::string_view> names;
   for (const Flag& flag : flag_table()) {
     EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
     EXPECT_FALSE(flag.help.empty()) << flag.name;
-    EXPECT_TRUE(flag.set != nullptr || !flag.instead.empty() || flag.name == "--help" || flag.name == "--profile") << flag.name << " does nothing and does not say so";
+    EXPECT_TRUE(flag.set != nullptr || !flag.instead.empty() || flag.name == "--help" || flag.name == "--profile" || flag.name == "--refPair") << flag.name << " does nothing and does not say so";
     EXPECT_THAT(help_text(), HasSubstr(std::string(flag.name)));
   }
 }

@@ -26,6 +26,18 @@ std::vector<Argument> split_arguments(std::span<const std::string> arguments) {
 
 bool is_shape_flag(std::string_view flag) { return flag == "--minShapes" || flag == "--optShapes" || flag == "--maxShapes"; }
 
+void take_pair(std::vector<Argument>& arguments, size_t at, ToolOptions& tool) {
+  arguments[at].taken = true;
+  const auto [pair, is_new] = tool.reference_pairs.try_emplace(read_integer(arguments[at]));
+  if (!is_new) throw Error(fmt::format("--refPair={} is given twice", arguments[at].value), "give every --refPair its own number");
+  for (size_t i = at + 1; i < arguments.size() && i <= at + 2; ++i) {
+    const bool inputs = arguments[i].flag == "--loadInputs";
+    if (!inputs && arguments[i].flag != "--loadRefOutputs") return;
+    (inputs ? pair->second.inputs : pair->second.outputs) = read_named(arguments[i]);
+    arguments[i].taken = true;
+  }
+}
+
 /// --profile=N takes the at most three shape flags right behind it; --refPair the two flags of its pair.
 void take_positional(std::vector<Argument>& arguments, ToolOptions& tool) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -38,8 +50,7 @@ void take_positional(std::vector<Argument>& arguments, ToolOptions& tool) {
         arguments[j].taken = true;
       }
     } else if (arguments[i].flag == "--refPair") {
-      for (size_t j = i + 1; j < arguments.size() && j <= i + 2 && (arguments[j].flag == "--loadInputs" || arguments[j].flag == "--loadRefOutputs"); ++j)
-        arguments[j].taken = true;
+      take_pair(arguments, i, tool);
     }
   }
   if (tool.profiles.empty()) return;
@@ -110,6 +121,14 @@ void report_left_over(const std::vector<Argument>& arguments, CommandLine& line)
       line.errors.push_back(fmt::format("Unknown option: {} {}\n  hint: {}", argument.flag, argument.value, hint_for(argument)));
 }
 
+/// --continue replays the command line that the results hold; nothing else may stand beside it.
+void refuse_resume(const std::vector<Argument>& arguments, const ToolOptions& tool) {
+  if (!tool.tuning.resume) return;
+  for (const Argument& argument : arguments)
+    if (argument.flag != "--continue" && argument.flag != "--tuningCacheFile" && argument.flag != "--onnx")
+      throw Error(fmt::format("--continue cannot be used with {}", argument.flag), "only --tuningCacheFile=<file> may stand beside --continue");
+}
+
 void require_model(const std::vector<Argument>& arguments, const ToolOptions& tool) {
   if (!tool.onnx.empty() || !tool.load_engine.empty()) return;
   if (!tool.uff.empty() || !tool.caffe_weights.empty() || !tool.caffe_prototxt.empty())
@@ -117,7 +136,7 @@ void require_model(const std::vector<Argument>& arguments, const ToolOptions& to
   std::string hint = "give a model with --onnx=<file> or a plan with --loadEngine=<file>";
   for (const Argument& argument : arguments) {
     if (argument.taken || argument.flag.starts_with('-')) continue;
-    hint = hint_for_word(argument);
+    hint = hint_for(argument);
     break;
   }
   throw Error("Model missing or format not recognized", hint);
@@ -134,9 +153,12 @@ CommandLine parse_command_line(std::span<const std::string> words) {
   try {
     take_positional(arguments, line.options.tool);
     for (const Flag& flag : flag_table()) take(flag, arguments, line);
+    std::ranges::move(line.options.warnings, std::back_inserter(line.warnings));
+    refuse_resume(arguments, line.options.tool);
+    if (line.options.tool.tuning.help) return line;
     require_model(arguments, line.options.tool);
     apply_implied_flags(line.options, given, line.warnings);
-    refuse_combinations(line.options);
+    refuse_combinations(line.options, given);
     complete_shapes(line.options, line.warnings);
   } catch (const Error& error) {
     line.errors.push_back(error.what());

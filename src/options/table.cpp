@@ -20,10 +20,10 @@ using R = ReportOptions;
 
 constexpr std::string_view kRetired = "the format is retired; convert the model to ONNX and use --onnx";
 constexpr std::string_view kNoDla = "there is no DLA; everything runs on the selected device";
-constexpr std::string_view kNoCalibration = "nothing is calibrated; INT8 is used only where the model carries Q/DQ operators";
+constexpr std::string_view kNoInteger = "no integer tactic is used yet; layers are computed in floating point";
+constexpr std::string_view kNoCalibration = "no integer tactic is used yet; a calibration cache is read and checked, and that is all";
 constexpr std::string_view kNoPlugins = "there are no plugins; every operator is built in";
 constexpr std::string_view kNoTuning = "build routes are not tuned; one engine is built with the default choices";
-constexpr std::string_view kNoAccuracy = "outputs are not checked against references; compare them with `hone compare`";
 constexpr std::string_view kNoRefit = "the engine is built with fixed weights; build again from the new model";
 constexpr std::string_view kNoDebug = "debug tensors are not written; only inputs and outputs are";
 constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has no effect";
@@ -37,7 +37,7 @@ constexpr Flag kTable[] = {
     {"--model", "", "<file>", model, "Caffe weights (retired format)", put<&T::caffe_weights>},
     {"--deploy", "", "<file>", model, "a Caffe prototxt (retired format)", put<&T::caffe_prototxt>},
     {"--output", "", "<name>[,<name>]", model, "outputs of a UFF or Caffe model; not used with ONNX", put<&T::outputs>, {}, true},
-    {"--uffInput", "", "<name>,X,Y,Z", model, "input of a UFF model (retired format)", put<&T::uff_inputs>, {}, true},
+    {"--uffInput", "", "<name>,X,Y,Z", model, "input of a UFF model (retired format)", put_uff_input, kRetired, true},
     {"--uffNHWC", "", "", model, "UFF inputs are channels-last (retired format)", nullptr, kRetired},
 
     // Build: shapes and formats.
@@ -48,7 +48,7 @@ constexpr Flag kTable[] = {
     {"--minShapesCalib", "", "<shapes>", build, "smallest shapes for calibration", put_calibration_shape, kNoCalibration},
     {"--optShapesCalib", "", "<shapes>", build, "shapes for calibration", put_calibration_shape, kNoCalibration},
     {"--maxShapesCalib", "", "<shapes>", build, "largest shapes for calibration", put_calibration_shape, kNoCalibration},
-    {"--calibProfile", "", "<N>", build, "profile whose shapes the calibration uses", check_integer, kNoCalibration},
+    {"--calibProfile", "", "<N>", build, "profile whose shapes the calibration uses", put<&T::calibration_profile>, kNoCalibration},
     {"--inputIOFormats", "", "<spec>", build, "type and layout of each input, fp32:chw[+hwc][,...]; one entry serves all", put<&T::input_formats>},
     {"--outputIOFormats", "", "<spec>", build, "type and layout of each output, as --inputIOFormats", put<&T::output_formats>},
     {"--directIO", "", "", build, "no layout changes at the network's boundary", put<&T::direct_io>, "layout changes at the boundary are made where the kernels need them"},
@@ -72,7 +72,7 @@ constexpr Flag kTable[] = {
     {"--timingCacheFile", "", "<file>", build, "file of measured times: read before the build, merged after it", put<&B::timing_cache_file>},
     {"--errorOnTimingCacheMiss", "", "", build, "fail when a time is not in the cache", put<&B::error_on_timing_cache_miss>},
     {"--noCompilationCache", "", "", build, "keep compiled kernels out of the timing cache", nullptr, "the timing cache holds times only"},
-    {"--monitorMemory", "", "", build, "report memory during the build", nullptr, "--verbose prints the memory totals of the build"},
+    {"--monitorMemory", "", "", build, "report memory during the build", nullptr, "the memory totals of the build stand in the log of --verbose"},
     {"--profilingVerbosity", "", "<mode>", build, "what the engine keeps about its layers: layer_names_only, detailed or none", put_verbosity},
     {"--nvtxMode", "", "<mode>", build, "old spelling of --profilingVerbosity", put_nvtx_mode,
      "--nvtxMode flag has been deprecated by --profilingVerbosity flag."},
@@ -82,9 +82,9 @@ constexpr Flag kTable[] = {
     // Build: precision.
     {"--fp16", "", "", build, "allow half-precision kernels", put<&B::fp16>},
     {"--bf16", "", "", build, "allow bfloat16 kernels", put<&B::bf16>},
-    {"--int8", "", "", build, "allow INT8 kernels", put<&B::int8>},
+    {"--int8", "", "", build, "allow INT8 kernels", put<&B::int8>, kNoInteger},
     {"--fp8", "", "", build, "allow FP8 kernels", put<&T::fp8>, "there are no FP8 kernels; other precisions are used"},
-    {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, "there are no INT4 kernels; other precisions are used"},
+    {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, kNoInteger},
     {"--best", "", "", build, "allow every precision there is", put<&T::best>},
     {"--noTF32", "", "", build, "no TF32 in f32 products", clear<&B::tf32>},
     {"--stronglyTyped", "", "", build, "types come from the model alone", put<&T::strongly_typed>},
@@ -103,11 +103,11 @@ constexpr Flag kTable[] = {
     {"--stripAllWeights", "", "", build, "--refit and --stripWeights", put<&T::strip_all_weights>, "the plan keeps its weights"},
     {"--weightless", "", "", build, "old spelling of --stripWeights", put<&T::strip_weights>, "the plan keeps its weights"},
     {"--refitFromOnnx", "", "<file>", build, "replace the weights by those of this model", put<&T::refit_from>, kNoRefit},
-    {"--allowWeightStreaming", "", "", build, "weights may stay on the host", nullptr, "all weights are kept where they are used"},
+    {"--allowWeightStreaming", "", "", build, "weights may stay on the host", put<&T::allow_weight_streaming>, "all weights are kept where they are used"},
 
     // Build: compatibility.
     {"--versionCompatible", "--vc", "", build, "a plan that other releases and machines can tune again; about twice as large", put<&T::version_compatible>},
-    {"--pluginInstanceNorm", "--pi", "", build, "InstanceNormalization as a plugin", nullptr, "InstanceNormalization is built in"},
+    {"--pluginInstanceNorm", "--pi", "", build, "InstanceNormalization as a plugin", put<&T::plugin_instance_norm>, "InstanceNormalization is built in"},
     {"--nativeInstanceNorm", "--ni", "", build, "InstanceNormalization built in", nullptr, kIsDefault},
     {"--enablePluginOverride", "", "", build, "plugins override operators", nullptr, kNoPlugins},
     {"--useRuntime", "", "<name>", build, "full, lean or dispatch", put_runtime},
@@ -179,27 +179,27 @@ constexpr Flag kTable[] = {
     {"--timeRefit", "", "", inference, "measure refitting", put<&T::time_refit>, kNoRefit},
     {"--persistentCacheRatio", "", "<0-1>", inference, "share of the cache that persists", put<&T::persistent_cache_ratio>},
     {"--useProfile", "", "<N>", inference, "profile to run with", put<&T::use_profile>},
-    {"--allocationStrategy", "", "<mode>", inference, "static, profile or runtime", check_allocation, "activation memory is sized for the shapes that run"},
-    {"--weightStreamingBudget", "", "<budget>", inference, "device memory for weights", nullptr, "all weights are kept where they are used"},
+    {"--allocationStrategy", "", "<mode>", inference, "what activation memory is sized for: static, profile or runtime", put_allocation, "activation memory is always sized for the shapes that run, never for more"},
+    {"--weightStreamingBudget", "", "<budget>", inference, "device memory for weights", put_weight_budget, "all weights are kept where they are used"},
     {"--saveDebugTensors", "", "<files>", inference, "write debug tensors", nullptr, kNoDebug},
-    {"--saveAllDebugTensors", "", "<formats>", inference, "write all debug tensors", nullptr, kNoDebug},
-    {"--loadRefOutputs", "", "<files>", inference, "reference values per output", nullptr, kNoAccuracy},
-    {"--refPair", "", "<N>", inference, "opens a pair of inputs and references", check_integer, kNoAccuracy, true},
-    {"--accuracyAlgorithm", "", "<name>", inference, "l0, l1, l2, lInf or cos", check_accuracy, kNoAccuracy},
-    {"--atol", "", "<x>", inference, "absolute tolerance", check_real, kNoAccuracy},
-    {"--rtol", "", "<x>", inference, "relative tolerance", check_real, kNoAccuracy},
-    {"--accuracyThreshold", "", "<x>", inference, "loss that counts as failure", check_real, kNoAccuracy},
+    {"--saveAllDebugTensors", "", "<formats>", inference, "write all debug tensors", check_debug_formats, kNoDebug},
+    {"--loadRefOutputs", "", "<files>", inference, "raw reference values per output, name:file[,...]; outputs are held against them", put<&T::reference_outputs>},
+    {"--refPair", "", "<N>", inference, "opens pair N; --loadInputs and --loadRefOutputs right behind it belong to it", nullptr, {}, true},
+    {"--accuracyAlgorithm", "", "<name>", inference, "loss: l0 (share of elements out of tolerance), l1, l2, lInf or cos", put_accuracy_algorithm},
+    {"--atol", "", "<x>", inference, "absolute tolerance of l0", put_tolerance},
+    {"--rtol", "", "<x>", inference, "relative tolerance of l0", put_tolerance},
+    {"--accuracyThreshold", "", "<x>", inference, "a loss of this or more is a failure", put_tolerance},
 
     // Tuning.
-    {"--tuneBuildRoutes", "", "<expr>", tuning, "build along several routes", nullptr, kNoTuning},
-    {"--tuneBuildRouteFile", "", "<file>", tuning, "the routes from a file", nullptr, kNoTuning},
+    {"--tuneBuildRoutes", "", "<expr>", tuning, "build along several routes", put_routes, kNoTuning},
+    {"--tuneBuildRouteFile", "", "<file>", tuning, "the routes from a file", put_routes, kNoTuning},
     {"--tuningSearch", "", "<mode>", tuning, "fast, full or mixed", check_tuning_search, kNoTuning},
     {"--tuningCacheFile", "", "<file>", tuning, "results of the routes", nullptr, kNoTuning},
     {"--tuningTimeOut", "", "<s>", tuning, "no new route after this time", check_integer, kNoTuning},
-    {"--saveAllEngines", "", "", tuning, "keep the engine of every route", nullptr, kNoTuning},
+    {"--saveAllEngines", "", "", tuning, "keep the engine of every route", put_routes, kNoTuning},
     {"--dryRun", "", "", tuning, "print the routes only", nullptr, kNoTuning},
-    {"--continue", "", "", tuning, "resume from the results", nullptr, kNoTuning},
-    {"--helpBuildRoute", "", "[<knob>]", tuning, "print the knobs of routes", nullptr, "there are no knobs of routes; see --builderOptimizationLevel and --tacticSources"},
+    {"--continue", "", "", tuning, "resume from the results", put_routes, kNoTuning},
+    {"--helpBuildRoute", "", "[<knob>]", tuning, "print the knobs of routes as JSON, and stop", put_routes},
     {"--setBuildRoute", "", "<route>", tuning, "build along this route", nullptr, kNoTuning},
     {"--tuningResultFile", "", "<file>", tuning, "result of one route", nullptr, kNoTuning},
 

@@ -35,6 +35,25 @@ struct MemoryPools {
   std::optional<double> workspace, dla_sram, dla_local_dram, dla_global_dram, tactic_shared;
 };
 
+/// Inputs and the outputs that they must give; opened by --refPair, or the only one without it.
+struct ReferencePair {
+  NamedTexts inputs, outputs;                  // tensor name, file
+};
+
+/// How outputs are held against references.
+struct AccuracyOptions {
+  std::string algorithm = "l0";                // l0, l1, l2, lInf, cos
+  double atol = 1e-5, rtol = 1e-5;
+  double threshold = 0;                        // a loss of this or more is a failure; 0: not given
+};
+
+/// Requests of the tuning loop over build routes, which are checked but not carried out.
+struct RouteOptions {
+  std::string routes, route_file;
+  bool save_all_engines = false, resume = false, help = false;
+  std::string help_knob;
+};
+
 struct ToolOptions {
   // Model.
   std::string onnx, uff, caffe_weights, caffe_prototxt;
@@ -79,9 +98,17 @@ struct ToolOptions {
   std::optional<int> batch, max_batch;
   std::optional<int> old_streams;
   int use_profile = 0;
+  std::map<int, ReferencePair> reference_pairs;   // by index of --refPair; 0 without it
+  NamedTexts reference_outputs;                // --loadRefOutputs outside of pairs
+  AccuracyOptions accuracy;
+  std::string allocation_strategy = "static";
+  bool allow_weight_streaming = false;
+  std::string weight_streaming_budget;
   bool separate_profile_run = false, time_deserialize = false, time_refit = false;
   float persistent_cache_ratio = 0;
-  std::string help_build_route;
+  int calibration_profile = 0;
+  bool plugin_instance_norm = false, hardware_compatible = false;
+  RouteOptions tuning;
 };
 
 /// Everything that one command line says.
@@ -90,6 +117,7 @@ struct Options {
   BuildOptions build;
   PerfOptions perf;
   ReportOptions report;
+  std::vector<std::string> warnings;           // of old spellings and values without effect, in the order they arose
 };
 
 }  // namespace hone

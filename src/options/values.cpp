@@ -34,9 +34,10 @@ void put_optimization_level(Options& options, const Argument& argument) {
 }
 
 void put_verbosity(Options& options, const Argument& argument) {
-  const std::string value = argument.value == "default" ? "layer_names_only" : argument.value == "verbose" ? "detailed" : argument.value;
   Argument renamed = argument;
-  renamed.value = value;
+  renamed.value = argument.value == "default" ? "layer_names_only" : argument.value == "verbose" ? "detailed" : argument.value;
+  if (renamed.value != argument.value)
+    options.warnings.push_back(fmt::format("--profilingVerbosity={} has been deprecated, use --profilingVerbosity={} instead.", argument.value, renamed.value));
   options.build.profiling_verbosity = read_word(renamed, "profilingVerbosity", {"layer_names_only", "detailed", "none"});
 }
 
@@ -116,16 +117,11 @@ void put_explain(Options& options, const Argument& argument) {
 }
 
 void check_integer(Options&, const Argument& argument) { (void)read_integer(argument); }
-void check_real(Options&, const Argument& argument) {
-  if (read_real(argument) < 0) throw Error(fmt::format("{} must be non-negative.", argument.flag), "give a tolerance of 0 or more");
-}
 void put_hardware_level(Options& options, const Argument& argument) {
   if (argument.value != "none" && argument.value != "ampere+" && argument.value != "sameComputeCapability")
     throw Error(fmt::format("Unknown hardwareCompatibilityLevel: {}. Valid options: none, ampere+, sameComputeCapability.", argument.value), "leave it out");
-  if (argument.value != "none") options.build.portable = true;
+  if (argument.value != "none") options.build.portable = options.tool.hardware_compatible = true;
 }
-void check_allocation(Options&, const Argument& argument) { (void)read_word(argument, "allocationStrategy", {"static", "profile", "runtime"}); }
-void check_accuracy(Options&, const Argument& argument) { (void)read_word(argument, "accuracyAlgorithm", {"l0", "l1", "l2", "lInf", "cos"}); }
 void check_tuning_search(Options&, const Argument& argument) { (void)read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"}); }
 
 void require_safe(Options& options, const Argument& argument) {

@@ -36,6 +36,12 @@ std::string values_line(const BoundTensor& tensor) {
   return text;
 }
 
+std::vector<double> values_of(const BoundTensor& tensor) {
+  std::vector<double> values;
+  for_each_value(tensor, [&](auto value) { values.push_back(static_cast<double>(value)); });
+  return values;
+}
+
 std::string outputs_json(std::span<const BoundTensor> outputs) {
   std::string text = "[\n";
   for (size_t i = 0; i < outputs.size(); ++i) {

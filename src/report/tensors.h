@@ -23,6 +23,8 @@ struct BoundTensor {
 
 /// All elements in row-major order of the logical shape, padding skipped, separated by single blanks.
 std::string values_line(const BoundTensor& tensor);
+/// The same as numbers.
+std::vector<double> values_of(const BoundTensor& tensor);
 /// What --exportOutput writes.
 std::string outputs_json(std::span<const BoundTensor> outputs);
 /// "y.output.4.1000.Float.raw": unusual characters of the name become '_'.

@@ -9,6 +9,7 @@
 #include "report/layer_info.h"
 #include "report/performance.h"
 #include "report/text.h"
+#include "tools/accuracy.h"
 #include "tools/input_data.h"
 #include "tools/memory_usage.h"
 
@@ -60,9 +61,22 @@ void Inference::set_up_stream() {
   voices_.engine.info("Allocated activation device memory of size {}", bytes);
   voices_.engine.info("{}", before.change("Hone-managed allocation in IExecutionContext creation"));
   voices_.tool.info("Setting persistentCacheLimit to 0 bytes.");
-  voices_.tool.info("Created execution context with device memory size: {:g} MiB", static_cast<double>(bytes) / (1 << 20));
+  report_allocation(bytes);
   fill_inputs(*query);
   queries_.push_back(std::move(query));
+}
+
+void Inference::report_allocation(int64_t bytes) const {
+  constexpr double kMiB = 1 << 20;
+  const std::string& strategy = options_.tool.allocation_strategy;
+  if (strategy == "static") {
+    voices_.tool.info("Created execution context with device memory size: {:g} MiB", static_cast<double>(bytes) / kMiB);
+    return;
+  }
+  int64_t largest = 0;
+  for (const Profile& profile : session_.plan().profiles) largest = std::max(largest, profile.arena_bytes);
+  voices_.tool.info("Maximum device memory size across all profiles: {:g} MiB", static_cast<double>(largest) / kMiB);
+  voices_.tool.info("Only allocated device memory enough for current {}: {:g} MiB", strategy == "profile" ? "profile" : "input shapes", static_cast<double>(bytes) / kMiB);
 }
 
 void Inference::fill_inputs(Query& query) {
@@ -126,6 +140,48 @@ void Inference::run() {
     measure();
   }
   if (report.wants_profile()) report_profile(profile);
+}
+
+bool Inference::validate() {
+  const ToolOptions& tool = options_.tool;
+  std::map<int, ReferencePair> pairs = tool.reference_pairs;
+  if (pairs.empty() && !tool.reference_outputs.empty()) pairs[0] = {tool.load_inputs, tool.reference_outputs};
+  bool good = true;
+  for (const auto& [index, pair] : pairs) {
+    if (pairs.size() > 1) voices_.tool.info("Accuracy of pair {}:", index);
+    good &= validate_pair(pair);
+  }
+  if (!good) voices_.tool.error("Accuracy validation FAILED: a loss has reached --accuracyThreshold={:g}", tool.accuracy.threshold);
+  return good;
+}
+
+bool Inference::validate_pair(const ReferencePair& pair) {
+  const AccuracyOptions& accuracy = options_.tool.accuracy;
+  Query& query = *queries_.front();
+  check_input_files(pair.inputs, session_.plan());
+  for (const IoTensor& io : session_.plan().io)
+    if (const std::string* file = io.is_input ? input_file(pair.inputs, io.name) : nullptr)
+      load_raw(*file, {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
+  query.upload();
+  query.run(now_ms());
+  query.download();
+  bool good = true;
+  for (const BoundTensor& tensor : tensors()) {
+    const std::string* file = tensor.is_input ? nullptr : input_file(pair.outputs, tensor.name);
+    if (file == nullptr) continue;
+    AlignedBuffer bytes(std::max<size_t>(tensor.bytes.size(), 1));
+    BoundTensor reference = tensor;
+    reference.bytes = {bytes.data(), tensor.bytes.size()};
+    load_raw(*file, {bytes.data(), tensor.bytes.size()});
+    const std::vector<double> expected = values_of(reference);
+    voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file, expected.size(), tensor.bytes.size());
+    const double loss = accuracy_loss(accuracy, values_of(tensor), expected);
+    const bool failed = loss >= accuracy.threshold;
+    voices_.tool.info("Accuracy loss for tensor {} ({}): {:.6f}{}", tensor.name, accuracy_label(accuracy.algorithm), loss,
+                      failed ? fmt::format(" [FAIL: >= threshold {:g}]", accuracy.threshold) : "");
+    good &= !failed;
+  }
+  return good;
 }
 
 void Inference::report_times(const std::vector<Trace>& traces) {

@@ -21,12 +21,16 @@ class Inference {
   void set_up();
   /// Measures, reports, dumps, profiles, as asked for.
   void run();
+  /// Holds the outputs against the references that were given; says what is off. True without references.
+  bool validate();
   /// The shapes that run.
   const InputShapes& shapes() const { return shapes_; }
 
  private:
   void set_up_stream();
   void fill_inputs(Query& query);
+  void report_allocation(int64_t bytes) const;
+  bool validate_pair(const ReferencePair& pair);
   std::vector<Trace> measure();
   void report_times(const std::vector<Trace>& traces);
   void report_tensors();

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "tools/layer_flags.h"
 #include "tools/memory_usage.h"
 #include "tools/model_shapes.h"
 
@@ -48,6 +49,7 @@ void explain_precision(const BuildOptions& options, std::string_view backend, co
 
 void Session::build() {
   const auto model = import_model(options_.tool.onnx, voices_);
+  check_layer_flags(model->graph, options_.tool, voices_.tool);
   hone_options options{options_.build};
   options.build.profiles = model_profiles(model->graph, options_.build.profiles, voices_.tool);
   explain_precision(options.build, device_.backend->name, voices_.tool);

@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "base/file.h"
+#include "tools/accuracy.h"
 #include "tools/input_data.h"
 #include "tools/model_shapes.h"
 
@@ -101,6 +104,28 @@ TEST(RandomInputs, RepeatAndStayInRange) {
   std::array<int64_t, 64> indices{};
   fill_random("x", DType::i64, {64}, Layout::linear, std::as_writable_bytes(std::span(indices)));
   EXPECT_THAT(indices, testing::Each(testing::AnyOf(0, 1)));
+}
+
+double loss(const std::string& algorithm, const std::vector<double>& found, const std::vector<double>& reference) {
+  return accuracy_loss({.algorithm = algorithm, .atol = 0.1, .rtol = 0.5}, found, reference);
+}
+
+TEST(AccuracyLoss, FollowsTheFiveDefinitions) {
+  const std::vector<double> found{1, 2, 3, 4}, reference{1, 1, 1, -4};
+  EXPECT_DOUBLE_EQ(loss("l0", found, reference), 0.75);       // the first agrees; 1 > 0.1 + 0.5, 2 > 0.6, 8 > 2.1
+  EXPECT_DOUBLE_EQ(loss("l1", found, reference), 11.0 / 4);
+  EXPECT_DOUBLE_EQ(loss("l2", found, reference), 69.0 / 4);
+  EXPECT_DOUBLE_EQ(loss("lInf", found, reference), 8);
+  EXPECT_DOUBLE_EQ(loss("cos", found, reference), 1 + 10 / std::sqrt(30.0 * 19));
+  EXPECT_DOUBLE_EQ(loss("l0", {2.1}, {1.4}), 0);              // 0.7 <= 0.1 + 0.5 * 1.4
+}
+
+TEST(AccuracyLoss, CountsNaNInOneOfThemAlone) {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(loss("l0", {nan, 1}, {1, 1}), 0.5);
+  EXPECT_EQ(loss("l0", {nan, infinity}, {nan, infinity}), 0);
+  EXPECT_EQ(loss("lInf", {1}, {nan}), infinity);
+  EXPECT_EQ(loss("cos", {nan}, {1}), 1);
 }
 
 }  // namespace

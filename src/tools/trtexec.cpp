@@ -98,7 +98,12 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
   if (!phase("Inference set up failed", voices.tool, [&] { inference.set_up(); })) return Outcome::failed;
   if (options.report.wants_layer_info()) report_layers(session, options.report, inference.shapes(), voices.tool);
   if (options.report.dump_optimization_profile) report_optimization_profiles(session.plan(), voices.tool);
-  return phase("Error occurred during inference", voices.tool, [&] { inference.run(); }) ? Outcome::passed : Outcome::failed;
+  bool accurate = false;
+  const bool ran = phase("Error occurred during inference", voices.tool, [&] {
+    inference.run();
+    accurate = inference.validate();
+  });
+  return ran && accurate ? Outcome::passed : Outcome::failed;
 }
 
 Outcome run(const Options& options, Logger& log) {
@@ -128,6 +133,16 @@ void warn_of_environment(const Logger& log) {
     if (!text.empty()) log.warning("{}", text);
 }
 
+/// The database of --helpBuildRoute: engines have no knobs beyond the flags, so it is empty.
+int print_knobs(const std::string& knob) {
+  if (knob.empty()) {
+    print("{\"tuner_version\": \"1\", \"tuner_options\": []}\n");
+    return 0;
+  }
+  fmt::print(stderr, "Unknown knob: {}; there are none: see --builderOptimizationLevel and --tacticSources\n", knob);
+  return 1;
+}
+
 bool accept(const CommandLine& line, const Logger& log) {
   if (line.errors.empty()) return true;
   print(help_text());
@@ -149,6 +164,7 @@ int run_trtexec(const std::vector<std::string>& arguments, const std::string& co
     print(help_text());
     return 0;
   }
+  if (line.errors.empty() && line.options.tool.tuning.help) return print_knobs(line.options.tool.tuning.help_knob);
   Logger log;
   Outcome outcome = Outcome::failed;
   if (accept(line, log)) {

@@ -1,0 +1,1 @@
+trtexec --onnx=resnet18.onnx --skipInference --builderOptimizationLevel=0 --workspace=1024

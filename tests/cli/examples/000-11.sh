@@ -1,0 +1,5 @@
+trtexec --deploy=net.prototxt --output=prob; echo "exit $?"
+trtexec --uff=net.uff --uffInput=in,3,224,224 --output=prob; echo "exit $?"
+trtexec --onnx=resnet18.onnx --output=prob; echo "exit $?"
+trtexec --onnx=resnet18.onnx --maxBatch=4; echo "exit $?"
+trtexec --onnx=resnet18.onnx --batch=4; echo "exit $?"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flags do in a run, by tests/cli/flag_runs.txt; what they do before anything runs is tested beside src/options."""
+
+import re
+import tempfile
+import pathlib
+
+import conftest
+import numpy as np
+import pytest
+import tiny
+
+ROWS = [line.split(" => ", 1) for line in (conftest.ROOT / "tests/cli/flag_runs.txt").read_text().splitlines() if not line.startswith("#")]
+SHORT = {"--iterations": "3", "--warmUp": "0", "--duration": "0"}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    conftest.WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=conftest.WORK) as name:
+        trtexec = conftest.Program(name)
+        tiny.perceptron(trtexec.folder / "model.onnx")
+        build = ("--onnx=model.onnx", "--skipInference")
+        trtexec(*build, "--saveEngine=model.plan", "--minShapes=x:1x4", "--optShapes=x:1x4", "--maxShapes=x:4x4")
+        trtexec(*build, "--saveEngine=two.plan", "--profile=0", "--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:2x4",
+                "--profile=1", "--minShapes=x:3x4", "--optShapes=x:3x4", "--maxShapes=x:6x4")
+        np.ones((1, 4), np.float32).tofile(trtexec.folder / "ones.raw")
+        answer = np.maximum(np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8).sum(0) + 1, 0)
+        answer.tofile(trtexec.folder / "good.raw")
+        (answer + np.float32(1)).tofile(trtexec.folder / "bad.raw")
+        yield trtexec
+
+
+@pytest.mark.parametrize("arguments, expected", ROWS, ids=[row[0].replace("--", "").replace("/", "_") for row in ROWS])
+def test_flag(arguments, expected, runs):
+    arguments = arguments.split(" ")
+    given = {argument.partition("=")[0] for argument in arguments}
+    limits = [f"{flag}={value}" for flag, value in SHORT.items() if flag not in given]
+    files = {part.removeprefix("file ") for part in expected.split("; ") if part.startswith("file ")}
+    for name in files:
+        pathlib.Path(runs.folder / name).unlink(missing_ok=True)
+    done = runs.run(*arguments, *([] if given & {"--help", "-h", "--helpBuildRoute"} else limits))
+    tail = "\n".join(done.stdout.splitlines()[-30:])
+    assert done.returncode == (1 if "exit 1" in expected.split("; ") else 0), tail
+    assert all((runs.folder / name).stat().st_size for name in files), tail
+    for part in expected.split("; "):
+        if not part.startswith(("file ", "exit ")):
+            assert re.search(part, done.stdout, re.MULTILINE), f"not seen: {part}\n{tail}"
