@@ -4,6 +4,7 @@
 // or both, when the profile shall be separate or times shall be exported too.
 #include "tools/inference.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "report/layer_info.h"
