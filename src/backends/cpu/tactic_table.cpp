@@ -13,6 +13,9 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::pool,     &tactics::reduce, &tactics::gather,
     &tactics::scatter,  &tactics::generate, &tactics::cast,
     &tactics::resize,   &tactics::recurrent,
+    &tactics::along_axis, &tactics::reduce_any, &tactics::quantization,
+    &tactics::bitwise,  &tactics::group_norm, &tactics::neighbour_norm,
+    &tactics::widened,
 };
 
 }  // namespace

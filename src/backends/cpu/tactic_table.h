@@ -61,6 +61,13 @@ extern const CpuTactic generate;
 extern const CpuTactic cast;
 extern const CpuTactic resize;
 extern const CpuTactic recurrent;
+extern const CpuTactic along_axis;
+extern const CpuTactic reduce_any;
+extern const CpuTactic quantization;
+extern const CpuTactic bitwise;
+extern const CpuTactic group_norm;
+extern const CpuTactic neighbour_norm;
+extern const CpuTactic widened;
 
 }  // namespace tactics
 }  // namespace hone::cpu

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/node_code.h"
+#include "backends/cpu/tactics/number.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -26,12 +27,6 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
 Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "generate"); }
 
 int64_t pieces(const ConcreteType& type) { return (elements(type.dims) + kPiece - 1) / kPiece; }
-
-template <typename T>
-T number(double value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return T(static_cast<float>(value));
-  else return static_cast<T>(value);
-}
 
 /// One value everywhere, or contents that are known when the shapes are.
 class Fill final : public ItemKernel {
@@ -112,14 +107,14 @@ class Diagonal final : public ItemKernel {
         T* to = y + row * columns_;
         const int64_t diagonal = row % rows_ + k;      // the column of the diagonal in this row, perhaps outside
         if (eye_) {
-          std::fill_n(to, columns_, number<T>(0));
-          if (diagonal >= 0 && diagonal < columns_) to[diagonal] = number<T>(1);
+          std::fill_n(to, columns_, narrowed<T>(0));
+          if (diagonal >= 0 && diagonal < columns_) to[diagonal] = narrowed<T>(1);
           continue;
         }
         const int64_t first = upper_ ? std::clamp<int64_t>(diagonal, 0, columns_) : 0, last = upper_ ? columns_ : std::clamp<int64_t>(diagonal + 1, 0, columns_);
-        std::fill(to, to + first, number<T>(0));
+        std::fill(to, to + first, narrowed<T>(0));
         std::copy(x + row * columns_ + first, x + row * columns_ + last, to + first);
-        std::fill(to + last, to + columns_, number<T>(0));
+        std::fill(to + last, to + columns_, narrowed<T>(0));
       }
     });
   }
