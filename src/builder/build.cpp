@@ -3,6 +3,7 @@
 // The builder's table of contents.
 #include "builder/build.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "builder/portable.h"
 #include "builder/profile.h"
 #include "builder/tune.h"
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 
 namespace hone {
@@ -37,6 +39,20 @@ void refuse_data_dependent(const Graph& graph) {
   if (!nodes.empty())
     throw Error(fmt::format("{} nodes have results whose sizes depend on the data, or hold strings, which engines cannot hold yet: {}", nodes.size(), join(nodes, ", ")),
                 "cut the model before these nodes, or keep them in the calling program");
+}
+
+/// Whether a source other than the reference multiplies f16 matrices on this device.
+bool multiplies_in_half(const Backend& backend, const DeviceInfo& device) {
+  Graph graph;
+  Value* a = graph.add_input("a", {DType::f16, Shape{64, 64}});
+  Value* b = graph.add_input("b", {DType::f16, Shape{64, 64}});
+  graph.set_outputs({graph.add(ops::mat_mul, {a, b})->output()});
+  const Problem problem{.region = graph.clone(), .symbolic = std::move(graph), .symbols = {}, .device = device, .allowed = {.f16 = true}};
+  return std::any_of(backend.sources.begin(), backend.sources.end(), [&](const TacticSource* source) {
+    Candidates offers;
+    if (source->name() != "reference") source->propose(problem, offers);
+    return !offers.offers().empty();
+  });
 }
 
 /// Every layer and tensor gets a name; those of layers are unique.
@@ -110,7 +126,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   cast_io(graph, options);
 
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
-  run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or("")});
+  run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
   refuse_data_dependent(graph);
   name_layers(graph);
   const EdgeLayouts edges = edge_layouts(graph, options, log);

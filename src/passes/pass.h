@@ -21,6 +21,7 @@ struct PassContext {
   const Logger& log;
   std::vector<std::string> disabled = {};           // passes to skip, by name
   std::string dump_directory = {};                  // where snapshots go; empty: none
+  bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
   std::string_view pass = {};                       // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".

@@ -9,6 +9,8 @@
 
 namespace hone::passes {
 
+// widen_half.cpp
+void widen_half(Graph& graph, const PassContext& context);
 // fold_constants.cpp
 void fold_constants(Graph& graph, const PassContext& context);
 void fold_shapes(Graph& graph, const PassContext& context);

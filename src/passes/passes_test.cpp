@@ -54,7 +54,7 @@ std::string canonical(const Graph& graph) {
 }
 
 void run_pass(Graph& graph, const Pass& pass) {
-  const PassContext context{.log = silent_logger()};
+  const PassContext context{.log = silent_logger(), .widen_half = true};
   run(graph, std::span(&pass, 1), context);
 }
 
