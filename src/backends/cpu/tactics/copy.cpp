@@ -40,11 +40,10 @@ std::string read_slice(const Node& node, Attrs& attrs) {
 
 std::string read_pad(const Node& node, Attrs& attrs) {
   attrs.set("mode", node.attrs.text("mode"));
-  if (node.input(3) != nullptr) return "pads some axes only";
+  if (node.input(3) != nullptr && !write_numbers(attrs, "axes", node, 3)) return "axes are not known";
   if (!write_numbers(attrs, "pads", node, 1)) return "pads are not known";
   for (const std::string& text : attrs.texts("pads"))
-    if (text.starts_with('-')) return "cuts instead of padding";
-  if (node.input(2) != nullptr && !node.input(2)->is_constant()) return "its value is not constant";
+    if (text.starts_with('-') && node.attrs.text("mode") != "constant") return "cuts instead of padding";
   return {};
 }
 
@@ -115,6 +114,12 @@ std::string read_region(const Problem& problem, Attrs& attrs, std::vector<Tensor
   const bool fills = node.op_name() == "Pad" || node.op_name() == "Reformat";
   if (fills) {
     const Value* fill = node.op_name() == "Pad" ? node.input(2) : nullptr;
+    if (const int64_t place = fill == nullptr || fill->is_constant() ? -1 : input_index(problem.symbolic, fill); place >= 0) {
+      sources.push_back(place);
+      attrs.set("sources", std::move(sources));
+      return {};
+    }
+    if (fill != nullptr && !fill->is_constant()) return "its value follows from the shapes";
     sources.push_back(-1 - static_cast<int64_t>(constants.size()));
     attrs.set(fmt::format("constant{}", constants.size()), Dims{1});
     const DType dtype = node.input(0)->type.dtype;

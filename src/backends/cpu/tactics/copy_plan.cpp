@@ -176,15 +176,17 @@ struct Stretch { int64_t to, count, from, step; bool filled; };
 std::vector<Stretch> stretches(const std::string& mode, int64_t size, int64_t before, int64_t after) {
   std::vector<Stretch> list;
   const int64_t last = size - 1;
+  const int64_t cut = std::max<int64_t>(-before, 0), kept = size - cut - std::max<int64_t>(-after, 0);
+  require(kept >= 0 && (mode == "constant" || kept == size));
   if (mode == "reflect") require(std::max(before, after) <= last);
   if (mode == "wrap") require(std::max(before, after) <= size);
   if (before > 0)
     list.push_back(mode == "edge" ? Stretch{0, before, 0, 0, false} : mode == "reflect" ? Stretch{0, before, before, -1, false}
                    : mode == "wrap" ? Stretch{0, before, size - before, 1, false} : Stretch{0, before, 0, 0, true});
-  list.push_back({before, size, 0, 1, false});
+  list.push_back({std::max<int64_t>(before, 0), kept, cut, 1, false});
   if (after > 0)
     list.push_back(mode == "edge" ? Stretch{before + size, after, last, 0, false} : mode == "reflect" ? Stretch{before + size, after, last - 1, -1, false}
-                   : mode == "wrap" ? Stretch{before + size, after, 0, 1, false} : Stretch{before + size, after, 0, 0, true});
+                   : mode == "wrap" ? Stretch{before + size, after, 0, 1, false} : Stretch{std::max<int64_t>(before, 0) + kept, after, 0, 0, true});
   return list;
 }
 
@@ -203,14 +205,32 @@ void pad_axes(const CopyRequest& request, const std::vector<std::vector<Stretch>
   }
 }
 
+/// Before and behind every axis, where perhaps only some axes are named.
+Dims all_pads(const CopyRequest& request, size_t rank) {
+  const Dims pads = request.numbers("pads");
+  if (!request.attrs.has("axes")) {
+    require(pads.size() == 2 * rank);
+    return pads;
+  }
+  const Dims axes = request.numbers("axes");
+  require(pads.size() == 2 * axes.size());
+  Dims all(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = normalize_axis(axes[i], rank);
+    all[axis] = pads[i];
+    all[axis + rank] = pads[i + axes.size()];
+  }
+  return all;
+}
+
 void plan_pad(const CopyRequest& request, Copies& out) {
   const Walk from = walk(request.sources[0].type), to = walk(request.outputs[0]);
-  const Dims pads = request.numbers("pads");
-  require(pads.size() == 2 * from.sizes.size() && to.sizes.size() == from.sizes.size());
+  const Dims pads = all_pads(request, from.sizes.size());
+  require(to.sizes.size() == from.sizes.size());
   std::vector<std::vector<Stretch>> axes;
   for (size_t axis = 0; axis < from.sizes.size(); ++axis) {
     const int64_t before = pads[axis], after = pads[axis + from.sizes.size()];
-    require(before >= 0 && after >= 0 && before + after + from.sizes[axis] == to.sizes[axis]);
+    require(before + after + from.sizes[axis] == to.sizes[axis]);
     axes.push_back(stretches(request.attrs.text("mode"), from.sizes[axis], before, after));
   }
   pad_axes(request, axes, 0, from, to, out);

@@ -55,6 +55,12 @@ TEST(CopyTactics, PadInEveryMode) {
   EXPECT_GT(check_copy("i32[N,5]", " %p = constant i64[4]{1, 0, 0, 2}\n %v = constant i32[]{7}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}"), 0);
 }
 
+TEST(CopyTactics, PadSomeAxesCutAndFillWithAGivenValue) {
+  EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[4]{1, 2, 0, 3}\n %a = constant i64[2]{-1, 1}\n %y = Pad(%x, %p, _, %a) {mode=\"reflect\"}"), 0);
+  EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[8]{0, -1, 2, -3, 0, 1, -2, 0}\n %y = Pad(%x, %p) {mode=\"constant\"}"), 0);
+  EXPECT_GT(check_tactics("(%x: i64[N,5], %v: i64[]) {\n %p = constant i64[4]{0, 2, 0, 1}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}\n return %y\n}", "copy", kSizes), 0);
+}
+
 TEST(CopyTactics, RepeatByExpandTileAndResize) {
   EXPECT_GT(check_copy("f32[1,5,1,7]", " %s = constant i64[4]{3, 5, 4, 7}\n %y = Expand(%x, %s)"), 0);
   EXPECT_GT(check_copy("i64[5,1]", " %s = constant i64[3]{2, 5, 6}\n %y = Expand(%x, %s)"), 0);

@@ -30,7 +30,14 @@ const std::array kOperators = {
     Row{&ops::global_max_pool, Reduction::max, Finish::none},
 };
 
+/// The general power is left to others.
+const std::array kLpPools = {Row{&ops::global_lp_pool, Reduction::sum_abs, Finish::none}, Row{&ops::global_lp_pool, Reduction::sum_square, Finish::root}};
+
 const Row* find_row(const Node& node) {
+  if (node.is(ops::global_lp_pool)) {
+    const int64_t p = node.attrs.integer("p");
+    return p == 1 || p == 2 ? &kLpPools[static_cast<size_t>(p - 1)] : nullptr;
+  }
   for (const Row& row : kOperators)
     if (node.is(*row.op)) return &row;
   return nullptr;
@@ -40,7 +47,7 @@ const Row* find_row(const Node& node) {
 std::optional<Dims> axes_of(const Node& node) {
   const size_t rank = node.input(0)->type.shape.rank();
   Dims axes;
-  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool);
+  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool) || node.is(ops::global_lp_pool);
   const Value* operand = global ? nullptr : node.input(1);
   if (operand != nullptr && !operand->is_constant()) return std::nullopt;
   if (operand != nullptr)

@@ -59,6 +59,7 @@ TEST(ReduceTactic, GlobalPools) {
   for (const char* shape : {"N,3,9,11", "N,160,7,7", "N,5,1,1", "N,4,130"}) {
     EXPECT_GT(check_one("reduce", shape, " %y = GlobalAveragePool(%x)"), 0);
     EXPECT_GT(check_one("reduce", shape, " %y = GlobalMaxPool(%x)"), 0);
+    for (const int p : {1, 2}) EXPECT_GT(check_one("reduce", shape, fmt::format(" %y = GlobalLpPool(%x) {{p={}}}", p)), 0);
   }
 }
 
