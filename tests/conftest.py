@@ -14,7 +14,13 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import materialise  # noqa: E402
 
-BIN = pathlib.Path(os.environ.pop("HONE_BIN", ROOT / "build/release/bin")).resolve()  # no variable of the programs'
+
+def place(variable, default):
+    """A folder of the build. The variable is of the tests alone: the programs would ask what it means."""
+    return pathlib.Path(os.environ.pop(variable, ROOT / "build/release" / default)).resolve()
+
+
+BIN, UNIT, PACKAGE = place("HONE_BIN", "bin"), place("HONE_UNIT", "unit"), place("HONE_PACKAGE", "python")
 WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
 
 

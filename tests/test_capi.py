@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface suffices: a C program that includes hone.h alone builds, saves, loads, inspects and runs models."""
 
-import os
-import pathlib
 import subprocess
 
 import numpy as np
 import onnxruntime
 import pytest
 import tiny
+from conftest import UNIT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = pathlib.Path(os.environ.get("HONE_UNIT", ROOT / "build/release/unit")) / "run_model"
+PROGRAM = UNIT / "run_model"
 PROFILE = ["--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:8x4"]
 
 

@@ -3,7 +3,6 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import threading
@@ -12,9 +11,8 @@ import numpy as np
 import onnxruntime
 import pytest
 import tiny
+from conftest import PACKAGE, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PACKAGE = pathlib.Path(os.environ.get("HONE_PACKAGE", ROOT / "build/release/python"))
 sys.path.insert(0, str(PACKAGE))
 hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
 
