@@ -5,17 +5,12 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/einsum.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {
 namespace {
-
-/// The equation with "..." written out: axes of the ellipsis are labelled '0', '1', … from the last one on.
-struct Equation {
-  std::vector<std::string> operands;
-  std::string result;
-};
 
 std::string without_blanks(std::string_view text) {
   std::string result;
@@ -43,7 +38,9 @@ std::string implied_result(const std::vector<std::string>& operands, size_t elli
   return result;
 }
 
-Equation parse(std::string_view text, const std::vector<size_t>& ranks) {
+}  // namespace
+
+EinsumEquation parse_einsum(std::string_view text, const std::vector<size_t>& ranks) {
   const std::string equation = without_blanks(text);
   const size_t arrow = equation.find("->");
   std::vector<std::string> terms{""};
@@ -53,7 +50,7 @@ Equation parse(std::string_view text, const std::vector<size_t>& ranks) {
   }
   HONE_CHECK(terms.size() == ranks.size(), "Einsum '{}' names {} operands, {} are given", equation, terms.size(), ranks.size());
   size_t widest = 0;
-  Equation result;
+  EinsumEquation result;
   for (size_t i = 0; i < terms.size(); ++i) {
     const bool open = terms[i].find("...") != std::string::npos;
     const size_t named = terms[i].size() - (open ? 3 : 0);
@@ -68,10 +65,12 @@ Equation parse(std::string_view text, const std::vector<size_t>& ranks) {
   return result;
 }
 
+namespace {
+
 void infer_einsum(InferContext& context) {
   std::vector<size_t> ranks;
   for (size_t i = 0; i < context.inputs(); ++i) ranks.push_back(context.rank(i));
-  const Equation equation = parse(context.attrs().text("equation"), ranks);
+  const EinsumEquation equation = parse_einsum(context.attrs().text("equation"), ranks);
   std::map<char, Shape> sizes;
   for (size_t i = 0; i < ranks.size(); ++i) {
     for (size_t axis = 0; axis < ranks[i]; ++axis) {
@@ -87,7 +86,7 @@ void infer_einsum(InferContext& context) {
 /// Calls `visit(offset of every operand)` for all values of the labels from `first` on.
 class Loops {
  public:
-  Loops(const std::string& labels, const std::map<char, int64_t>& sizes, const Equation& equation, const std::vector<Dims>& dims) {
+  Loops(const std::string& labels, const std::map<char, int64_t>& sizes, const EinsumEquation& equation, const std::vector<Dims>& dims) {
     for (const char label : labels) {
       sizes_.push_back(sizes.at(label));
       Dims strides(dims.size(), 0);
@@ -123,7 +122,7 @@ void eval_einsum(EvalContext& context) {
     ranks.push_back(dims.back().size());
     data.push_back(read_doubles(context.input(i)));
   }
-  const Equation equation = parse(context.attrs().text("equation"), ranks);
+  const EinsumEquation equation = parse_einsum(context.attrs().text("equation"), ranks);
   std::map<char, int64_t> sizes;
   std::string summed;
   for (size_t i = 0; i < dims.size(); ++i) {

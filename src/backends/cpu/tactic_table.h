@@ -67,6 +67,7 @@ extern const CpuTactic quantization;
 extern const CpuTactic bitwise;
 extern const CpuTactic group_norm;
 extern const CpuTactic neighbour_norm;
+extern const CpuTactic einsum;
 extern const CpuTactic widened;
 
 }  // namespace tactics

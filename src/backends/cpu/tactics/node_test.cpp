@@ -120,6 +120,22 @@ TEST(GenerateTactic, OneElementOn) {
       EXPECT_GT(check_tactics(fmt::format("(%i: {}[N,5]) {{\n %d = constant i64[]{{7}}\n %v = constant f32[2]{{-1, 2.5}}\n %y = OneHot(%i, %d, %v) {{axis={}}}\n return %y\n}}", index, axis), "generate", options), 0);
 }
 
+TEST(EinsumTactic, ProductsInEveryOrderOfAxes) {
+  CheckOptions options = kSizes;
+  options.tolerance = 1e-5;
+  const auto check = [&](const char* a, const char* b, const char* equation) {
+    return check_tactics(fmt::format("(%a: f32[{}], %b: f32[{}]) {{\n %y = Einsum(%a, %b) {{equation=\"{}\"}}\n return %y\n}}", a, b, equation), "einsum", options);
+  };
+  EXPECT_GT(check("N,3,5,8", "N,3,70,8", "bhid,bhjd->bhij"), 0);
+  EXPECT_GT(check("N,5,3,8", "N,7,3,8", "bihd,bjhd->bhij"), 0);
+  EXPECT_GT(check("N,40,9", "9,4,6", "bij,jhd->bhid"), 0);
+  EXPECT_GT(check("N,33", "17", "ni,j->jin"), 0);
+  EXPECT_GT(check("N,4,5", "N,4,5", "nij,nij->n"), 0);
+  EXPECT_GT(check("4,N,6", "4,4", "iaj,ii->aj"), 0);
+  EXPECT_GT(check("N,4,5", "6,3,5", "nij,abj->nib"), 0);
+  EXPECT_GT(check("N,2,4,5", "1,2,5,6", "...ij,...jk->...ik"), 0);
+}
+
 TEST(PointwiseTactics, ReadNumbersThatFollowFromShapes) {
   EXPECT_GT(check_tactics("(%x: i64[N,3]) {\n %s = SymbolicConstant() {values=[\"N\", \"7\", \"N*N\"], dims=[3]}\n %y = Mul(%x, %s)\n return %y\n}", "pointwise_blocks", kSizes), 0);
   EXPECT_GT(check_tactics("(%x: i64[3]) {\n %s = SymbolicConstant() {values=[\"N\"], dims=[]}\n %y = Less(%x, %s)\n return %y\n}", "pointwise_blocks", kSizes), 0);
