@@ -221,6 +221,37 @@ const Small kGraphs[] = {
       %e = EyeLike(%x) {k=1}
       return %z, %m, %w, %e
     })"},
+    {"Axes", R"((%x: f32[N,6,8,5], %i: i64[N,9]) {
+      %s = constant f32[6]!1
+      %g = GroupNormalization(%x, %s, %s) {num_groups=3}
+      %n = InstanceNormalization(%g, %s, %s)
+      %l = LRN(%n) {size=3}
+      %p = LpNormalization(%l) {axis=1}
+      %d = constant i64[8]{0, 0, 1, 2, 0, 0, 1, 0}
+      %q = Pad(%p, %d) {mode="reflect"}
+      %k = constant i64[1]{2}
+      %v, %t = TopK(%q, %k) {axis=-1}
+      %a = ArgMax(%q) {axis=1, keepdims=0}
+      %c0 = constant i64[]{1}
+      %c = CumSum(%i, %c0)
+      %k0 = constant i64[1]{1}
+      %r = ReduceSum(%c, %k0) {keepdims=0}
+      %b = BitwiseAnd(%i, %c)
+      %e = Einsum(%p, %x) {equation="nchw,ndhw->ncd"}
+      %f = constant f32[]{0.05}
+      %z = QuantizeLinear(%e, %f)
+      %y = DequantizeLinear(%z, %f)
+      return %v, %t, %a, %r, %b, %y
+    })"},
+    {"Halves", R"((%x: f16[N,8,12,12]) {
+      %w = constant f16[16,8,3,3]!1
+      %c = Conv(%x, %w) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}
+      %r = Relu(%c)
+      %g = GlobalAveragePool(%r)
+      %m = Softmax(%g) {axis=1}
+      %y = Cast(%m) {to="f32"}
+      return %y
+    })"},
 };
 
 TEST(Allocations, NoneAfterTheFirstRunOfAnyLayer) {
