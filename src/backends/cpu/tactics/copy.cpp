@@ -38,12 +38,29 @@ std::string read_slice(const Node& node, Attrs& attrs) {
   return {};
 }
 
+/// Whether a mirrored or wrapped border is known to be wider than what there is to take it from.
+bool repeats_its_mirror(const Node& node, const Attrs& attrs) {
+  const std::string& mode = node.attrs.text("mode");
+  if (mode != "reflect" && mode != "wrap") return false;
+  const Shape& shape = node.input(0)->type.shape;
+  const std::vector<std::string>& pads = attrs.texts("pads");
+  for (size_t i = 0; i < pads.size(); ++i) {
+    const size_t which = i % (pads.size() / 2);
+    const Dim axis = attrs.has("axes") ? Dim::parse(attrs.texts("axes").at(which)) : Dim(static_cast<int64_t>(which)), pad = Dim::parse(pads[i]);
+    if (!axis.is_constant() || !pad.is_constant()) continue;
+    const Dim& size = shape[normalize_axis(axis.value(), shape.rank())];
+    if (size.is_constant() && pad.value() > size.value() - (mode == "reflect" ? 1 : 0)) return true;
+  }
+  return false;
+}
+
 std::string read_pad(const Node& node, Attrs& attrs) {
   attrs.set("mode", node.attrs.text("mode"));
   if (node.input(3) != nullptr && !write_numbers(attrs, "axes", node, 3)) return "axes are not known";
   if (!write_numbers(attrs, "pads", node, 1)) return "pads are not known";
   for (const std::string& text : attrs.texts("pads"))
     if (text.starts_with('-') && node.attrs.text("mode") != "constant") return "cuts instead of padding";
+  if (repeats_its_mirror(node, attrs)) return "repeats what it mirrors or wraps";
   return {};
 }
 

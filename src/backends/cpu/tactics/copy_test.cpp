@@ -58,6 +58,7 @@ TEST(CopyTactics, PadInEveryMode) {
 TEST(CopyTactics, PadSomeAxesCutAndFillWithAGivenValue) {
   EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[4]{1, 2, 0, 3}\n %a = constant i64[2]{-1, 1}\n %y = Pad(%x, %p, _, %a) {mode=\"reflect\"}"), 0);
   EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[8]{0, -1, 2, -3, 0, 1, -2, 0}\n %y = Pad(%x, %p) {mode=\"constant\"}"), 0);
+  EXPECT_EQ(check_copy("f32[N,3]", " %p = constant i64[4]{0, 3, 0, 0}\n %y = Pad(%x, %p) {mode=\"reflect\"}"), 0);
   EXPECT_GT(check_tactics("(%x: i64[N,5], %v: i64[]) {\n %p = constant i64[4]{0, 2, 0, 1}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}\n return %y\n}", "copy", kSizes), 0);
 }
 
