@@ -15,7 +15,7 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::resize,   &tactics::recurrent,
     &tactics::along_axis, &tactics::reduce_any, &tactics::quantization,
     &tactics::bitwise,  &tactics::group_norm, &tactics::neighbour_norm,
-    &tactics::einsum,   &tactics::widened,
+    &tactics::einsum,
 };
 
 }  // namespace
