@@ -32,7 +32,11 @@ typedef enum hone_status {
 } hone_status;
 
 typedef enum hone_dtype {
-  HONE_F32 = 0, HONE_F16, HONE_BF16, HONE_F64, HONE_I8, HONE_U8, HONE_I16, HONE_U16, HONE_I32, HONE_U32, HONE_I64, HONE_U64, HONE_BOOL, HONE_STRING
+  HONE_F32 = 0, HONE_F16, HONE_BF16, HONE_F64, HONE_I8, HONE_U8, HONE_I16, HONE_U16, HONE_I32, HONE_U32, HONE_I64, HONE_U64, HONE_BOOL, HONE_STRING,
+  /* One element per byte, its code in the low bits; signed integers extend their sign. */
+  HONE_F8E4M3FN, HONE_F8E4M3FNUZ, HONE_F8E5M2, HONE_F8E5M2FNUZ, HONE_F8E8M0, HONE_F4E2M1, HONE_I4, HONE_U4, HONE_I2, HONE_U2,
+  /* Their elements are values themselves, see hone_value. */
+  HONE_SEQUENCE, HONE_OPTIONAL
 } hone_dtype;
 
 typedef enum hone_severity { HONE_LOG_INTERNAL = 0, HONE_LOG_ERROR, HONE_LOG_WARNING, HONE_LOG_INFO, HONE_LOG_VERBOSE } hone_severity;
@@ -43,14 +47,19 @@ typedef struct hone_model hone_model;
 typedef struct hone_plan hone_plan;
 typedef struct hone_engine hone_engine;
 typedef struct hone_context hone_context;
+/* A tensor, a sequence or an optional that stands for itself. Immutable; free to be shared by threads. */
+typedef struct hone_value hone_value;
 
-/* A network input or output. Sizes that are not fixed are -1. */
+/* A network input or output. Sizes that are not fixed are -1; so is the rank where only a run tells it. */
 typedef struct hone_tensor {
   const char* name;
   hone_dtype dtype;
   int is_input;
   int rank;
   int64_t dims[HONE_MAX_RANK];
+  /* Nothing can be bound: the data decide this output's sizes, or its elements are strings or values. Inputs of this kind
+   * are given with hone_context_set_value, outputs are read with hone_context_value after each run. */
+  int by_value;
 } hone_tensor;
 
 /* Where log lines go; those above the threshold are not made. `write` may be called from several threads. */
@@ -117,6 +126,27 @@ HONE_API hone_status hone_context_run(hone_context* context);
 /* Runs once, layer by layer, each timed. */
 HONE_API hone_status hone_context_profile(hone_context* context, hone_layer_fn layer, void* user);
 HONE_API void hone_context_destroy(hone_context* context);
+
+/* An input of strings, a sequence or an optional. */
+HONE_API hone_status hone_context_set_value(hone_context* context, const char* input, const hone_value* value);
+/* An output of the last run, of any kind. Of outputs whose sizes the data decide the value views the context's memory: it
+ * holds until the next run, and no longer than the context. */
+HONE_API hone_status hone_context_value(hone_context* context, const char* output, hone_value** value);
+
+/* Copies `data`, linear; `dims` may be NULL for rank 0. */
+HONE_API hone_status hone_value_tensor(hone_dtype dtype, const int64_t* dims, int rank, const void* data, hone_value** value);
+/* `texts` in row-major order, `lengths` in bytes. */
+HONE_API hone_status hone_value_strings(const int64_t* dims, int rank, const char* const* texts, const size_t* lengths, hone_value** value);
+HONE_API hone_status hone_value_sequence(const hone_value* const* items, size_t count, hone_value** value);
+/* `item` may be NULL: nothing. */
+HONE_API hone_status hone_value_optional(const hone_value* item, hone_value** value);
+/* Element type and sizes; the name is NULL. Sequences and optionals have rank 1: their number of items. */
+HONE_API hone_status hone_value_describe(const hone_value* value, hone_tensor* tensor);
+/* The elements; NULL for strings, sequences and optionals. */
+HONE_API const void* hone_value_data(const hone_value* value);
+HONE_API hone_status hone_value_string(const hone_value* value, size_t index, const char** text, size_t* length);
+HONE_API hone_status hone_value_item(const hone_value* value, size_t index, hone_value** item);
+HONE_API void hone_value_destroy(hone_value* value);
 
 #ifdef __cplusplus
 }

@@ -32,11 +32,13 @@ struct DeviceInfo {
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };
 
-/// A tensor as a kernel sees it: every size known.
+/// A tensor as a kernel sees it: every size known, unless it is managed. A managed operand is a hone::Tensor of the host,
+/// and its address is what Bindings hold: results whose sizes only the run decides, strings, sequences, optionals.
 struct ConcreteType {
   DType dtype = DType::f32;
   Dims dims;
   Layout layout = Layout::linear;
+  bool managed = false;
   int64_t bytes() const { return byte_size(dtype, dims, layout); }
   friend bool operator==(const ConcreteType&, const ConcreteType&) = default;
 };

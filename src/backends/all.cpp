@@ -3,6 +3,7 @@
 // Puts the backends together from the folders, which do not know each other.
 #include "backends/all.h"
 
+#include <algorithm>
 #include <cctype>
 #include <iterator>
 
@@ -33,11 +34,14 @@ std::unique_ptr<Device> open_cpu(int ordinal) {
 }
 
 std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+  if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes);
+  const auto managed = [](const ConcreteType& type) { return type.managed; };
+  HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) && std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
+             "the plan gives a kernel of the source {} an operand that only the reference can hold", source);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
 #if HONE_WITH_ONEDNN
   if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
 #endif
-  if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes);
   throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source), "rebuild it from the ONNX model");
 }
 

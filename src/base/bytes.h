@@ -54,6 +54,8 @@ class Blob {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::byte* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
+  /// False for a view whose memory somebody else keeps.
+  bool owned() const { return owner_ != nullptr; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
  private:

@@ -20,26 +20,8 @@
 namespace hone {
 namespace {
 
-/// Sizes that only the data decide cannot be planned yet; all such nodes are named at once.
-void refuse_data_dependent(const Graph& graph) {
-  std::set<std::string> known;
-  for (const Value* input : graph.inputs())
-    for (const Dim& dim : input->type.shape) dim.collect_symbols(known);
-  std::vector<std::string> nodes;
-  for (const Node* node : graph.nodes())
-    for (const Value* output : node->outputs) {
-      std::set<std::string> used;
-      for (const Dim& dim : output->type.shape) dim.collect_symbols(used);
-      const bool unknown = std::any_of(used.begin(), used.end(), [&](const std::string& name) { return !known.contains(name); });
-      if (unknown || output->type.dtype == DType::string) {
-        nodes.push_back(fmt::format("{} ({})", node->name, node->op_name()));
-        break;
-      }
-    }
-  if (!nodes.empty())
-    throw Error(fmt::format("{} nodes have results whose sizes depend on the data, or hold strings, which engines cannot hold yet: {}", nodes.size(), join(nodes, ", ")),
-                "cut the model before these nodes, or keep them in the calling program");
-}
+/// What kernels are tuned for where only the data decide a size.
+constexpr int64_t kUsualDataSize = 64;
 
 /// Whether a source other than the reference multiplies f16 matrices on this device.
 bool multiplies_in_half(const Backend& backend, const DeviceInfo& device) {
@@ -77,7 +59,11 @@ std::string precision_text(const BuildOptions& options) {
 }
 
 std::vector<IoTensor> io_of(const Graph& graph, const EdgeLayouts& edges) {
-  const auto typed = [](const Value* value, Layout layout) { return TensorType{value->type.dtype, value->type.shape, layout}; };
+  const auto typed = [](const Value* value, Layout layout) {
+    TensorType type = value->type;
+    type.layout = layout;
+    return type;
+  };
   std::vector<IoTensor> io;
   for (const Value* value : graph.inputs()) io.push_back({value->name, typed(value, edges.of_input(value)), true});
   for (const Value* value : graph.outputs()) io.push_back({value->name, typed(value, edges.of_output(value)), false});
@@ -127,9 +113,9 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
 
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
   run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
-  refuse_data_dependent(graph);
   name_layers(graph);
   const EdgeLayouts edges = edge_layouts(graph, options, log);
+  const DataSizes sizes(graph);
 
   // From here on no operator is created or removed; nodes are only grouped, once per shape profile.
   Plan plan;
@@ -143,8 +129,9 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");
   for (size_t i = 0; i < profiles.size(); ++i) {
     log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, profiles.size());
-    const ProfilePoints points = profile_points(graph, profiles[i], log);
-    const TuneContext context{.graph = graph, .edges = edges, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
+    ProfilePoints points = profile_points(graph, profiles[i], log);
+    for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
+    const TuneContext context{.graph = graph, .edges = edges, .sizes = sizes, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
 
     // Ask every source; measure what the cache does not know.
     std::vector<Layer> layers = make_layers(context);

@@ -22,7 +22,11 @@ class Lowering {
     for (const Value* input : context_.graph.inputs()) buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
     for (const Value* output : context_.graph.outputs()) reserve_output(output);
-    for (const Layer& layer : choice_.layers) lower_layer(layer);
+    const std::vector<int> stages = context_.sizes.stages(choice_.layers);
+    for (stage_ = 0; stage_ <= (stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end())); ++stage_)
+      for (size_t i = 0; i < stages.size(); ++i)
+        if (stages[i] == stage_) lower_layer(choice_.layers[i]);
+    --stage_;
     for (const Value* output : context_.graph.outputs()) {
       buffer(output, edges().of_output(output));       // reformats the result if it lies otherwise
     }
@@ -37,7 +41,8 @@ class Lowering {
   BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
     TensorType type = value.type;
     type.layout = layout;
-    profile_.buffers.push_back({.name = value.name, .type = std::move(type), .kind = kind, .alias = alias});
+    const bool managed = alias < 0 && context_.sizes.managed(value);
+    profile_.buffers.push_back({.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = managed});
     return static_cast<BufferId>(profile_.buffers.size() - 1);
   }
 
@@ -46,11 +51,11 @@ class Lowering {
     const Layout layout = edges().of_output(output);
     const BufferId slot = add_buffer(*output, layout, BufferKind::output);
     reserved_[output] = slot;
-    if (layout != Layout::linear) return;
+    if (layout != Layout::linear || context_.sizes.managed(*output) || context_.sizes.sized_by_data(output->type.shape)) return;
     const Value* value = output;
     while (const Layer* layer = view_of(value)) {
       const Value* source = layer->region.inputs[0];
-      if (reserved_.contains(source) || source->producer == nullptr || context_.graph.is_output(source)) return;
+      if (reserved_.contains(source) || source->producer == nullptr || context_.sizes.managed(*source) || context_.graph.is_output(source)) return;
       reserved_[source] = slot;
       value = source;
     }
@@ -114,6 +119,7 @@ class Lowering {
     for (const Tensor& constant : compiled.constants) step.constants.push_back(assets_.constant(constant));
     step.code = assets_.blob(compiled.code);
     step.tuned_ms = candidate.timing.ms;
+    step.stage = stage_;
     profile_.steps.push_back(step);
   }
 
@@ -142,6 +148,7 @@ class Lowering {
     step.tactic = "alias";
     step.inputs = {in};
     step.outputs = {out};
+    step.stage = stage_;
     profile_.steps.push_back(std::move(step));
   }
 
@@ -162,11 +169,13 @@ class Lowering {
     throw InternalError("no source copies " + step.name);
   }
 
+  /// At the max point, as far as the input shapes determine it.
   int64_t arena_bytes() const {
     Lifetimes live = lifetimes(profile_);
     for (size_t id = 0; id < profile_.buffers.size(); ++id)
       if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
         const TensorType& type = profile_.buffers[id].type;
+        if (context_.sizes.sized_by_data(type.shape)) continue;
         int64_t& bytes = live.requests[static_cast<size_t>(request)].bytes;
         bytes = std::max(bytes, byte_size(type.dtype, type.shape.evaluate(context_.points.max), type.layout));
       }
@@ -177,6 +186,7 @@ class Lowering {
   const TuneContext& context_;
   PlanAssets& assets_;
   Profile profile_;
+  int stage_ = 0;
   std::map<std::pair<const Value*, Layout>, BufferId> buffers_;
   std::unordered_map<const Value*, BufferId> reserved_;   // values that live in an output's memory
 };

@@ -26,7 +26,7 @@ bool is_anchor(const Node& node) {
 
 bool is_scalar(const Value& value) { return value.is_constant() && value.constant->size() == 1; }
 
-/// Contents that follow from the input shapes alone: a region holds them itself instead of reading them.
+/// Contents that follow from sizes alone: a region holds them itself instead of reading them.
 bool is_shape_data(const Value& value) { return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64; }
 
 bool all_f32(const Node& node) {
@@ -50,7 +50,8 @@ Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered
       if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1)) region.outputs.push_back(value);
     }
   if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
-  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && !region.nodes[0]->inputs[0]->is_constant();
+  const bool on_host = is_object(region.outputs[0]->type.dtype) || !region.outputs[0]->type.ranked;
+  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && !region.nodes[0]->inputs[0]->is_constant() && !on_host;
   return region;
 }
 
@@ -79,10 +80,19 @@ class Former {
   /// Regions that compute shape data for others are no longer read by anyone.
   void drop_unread() {
     std::unordered_set<const Value*> read(graph_.outputs().begin(), graph_.outputs().end());
+    const std::map<std::string, const Node*> deciders = graph_.size_deciders();
+    std::unordered_set<const Node*> deciding;
+    const auto use_sizes = [&](const Region& region) {
+      for (const Node* node : region.nodes)
+        for (const std::string& symbol : symbols_used(*node))
+          if (const auto at = deciders.find(symbol); at != deciders.end()) deciding.insert(at->second);
+    };
     for (size_t i = regions_.size(); i-- > 0;) {
-      const bool wanted = std::any_of(regions_[i].outputs.begin(), regions_[i].outputs.end(), [&](const Value* value) { return read.contains(value); });
+      const bool wanted = std::any_of(regions_[i].outputs.begin(), regions_[i].outputs.end(), [&](const Value* value) { return read.contains(value); }) ||
+                          std::any_of(regions_[i].nodes.begin(), regions_[i].nodes.end(), [&](const Node* node) { return deciding.contains(node); });
       if (wanted) read.insert(regions_[i].inputs.begin(), regions_[i].inputs.end());
-      else regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (wanted && !deciders.empty()) use_sizes(regions_[i]);
+      if (!wanted) regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 

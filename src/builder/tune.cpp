@@ -44,10 +44,10 @@ std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& op
   return offers;
 }
 
-void propose(const TuneContext& context, Layer& layer) {
+void propose(const TuneContext& context, Layer& layer, bool host_only) {
   for (const TacticSource* source : context.backend.sources) {
     const bool reference = source->name() == "reference";
-    if (disabled(context, source->name()) && !reference) continue;
+    if ((host_only || disabled(context, source->name())) && !reference) continue;
     if (reference && !layer.candidates.empty()) break;   // always there, never the fastest: only when nobody else can
     Candidates offers;
     source->propose(*layer.problem, offers);
@@ -84,6 +84,7 @@ void time_candidates(const TuneContext& context, const Problem& problem, std::sp
 }
 
 std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {
+  if (!value.type.ranked || value.type.element != nullptr) return value.type.text();
   const Dims dims = value.type.shape.evaluate(opt);
   const std::string type = value.type.dtype == DType::f32 ? "Float" : std::string(name_of(value.type.dtype));
   if (is_blocked(layout)) return fmt::format("{}({})", type, name_of(layout));
@@ -141,9 +142,20 @@ void fall_back_to_reference(const TuneContext& context, Layer& layer) {
   layer.candidates.push_back({.tactic = offers.offers()[0], .source = reference, .key = {}, .timing = {0, 0, 0, "not timed"}, .timed_now = false});
 }
 
-std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& region) {
+/// The region as a problem; only for the reference when nothing else may run it.
+std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& region, bool& host_only) {
   const Precision allowed{.f16 = context.options.fp16, .bf16 = context.options.bf16, .i8 = context.options.int8, .tf32 = context.options.tf32};
-  return std::make_unique<Problem>(make_problem(region, context.points.opt, context.device.info(), allowed));
+  const bool guessed = std::any_of(region.nodes.begin(), region.nodes.end(), [&](const Node* node) { return context.sizes.sized_by_data(node->output()->type.shape); }) ||
+                       std::any_of(region.inputs.begin(), region.inputs.end(), [&](const Value* value) { return context.sizes.sized_by_data(value->type.shape); });
+  host_only = context.sizes.host_only(region);
+  if (!host_only && guessed) {
+    try {
+      return std::make_unique<Problem>(make_problem(region, context.points.opt, context.device.info(), allowed));
+    } catch (const Error&) {
+      host_only = true;                                // the sizes guessed for tuning contradict each other
+    }
+  }
+  return std::make_unique<Problem>(make_problem(region, host_only ? SymbolValues() : context.points.opt, context.device.info(), allowed));
 }
 
 /// Numbers values and collects which layouts each could have and be wanted in.
@@ -216,8 +228,9 @@ std::vector<Layer> make_layers(const TuneContext& context) {
     queue.pop_front();
     with_note([&] { return "choosing tactics for " + layer.region.name(); }, [&] {
       if (!layer.region.is_view) {
-        layer.problem = problem_of(context, layer.region);
-        propose(context, layer);
+        bool host_only = false;
+        layer.problem = problem_of(context, layer.region, host_only);
+        propose(context, layer, host_only);
         const bool reference_only = !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
         if (std::vector<Region> pieces = reference_only ? split(layer.region, context.graph) : std::vector<Region>(); !pieces.empty()) {
           queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));

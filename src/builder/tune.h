@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/log.h"
+#include "builder/data_sizes.h"
 #include "builder/io_formats.h"
 #include "builder/layers.h"
 
@@ -16,6 +17,7 @@ namespace hone {
 struct TuneContext {
   const Graph& graph;
   const EdgeLayouts& edges;
+  const DataSizes& sizes;
   const ProfilePoints& points;
   const BuildOptions& options;
   const Backend& backend;

@@ -3,6 +3,7 @@
 // The meaning of a graph: every node by its operator's reference code, in order. Also the contexts that operators see.
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -21,16 +22,16 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
   const Value* value = node_.input(i);
   if (value == nullptr) return std::nullopt;
   if (value->symbolic) return *value->symbolic;
-  if (!value->constant || is_float(value->type.dtype) || value->type.dtype == DType::string || value->constant->size() > 4096) return std::nullopt;
+  if (!value->constant || is_float(value->type.dtype) || is_object(value->type.dtype) || value->constant->size() > 4096) return std::nullopt;
   SymbolicData data;
   for (const int64_t number : value->constant->integers()) data.emplace_back(number);
   return data;
 }
 
-void InferContext::set(size_t output, DType dtype, Shape shape) {
-  if (output >= node_.outputs.size()) return;
-  node_.outputs[output]->type = {dtype, std::move(shape), Layout::linear};
+void InferContext::set(size_t output, TensorType type) {
+  if (output < node_.outputs.size()) node_.outputs[output]->type = std::move(type);
 }
+void InferContext::set(size_t output, DType dtype, Shape shape) { set(output, {dtype, std::move(shape), Layout::linear}); }
 
 void InferContext::set_symbolic(size_t output, SymbolicData data) {
   if (output < node_.outputs.size()) node_.outputs[output]->symbolic = std::make_shared<const SymbolicData>(std::move(data));
@@ -38,7 +39,12 @@ void InferContext::set_symbolic(size_t output, SymbolicData data) {
 
 Dim InferContext::data_dependent(size_t output, size_t axis) const {
   std::string base = "u_";
-  for (const char c : node_.name) base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  bool plain = true;
+  for (const char c : node_.name) {
+    plain &= std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  if (!plain) base += "_" + hash_hex(std::as_bytes(std::span(node_.name))).substr(0, 8);   // "a/b" is not "a_b"
   return Dim::symbol(fmt::format("{}_{}_{}", base, output, axis));
 }
 

@@ -14,6 +14,9 @@
 
 namespace hone {
 
+/// Attributes that hold sizes as texts.
+constexpr const char* kSizeTexts[] = {"shape", "values"};
+
 struct Graph::State {
   std::deque<Node> nodes;
   std::deque<Value> values;
@@ -152,6 +155,41 @@ void Graph::erase(Node* node) {
   std::erase(nodes_, node);
 }
 
+std::set<std::string> symbols_used(const Node& node) {
+  std::set<std::string> names;
+  for (const Value* output : node.outputs) {
+    for (const Dim& dim : output->type.shape) dim.collect_symbols(names);
+    if (output->symbolic)
+      for (const Dim& dim : *output->symbolic) dim.collect_symbols(names);
+  }
+  for (const Value* input : node.inputs)
+    if (input != nullptr && input->symbolic)
+      for (const Dim& dim : *input->symbolic) dim.collect_symbols(names);
+  for (const char* list : kSizeTexts)
+    if (const AttrValue* attr = node.attrs.find(list); attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr))
+      for (const std::string& text : std::get<std::vector<std::string>>(*attr)) Dim::parse(text).collect_symbols(names);
+  return names;
+}
+
+std::map<std::string, const Node*> Graph::size_deciders() const {
+  std::set<std::string> given;
+  for (const Value* input : inputs_) {
+    for (const Dim& dim : input->type.shape) dim.collect_symbols(given);
+    if (input->symbolic)
+      for (const Dim& dim : *input->symbolic) dim.collect_symbols(given);
+  }
+  std::map<std::string, const Node*> deciders;
+  for (const Node* node : nodes_)
+    for (const Value* output : node->outputs) {
+      if (output->type.shape.is_static()) continue;
+      std::set<std::string> names;
+      for (const Dim& dim : output->type.shape) dim.collect_symbols(names);
+      for (const std::string& name : names)
+        if (!given.contains(name)) deciders.emplace(name, node);
+    }
+  return deciders;
+}
+
 size_t Graph::erase_dead() {
   std::unordered_set<const Node*> live;
   std::vector<const Node*> work;
@@ -159,10 +197,15 @@ size_t Graph::erase_dead() {
     if (value != nullptr && value->producer != nullptr && live.insert(value->producer).second) work.push_back(value->producer);
   };
   for (const Value* value : outputs_) mark(value);
+  // A node that decides a size lives as long as somebody uses the size, even if nobody reads its data.
+  const std::map<std::string, const Node*> deciders = size_deciders();
   while (!work.empty()) {
     const Node* node = work.back();
     work.pop_back();
     for (const Value* value : node->inputs) mark(value);
+    if (deciders.empty()) continue;
+    for (const std::string& symbol : symbols_used(*node))
+      if (const auto at = deciders.find(symbol); at != deciders.end() && live.insert(at->second).second) work.push_back(at->second);
   }
   std::vector<Node*> kept;
   size_t removed = 0;
@@ -182,6 +225,8 @@ size_t Graph::erase_dead() {
 
 void Graph::infer(Node* node) {
   for (Value* output : node->outputs) output->symbolic = nullptr;
+  const auto unknown = [](const Value* input) { return input != nullptr && !input->type.ranked; };
+  if (!node->op->traits.any_rank && std::any_of(node->inputs.begin(), node->inputs.end(), unknown)) return infer_unranked(*node);
   InferContext context(*node);
   if (node->op->infer != nullptr) node->op->infer(context);
   else if (node->op->is_pointwise()) infer_pointwise(context);
@@ -299,7 +344,7 @@ Graph Graph::specialize(const SymbolValues& values) const {
   for (Value* input : copy.inputs_) input->type.shape = input->type.shape.substitute(values);
   for (Node* node : copy.nodes_) {
     // Sizes written as texts are expressions over the same symbols.
-    for (const char* list : {"shape", "values"})
+    for (const char* list : kSizeTexts)
       if (const AttrValue* attr = node->attrs.find(list); attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr)) {
         std::vector<std::string> texts;
         for (const std::string& text : std::get<std::vector<std::string>>(*attr)) texts.push_back(Dim::parse(text).substitute(values).text());

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +93,8 @@ class Graph {
   void erase(Node* node);
   /// Removes all nodes and constants that no graph output needs; graph inputs stay. Returns the number of nodes removed.
   size_t erase_dead();
+  /// By symbol: the first node with that symbol in a result's size. Symbols of the graph's inputs are not among them.
+  std::map<std::string, const Node*> size_deciders() const;
   /// Re-runs inference of one node, or of all (after types of inputs changed).
   void infer(Node* node);
   void infer_all();
@@ -114,6 +118,9 @@ class Graph {
   std::vector<Node*> nodes_;
   std::unique_ptr<State> state_;                    // owns nodes and values
 };
+
+/// The symbols in the sizes of a node's results, in the integer contents it reads or gives, and in its attributes.
+std::set<std::string> symbols_used(const Node& node);
 
 using OpLookup = const OpDef* (*)(std::string_view name);
 

@@ -34,7 +34,10 @@ class InferContext {
   const Tensor* constant(size_t i) const;
   /// The operand's integer contents as expressions when known (constants included), else nothing.
   std::optional<SymbolicData> symbolic(size_t i) const;
+  /// Whether the operand's rank is known; it always is unless the operator has the trait `any_rank`.
+  bool ranked(size_t i) const { return type(i).ranked; }
 
+  void set(size_t output, TensorType type);
   void set(size_t output, DType dtype, Shape shape);
   void set_symbolic(size_t output, SymbolicData data);
   /// A size that only the data decide (NonZero, …): a symbol named after the node, the same at every inference.
@@ -106,6 +109,7 @@ struct Traits {
   bool random = false;            // never folded, never merged
   bool has_bodies = false;
   bool data_dependent = false;    // output sizes depend on the data
+  bool any_rank = false;          // inference copes with operands of unknown rank; for others it is tried at several ranks
 };
 
 struct OpDef {
@@ -123,6 +127,9 @@ struct OpDef {
   bool is_pointwise() const { return !pointwise.empty(); }
 };
 
+/// Element types of the results of a node with an operand of unknown rank: inference is tried at several ranks, since the
+/// types do not depend on them. The results have no rank either. Defined in ir/unranked.cpp.
+void infer_unranked(Node& node);
 /// Inference and meaning that pointwise operators share (numpy broadcasting). Defined in ir/pointwise.cpp.
 void infer_pointwise(InferContext& context);
 void eval_pointwise(EvalContext& context);

@@ -147,7 +147,20 @@ class Parser {
     const std::string_view name = lexer_.word();
     const std::optional<DType> dtype = parse_dtype(name);
     if (!dtype) lexer_.fail(fmt::format("'{}' is not an element type", name));
+    if (*dtype == DType::sequence || *dtype == DType::optional) {
+      if (nesting_ > kMaxNesting) lexer_.fail("a type is nested too deeply");
+      lexer_.expect("<");
+      ++nesting_;
+      TensorType element = type();
+      --nesting_;
+      lexer_.expect(">");
+      return container_of(*dtype, std::move(element));
+    }
     lexer_.expect("[");
+    if (lexer_.take("*")) {
+      lexer_.expect("]");
+      return unranked(*dtype);
+    }
     TensorType result{*dtype, parse_shape(lexer_.until(']')), Layout::linear};
     if (lexer_.take("@")) {
       const std::optional<Layout> layout = parse_layout(lexer_.word());
@@ -233,6 +246,10 @@ class Parser {
   }
 
   static void store(TensorBuilder& builder, size_t index, std::string_view text) {
+    if (is_small(builder.dtype())) {
+      builder.codes()[index] = float_to_small(builder.dtype(), static_cast<float>(parse_real(text).value_or(0)));
+      return;
+    }
     visit(builder.dtype(), [&]<typename T>() {
       T& out = builder.data<T>()[index];
       if constexpr (std::is_same_v<T, uint64_t>) out = std::strtoull(std::string(text).c_str(), nullptr, 10);

@@ -57,6 +57,10 @@ Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low, d
   SplitMix random(seed);
   if (dtype == DType::string) return Tensor::of_strings(dims, std::vector<std::string>(static_cast<size_t>(elements(dims)), "a"));
   TensorBuilder builder(dtype, dims);
+  if (is_small(dtype)) {
+    for (uint8_t& code : builder.codes()) code = float_to_small(dtype, static_cast<float>(low + random.uniform() * (high - low)));
+    return builder.finish();
+  }
   visit(dtype, [&]<typename T>() {
     for (T& out : builder.data<T>()) {
       const double u = random.uniform();

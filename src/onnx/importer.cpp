@@ -83,6 +83,10 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
     for (size_t i = 2; i < operands.size(); ++i) types.push_back(type_of(i));
     return types;
   }
+  if (op_type == "SequenceMap") {
+    for (size_t i = 0; i < operands.size(); ++i) types.push_back(type_of(i).element != nullptr ? *type_of(i).element : type_of(i));
+    return types;
+  }
   if (op_type != "Scan") return std::nullopt;
   const int64_t scanned = attrs.integer("num_scan_inputs");
   HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()), "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());

@@ -32,6 +32,18 @@ TypeNames names_of(DType dtype) {
     case DType::i64: return {"int64", "INT64"};
     case DType::u64: return {"uint64", "UINT64"};
     case DType::boolean: return {"bool", "BOOL"};
+    case DType::f8e4m3fn: return {"float8e4m3fn", "FLOAT8E4M3FN"};
+    case DType::f8e4m3fnuz: return {"float8e4m3fnuz", "FLOAT8E4M3FNUZ"};
+    case DType::f8e5m2: return {"float8e5m2", "FLOAT8E5M2"};
+    case DType::f8e5m2fnuz: return {"float8e5m2fnuz", "FLOAT8E5M2FNUZ"};
+    case DType::f8e8m0: return {"float8e8m0", "FLOAT8E8M0"};
+    case DType::f4e2m1: return {"float4e2m1", "FLOAT4E2M1"};
+    case DType::i4: return {"int4", "INT4"};
+    case DType::u4: return {"uint4", "UINT4"};
+    case DType::i2: return {"int2", "INT2"};
+    case DType::u2: return {"uint2", "UINT2"};
+    case DType::sequence: return {"sequence", "SEQUENCE"};
+    case DType::optional: return {"optional", "OPTIONAL"};
     case DType::string: break;
   }
   return {"string", "STRING"};

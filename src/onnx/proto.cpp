@@ -308,9 +308,9 @@ constexpr TypeRow kTypes[] = {
     {"UNDEFINED", {}},          {"FLOAT", DType::f32},     {"UINT8", DType::u8},      {"INT8", DType::i8},      {"UINT16", DType::u16},
     {"INT16", DType::i16},      {"INT32", DType::i32},     {"INT64", DType::i64},     {"STRING", DType::string}, {"BOOL", DType::boolean},
     {"FLOAT16", DType::f16},    {"DOUBLE", DType::f64},    {"UINT32", DType::u32},    {"UINT64", DType::u64},   {"COMPLEX64", {}},
-    {"COMPLEX128", {}},         {"BFLOAT16", DType::bf16}, {"FLOAT8E4M3FN", {}},      {"FLOAT8E4M3FNUZ", {}},   {"FLOAT8E5M2", {}},
-    {"FLOAT8E5M2FNUZ", {}},     {"UINT4", {}},             {"INT4", {}},              {"FLOAT4E2M1", {}},       {"FLOAT8E8M0", {}},
-    {"UINT2", {}},              {"INT2", {}}};
+    {"COMPLEX128", {}},         {"BFLOAT16", DType::bf16}, {"FLOAT8E4M3FN", DType::f8e4m3fn},      {"FLOAT8E4M3FNUZ", DType::f8e4m3fnuz},   {"FLOAT8E5M2", DType::f8e5m2},
+    {"FLOAT8E5M2FNUZ", DType::f8e5m2fnuz},     {"UINT4", DType::u4},             {"INT4", DType::i4},              {"FLOAT4E2M1", DType::f4e2m1},       {"FLOAT8E8M0", DType::f8e8m0},
+    {"UINT2", DType::u2},              {"INT2", DType::i2}};
 
 }  // namespace
 

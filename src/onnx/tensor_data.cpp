@@ -58,6 +58,8 @@ void copy_fixed(const std::vector<Bytes>& runs, std::byte* out, size_t size) {
   HONE_CHECK(held == size, "it holds {} bytes but its sizes need {}", held, size);
 }
 
+Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner);
+
 /// Elements that the runs can hold at most: a guard before memory is taken.
 size_t run_bytes(const std::vector<Bytes>& runs) {
   size_t total = 0;
@@ -87,8 +89,34 @@ Tensor decode_strings(const TensorProto& proto) {
   return Tensor::of_strings(proto.dims, {proto.strings.begin(), proto.strings.end()});
 }
 
+/// Several elements to a byte, the first in the lowest bits; the last byte may be filled up.
+Tensor unpack(const TensorProto& proto, DType dtype, Bytes packed) {
+  const int64_t count = elements(proto.dims);
+  const int bits = bits_of(dtype), per_byte = 8 / bits;
+  HONE_CHECK(static_cast<int64_t>(packed.size()) == (count + per_byte - 1) / per_byte, "{}[{}] needs {} bytes but has {}", name_of(dtype), join_dims(proto.dims, ","),
+             (count + per_byte - 1) / per_byte, packed.size());
+  TensorBuilder builder(dtype, proto.dims);
+  const std::span<uint8_t> codes = builder.codes();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto byte = static_cast<uint8_t>(packed[static_cast<size_t>(i / per_byte)]);
+    const auto code = static_cast<uint8_t>((byte >> (i % per_byte * bits)) & ((1 << bits) - 1));
+    codes[static_cast<size_t>(i)] = is_integer(dtype) ? float_to_small(dtype, small_to_float(dtype, code)) : code;
+  }
+  return builder.finish();
+}
+
+/// Small kinds stand in int32_data, one byte (of one or several elements) per number.
+Tensor decode_small(const TensorProto& proto, DType dtype) {
+  const int64_t count = elements(proto.dims), per_byte = 8 / bits_of(dtype);
+  HONE_CHECK(static_cast<uint64_t>(count / per_byte) <= run_bytes(proto.int32s), "it holds fewer elements than the {} of its sizes", count);
+  std::vector<uint8_t> bytes(static_cast<size_t>((count + per_byte - 1) / per_byte));
+  decode_varints<uint8_t>(proto.int32s, bytes);
+  return view_raw(proto, dtype, std::as_bytes(std::span(bytes)), nullptr);
+}
+
 Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner) {
   const int64_t expected = byte_size(dtype, proto.dims);
+  if (bits_of(dtype) < 8) return unpack(proto, dtype, raw);
   HONE_CHECK(static_cast<uint64_t>(expected) == raw.size(), "{}[{}] needs {} bytes but has {}", name_of(dtype), join_dims(proto.dims, ","), expected, raw.size());
   // Protobuf aligns nothing; reading a float across its alignment is not defined.
   const bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % size_of(dtype) == 0;
@@ -137,7 +165,8 @@ Tensor ModelData::tensor(const TensorProto& proto) {
       const Bytes bytes = external(proto, owner);
       return view_raw(proto, *dtype, bytes, std::move(owner));
     }
-    return proto.raw ? view_raw(proto, *dtype, *proto.raw, owner_) : decode_typed(proto, *dtype);
+    if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_);
+    return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "ops/catalogue.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -26,7 +27,7 @@ const OpDef* const kOps[] = {
     &ops::xor_, &ops::not_, &ops::where, &ops::is_nan, &ops::is_inf, &ops::bit_shift, &ops::bitwise_and,
     &ops::bitwise_or, &ops::bitwise_xor, &ops::bitwise_not,
     // cast.cpp
-    &ops::cast,
+    &ops::cast, &ops::bit_cast,
     // internal.cpp
     &ops::linear, &ops::clamp, &ops::silu, &ops::gelu_tanh, &ops::scaled_dot_product_attention, &ops::view,
     &ops::symbolic_constant, &ops::reformat,
@@ -83,6 +84,22 @@ const OpDef* const kOps[] = {
     &ops::non_max_suppression, &ops::roi_align, &ops::reverse_sequence,
     // control.cpp
     &ops::if_, &ops::loop, &ops::scan,
+    // onnx_attention.cpp
+    &ops::attention, &ops::flex_attention,
+    // linear_attention.cpp
+    &ops::linear_attention, &ops::causal_conv_with_state,
+    // rotary.cpp
+    &ops::rotary_embedding, &ops::tensor_scatter,
+    // loss.cpp
+    &ops::negative_log_likelihood_loss,
+    // sampling.cpp
+    &ops::grid_sample, &ops::affine_grid, &ops::deform_conv, &ops::max_roi_pool,
+    // patches.cpp
+    &ops::col2im, &ops::center_crop_pad, &ops::max_unpool,
+    // signal.cpp
+    &ops::dft, &ops::stft, &ops::window, &ops::mel_weight_matrix,
+    // integer.cpp
+    &ops::conv_integer, &ops::dynamic_quantize_linear,
 };
 
 }  // namespace

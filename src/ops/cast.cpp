@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -19,12 +20,36 @@ DType target(const Attrs& attrs) {
 }
 
 void import_cast(ImportContext& context) {
-  const DType to = dtype_of_onnx(context.attrs().integer("to"));
-  context.set_output(0, context.add("Cast", {context.input(0)}, {{"to", std::string(name_of(to))}})->output());
+  Attrs attrs = context.attrs();
+  attrs.set("to", std::string(name_of(dtype_of_onnx(context.attrs().integer("to")))));
+  context.set_output(0, context.add("Cast", {context.input(0)}, std::move(attrs))->output());
 }
 void import_cast_like(ImportContext& context) {
-  const DType to = context.input(1)->type.dtype;
-  context.set_output(0, context.add("Cast", {context.input(0)}, {{"to", std::string(name_of(to))}})->output());
+  Attrs attrs = context.attrs();
+  attrs.set("to", std::string(name_of(context.input(1)->type.dtype)));
+  context.set_output(0, context.add("Cast", {context.input(0)}, std::move(attrs))->output());
+}
+void import_bit_cast(ImportContext& context) {
+  const DType to = dtype_of_onnx(context.attrs().integer("to"));
+  context.set_output(0, context.add("BitCast", {context.input(0)}, {{"to", std::string(name_of(to))}})->output());
+}
+
+void infer_bit_cast(InferContext& context) {
+  const DType from = context.dtype(0), to = target(context.attrs());
+  HONE_CHECK(!is_object(from) && !is_object(to) && bits_of(from) == bits_of(to), "the bits of {} cannot be read as {}", name_of(from), name_of(to));
+  context.set(0, to, context.shape(0));
+}
+void eval_bit_cast(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const DType to = target(context.attrs());
+  if (bits_of(to) == 8 || !is_small(to)) return context.set(0, Tensor(to, x.dims(), x.blob()));
+  TensorBuilder builder(to, x.dims());                 // codes of signed kinds extend their sign, those of others do not
+  const uint8_t mask = static_cast<uint8_t>((1 << bits_of(to)) - 1);
+  for (size_t i = 0; i < x.codes().size(); ++i) {
+    const uint8_t code = x.codes()[i] & mask;
+    builder.codes()[i] = is_integer(to) ? float_to_small(to, small_to_float(to, code)) : code;
+  }
+  context.set(0, builder.finish());
 }
 
 /// Shapes travel through casts: integers stay what they are, also on the detour over floats that exporters take.
@@ -57,6 +82,28 @@ To convert(From from) {
   } else return static_cast<To>(from);
 }
 
+/// Powers of two take a rounding mode of their own.
+uint8_t power_code(float value, const Attrs& attrs) {
+  const std::string& mode = attrs.text("round_mode");
+  const bool saturate = attrs.integer("saturate") != 0;
+  if (mode == "nearest" || !std::isfinite(value) || value <= 0) return float_to_small(DType::f8e8m0, value, saturate);
+  const int exponent = std::ilogb(value);
+  const bool exact = std::ldexp(1.0f, exponent) == value;
+  const int rounded = exponent + (mode == "up" && !exact ? 1 : 0);
+  return rounded + 127 > 254 ? static_cast<uint8_t>(saturate ? 254 : 255) : static_cast<uint8_t>(std::max(rounded + 127, 0));
+}
+
+Tensor to_small(const Tensor& x, DType to, const Attrs& attrs) {
+  TensorBuilder builder(to, x.dims());
+  const std::vector<double> values = read_doubles(x);
+  const bool saturate = attrs.integer("saturate") != 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<float>(values[i]);
+    builder.codes()[i] = to == DType::f8e8m0 ? power_code(value, attrs) : float_to_small(to, value, saturate);
+  }
+  return builder.finish();
+}
+
 Tensor from_strings(const Tensor& x, DType to) {
   std::vector<double> values;
   for (const std::string& text : x.strings()) {
@@ -80,6 +127,8 @@ void eval_cast(EvalContext& context) {
   if (x.dtype() == to) return context.set(0, x);
   if (x.dtype() == DType::string) return context.set(0, from_strings(x, to));
   if (to == DType::string) return context.set(0, to_strings(x));
+  if (is_small(to)) return context.set(0, to_small(x, to, context.attrs()));
+  if (is_small(x.dtype())) return context.set(0, write_doubles(to, x.dims(), read_doubles(x)));
   TensorBuilder builder(to, x.dims());
   visit(x.dtype(), [&]<typename From>() {
     visit(to, [&]<typename To>() {
@@ -94,9 +143,15 @@ void eval_cast(EvalContext& context) {
 }  // namespace
 
 const OpDef ops::cast{.name = "Cast",
-                      .attrs = {required_attr("to", AttrKind::text)},
+                      .attrs = {required_attr("to", AttrKind::text), integer_attr("saturate", 1), text_attr("round_mode", "up")},
                       .infer = infer_cast,
                       .eval = eval_cast,
                       .onnx = {{"Cast", 6, 1 << 20, import_cast}, {"CastLike", 15, 1 << 20, import_cast_like}}};
+
+const OpDef ops::bit_cast{.name = "BitCast",
+                          .attrs = {required_attr("to", AttrKind::text)},
+                          .infer = infer_bit_cast,
+                          .eval = eval_bit_cast,
+                          .onnx = {{"BitCast", 26, 1 << 20, import_bit_cast}}};
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/support.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -29,9 +30,22 @@ T rounded(double value) {
   }
 }
 
+/// Integers of few bits saturate as the larger ones do.
+float in_range(DType dtype, double value) {
+  if (!is_integer(dtype)) return static_cast<float>(value);
+  const bool is_signed = dtype == DType::i4 || dtype == DType::i2;
+  const double low = is_signed ? -(1 << (bits_of(dtype) - 1)) : 0, high = (1 << (bits_of(dtype) - (is_signed ? 1 : 0))) - 1;
+  return static_cast<float>(std::isnan(value) ? 0 : std::clamp(value, low, high));
+}
+
 template <typename To>
 std::vector<To> read(const Tensor& tensor) {
   std::vector<To> values(static_cast<size_t>(tensor.size()));
+  if (is_small(tensor.dtype())) {
+    const std::span<const uint8_t> codes = tensor.codes();
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<To>(small_to_float(tensor.dtype(), codes[i]));
+    return values;
+  }
   visit(tensor.dtype(), [&]<typename T>() {
     const std::span<const T> data = tensor.data<T>();
     for (size_t i = 0; i < values.size(); ++i) values[i] = number<To>(data[i]);
@@ -42,6 +56,12 @@ std::vector<To> read(const Tensor& tensor) {
 template <typename From>
 Tensor write(DType dtype, Dims dims, std::span<const From> values) {
   TensorBuilder builder(dtype, std::move(dims));
+  if (is_small(dtype)) {
+    const std::span<uint8_t> codes = builder.codes();
+    HONE_ASSERT(codes.size() == values.size(), "{} values for {} elements", values.size(), codes.size());
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = float_to_small(dtype, in_range(dtype, static_cast<double>(values[i])));
+    return builder.finish();
+  }
   visit(dtype, [&]<typename T>() {
     const std::span<T> data = builder.data<T>();
     HONE_ASSERT(data.size() == values.size(), "{} values for {} elements", values.size(), data.size());
@@ -92,6 +112,16 @@ DType dtype_of_onnx(int64_t number) {
     case 12: return DType::u32;
     case 13: return DType::u64;
     case 16: return DType::bf16;
+    case 17: return DType::f8e4m3fn;
+    case 18: return DType::f8e4m3fnuz;
+    case 19: return DType::f8e5m2;
+    case 20: return DType::f8e5m2fnuz;
+    case 21: return DType::u4;
+    case 22: return DType::i4;
+    case 23: return DType::f4e2m1;
+    case 24: return DType::f8e8m0;
+    case 25: return DType::u2;
+    case 26: return DType::i2;
     default: throw Error(fmt::format("ONNX element type {} is not known here", number));
   }
 }

@@ -37,7 +37,9 @@ std::string text(const Json& json) {
 }
 
 Json buffer_json(const BufferSlot& slot) {
-  return {{"name", slot.name}, {"type", to_json(slot.type)}, {"kind", kKinds[static_cast<size_t>(slot.kind)]}, {"alias", slot.alias}};
+  Json json{{"name", slot.name}, {"type", to_json(slot.type)}, {"kind", kKinds[static_cast<size_t>(slot.kind)]}, {"alias", slot.alias}};
+  if (slot.managed) json["managed"] = true;
+  return json;
 }
 BufferSlot read_buffer(const Json& json) {
   BufferSlot slot{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .kind = BufferKind::arena, .alias = index(member(json, "alias"))};
@@ -45,13 +47,16 @@ BufferSlot read_buffer(const Json& json) {
   const auto at = std::find(std::begin(kKinds), std::end(kKinds), kind);
   HONE_CHECK(at != std::end(kKinds), "unknown kind of buffer '{}'", kind);
   slot.kind = static_cast<BufferKind>(at - std::begin(kKinds));
+  slot.managed = json.contains("managed");
   return slot;
 }
 
 Json step_json(const Step& step) {
-  return {{"name", step.name},           {"origin", step.origin},   {"kind", step.kind},           {"source", step.source},
+  Json json{{"name", step.name},         {"origin", step.origin},   {"kind", step.kind},           {"source", step.source},
           {"tactic", step.tactic},       {"params", to_json(step.tactic_params)}, {"details", to_json(step.details)}, {"inputs", step.inputs},
           {"outputs", step.outputs},     {"constants", step.constants}, {"code", step.code},       {"tuned_ms", step.tuned_ms}};
+  if (step.stage != 0) json["stage"] = step.stage;
+  return json;
 }
 Step read_step(const Json& json) {
   return {.name = text_member(json, "name"),
@@ -65,7 +70,8 @@ Step read_step(const Json& json) {
           .outputs = read_list(json, "outputs", index),
           .constants = read_list(json, "constants", index),
           .code = index(member(json, "code")),
-          .tuned_ms = real_member(json, "tuned_ms")};
+          .tuned_ms = real_member(json, "tuned_ms"),
+          .stage = json.contains("stage") ? index(json["stage"]) : 0};
 }
 
 Json profile_json(const Profile& profile) {

@@ -44,16 +44,21 @@ MemoryPlan plan_memory(std::span<const MemoryRequest> requests) {
   return plan;
 }
 
-Lifetimes lifetimes(const Profile& profile) {
+Lifetimes lifetimes(const Profile& profile) { return lifetimes(profile, 0, profile.steps.size()); }
+
+Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end) {
   const auto root = [&](BufferId id) {
     while (profile.buffers[static_cast<size_t>(id)].alias >= 0) id = profile.buffers[static_cast<size_t>(id)].alias;
     return static_cast<size_t>(id);
   };
   Lifetimes result;
   std::vector<int32_t> request_of_root(profile.buffers.size(), -1);
+  std::vector<bool> elsewhere(profile.buffers.size(), false);          // written before `begin`
+  for (size_t s = 0; s < begin; ++s)
+    for (const BufferId id : profile.steps[s].outputs) elsewhere[root(id)] = true;
   const auto touch = [&](BufferId id, int32_t step) {
     const size_t at = root(id);
-    if (profile.buffers[at].kind != BufferKind::arena) return;
+    if (profile.buffers[at].kind != BufferKind::arena || profile.buffers[at].managed || elsewhere[at]) return;
     int32_t& request = request_of_root[at];
     if (request < 0) {
       request = static_cast<int32_t>(result.requests.size());
@@ -63,10 +68,13 @@ Lifetimes lifetimes(const Profile& profile) {
     r.first = std::min(r.first, step);
     r.last = std::max(r.last, step);
   };
-  for (size_t s = 0; s < profile.steps.size(); ++s) {
+  for (size_t s = begin; s < end; ++s) {
     for (const BufferId id : profile.steps[s].inputs) touch(id, static_cast<int32_t>(s));
     for (const BufferId id : profile.steps[s].outputs) touch(id, static_cast<int32_t>(s));
   }
+  for (size_t s = end; s < profile.steps.size(); ++s)
+    for (const BufferId id : profile.steps[s].inputs)
+      if (request_of_root[root(id)] >= 0) touch(id, static_cast<int32_t>(end));
   for (size_t id = 0; id < profile.buffers.size(); ++id) result.request_of_buffer.push_back(request_of_root[root(static_cast<BufferId>(id))]);
   return result;
 }

@@ -31,5 +31,7 @@ struct Lifetimes {
   std::vector<MemoryRequest> requests;      // bytes still 0
 };
 Lifetimes lifetimes(const Profile& profile);
+/// The same for the buffers that the steps [begin, end) write first; what later steps read lives until `end`.
+Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end);
 
 }  // namespace hone

@@ -20,11 +20,13 @@ using BufferId = int32_t;
 enum class BufferKind : uint8_t { input, output, arena };
 
 /// A tensor of the running engine. Sizes may be symbolic; `alias` shares the memory of another buffer (views).
+/// A managed buffer is a host tensor whose writer decides its sizes, or whose elements are objects (strings, sequences).
 struct BufferSlot {
   std::string name;               // tensor name for inputs and outputs; also names of inner tensors, for reports
   TensorType type;
   BufferKind kind = BufferKind::arena;
   BufferId alias = -1;            // the buffer whose memory this one shares, or -1
+  bool managed = false;
 };
 
 /// One launch.
@@ -39,6 +41,7 @@ struct Step {
   std::vector<int32_t> constants; // indices into Plan::constants
   int32_t code = -1;              // index into Plan::blobs; -1: nothing to launch (a view)
   double tuned_ms = 0;            // time of the chosen tactic when it was tuned; 0 when unknown
+  int32_t stage = 0;              // steps of a stage need no size that this stage decides; ascending over the steps
 };
 
 struct ProfileRange {

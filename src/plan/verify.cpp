@@ -17,7 +17,10 @@ void verify_buffers(const Profile& profile) {
     const BufferSlot& slot = profile.buffers[i];
     HONE_CHECK(slot.alias >= -1 && slot.alias < static_cast<BufferId>(i), "buffer {} shares the memory of {}, which does not come before it", i, slot.alias);
     HONE_CHECK(slot.type.shape.rank() <= kMaxRank, "buffer {} has rank {}", i, slot.type.shape.rank());
-    HONE_CHECK(slot.type.dtype != DType::string, "buffer {} holds strings", i);
+    const bool needs_host = is_object(slot.type.dtype) || !slot.type.ranked;
+    HONE_CHECK(slot.managed || !needs_host, "buffer {} of {} is not managed", i, slot.type.text());
+    HONE_CHECK(!slot.managed || (slot.alias < 0 && slot.type.layout == Layout::linear), "buffer {} is managed, but shares memory or is not linear", i);
+    HONE_CHECK(!slot.managed || slot.kind != BufferKind::input || is_object(slot.type.dtype), "the network input in buffer {} is managed", i);
   }
 }
 
@@ -28,7 +31,10 @@ void verify_steps(const Plan& plan, const Profile& profile) {
     while (profile.buffers[static_cast<size_t>(id)].alias >= 0) id = profile.buffers[static_cast<size_t>(id)].alias;
     return id;
   };
+  int32_t stage = 0;
   for (const Step& step : profile.steps) {
+    HONE_CHECK(step.stage == stage || step.stage == stage + 1, "step {} of stage {} follows one of stage {}", step.name, step.stage, stage);
+    stage = step.stage;
     for (const BufferId id : step.inputs) {
       HONE_CHECK(id >= 0 && id < count, "step {} reads buffer {} of {}", step.name, id, count);
       const bool ready = profile.buffers[static_cast<size_t>(root(id))].kind == BufferKind::input || written.contains(root(id));

@@ -24,6 +24,18 @@ std::string_view type_word(DType dtype) {
     case DType::u64: return "UInt64";
     case DType::boolean: return "Bool";
     case DType::string: return "String";
+    case DType::f8e4m3fn: return "FP8";
+    case DType::f8e4m3fnuz: return "FP8E4M3FNUZ";
+    case DType::f8e5m2: return "FP8E5M2";
+    case DType::f8e5m2fnuz: return "FP8E5M2FNUZ";
+    case DType::f8e8m0: return "E8M0";
+    case DType::f4e2m1: return "FP4";
+    case DType::i4: return "Int4";
+    case DType::u4: return "UInt4";
+    case DType::i2: return "Int2";
+    case DType::u2: return "UInt2";
+    case DType::sequence: return "Sequence";
+    case DType::optional: return "Optional";
   }
   return "Unknown";
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Execution contexts: shapes in, a prepared launch list out, replayed as often as asked for.
+// Execution contexts: shapes in, a prepared launch list out, replayed as often as asked for. Where the data decide sizes,
+// the list of the next stage is prepared when the sizes are there.
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "runtime/impl.h"
@@ -45,20 +47,49 @@ void check_shape(const Plan& plan, const Profile& profile, int index, const IoTe
                     plan.profiles.size() > 1 ? "choose a shape in the range or another profile" : "choose a shape in the range or build with other --minShapes/--maxShapes");
 }
 
+/// Lists for this many sizes are kept in a stage that the data size.
+constexpr size_t kKeptSizes = 16;
+
+/// Gives the symbols that a result decides their values, and holds the other sizes against what was planned.
+void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& symbols) {
+  HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()), name_of(slot.type.dtype));
+  if (!slot.type.ranked || slot.type.element != nullptr) return;
+  const Dims& dims = result.dims();
+  HONE_CHECK(dims.size() == slot.type.shape.rank(), "{} came out with rank {}, planned was {}", slot.name, dims.size(), slot.type.shape.rank());
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const Dim& planned = slot.type.shape[axis];
+    std::set<std::string> names;
+    planned.collect_symbols(names);
+    if (names.size() == 1 && Dim::symbol(*names.begin()) == planned) symbols.try_emplace(*names.begin(), dims[axis]);
+    const bool known = std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.contains(name); });
+    HONE_CHECK(!known || planned.evaluate(symbols) == dims[axis], "axis {} of {} came out as {}, planned was {}", axis, slot.name, dims[axis], planned.text());
+  }
+}
+
 }  // namespace
+
+const Profile& ExecutionContext::source() const { return engine_->plan().profiles[static_cast<size_t>(profile_)]; }
+
+BufferId ExecutionContext::root(BufferId id) const {
+  while (source().buffers[static_cast<size_t>(id)].alias >= 0) id = source().buffers[static_cast<size_t>(id)].alias;
+  return id;
+}
 
 ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int profile) : engine_(std::move(engine)), profile_(profile), impl_(std::make_unique<Impl>()) {
   const Plan& plan = engine_->plan();
-  const Profile& source = plan.profiles[static_cast<size_t>(profile_)];
   for (const IoTensor& io : plan.io) {
     const bool known = io.type.shape.is_static();
     impl_->shapes.push_back(known ? io.type.shape.values() : Dims());
     impl_->shape_known.push_back(known);
-    impl_->bound.push_back(nullptr);
     const BufferKind kind = io.is_input ? BufferKind::input : BufferKind::output;
-    for (size_t id = 0; id < source.buffers.size(); ++id)
-      if (source.buffers[id].kind == kind && source.buffers[id].alias < 0 && source.buffers[id].name == io.name) impl_->io_buffer.push_back(static_cast<BufferId>(id));
+    for (size_t id = 0; id < source().buffers.size(); ++id)
+      if (source().buffers[id].kind == kind && source().buffers[id].alias < 0 && source().buffers[id].name == io.name) impl_->io_buffer.push_back(static_cast<BufferId>(id));
+    impl_->by_value.push_back(engine_->by_value(io.name));
   }
+  impl_->stages.resize(engine_->impl_->stages[static_cast<size_t>(profile_)].size());
+  impl_->address.assign(source().buffers.size(), nullptr);
+  impl_->managed.resize(source().buffers.size());
+  impl_->results.resize(plan.io.size());
 }
 
 ExecutionContext::~ExecutionContext() = default;
@@ -67,60 +98,50 @@ void ExecutionContext::set_shape(std::string_view input, const Dims& dims) {
   const Plan& plan = engine_->plan();
   const size_t index = io_index(plan, input);
   HONE_CHECK(plan.io[index].is_input, "{} is an output; only shapes of inputs can be set", input);
-  check_shape(plan, plan.profiles[static_cast<size_t>(profile_)], profile_, plan.io[index], dims);
+  check_shape(plan, source(), profile_, plan.io[index], dims);
   if (impl_->shape_known[index] && impl_->shapes[index] == dims) return;
   impl_->shapes[index] = dims;
   impl_->shape_known[index] = true;
-  impl_->current = nullptr;
+  impl_->stages[0].current = nullptr;
 }
 
-/// What was prepared before for the shapes that are set now: found without allocating, so that inferences of changing shapes
-/// cost no more than others.
-Prepared* ExecutionContext::find_prepared() const {
-  const Plan& plan = engine_->plan();
-  for (auto& [symbols, prepared] : impl_->prepared) {
-    bool same = true;
-    for (size_t i = 0; same && i < plan.io.size(); ++i) same = !plan.io[i].is_input || (impl_->shape_known[i] && prepared.input_shapes[i] == impl_->shapes[i]);
-    if (same) return &prepared;
-  }
-  return nullptr;
-}
-
-Prepared& ExecutionContext::make_prepared() {
+void ExecutionContext::require_instance() {
+  ContextStage& stage = impl_->stages[0];
+  if (stage.current != nullptr) return;
   const Plan& plan = engine_->plan();
   SymbolValues symbols;
-  std::vector<Dims> input_shapes(plan.io.size());
   for (size_t i = 0; i < plan.io.size(); ++i) {
     if (!plan.io[i].is_input) continue;
     if (!impl_->shape_known[i]) throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name), "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
-    input_shapes[i] = impl_->shapes[i];
   }
-  std::shared_ptr<const ShapeInstance> instance = engine_->instance(profile_, symbols);
-  if (instance->arena_bytes > static_cast<int64_t>(impl_->arena.size())) {
-    for (auto& [key, other] : impl_->prepared) other.recording = nullptr;      // they point into the old arena
-    impl_->arena = Buffer(engine_->device(), static_cast<size_t>(instance->arena_bytes));
-  }
-  Prepared& prepared = impl_->prepared[symbols];
-  prepared.instance = std::move(instance);
-  prepared.input_shapes = std::move(input_shapes);
-  return prepared;
+  impl_->symbols = symbols;
+  impl_->has_run = false;
+  require_stage(0);
+  for (size_t i = 0; i < plan.io.size(); ++i)
+    if (!plan.io[i].is_input && !impl_->by_value[i]) impl_->shapes[i] = stage.current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
 }
 
-void ExecutionContext::require_instance() {
-  if (impl_->current != nullptr) return;
-  Prepared* known = find_prepared();
-  impl_->current = known != nullptr ? known : &make_prepared();
+/// The stage at the sizes known now, with memory for it.
+void ExecutionContext::require_stage(size_t number) {
+  ContextStage& stage = impl_->stages[number];
+  if (number > 0 && stage.prepared.size() >= kKeptSizes && !stage.prepared.contains(impl_->symbols)) stage.prepared.clear();
+  Prepared& prepared = stage.prepared[impl_->symbols];
+  if (!prepared.instance) prepared.instance = number == 0 ? engine_->instance(profile_, impl_->symbols) : engine_->make_instance(profile_, number, impl_->symbols);
+  if (prepared.instance->arena_bytes > static_cast<int64_t>(stage.arena.size())) {
+    for (auto& [key, other] : stage.prepared) other.recording = nullptr;      // they point into the old arena
+    stage.arena = Buffer(engine_->device(), static_cast<size_t>(prepared.instance->arena_bytes));
+  }
+  stage.current = &prepared;
   impl_->pointers_changed = true;
-  const Plan& plan = engine_->plan();
-  for (size_t i = 0; i < plan.io.size(); ++i)
-    if (!plan.io[i].is_input) impl_->shapes[i] = impl_->current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
 }
 
 Dims ExecutionContext::shape(std::string_view tensor) {
   const size_t index = io_index(engine_->plan(), tensor);
   if (engine_->plan().io[index].is_input && impl_->shape_known[index]) return impl_->shapes[index];
   require_instance();
+  if (impl_->by_value[index] && !impl_->has_run)
+    throw Error(fmt::format("the data decide the sizes of output {}: they are known after a run", tensor), "ask for its shape and its memory behind the run");
   return impl_->shapes[index];
 }
 
@@ -132,34 +153,65 @@ int64_t ExecutionContext::bytes(std::string_view tensor) {
 
 void ExecutionContext::bind(std::string_view tensor, void* memory) {
   const size_t index = io_index(engine_->plan(), tensor);
-  impl_->pointers_changed |= impl_->bound[index] != memory;
-  impl_->bound[index] = memory;
+  if (impl_->by_value[index])
+    throw Error(fmt::format("{} cannot be bound: its elements are objects or the data decide its sizes", tensor), "set inputs by value, and read such outputs after the run");
+  void*& address = impl_->address[static_cast<size_t>(impl_->io_buffer[index])];
+  impl_->pointers_changed |= address != memory;
+  address = memory;
+}
+
+void ExecutionContext::set_value(std::string_view input, Tensor value) {
+  const size_t index = io_index(engine_->plan(), input);
+  const IoTensor& io = engine_->plan().io[index];
+  HONE_CHECK(io.is_input && is_object(io.type.dtype), "{} is no input of objects; bind its memory", input);
+  HONE_CHECK(value.dtype() == io.type.dtype, "input {} holds {}, the value {}", input, io.type.text(), value.type().text());
+  if (io.type.element == nullptr) set_shape(input, value.dims());
+  impl_->managed[static_cast<size_t>(impl_->io_buffer[index])] = std::move(value);
+}
+
+Tensor ExecutionContext::value(std::string_view output) const {
+  const size_t index = io_index(engine_->plan(), output);
+  const auto id = static_cast<size_t>(impl_->io_buffer[index]);
+  const IoTensor& io = engine_->plan().io[index];
+  HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run that has ended", output);
+  if (source().buffers[id].managed) return impl_->managed[id];
+  HONE_CHECK(io.type.layout == Layout::linear && engine_->device().host_accessible(), "output {} lies in another layout or on the device", output);
+  const auto bytes = static_cast<size_t>(byte_size(io.type.dtype, impl_->shapes[index]));
+  return Tensor(io.type.dtype, impl_->shapes[index], Blob(nullptr, {static_cast<const std::byte*>(impl_->address[id]), bytes}));
 }
 
 void ExecutionContext::prepare() {
   require_instance();
-  Prepared& prepared = *impl_->current;
-  if (prepared.recording) return;
-  const Profile& profile = engine_->plan().profiles[static_cast<size_t>(profile_)];
+  prepare_stage(0);
+}
+
+void ExecutionContext::prepare_stage(size_t stage) {
+  if (!impl_->stages[stage].current->recording) record(stage);
+  own_results(*impl_->stages[stage].current->instance);
+}
+
+void ExecutionContext::record(size_t number) {
+  ContextStage& stage = impl_->stages[number];
+  Prepared& prepared = *stage.current;
+  const Profile& profile = source();
   const ShapeInstance& instance = *prepared.instance;
-  auto* arena = static_cast<std::byte*>(impl_->arena.data());
+  auto* arena = static_cast<std::byte*>(stage.arena.data());
   prepared.step_of_launch.clear();
-  prepared.io_operands.assign(engine_->plan().io.size(), {});
+  prepared.outside.clear();
   std::vector<Launch> launches;
   const auto address = [&](BufferId id, bool is_input, size_t operand) -> void* {
-    BufferId root = id;
-    while (profile.buffers[static_cast<size_t>(root)].alias >= 0) root = profile.buffers[static_cast<size_t>(root)].alias;
-    if (const int64_t offset = instance.offsets[static_cast<size_t>(root)]; offset >= 0) return arena + offset;
-    const auto io = std::find(impl_->io_buffer.begin(), impl_->io_buffer.end(), root);
-    HONE_ASSERT(io != impl_->io_buffer.end(), "buffer {} has no memory", id);
-    prepared.io_operands[static_cast<size_t>(io - impl_->io_buffer.begin())].push_back({launches.size(), operand, is_input});
+    const BufferId at = root(id);
+    if (instance.buffers[static_cast<size_t>(id)].managed) return &impl_->managed[static_cast<size_t>(at)];
+    if (const int64_t offset = instance.offsets[static_cast<size_t>(at)]; offset >= 0) return arena + offset;
+    prepared.outside.push_back({launches.size(), operand, is_input, at});
     return nullptr;
   };
-  for (size_t s = 0; s < profile.steps.size(); ++s) {
-    if (!instance.kernels[s]) continue;
+  for (size_t s = instance.steps.begin; s < instance.steps.end; ++s) {
+    const std::shared_ptr<const Kernel>& kernel = instance.kernels[s - instance.steps.begin];
+    if (!kernel) continue;
     const Step& step = profile.steps[s];
     Launch launch;
-    launch.kernel = instance.kernels[s];
+    launch.kernel = kernel;
     for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(address(step.inputs[i], true, i));
     for (size_t i = 0; i < step.outputs.size(); ++i) launch.outputs.push_back(address(step.outputs[i], false, i));
     for (const int32_t id : step.constants) launch.constants.push_back(engine_->impl_->constants[static_cast<size_t>(id)]);
@@ -171,35 +223,92 @@ void ExecutionContext::prepare() {
   impl_->pointers_changed = true;
 }
 
-void ExecutionContext::patch_pointers() {
-  if (!impl_->pointers_changed) return;
-  std::vector<Launch>& launches = impl_->current->recording->launches();
-  for (size_t io = 0; io < impl_->bound.size(); ++io) {
-    HONE_CHECK(impl_->bound[io] != nullptr, "no memory is bound for {}", engine_->plan().io[io].name);
-    for (const IoOperand& use : impl_->current->io_operands[io]) {
-      if (use.is_input) launches[use.launch].inputs[use.operand] = impl_->bound[io];
-      else launches[use.launch].outputs[use.operand] = impl_->bound[io];
-    }
+/// Memory for outputs whose sizes are known only now.
+void ExecutionContext::own_results(const ShapeInstance& instance) {
+  for (size_t io = 0; io < impl_->io_buffer.size(); ++io) {
+    const auto id = static_cast<size_t>(impl_->io_buffer[io]);
+    const ConcreteType& type = instance.buffers[id];
+    const bool own = impl_->by_value[io] && !engine_->plan().io[io].is_input && !source().buffers[id].managed;
+    if (!own || (type.dims.empty() && engine_->plan().io[io].type.shape.rank() > 0)) continue;
+    const auto bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
+    if (impl_->results[io].size() < bytes) impl_->results[io] = Buffer(engine_->device(), bytes);
+    impl_->address[id] = impl_->results[io].data();
+    impl_->shapes[io] = type.dims;
+  }
+}
+
+void ExecutionContext::patch_pointers(size_t number) {
+  if (!impl_->pointers_changed && impl_->stages.size() == 1) return;
+  for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io)
+    HONE_CHECK(impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr, "no memory is bound for {}", engine_->plan().io[io].name);
+  const Prepared& prepared = *impl_->stages[number].current;
+  std::vector<Launch>& launches = prepared.recording->launches();
+  for (const OutsideOperand& use : prepared.outside) {
+    void* const address = impl_->address[static_cast<size_t>(use.root)];
+    if (use.is_input) launches[use.launch].inputs[use.operand] = address;
+    else launches[use.launch].outputs[use.operand] = address;
   }
   impl_->pointers_changed = false;
 }
 
-void ExecutionContext::enqueue(Stream& stream) {
-  prepare();
-  patch_pointers();
-  Recording& recording = *impl_->current->recording;
-  if (profiler_ == nullptr) return recording.replay(stream);
-  const Profile& profile = engine_->plan().profiles[static_cast<size_t>(profile_)];
-  size_t next = 0;
-  recording.replay(stream, [&](size_t launch, double milliseconds) {
-    const size_t step = impl_->current->step_of_launch[launch];
-    for (; next < step; ++next) profiler_->layer(profile.steps[next], 0);       // views take no time
-    profiler_->layer(profile.steps[step], milliseconds);
+void ExecutionContext::replay(size_t number, Stream& stream) {
+  const Prepared& prepared = *impl_->stages[number].current;
+  if (profiler_ == nullptr) return prepared.recording->replay(stream);
+  const StageRange range = prepared.instance->steps;
+  size_t next = range.begin;
+  prepared.recording->replay(stream, [&](size_t launch, double milliseconds) {
+    const size_t step = prepared.step_of_launch[launch];
+    for (; next < step; ++next) profiler_->layer(source().steps[next], 0);       // views take no time
+    profiler_->layer(source().steps[step], milliseconds);
     next = step + 1;
   });
-  for (; next < profile.steps.size(); ++next) profiler_->layer(profile.steps[next], 0);
+  for (; next < range.end; ++next) profiler_->layer(source().steps[next], 0);
 }
 
-int64_t ExecutionContext::device_memory_bytes() const { return static_cast<int64_t>(impl_->arena.size()); }
+/// Behind a stage: where its results lie, and the sizes that its data decided.
+void ExecutionContext::collect(size_t number) {
+  const ContextStage& stage = impl_->stages[number];
+  const ShapeInstance& instance = *stage.current->instance;
+  auto* arena = static_cast<std::byte*>(stage.arena.data());
+  for (size_t s = instance.steps.begin; s < instance.steps.end; ++s)
+    for (const BufferId id : source().steps[s].outputs) {
+      const auto at = static_cast<size_t>(root(id));
+      if (instance.offsets[at] >= 0) impl_->address[at] = arena + instance.offsets[at];
+      const BufferSlot& slot = source().buffers[at];
+      if (!slot.managed || static_cast<size_t>(id) != at) continue;
+      const Tensor& result = impl_->managed[at];
+      learn_sizes(slot, result, impl_->symbols);
+      impl_->address[at] = is_object(result.dtype()) ? nullptr : const_cast<std::byte*>(result.bytes().data());
+      for (size_t io = 0; io < impl_->io_buffer.size(); ++io)
+        if (static_cast<size_t>(impl_->io_buffer[io]) == at) impl_->shapes[io] = result.dims();
+    }
+}
+
+void ExecutionContext::enqueue(Stream& stream) {
+  prepare();
+  patch_pointers(0);
+  replay(0, stream);
+  const bool decides = impl_->stages.size() > 1 || std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
+  impl_->has_run = true;
+  if (!decides) return;
+  const SymbolValues given = impl_->symbols;
+  for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {
+    if (stage > 0) {
+      require_stage(stage);
+      prepare_stage(stage);
+      patch_pointers(stage);
+      replay(stage, stream);
+    }
+    stream.synchronize();
+    collect(stage);
+  }
+  impl_->symbols = given;
+}
+
+int64_t ExecutionContext::device_memory_bytes() const {
+  int64_t bytes = 0;
+  for (const ContextStage& stage : impl_->stages) bytes += static_cast<int64_t>(stage.arena.size());
+  return bytes;
+}
 
 }  // namespace hone

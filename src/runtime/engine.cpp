@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "base/checked.h"
 #include "plan/memory.h"
@@ -50,8 +51,52 @@ class KernelLoader {
   std::vector<Entry> entries_;
 };
 
+std::vector<StageRange> stages_of(const Profile& profile) {
+  std::vector<StageRange> stages(1);
+  for (size_t s = 0; s < profile.steps.size(); ++s) {
+    if (static_cast<size_t>(profile.steps[s].stage) == stages.size()) stages.push_back({s, s});
+    stages.back().end = s + 1;
+  }
+  return stages;
+}
+
+bool all_known(const Shape& shape, const SymbolValues& symbols) {
+  std::set<std::string> names;
+  for (const Dim& dim : shape) dim.collect_symbols(names);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.contains(name); });
+}
+
+/// What kernels of a stage see in a buffer: a managed one is an object until the sizes of its bytes are known.
+ConcreteType concrete_type(const BufferSlot& slot, const SymbolValues& symbols) {
+  const bool known = !is_object(slot.type.dtype) && slot.type.ranked && all_known(slot.type.shape, symbols);
+  if (slot.managed && !known) return {.dtype = slot.type.dtype, .dims = {}, .layout = Layout::linear, .managed = true};
+  ConcreteType type{.dtype = slot.type.dtype, .dims = slot.type.shape.evaluate(symbols), .layout = slot.type.layout};
+  for (const int64_t dim : type.dims) HONE_CHECK(dim >= 0, "{} gets the size {} at these shapes", slot.name, dim);
+  return type;
+}
+
+void fill_buffers(const Profile& profile, ShapeInstance& instance) {
+  instance.buffers.resize(profile.buffers.size());
+  const auto fill = [&](BufferId id) { instance.buffers[static_cast<size_t>(id)] = concrete_type(profile.buffers[static_cast<size_t>(id)], instance.symbols); };
+  for (size_t s = instance.steps.begin; s < instance.steps.end; ++s) {
+    for (const BufferId id : profile.steps[s].inputs) fill(id);
+    for (const BufferId id : profile.steps[s].outputs) fill(id);
+  }
+  for (size_t id = 0; id < profile.buffers.size(); ++id)
+    if (profile.buffers[id].kind != BufferKind::arena && (profile.buffers[id].managed || all_known(profile.buffers[id].type.shape, instance.symbols)))
+      fill(static_cast<BufferId>(id));
+}
+
+/// Steps without elements to write have nothing to do, and kernels need not cope with them.
+bool writes_nothing(const Step& step, const ShapeInstance& instance) {
+  return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId id) {
+    const ConcreteType& type = instance.buffers[static_cast<size_t>(id)];
+    return !type.managed && type.bytes() == 0;
+  });
+}
+
 void place_buffers(const Profile& profile, ShapeInstance& instance) {
-  Lifetimes live = lifetimes(profile);
+  Lifetimes live = lifetimes(profile, instance.steps.begin, instance.steps.end);
   for (size_t id = 0; id < profile.buffers.size(); ++id)
     if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
       int64_t& bytes = live.requests[static_cast<size_t>(request)].bytes;
@@ -89,9 +134,25 @@ Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device
     impl_->constants.push_back(impl_->constant_memory.back().data());
   }
   if (stream) stream->synchronize();
+  for (const Profile& profile : plan_.profiles) impl_->stages.push_back(stages_of(profile));
 }
 
 Engine::~Engine() = default;
+
+bool Engine::by_value(std::string_view tensor) const {
+  std::set<std::string> given, used;
+  const TensorType* type = nullptr;
+  bool is_input = false;
+  for (const IoTensor& io : plan_.io) {
+    for (const Dim& dim : io.type.shape)
+      if (io.is_input) dim.collect_symbols(given);
+    if (io.name == tensor) type = &io.type, is_input = io.is_input;
+  }
+  HONE_CHECK(type != nullptr, "the engine has no tensor called '{}'", tensor);
+  if (is_object(type->dtype) || !type->ranked) return true;
+  for (const Dim& dim : type->shape) dim.collect_symbols(used);
+  return !is_input && !std::includes(given.begin(), given.end(), used.begin(), used.end());
+}
 
 std::unique_ptr<ExecutionContext> Engine::context(int profile) const {
   HONE_CHECK(profile >= 0 && profile < static_cast<int>(plan_.profiles.size()), "profile {} is asked for, the plan has {}", profile, plan_.profiles.size());
@@ -101,18 +162,24 @@ std::unique_ptr<ExecutionContext> Engine::context(int profile) const {
 std::shared_ptr<const ShapeInstance> Engine::instance(int profile, const SymbolValues& symbols) const {
   const std::lock_guard lock(impl_->mutex);
   auto& known = impl_->instances[{profile, symbols}];
-  if (known) return known;
+  if (!known) known = make_instance(profile, 0, symbols);
+  return known;
+}
+
+std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t stage, const SymbolValues& symbols) const {
   auto made = std::make_shared<ShapeInstance>();
   made->symbols = symbols;
   const Profile& source = plan_.profiles[static_cast<size_t>(profile)];
-  for (const BufferSlot& slot : source.buffers) {
-    made->buffers.push_back({slot.type.dtype, slot.type.shape.evaluate(symbols), slot.type.layout});
-    for (const int64_t dim : made->buffers.back().dims) HONE_CHECK(dim >= 0, "{} gets the size {} at these input shapes", slot.name, dim);
-  }
+  made->steps = impl_->stages[static_cast<size_t>(profile)][stage];
+  fill_buffers(source, *made);
   KernelLoader loader(plan_, backend_, *device_);
-  for (const Step& step : source.steps) made->kernels.push_back(step.code < 0 ? nullptr : loader.load(step, kernel_shapes(step, *made)));
+  for (size_t s = made->steps.begin; s < made->steps.end; ++s) {
+    const Step& step = source.steps[s];
+    const bool idle = step.code < 0 || writes_nothing(step, *made);
+    made->kernels.push_back(idle ? nullptr : loader.load(step, kernel_shapes(step, *made)));
+  }
   place_buffers(source, *made);
-  return known = std::move(made);
+  return made;
 }
 
 }  // namespace hone

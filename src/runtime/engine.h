@@ -2,7 +2,8 @@
 //
 // Engine: a loaded plan on a device; immutable apart from its cache of shapes; shared by any number of contexts.
 // ExecutionContext: one inference at a time, with its own memory. Different contexts may run in different threads.
-// After the first run at a shape, binding and running allocate nothing and take no lock.
+// After the first run at a shape, binding and running allocate nothing and take no lock. Where the data decide sizes, a
+// run goes by stages: memory for them grows until it suffices, and kernels for the last few sizes are kept.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ class Profiler {
   virtual void layer(const Step& step, double milliseconds) = 0;
 };
 
-struct ShapeInstance;             // kernels, concrete sizes and memory layout for one set of input shapes
+struct ShapeInstance;             // kernels, concrete sizes and memory layout of a stage for one set of sizes
 class ExecutionContext;
 struct Prepared;                  // a shape instance bound to a context's memory
 
@@ -35,6 +36,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const Plan& plan() const { return plan_; }
   Device& device() const { return *device_; }
+  /// Whether a network tensor cannot be bound: the data decide its sizes, or its elements are objects of the host.
+  bool by_value(std::string_view tensor) const;
   /// Throws Error when there is no such profile.
   std::unique_ptr<ExecutionContext> context(int profile = 0) const;
 
@@ -43,6 +46,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct Impl;
   Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
   std::shared_ptr<const ShapeInstance> instance(int profile, const SymbolValues& symbols) const;
+  std::shared_ptr<const ShapeInstance> make_instance(int profile, size_t stage, const SymbolValues& symbols) const;
 
   Plan plan_;
   const Backend& backend_;
@@ -58,11 +62,16 @@ class ExecutionContext {
 
   /// Shape of an input; checked against the profile's range. Inputs without symbols need not be set.
   void set_shape(std::string_view input, const Dims& dims);
-  /// Concrete sizes at the present input shapes; throws Error naming the input whose shape is missing.
+  /// Concrete sizes at the present input shapes; throws Error naming the input whose shape is missing. Of an output that is
+  /// sized by the data: those of the last run.
   Dims shape(std::string_view tensor);
   int64_t bytes(std::string_view tensor);
   /// Memory of a network input or output: device memory, linear unless an I/O format was asked for, 64-byte aligned preferred.
   void bind(std::string_view tensor, void* memory);
+  /// Contents of an input of strings, or of a sequence or optional.
+  void set_value(std::string_view input, Tensor value);
+  /// An output after a run. Its bytes, unless they are objects, are those of this context until the next run.
+  Tensor value(std::string_view output) const;
   /// Prepares kernels and memory for the present shapes (else done by the first run). Not counted as an inference.
   void prepare();
   /// Runs once on the stream. Every input and output must be bound.
@@ -78,7 +87,15 @@ class ExecutionContext {
   Prepared* find_prepared() const;
   Prepared& make_prepared();
   void require_instance();
-  void patch_pointers();
+  void require_stage(size_t stage);
+  void prepare_stage(size_t stage);
+  void record(size_t stage);
+  void own_results(const ShapeInstance& instance);
+  void patch_pointers(size_t stage);
+  void replay(size_t stage, Stream& stream);
+  void collect(size_t stage);
+  BufferId root(BufferId id) const;
+  const Profile& source() const;
 
   struct Impl;
   std::shared_ptr<const Engine> engine_;

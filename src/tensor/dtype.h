@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types: names, sizes, and conversion of the small float kinds.
+// Element types: names, sizes, and conversion of the small kinds. Types of less than a byte take a byte per element here;
+// packing belongs to files. Sequences and optionals are values too: their elements are tensors, so they exist on the host only.
 #pragma once
 
 #include <bit>
@@ -11,16 +12,32 @@
 
 namespace hone {
 
-enum class DType : uint8_t { f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean, string };
+enum class DType : uint8_t {
+  f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean, string,
+  f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0, f4e2m1, i4, u4, i2, u2,
+  sequence, optional,
+};
+inline constexpr size_t kDTypes = 26;
 
-/// Bytes of one element in host memory (a string element counts as one pointer-sized slot of a Tensor).
+/// Bytes of one element in host memory (strings and tensors as elements count as one pointer-sized slot).
 size_t size_of(DType dtype);
 /// "f32", "i64", "bool", … as the IR text prints them.
 std::string_view name_of(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-constexpr bool is_float(DType d) { return d <= DType::f64; }
-constexpr bool is_integer(DType d) { return d >= DType::i8 && d <= DType::u64; }
+/// The kinds of at most eight bits that C++ has no type for.
+constexpr bool is_small(DType d) { return d >= DType::f8e4m3fn && d <= DType::u2; }
+constexpr bool is_float(DType d) { return d <= DType::f64 || (d >= DType::f8e4m3fn && d <= DType::f4e2m1); }
+constexpr bool is_integer(DType d) { return (d >= DType::i8 && d <= DType::u64) || (d >= DType::i4 && d <= DType::u2); }
+/// Elements are objects of the host, not bytes.
+constexpr bool is_object(DType d) { return d == DType::string || d == DType::sequence || d == DType::optional; }
+/// Bits of an element as ONNX files pack it.
+int bits_of(DType dtype);
+
+/// The small kinds: value of a code, and the nearest code of a value (ties to even; integers truncate and wrap).
+/// Beyond the range: the largest value where `saturate`, else infinity or NaN where the kind has one.
+float small_to_float(DType dtype, uint8_t code);
+uint8_t float_to_small(DType dtype, float value, bool saturate = true);
 
 /// IEEE half and bfloat16 as storage types; arithmetic is done in float. Rounding is to nearest even.
 float half_to_float(uint16_t bits);

@@ -84,14 +84,19 @@ Attrs attrs_from_json(const Json& json) {
 }
 
 Json to_json(const TensorType& type) {
+  if (type.element != nullptr) return {{"dtype", name_of(type.dtype)}, {"element", to_json(*type.element)}};
+  if (!type.ranked) return {{"dtype", name_of(type.dtype)}};
   Json dims = Json::array();
   for (const Dim& dim : type.shape) dims.push_back(dim.is_constant() ? Json(dim.value()) : Json(dim.text()));
   return {{"dtype", name_of(type.dtype)}, {"dims", std::move(dims)}, {"layout", name_of(type.layout)}};
 }
 
-TensorType type_from_json(const Json& json) {
+TensorType type_from_json(const Json& json, int nesting) {
+  HONE_CHECK(nesting < 8, "a type is nested too deeply");
   const std::optional<DType> dtype = parse_dtype(text_member(json, "dtype"));
   HONE_CHECK(dtype.has_value(), "unknown element type {}", text_member(json, "dtype"));
+  if (*dtype == DType::sequence || *dtype == DType::optional) return container_of(*dtype, type_from_json(member(json, "element"), nesting + 1));
+  if (!json.contains("dims")) return unranked(*dtype);
   const std::optional<Layout> layout = parse_layout(text_member(json, "layout"));
   HONE_CHECK(layout.has_value(), "unknown layout {}", text_member(json, "layout"));
   Shape shape;

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const Attrs& attrs);                 ///< tensors are not allowed: throws InternalError
 Attrs attrs_from_json(const Json& json);
 Json to_json(const TensorType& type);
-TensorType type_from_json(const Json& json);
+TensorType type_from_json(const Json& json, int nesting = 0);
 
 /// Parses text; throws Error with `what` and the position for anything that is not JSON.
 Json parse_json(std::string_view text, std::string_view what);

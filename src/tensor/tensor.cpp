@@ -32,7 +32,28 @@ std::optional<Layout> parse_layout(std::string_view name) {
   return std::nullopt;
 }
 
+bool operator==(const TensorType& a, const TensorType& b) {
+  if (a.dtype != b.dtype || a.ranked != b.ranked || a.shape != b.shape || a.layout != b.layout) return false;
+  return a.element == b.element || (a.element != nullptr && b.element != nullptr && *a.element == *b.element);
+}
+
+TensorType unranked(DType dtype) {
+  TensorType type;
+  type.dtype = dtype;
+  type.ranked = false;
+  return type;
+}
+
+TensorType container_of(DType kind, TensorType element) {
+  TensorType type;
+  type.dtype = kind;
+  type.element = std::make_shared<const TensorType>(std::move(element));
+  return type;
+}
+
 std::string TensorType::text() const {
+  if (element != nullptr) return fmt::format("{}<{}>", name_of(dtype), element->text());
+  if (!ranked) return fmt::format("{}[*]", name_of(dtype));
   std::string result = fmt::format("{}[{}]", name_of(dtype), shape.text());
   if (layout != Layout::linear) result += fmt::format("@{}", name_of(layout));
   return result;
@@ -88,6 +109,25 @@ Tensor Tensor::of_strings(Dims dims, std::vector<std::string> values) {
   return tensor;
 }
 
+Tensor Tensor::of_items(DType kind, std::vector<Tensor> items) {
+  HONE_ASSERT(kind == DType::sequence || kind == DType::optional, "{} holds no items", name_of(kind));
+  Tensor tensor;
+  tensor.dtype_ = kind;
+  tensor.dims_ = {};
+  tensor.items_ = std::make_shared<const std::vector<Tensor>>(std::move(items));
+  return tensor;
+}
+
+const std::vector<Tensor>& Tensor::items() const {
+  HONE_CHECK(items_ != nullptr, "a {} tensor is used where a sequence or an optional is needed", name_of(dtype_));
+  return *items_;
+}
+
+TensorType Tensor::type() const {
+  if (items_ == nullptr) return {dtype_, Shape(dims_), Layout::linear};
+  return container_of(dtype_, items_->empty() ? unranked(DType::f32) : items_->front().type());
+}
+
 const std::vector<std::string>& Tensor::strings() const {
   HONE_ASSERT(strings_ != nullptr, "tensor is {}, not string", name_of(dtype_));
   return *strings_;
@@ -101,6 +141,7 @@ Tensor Tensor::reshaped(Dims dims) const {
 }
 
 int64_t Tensor::integer(int64_t i) const {
+  if (is_small(dtype_)) return static_cast<int64_t>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<int64_t>(static_cast<float>(value));
@@ -109,6 +150,7 @@ int64_t Tensor::integer(int64_t i) const {
 }
 
 double Tensor::real(int64_t i) const {
+  if (is_small(dtype_)) return static_cast<double>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<double>(static_cast<float>(value));

@@ -30,11 +30,17 @@ struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
   Layout layout = Layout::linear;
+  bool ranked = true;                               // false: only a run tells how many sizes there are
+  std::shared_ptr<const TensorType> element = {};   // of sequences and optionals
 
-  /// "f32[2,N,8]", with "@channels_last" behind when not linear.
+  /// "f32[2,N,8]", with "@channels_last" behind when not linear; "f32[*]" without rank; "sequence<f32[2,3]>".
   std::string text() const;
-  friend bool operator==(const TensorType&, const TensorType&) = default;
+  friend bool operator==(const TensorType& a, const TensorType& b);
 };
+/// A tensor of which only the element type is known.
+TensorType unranked(DType dtype);
+/// A sequence or optional (`kind`) of such elements.
+TensorType container_of(DType kind, TensorType element);
 
 /// Bytes that a tensor of these sizes takes in this layout (blocked layouts pad the channels).
 int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout = Layout::linear);
@@ -43,7 +49,8 @@ bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b);
 /// Strides in elements of the logical axes; not for blocked layouts, which have none.
 Dims layout_strides(std::span<const int64_t> dims, Layout layout);
 
-/// Immutable host tensor, linear layout; copying shares the bytes. String tensors hold `strings` instead.
+/// Immutable host tensor, linear layout; copying shares the bytes. String tensors hold `strings` instead; sequences (any
+/// number) and optionals (none or one) hold tensors as `items`.
 class Tensor {
  public:
   Tensor() = default;
@@ -62,6 +69,7 @@ class Tensor {
     return of<T>({}, std::span<const T>(&value, 1));
   }
   static Tensor of_strings(Dims dims, std::vector<std::string> values);
+  static Tensor of_items(DType kind, std::vector<Tensor> items);
 
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
@@ -69,7 +77,8 @@ class Tensor {
   const Blob& blob() const { return bytes_; }
   std::span<const std::byte> bytes() const { return bytes_.bytes(); }
   const std::vector<std::string>& strings() const;
-  TensorType type() const { return {dtype_, Shape(dims_), Layout::linear}; }
+  const std::vector<Tensor>& items() const;
+  TensorType type() const;
   /// The same bytes under other sizes with the same count.
   Tensor reshaped(Dims dims) const;
 
@@ -78,6 +87,8 @@ class Tensor {
     HONE_ASSERT(dtype_ == dtype_of<T>(), "tensor is {}, not {}", name_of(dtype_), name_of(dtype_of<T>()));
     return {reinterpret_cast<const T*>(bytes_.data()), static_cast<size_t>(size())};
   }
+  /// The codes of a small kind.
+  std::span<const uint8_t> codes() const { return {reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()}; }
   /// Element `i` converted; for small tensors such as axes and shapes. Throws for strings.
   int64_t integer(int64_t i) const;
   double real(int64_t i) const;
@@ -88,6 +99,7 @@ class Tensor {
   Dims dims_{0};
   Blob bytes_;
   std::shared_ptr<const std::vector<std::string>> strings_;
+  std::shared_ptr<const std::vector<Tensor>> items_;
 };
 
 /// Writable tensor under construction; `finish` makes it immutable.
@@ -100,6 +112,8 @@ class TensorBuilder {
     return {reinterpret_cast<T*>(buffer_.data()), static_cast<size_t>(elements(dims_))};
   }
   std::byte* bytes() { return buffer_.data(); }
+  /// The codes of a small kind.
+  std::span<uint8_t> codes() { return {reinterpret_cast<uint8_t*>(buffer_.data()), buffer_.size()}; }
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
   Tensor finish() { return Tensor(dtype_, std::move(dims_), Blob::own(std::move(buffer_))); }
@@ -111,6 +125,7 @@ class TensorBuilder {
 };
 
 /// Calls `body.template operator()<T>()` with the C++ type of a numeric dtype (f16/bf16 as Half/BFloat, bool as bool).
+/// The small kinds have none: their codes are bytes, and values go through small_to_float().
 template <typename Body>
 decltype(auto) visit(DType dtype, Body&& body) {
   switch (dtype) {
@@ -127,9 +142,21 @@ decltype(auto) visit(DType dtype, Body&& body) {
     case DType::i64: return body.template operator()<int64_t>();
     case DType::u64: return body.template operator()<uint64_t>();
     case DType::boolean: return body.template operator()<bool>();
-    case DType::string: break;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2:
+    case DType::string:
+    case DType::sequence:
+    case DType::optional: break;
   }
-  throw Error("a string tensor is used where numbers are needed");
+  throw Error(fmt::format("a {} tensor is used where plain numbers are needed", name_of(dtype)));
 }
 
 }  // namespace hone

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NegativeLogLikelihoodLoss; SoftmaxCrossEntropyLoss is LogSoftmax in front of it.
+#include "ops/catalogue.h"
+#include "ops/movement.h"
+#include "ops/support.h"
+
+namespace hone {
+namespace {
+
+void infer_loss(InferContext& context) {
+  const Shape& x = context.shape(0);
+  HONE_CHECK(x.rank() >= 2, "the scores of a loss have rank {} where at least 2 is needed", x.rank());
+  check_rank(context, 1, x.rank() - 1, "the targets of a loss");
+  if (context.has(2)) {
+    check_rank(context, 2, 1, "the weights of a loss");
+    check_equal(context.shape(2)[0], x[1], "weights and classes of a loss");
+  }
+  context.set(0, context.dtype(0), context.attrs().text("reduction") == "none" ? context.shape(1) : Shape());
+}
+
+void eval_loss(EvalContext& context) {
+  const Tensor &x = context.input(0), &target = context.input(1);
+  const Attrs& attrs = context.attrs();
+  const std::string& reduction = attrs.text("reduction");
+  const AxisView view(x.dims(), 1);
+  const std::vector<double> scores = read_doubles(x), weights = context.has(2) ? read_doubles(context.input(2)) : std::vector<double>();
+  std::vector<double> losses;
+  double sum = 0, weight_sum = 0;
+  for (int64_t i = 0; i < target.size(); ++i) {
+    const int64_t label = target.integer(i);
+    if (attrs.has("ignore_index") && label == attrs.integer("ignore_index")) {
+      losses.push_back(0);
+      continue;
+    }
+    HONE_CHECK(label >= 0 && label < view.length, "target {} is not one of {} classes", label, view.length);
+    const double weight = weights.empty() ? 1 : weights[static_cast<size_t>(label)];
+    losses.push_back(-weight * scores[static_cast<size_t>((i / view.inner * view.length + label) * view.inner + i % view.inner)]);
+    sum += losses.back();
+    weight_sum += weight;
+  }
+  if (reduction == "none") return context.set(0, write_doubles(x.dtype(), target.dims(), losses));
+  HONE_CHECK(reduction == "sum" || reduction == "mean", "'{}' is no reduction of a loss", reduction);
+  context.set(0, scalar_of(x.dtype(), reduction == "sum" ? sum : sum / weight_sum));
+}
+
+void import_cross_entropy(ImportContext& context) {
+  Value* logs = context.add("LogSoftmax", {context.input(0)}, {{"axis", int64_t{1}}})->output();
+  std::vector<Value*> inputs{logs, context.input(1)};
+  if (context.inputs() > 2) inputs.push_back(context.input(2));
+  context.set_output(0, context.add("NegativeLogLikelihoodLoss", std::move(inputs), context.attrs())->output());
+  context.set_output(1, logs);
+}
+
+}  // namespace
+
+const OpDef ops::negative_log_likelihood_loss{
+    .name = "NegativeLogLikelihoodLoss",
+    .attrs = {{"ignore_index", AttrKind::integer, std::nullopt, false, "the target that does not count"}, text_attr("reduction", "mean")},
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = infer_loss,
+    .eval = eval_loss,
+    .onnx = {{"NegativeLogLikelihoodLoss", 12}, {"SoftmaxCrossEntropyLoss", 12, 1 << 20, import_cross_entropy}}};
+
+}  // namespace hone

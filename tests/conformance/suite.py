@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's own node cases through the engine: what one case is, how it runs, what must come out.
+
+    python tests/conformance/suite.py [--sources=reference|tuned] [--jobs=2] [PATTERN...]   # lists failures by operator
+
+A case is built at level 0 from the bytes of its model, by the very calls that any program makes, and its results are
+compared by the rules and tolerances that the suite itself states. Processes die of nothing here: each case runs in a
+worker, and a worker that goes down names the case it held.
+"""
+
+import argparse
+import collections
+import fnmatch
+import functools
+import importlib.util
+import multiprocessing
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import onnx
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FLAGS = {"tuned": [], "reference": ["--tacticSources=-JIT_CONVOLUTIONS,-CUDNN"]}
+
+
+@functools.cache
+def hone():
+    specification = importlib.util.spec_from_file_location("hone", ROOT / "python/hone.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def cases(kind="node"):
+    from onnx.backend.test.loader import load_model_tests
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")                 # the suite divides by zero on purpose
+        return {case.name: case for case in load_model_tests(kind=kind)}
+
+
+def data_sets(case):
+    """[(inputs, outputs)] as Python values: arrays, lists for sequences, None for absent optionals."""
+    if case.data_sets is not None:
+        return [tuple([as_value(value) for value in side] for side in pair) for pair in case.data_sets]
+    directories = sorted(pathlib.Path(case.model_dir).glob("test_data_set*"))
+    return [tuple(stored_values(directory, case_model(case).graph, side) for side in ("input", "output")) for directory in directories]
+
+
+def as_value(value):
+    """Some cases hold their tensors as messages."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return onnx.numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return onnx.numpy_helper.to_optional(value)
+    return value
+
+
+def stored_values(directory, graph, side):
+    values = []
+    for index, info in enumerate(getattr(graph, side)):
+        path = directory / f"{side}_{index}.pb"
+        if not path.exists():
+            break
+        data, kind = path.read_bytes(), info.type.WhichOneof("value")
+        if kind == "sequence_type":
+            values.append(onnx.numpy_helper.to_list(onnx.SequenceProto.FromString(data)))
+        elif kind == "optional_type":
+            values.append(onnx.numpy_helper.to_optional(onnx.OptionalProto.FromString(data)))
+        else:
+            values.append(onnx.numpy_helper.to_array(onnx.TensorProto.FromString(data)))
+    return values
+
+
+def case_model(case):
+    return case.model if case.model is not None else onnx.load(str(pathlib.Path(case.model_dir) / "model.onnx"))
+
+
+def shape_flags(model, inputs):
+    """--shapes for the inputs whose sizes the model leaves open."""
+    shapes = []
+    for info, value in zip(model.graph.input, inputs):
+        tensor = info.type.tensor_type
+        is_open = info.type.HasField("tensor_type") and any(not dim.HasField("dim_value") for dim in tensor.shape.dim)
+        if is_open and isinstance(value, np.ndarray) and value.ndim:
+            shapes.append(f"{info.name}:" + "x".join(str(size) for size in value.shape))
+    return ["--shapes=" + ",".join(shapes)] if shapes else []
+
+
+def run_case(case, sources="tuned"):
+    """Raises where the case does not pass."""
+    model = case_model(case)
+    names = [info.name for info in model.graph.input]
+    for inputs, expected in data_sets(case):
+        flags = ["--builderOptimizationLevel=0", *FLAGS[sources], *shape_flags(model, inputs)]
+        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+            file.write(model.SerializeToString())
+            file.flush()
+            plan = hone().build(file.name, flags)
+        context = plan.engine().context()
+        results = context.run(dict(zip(names, inputs)))
+        for info, reference in zip(model.graph.output, expected):
+            check(info.name, results[info.name], reference, case)
+
+
+def check(name, actual, expected, case):
+    if isinstance(expected, (list, tuple)):
+        assert isinstance(actual, list) and len(actual) == len(expected), f"{name}: {actual!r} is not a sequence of {len(expected)}"
+        for index, (own, wanted) in enumerate(zip(actual, expected)):
+            check(f"{name}[{index}]", own, wanted, case)
+        return
+    if expected is None:
+        assert actual is None, f"{name}: an absent value was expected"
+        return
+    expected = np.asarray(expected)
+    assert isinstance(actual, np.ndarray), f"{name}: {actual!r} is no tensor"
+    assert actual.shape == expected.shape, f"{name}: shape {actual.shape}, expected {expected.shape}"
+    if expected.dtype.kind in "OUS":
+        decode = lambda value: value.decode() if isinstance(value, bytes) else str(value)
+        assert [decode(v) for v in actual.flat] == [decode(v) for v in expected.flat], f"{name}: {actual!r}, expected {expected!r}"
+        return
+    assert actual.dtype == expected.dtype, f"{name}: type {actual.dtype}, expected {expected.dtype}"
+    widened = np.float64 if expected.dtype.kind in "fV" or expected.dtype.itemsize < 2 and expected.dtype.kind not in "iub" else None
+    if widened:
+        actual, expected = actual.astype(widened), expected.astype(widened)
+    np.testing.assert_allclose(actual, expected, rtol=case.rtol, atol=case.atol, err_msg=name)
+
+
+def first_line(error):
+    text = " / ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def worker(kind, sources, names, pipe):
+    for name in names:
+        pipe.send((name, "the process died"))
+        try:
+            run_case(cases(kind)[name], sources)
+            pipe.send((name, None))
+        except Exception as error:                      # noqa: BLE001 - whatever it was, it is this case's failure
+            pipe.send((name, first_line(error)))
+    pipe.close()
+
+
+def failures(kind="node", sources="tuned", patterns=(), jobs=2):
+    """{case: message} of all cases that do not pass, and how many there were."""
+    names = [name for name in cases(kind) if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    hone()
+    fork = multiprocessing.get_context("fork")
+    outcome, active = {}, []
+
+    def start(share):
+        if share:
+            receiver, sender = fork.Pipe(duplex=False)
+            process = fork.Process(target=worker, args=(kind, sources, share, sender))
+            process.start()
+            sender.close()
+            active.append((process, receiver, share))
+
+    for job in range(jobs):
+        start(names[job::jobs])
+    while active:
+        for entry in list(active):
+            process, receiver, share = entry
+            try:
+                if receiver.poll(0.05):
+                    name, message = receiver.recv()
+                    outcome[name] = message
+                continue
+            except EOFError:
+                process.join()
+                active.remove(entry)
+                start([name for name in share if name not in outcome])
+    return {name: message for name, message in outcome.items() if message is not None}, len(names)
+
+
+def operators(case):
+    return "+".join(dict.fromkeys(f"{node.domain}{'.' if node.domain else ''}{node.op_type}" for node in case_model(case).graph.node))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sources", default="tuned", choices=FLAGS)
+    parser.add_argument("--kind", default="node")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("patterns", nargs="*")
+    arguments = parser.parse_args()
+    failed, count = failures(arguments.kind, arguments.sources, arguments.patterns, arguments.jobs)
+    by_operator = collections.defaultdict(list)
+    for name, message in failed.items():
+        by_operator[operators(cases(arguments.kind)[name])[:60]].append((name, message))
+    for operator, entries in sorted(by_operator.items(), key=lambda item: -len(item[1])):
+        print(f"{operator}: {len(entries)}")
+        for name, message in sorted(entries):
+            print(f"    {name}: {message}")
+    print(f"{count - len(failed)} of {count} cases pass")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
