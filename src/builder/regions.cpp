@@ -51,7 +51,7 @@ Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered
     }
   if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
   const bool on_host = is_object(region.outputs[0]->type.dtype) || !region.outputs[0]->type.ranked;
-  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && !region.nodes[0]->inputs[0]->is_constant() && !on_host;
+  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && region.inputs.size() == 1 && region.inputs[0] == region.nodes[0]->inputs[0] && !on_host;
   return region;
 }
 

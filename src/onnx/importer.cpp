@@ -20,7 +20,7 @@ namespace hone {
 namespace onnx {
 namespace {
 
-constexpr int kOldestOpset = 7, kNewestOpset = 28;
+constexpr int kOldestOpset = 1, kNewestOpset = 28;
 /// Functions that call functions may grow without bound; no real model comes near this.
 constexpr size_t kMaxNodes = 2'000'000;
 
@@ -44,6 +44,7 @@ class Importer {
  private:
   void check_opset() const;
   void add_input(Place& place, const ValueProto& input);
+  TensorType type_of(const ValueProto& value);
   void add_initializers(Place& place, const GraphProto& graph);
   void add_outputs(Place& place, const GraphProto& graph);
   void import_nodes(Place& place, const std::vector<NodeProto>& nodes);
@@ -73,18 +74,18 @@ std::string text_of(std::string_view view) { return std::string(view); }
 /// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
 std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands, const Attrs& attrs) {
   std::vector<TensorType> types;
-  const auto type_of = [&](size_t i) -> const TensorType& {
+  const auto operand_type = [&](size_t i) -> const TensorType& {
     HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
     return operands[i]->type;
   };
   if (op_type == "If") return types;
   if (op_type == "Loop") {
     types = {{DType::i64, {}}, {DType::boolean, {}}};
-    for (size_t i = 2; i < operands.size(); ++i) types.push_back(type_of(i));
+    for (size_t i = 2; i < operands.size(); ++i) types.push_back(operand_type(i));
     return types;
   }
   if (op_type == "SequenceMap") {
-    for (size_t i = 0; i < operands.size(); ++i) types.push_back(type_of(i).element != nullptr ? *type_of(i).element : type_of(i));
+    for (size_t i = 0; i < operands.size(); ++i) types.push_back(operand_type(i).element != nullptr ? *operand_type(i).element : operand_type(i));
     return types;
   }
   if (op_type != "Scan") return std::nullopt;
@@ -92,7 +93,7 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
   HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()), "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
   const size_t states = operands.size() - static_cast<size_t>(scanned);
   for (size_t i = 0; i < operands.size(); ++i) {
-    TensorType type = type_of(i);
+    TensorType type = operand_type(i);
     if (i >= states) {
       const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
       std::vector<Dim> dims = type.shape.dims();
@@ -144,14 +145,24 @@ void Importer::check_opset() const {
 void Importer::add_input(Place& place, const ValueProto& input) {
   with_note([&] { return fmt::format("importing the model's input '{}'", input.name); }, [&] {
     HONE_CHECK(!input.name.empty(), "an input of the graph has no name");
-    if (!input.is_tensor) throw Error("it is not a tensor; sequences, maps and optional values are not supported as inputs");
-    const std::optional<DType> dtype = dtype_of_onnx(input.elem_type);
-    HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(input.elem_type));
-    if (!input.shape) throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
-    Value* value = place.scope.graph().add_input(text_of(input.name), {*dtype, symbols_.shape(input)});
+    Value* value = place.scope.graph().add_input(text_of(input.name), type_of(input));
     place.scope.define(input.name, value);
     log_.network_input(*value);
   });
+}
+
+/// Of elements of sequences and optionals the sizes are not read: they may differ from one to the next.
+TensorType Importer::type_of(const ValueProto& value) {
+  if (!value.is_tensor) throw Error("it is a map or a sparse tensor, which are not supported");
+  const std::optional<DType> dtype = dtype_of_onnx(value.elem_type);
+  HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(value.elem_type));
+  if (value.containers.empty()) {
+    if (!value.shape) throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
+    return {*dtype, symbols_.shape(value)};
+  }
+  TensorType type = unranked(*dtype);
+  for (size_t i = value.containers.size(); i-- > 0;) type = container_of(value.containers[i], std::move(type));
+  return type;
 }
 
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
@@ -303,6 +314,10 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std
         HONE_CHECK(value->graph, "attribute '{}' holds no graph", name);
         graphs.emplace(own.name, value->graph.get());
         break;
+      case AttributeType::type:
+        HONE_CHECK(value->value_type, "attribute '{}' holds no type", name);
+        attrs.set(name, type_of(*value->value_type).text());
+        break;
       case AttributeType::sparse: throw Error(fmt::format("attribute '{}' is a sparse tensor, which is not supported", name), "export the model with dense tensors");
       case AttributeType::tensors:
       case AttributeType::graphs:
@@ -320,7 +335,7 @@ std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place, const 
   for (const auto& [attribute, proto] : graphs) {
     with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); }, [&] {
       auto graph = std::make_unique<Graph>();
-      graph->name = text_of(proto->name);
+      graph->name = text_of(attribute);                // which of the node's bodies it is
       Scope scope(*graph, &place.scope);
       Place inner{scope, place.opsets, place.prefix, place.attributes};
       if (formals != nullptr) {

@@ -108,9 +108,11 @@ GraphProto read_graph(pbf_reader message, int depth);
 AttributeType attribute_type(int64_t number) {
   constexpr AttributeType kTypes[] = {AttributeType::none,     AttributeType::real,  AttributeType::integer, AttributeType::text,    AttributeType::tensor,
                                       AttributeType::graph,    AttributeType::reals, AttributeType::integers, AttributeType::texts,  AttributeType::tensors,
-                                      AttributeType::graphs,   AttributeType::sparse, AttributeType::sparse, AttributeType::other,  AttributeType::other};
+                                      AttributeType::graphs,   AttributeType::sparse, AttributeType::sparse, AttributeType::type,   AttributeType::other};
   return number >= 0 && number < static_cast<int64_t>(std::size(kTypes)) ? kTypes[number] : AttributeType::other;
 }
+
+void read_type(pbf_reader message, ValueProto& value);
 
 AttributeProto read_attribute(pbf_reader message, int depth) {
   AttributeProto attribute;
@@ -141,6 +143,14 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
         attribute.type = attribute_type(type);
         break;
       }
+      case 14:
+        implied = AttributeType::type;
+        each_message(message, [&](pbf_reader type) {
+          ValueProto value;
+          read_type(type, value);
+          attribute.value_type = std::make_shared<const ValueProto>(std::move(value));
+        });
+        break;
       case 21: read_text(message, attribute.reference); break;
       default: message.skip();
     }
@@ -189,19 +199,34 @@ void read_tensor_type(pbf_reader message, ValueProto& value) {
     }
 }
 
+/// A tensor, or containers around one.
+void read_type(pbf_reader message, ValueProto& value) {
+  constexpr size_t kMaxContainers = 8;
+  while (message.next()) switch (message.tag()) {
+      case 1: each_message(message, [&](pbf_reader tensor) { read_tensor_type(tensor, value); }); break;
+      case 4:
+      case 9: {
+        if (value.containers.size() >= kMaxContainers) throw Error("a type is nested too deeply");
+        value.containers.push_back(message.tag() == 4 ? DType::sequence : DType::optional);
+        each_message(message, [&](pbf_reader container) {
+          while (container.next())
+            if (container.tag() == 1) each_message(container, [&](pbf_reader inner) { read_type(inner, value); });
+            else container.skip();
+        });
+        break;
+      }
+      case 5:
+      case 8: value.is_tensor = false; message.skip(); break;
+      default: message.skip();
+    }
+}
+
 ValueProto read_value(pbf_reader message) {
   ValueProto value;
   while (message.next()) switch (message.tag()) {
       case 1: read_text(message, value.name); break;
       case 2:
-        each_message(message, [&](pbf_reader type) {
-          while (type.next())
-            if (type.tag() == 1) each_message(type, [&](pbf_reader tensor) { read_tensor_type(tensor, value); });
-            else {
-              value.is_tensor &= type.tag() != 4 && type.tag() != 5 && type.tag() != 8 && type.tag() != 9;
-              type.skip();
-            }
-        });
+        each_message(message, [&](pbf_reader type) { read_type(type, value); });
         break;
       default: message.skip();
     }

@@ -37,7 +37,9 @@ struct TensorProto {
 
 struct GraphProto;
 
-enum class AttributeType { none, real, integer, text, tensor, graph, reals, integers, texts, tensors, graphs, sparse, other };
+enum class AttributeType { none, real, integer, text, tensor, graph, reals, integers, texts, tensors, graphs, sparse, type, other };
+
+struct ValueProto;
 
 struct AttributeProto {
   std::string_view name, reference;                  // reference: the enclosing function's attribute whose value this takes
@@ -50,6 +52,7 @@ struct AttributeProto {
   std::vector<std::string_view> texts;
   std::optional<TensorProto> tensor;
   std::shared_ptr<const GraphProto> graph;
+  std::shared_ptr<const ValueProto> value_type;      // a type, as a value without name
 };
 
 struct NodeProto {
@@ -67,7 +70,8 @@ struct ValueProto {
   std::string_view name;
   int64_t elem_type = 0;                             // 0: not given
   std::optional<std::vector<DimProto>> shape;        // nothing: rank not given
-  bool is_tensor = true;                             // false: sequence, map, optional, sparse tensor
+  bool is_tensor = true;                             // false: map, sparse tensor
+  std::vector<DType> containers;                     // sequences and optionals around the tensor, outermost first
 };
 
 struct GraphProto {

@@ -3,11 +3,20 @@
 // Activations: one formula each, written so that no intermediate overflows.
 #include <limits>
 
+#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {
 namespace {
+
+/// With the usual alpha it is what passes know as Silu.
+Value* add_swish(ImportContext& context) {
+  const double alpha = context.attrs().has("alpha") ? context.attrs().real("alpha") : 1;
+  return alpha == 1 ? context.add("Silu", {context.input(0)})->output() : context.add("Swish", {context.input(0)}, {{"alpha", alpha}})->output();
+}
+void import_swish(ImportContext& context) { context.set_output(0, add_swish(context)); }
+void import_swiglu(ImportContext& context) { context.set_output(0, context.add("Mul", {add_swish(context), context.input(1)})->output()); }
 
 /// Gelu carries ONNX's attribute; the tanh form is an operator of its own, so that each has one formula.
 void import_gelu(ImportContext& context) {
@@ -92,5 +101,7 @@ const OpDef ops::thresholded_relu = formula_op("ThresholdedRelu", 1, "select(x >
 const OpDef ops::shrink = formula_op("Shrink", 1, "select(x < -lambd, x + bias, select(x > lambd, x - bias, 0))", {{"Shrink"}}, {real_attr("lambd", 0.5), real_attr("bias", 0)});
 const OpDef ops::clip = formula_op("Clip", 3, "min(max(x, y), z)", {{"Clip", 1, 1 << 20, import_clip}});
 const OpDef ops::gelu = gelu_op();
+
+const OpDef ops::swish = formula_op("Swish", 1, "x / (1 + exp(-alpha * x))", {{"Swish", 24, 1 << 20, import_swish}, {"SwiGLU", 28, 1 << 20, import_swiglu}}, {real_attr("alpha", 1)});
 
 }  // namespace hone

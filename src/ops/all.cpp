@@ -100,6 +100,18 @@ const OpDef* const kOps[] = {
     &ops::dft, &ops::stft, &ops::window, &ops::mel_weight_matrix,
     // integer.cpp
     &ops::conv_integer, &ops::dynamic_quantize_linear,
+    // strings.cpp
+    &ops::string_concat, &ops::string_split, &ops::string_normalizer, &ops::regex_full_match, &ops::tf_idf_vectorizer,
+    // sequence.cpp
+    &ops::sequence_construct, &ops::sequence_empty, &ops::sequence_at, &ops::sequence_insert, &ops::sequence_erase,
+    &ops::sequence_length, &ops::sequence_map, &ops::split_to_sequence, &ops::concat_from_sequence, &ops::optional,
+    &ops::optional_has_element, &ops::optional_get_element,
+    // random.cpp
+    &ops::random_uniform, &ops::random_normal, &ops::bernoulli, &ops::multinomial, &ops::dropout,
+    // training.cpp
+    &ops::adagrad, &ops::adam, &ops::momentum,
+    // others
+    &ops::batch_normalization_training, &ops::det, &ops::cum_prod, &ops::swish,
 };
 
 }  // namespace

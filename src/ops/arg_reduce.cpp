@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArgMax, ArgMin and CumSum: walks along one axis.
+// ArgMax, ArgMin, CumSum and CumProd: walks along one axis.
+#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -50,35 +51,38 @@ OpDef arg_op(std::string_view name, void (*eval)(EvalContext&)) {
 }
 
 template <typename T>
-std::vector<T> running_sum(std::vector<T> data, const AxisView& view, bool exclusive, bool reverse) {
+std::vector<T> running(std::vector<T> data, const AxisView& view, bool exclusive, bool reverse, bool product) {
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t i = 0; i < view.inner; ++i) {
-      T sum = 0;
+      T total = product ? 1 : 0;
       for (int64_t step = 0; step < view.length; ++step) {
         const int64_t k = reverse ? view.length - 1 - step : step;
         T& value = data[static_cast<size_t>((o * view.length + k) * view.inner + i)];
-        const T before = sum;
-        sum += value;
-        value = exclusive ? before : sum;
+        const T before = total;
+        total = product ? total * value : total + value;
+        value = exclusive ? before : total;
       }
     }
   }
   return data;
 }
 
-void eval_cum_sum(EvalContext& context) {
+template <bool product>
+void eval_running(EvalContext& context) {
   const Tensor& x = context.input(0);
   const AxisView view(x.dims(), normalize_axis(context.input(1).integer(0), x.dims().size()));
   const bool exclusive = context.attrs().integer("exclusive") != 0, reverse = context.attrs().integer("reverse") != 0;
-  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), x.dims(), running_sum(read_doubles(x), view, exclusive, reverse)));
-  else context.set(0, write_integers(x.dtype(), x.dims(), running_sum(x.integers(), view, exclusive, reverse)));
+  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), x.dims(), running(read_doubles(x), view, exclusive, reverse, product)));
+  else context.set(0, write_integers(x.dtype(), x.dims(), running(x.integers(), view, exclusive, reverse, product)));
 }
 
 }  // namespace
 
 const OpDef ops::arg_max = arg_op("ArgMax", eval_arg_max);
 const OpDef ops::arg_min = arg_op("ArgMin", eval_arg_min);
-const OpDef ops::cum_sum{.name = "CumSum", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_cum_sum,
+const OpDef ops::cum_sum{.name = "CumSum", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_running<false>,
                          .onnx = {{"CumSum", 11}}};
+const OpDef ops::cum_prod{.name = "CumProd", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_running<true>,
+                          .onnx = {{"CumProd", 26}}};
 
 }  // namespace hone

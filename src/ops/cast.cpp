@@ -13,6 +13,9 @@
 namespace hone {
 namespace {
 
+/// Constants of at most this many elements may stand for sizes.
+constexpr int64_t kMaxCastSizes = 16;
+
 DType target(const Attrs& attrs) {
   const std::optional<DType> dtype = parse_dtype(attrs.text("to"));
   HONE_CHECK(dtype.has_value(), "'{}' is not an element type", attrs.text("to"));
@@ -52,21 +55,6 @@ void eval_bit_cast(EvalContext& context) {
   context.set(0, builder.finish());
 }
 
-/// Shapes travel through casts: integers stay what they are, also on the detour over floats that exporters take.
-void infer_cast(InferContext& context) {
-  const DType to = target(context.attrs());
-  context.set(0, to, context.shape(0));
-  std::optional<SymbolicData> data = context.symbolic(0);
-  if (!data || is_float(context.dtype(0)) || to == DType::string) return;
-  if (to == DType::boolean) {
-    for (Dim& dim : *data) {
-      if (!dim.is_constant()) return;
-      dim = Dim(dim.value() != 0 ? 1 : 0);
-    }
-  }
-  if (to == DType::i64 || to == DType::i32 || to == DType::boolean) context.set_symbolic(0, std::move(*data));
-}
-
 /// Integers narrow by dropping bits, floats towards integers truncate (out of range saturates), anything to bool is != 0.
 template <typename To, typename From>
 To convert(From from) {
@@ -80,6 +68,27 @@ To convert(From from) {
     if (from >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
     return static_cast<To>(from);
   } else return static_cast<To>(from);
+}
+
+/// Shapes travel through casts: integers stay what they are, also on the detour over floats that exporters take.
+void infer_cast(InferContext& context) {
+  const DType to = target(context.attrs());
+  context.set(0, to, context.shape(0));
+  std::optional<SymbolicData> data = context.symbolic(0);
+  const Tensor* constant = context.constant(0);
+  if (constant != nullptr && is_float(constant->dtype()) && constant->size() <= kMaxCastSizes && (to == DType::i64 || to == DType::i32)) {
+    SymbolicData whole;
+    for (int64_t i = 0; i < constant->size(); ++i) whole.emplace_back(convert<int64_t>(constant->real(i)));
+    return context.set_symbolic(0, std::move(whole));
+  }
+  if (!data || is_float(context.dtype(0)) || to == DType::string) return;
+  if (to == DType::boolean) {
+    for (Dim& dim : *data) {
+      if (!dim.is_constant()) return;
+      dim = Dim(dim.value() != 0 ? 1 : 0);
+    }
+  }
+  if (to == DType::i64 || to == DType::i32 || to == DType::boolean) context.set_symbolic(0, std::move(*data));
 }
 
 /// Powers of two take a rounding mode of their own.

@@ -73,6 +73,10 @@ extern const OpDef random_uniform;
 extern const OpDef random_normal;
 extern const OpDef bernoulli;
 extern const OpDef multinomial;
+extern const OpDef dropout;
+
+// norm.cpp
+extern const OpDef batch_normalization_training;
 
 // matrix.cpp
 extern const OpDef det;

@@ -4,6 +4,7 @@
 // inputs of each body, unchanged in every iteration. Bodies of If: else first, then then (order of the attribute names).
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -43,13 +44,32 @@ void check_bodies(const Node& node, size_t count, size_t inputs) {
     HONE_CHECK(body->inputs().size() == inputs, "a body of {} has {} inputs but the node gives it {}", node.op_name(), body->inputs().size(), inputs);
 }
 
-/// `type` with every size that differs from `other` replaced by a symbol of the node.
+/// Whether the outside knows all symbols of a size, so that it means something there.
+bool known_outside(const InferContext& context, const Dim& dim) {
+  std::set<std::string> used, known;
+  dim.collect_symbols(used);
+  for (size_t i = 0; i < context.inputs() && !used.empty(); ++i) {
+    if (!context.has(i)) continue;
+    for (const Dim& size : context.type(i).shape) size.collect_symbols(known);
+    if (const auto data = context.symbolic(i))
+      for (const Dim& value : *data) value.collect_symbols(known);
+  }
+  return std::includes(known.begin(), known.end(), used.begin(), used.end());
+}
+
+/// `type` with every size that differs from `other` replaced by a symbol of the node; without rank where ranks differ.
 TensorType widened(const InferContext& context, size_t output, const TensorType& type, const TensorType& other) {
   HONE_CHECK(type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype), name_of(other.dtype));
-  HONE_CHECK(type.shape.rank() == other.shape.rank(), "result {} has rank {} here and {} there", output, type.shape.rank(), other.shape.rank());
+  if (type.element != nullptr && other.element != nullptr) {
+    if (type == other) return type;
+    HONE_CHECK((type.element->element == nullptr) == (other.element->element == nullptr), "result {} is {} here and {} there", output, type.text(), other.text());
+    if (type.element->element != nullptr) return container_of(type.dtype, widened(context, output, *type.element, *other.element));
+    return container_of(type.dtype, *type.element == *other.element ? *type.element : unranked(type.element->dtype));
+  }
+  if (!type.ranked || !other.ranked || type.shape.rank() != other.shape.rank()) return unranked(type.dtype);
   TensorType result = type;
   for (size_t axis = 0; axis < type.shape.rank(); ++axis)
-    if (!(type.shape[axis] == other.shape[axis])) result.shape[axis] = context.data_dependent(output, axis);
+    if (!(type.shape[axis] == other.shape[axis]) || !known_outside(context, type.shape[axis])) result.shape[axis] = context.data_dependent(output, axis);
   return result;
 }
 
@@ -73,8 +93,8 @@ void infer_if(InferContext& context) {
   for (size_t i = 0; i < context.outputs(); ++i) {
     const TensorType &no = node.bodies[0]->outputs()[i]->type, &yes = node.bodies[1]->outputs()[i]->type;
     // Branches may differ altogether where only one can be taken.
-    const TensorType type = decided ? (decided->front() != 0 ? yes : no) : widened(context, i, yes, no);
-    context.set(i, type.dtype, type.shape);
+    const TensorType& taken = decided && decided->front() == 0 ? no : yes;
+    context.set(i, decided ? widened(context, i, taken, taken) : widened(context, i, yes, no));
   }
 }
 
@@ -141,11 +161,15 @@ void infer_loop(InferContext& context) {
   widen_carried(context, body, carried, retype_captures(node, body, captures));
   for (size_t i = 0; i < carried; ++i) {
     const TensorType& inside = body.inputs()[2 + i]->type;
-    context.set(i, inside.dtype, inside.shape);
+    context.set(i, inside);
   }
   const std::optional<Dim> trips = known_trips(context, body);
   for (size_t i = carried; i < context.outputs(); ++i) {
-    const TensorType& element = body.outputs()[1 + i]->type;
+    const TensorType element = widened(context, i, body.outputs()[1 + i]->type, body.outputs()[1 + i]->type);
+    if (!element.ranked) {
+      context.set(i, element);
+      continue;
+    }
     std::vector<Dim> dims{trips ? *trips : context.data_dependent(i, 0)};
     dims.insert(dims.end(), element.shape.begin(), element.shape.end());
     context.set(i, element.dtype, Shape(std::move(dims)));
@@ -329,7 +353,7 @@ const OpDef if_ = {
     .infer = infer_if,
     .eval = eval_if,
     .onnx = {{"If", 1, 1 << 20, import_if}},
-    .traits = {.has_bodies = true},
+    .traits = {.has_bodies = true, .any_rank = true},
 };
 
 const OpDef loop = {
@@ -341,7 +365,7 @@ const OpDef loop = {
     .infer = infer_loop,
     .eval = eval_loop,
     .onnx = {{"Loop", 1, 1 << 20, import_loop}},
-    .traits = {.has_bodies = true},
+    .traits = {.has_bodies = true, .any_rank = true},
 };
 
 const OpDef scan = {
@@ -358,7 +382,7 @@ const OpDef scan = {
     .infer = infer_scan,
     .eval = eval_scan,
     .onnx = {{"Scan", 9, 1 << 20, import_scan}},
-    .traits = {.has_bodies = true},
+    .traits = {.has_bodies = true, .any_rank = true},
 };
 
 }  // namespace ops

@@ -60,9 +60,25 @@ OpDef bits(std::string_view name, size_t inputs, void (*eval)(EvalContext&), std
   return def;
 }
 
+void eval_equal(EvalContext& context) {
+  const Tensor &a = context.input(0), &b = context.input(1);
+  if (a.dtype() != DType::string) return eval_pointwise(context);
+  TensorBuilder builder(DType::boolean, broadcast_dims(a.dims(), b.dims()));
+  for (int64_t i = 0; i < elements(builder.dims()); ++i)
+    builder.data<bool>()[static_cast<size_t>(i)] =
+        a.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), a.dims(), i))] == b.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), b.dims(), i))];
+  context.set(0, builder.finish());
+}
+
+OpDef equality() {
+  OpDef op = truth("Equal", 2, "x == y", true);
+  op.eval = eval_equal;
+  return op;
+}
+
 }  // namespace
 
-const OpDef ops::equal = truth("Equal", 2, "x == y", true);
+const OpDef ops::equal = equality();
 const OpDef ops::less = truth("Less", 2, "x < y");
 const OpDef ops::less_or_equal = truth("LessOrEqual", 2, "x <= y");
 const OpDef ops::greater = truth("Greater", 2, "x > y");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Triangles and unit matrices.
+// Triangles, unit matrices, determinants.
+#include <cmath>
 #include <cstring>
 
+#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -53,8 +55,46 @@ void import_eye(ImportContext& context) {
   context.set_output(0, context.add("EyeLike", {x}, {{"k", context.attrs().integer_or("k", 0)}})->output());
 }
 
+void infer_det(InferContext& context) {
+  const Shape& x = context.shape(0);
+  HONE_CHECK(x.rank() >= 2, "Det needs rank 2 or more, not {}", x.rank());
+  check_equal(x[x.rank() - 1], x[x.rank() - 2], "rows and columns of Det's matrices");
+  context.set(0, context.dtype(0), Shape(std::vector<Dim>(x.begin(), x.end() - 2)));
+}
+
+/// By elimination with the largest pivot of each column.
+double determinant(std::span<double> m, size_t n) {
+  double result = 1;
+  for (size_t k = 0; k < n; ++k) {
+    size_t pivot = k;
+    for (size_t i = k + 1; i < n; ++i)
+      if (std::abs(m[i * n + k]) > std::abs(m[pivot * n + k])) pivot = i;
+    if (m[pivot * n + k] == 0) return 0;
+    if (pivot != k) {
+      std::swap_ranges(m.begin() + static_cast<std::ptrdiff_t>(k * n), m.begin() + static_cast<std::ptrdiff_t>(k * n + n), m.begin() + static_cast<std::ptrdiff_t>(pivot * n));
+      result = -result;
+    }
+    result *= m[k * n + k];
+    for (size_t i = k + 1; i < n; ++i) {
+      const double factor = m[i * n + k] / m[k * n + k];
+      for (size_t j = k; j < n; ++j) m[i * n + j] -= factor * m[k * n + j];
+    }
+  }
+  return result;
+}
+
+void eval_det(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const auto n = static_cast<size_t>(x.dims().back());
+  std::vector<double> data = read_doubles(x), out;
+  const Dims dims(x.dims().begin(), x.dims().end() - 2);
+  for (int64_t i = 0; i < elements(dims); ++i) out.push_back(determinant(std::span<double>(data).subspan(static_cast<size_t>(i) * n * n, n * n), n));
+  context.set(0, write_doubles(x.dtype(), dims, out));
+}
+
 }  // namespace
 
+const OpDef det{.name = "Det", .infer = infer_det, .eval = eval_det, .onnx = {{"Det", 11}}};
 const OpDef trilu{.name = "Trilu", .attrs = {{"upper", AttrKind::integer, int64_t{1}}}, .min_inputs = 1, .max_inputs = 2, .infer = infer_trilu, .eval = eval_trilu, .onnx = {{"Trilu", 14}}};
 const OpDef eye_like{.name = "EyeLike", .attrs = {{"k", AttrKind::integer, int64_t{0}}}, .infer = infer_eye, .eval = eval_eye, .onnx = {{"EyeLike", 9, 1 << 20, import_eye}}};
 

@@ -3,6 +3,7 @@
 // Normalisations. All of them compute in double: a mean and a variance over some group of elements, then scale and shift.
 #include <cmath>
 
+#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -52,12 +53,47 @@ void eval_batch_norm(EvalContext& context) {
 void import_batch_norm(ImportContext& context) {
   HONE_CHECK(context.inputs() == 5, "BatchNormalization needs 5 operands, {} are given", context.inputs());
   const bool training = context.opset() < 7 ? context.attrs().integer_or("is_test", 0) == 0 && context.outputs() > 1 : context.attrs().integer_or("training_mode", 0) != 0;
-  HONE_CHECK(!training, "BatchNormalization in training mode; export the model for inference");
   HONE_CHECK(context.attrs().integer_or("spatial", 1) != 0, "BatchNormalization with spatial=0 is not known");
   const double epsilon = context.attrs().has("epsilon") ? context.attrs().real("epsilon") : 1e-5;
   std::vector<Value*> inputs;
   for (size_t i = 0; i < 5; ++i) inputs.push_back(context.input(i));
-  context.set_output(0, context.add("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}})->output());
+  if (!training) return context.set_output(0, context.add("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}})->output());
+  const double momentum = context.attrs().has("momentum") ? context.attrs().real("momentum") : 0.9;
+  const Node* node = context.add("BatchNormalizationTraining", std::move(inputs), {{"epsilon", epsilon}, {"momentum", momentum}});
+  for (size_t i = 0; i < 3; ++i) context.set_output(i, node->outputs[i]);
+}
+
+// ---- In training the moments are those of the batch, and running ones are handed on ----
+
+void infer_batch_norm_training(InferContext& context) {
+  check_channel_operands(context, 4);
+  infer_same(context);
+  for (size_t i = 1; i < 3; ++i) context.set(i, context.dtype(2 + i), context.shape(2 + i));
+}
+
+void eval_batch_norm_training(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2));
+  std::vector<double> mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4)), y = read_doubles(x);
+  const AxisView view(x.dims(), 1);
+  const double momentum = context.attrs().real("momentum");
+  for (int64_t c = 0; c < view.length; ++c) {
+    std::vector<size_t> own;
+    std::vector<double> values;
+    for (int64_t o = 0; o < view.outer; ++o)
+      for (int64_t i = 0; i < view.inner; ++i) {
+        own.push_back(static_cast<size_t>((o * view.length + c) * view.inner + i));
+        values.push_back(y[own.back()]);
+      }
+    const Moments m = moments_of(values);
+    const auto at = static_cast<size_t>(c);
+    for (const size_t i : own) y[i] = (y[i] - m.mean) / std::sqrt(m.variance + context.attrs().real("epsilon")) * scale[at] + bias[at];
+    mean[at] = mean[at] * momentum + m.mean * (1 - momentum);
+    variance[at] = variance[at] * momentum + m.variance * (1 - momentum);
+  }
+  context.set(0, write_doubles(x.dtype(), x.dims(), y));
+  context.set(1, write_doubles(context.input(3).dtype(), context.input(3).dims(), mean));
+  context.set(2, write_doubles(context.input(4).dtype(), context.input(4).dims(), variance));
 }
 
 // ---- InstanceNormalization, GroupNormalization ----
@@ -238,5 +274,13 @@ const OpDef ops::rms_normalization{.name = "RMSNormalization", .attrs = {integer
 const OpDef ops::lp_normalization{.name = "LpNormalization", .attrs = {integer_attr("axis", -1), integer_attr("p", 2)}, .infer = infer_axis, .eval = eval_lp_norm, .onnx = {{"LpNormalization"}}};
 const OpDef ops::lrn{.name = "LRN", .attrs = {real_attr("alpha", 0.0001), real_attr("beta", 0.75), real_attr("bias", 1), required_attr("size", AttrKind::integer)},
                      .infer = infer_lrn, .eval = eval_lrn, .onnx = {{"LRN"}}};
+
+const OpDef ops::batch_normalization_training{.name = "BatchNormalizationTraining",
+                                              .attrs = {real_attr("epsilon", 1e-5), real_attr("momentum", 0.9)},
+                                              .min_inputs = 5,
+                                              .max_inputs = 5,
+                                              .outputs = 3,
+                                              .infer = infer_batch_norm_training,
+                                              .eval = eval_batch_norm_training};
 
 }  // namespace hone

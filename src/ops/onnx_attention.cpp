@@ -200,7 +200,6 @@ void eval_attention(EvalContext& context) {
   if (context.outputs() > 3) context.set(3, write_doubles(dtype, {q.batch, q.heads, q.length, keys.length()}, kept));
 }
 
-/// The states of the fourth output were numbered otherwise before the cap moved in front of the bias.
 void import_attention(ImportContext& context) {
   Attrs attrs = context.attrs();
   attrs.erase("softmax_precision");                   // the reference computes in double in any case
@@ -269,13 +268,10 @@ void eval_flex(EvalContext& context) {
   context.set(0, write_doubles(context.input(0).dtype(), {q.batch, q.heads, q.length, v.depth}, out));
 }
 
-/// Bodies stand in the order of their attribute names: prob_mod before score_mod.
+/// Bodies carry the names of their attributes.
 void import_flex(ImportContext& context) {
   Attrs attrs = context.attrs();
-  const bool prob = attrs.has("prob_mod"), score = attrs.has("score_mod");
-  for (const char* name : {"prob_mod", "score_mod"}) attrs.erase(name);
-  attrs.set("prob_body", int64_t{prob ? 0 : -1});
-  attrs.set("score_body", int64_t{score ? (prob ? 1 : 0) : -1});
+  for (size_t i = 0; i < context.bodies().size(); ++i) attrs.set(context.bodies()[i]->name == "prob_mod" ? "prob_body" : "score_body", static_cast<int64_t>(i));
   set_outputs(context, *context.add("FlexAttention", {context.input(0), context.input(1), context.input(2)}, std::move(attrs)));
 }
 

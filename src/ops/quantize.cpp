@@ -53,10 +53,12 @@ void eval_quantize(EvalContext& context) {
   const Tensor& x = context.input(0);
   const auto data = read_doubles(x), scale = read_doubles(context.input(1)), zero = zero_points(context);
   const ScaleIndex which(context);
+  const bool to_integers = !context.has(2) || is_integer(context.input(2).dtype());
   std::vector<double> y(data.size());
   for (size_t i = 0; i < y.size(); ++i) {
     const size_t k = which(static_cast<int64_t>(i));
-    y[i] = std::nearbyint(static_cast<double>(static_cast<float>(data[i]) / static_cast<float>(scale[k]))) + zero[k];
+    const auto scaled = static_cast<double>(static_cast<float>(data[i]) / static_cast<float>(scale[k]));
+    y[i] = (to_integers ? std::nearbyint(scaled) : scaled) + zero[k];
   }
   context.set(0, write_doubles(context.has(2) ? context.input(2).dtype() : DType::u8, x.dims(), y));
 }

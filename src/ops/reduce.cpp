@@ -40,12 +40,18 @@ void propagate_list(InferContext& context, const std::vector<bool>& reduced) {
 
 void infer_reduce(InferContext& context) {
   const Shape& x = context.shape(0);
+  const bool keep = context.attrs().integer("keepdims") != 0;
   std::optional<std::vector<int64_t>> axes;
   if (context.has(1)) {
     axes = known_integers(context, 1);
-    HONE_CHECK(axes.has_value(), "the axes of {} are not known when the model is built", context.node().op_name());
+    const size_t count = known_count(context, 1);
+    if (count == 0) axes.emplace();
+    if (!axes) {                                       // only a run tells which axes; how many remain is known
+      Shape result;
+      for (size_t i = 0; i < x.rank() - (keep ? 0 : std::min(count, x.rank())); ++i) result.push_back(context.data_dependent(0, i));
+      return context.set(0, context.dtype(0), std::move(result));
+    }
   }
-  const bool keep = context.attrs().integer("keepdims") != 0;
   const std::vector<bool> reduced = reduced_axes(x.rank(), axes, context.attrs().integer("noop_with_empty_axes") != 0);
   Shape result;
   for (size_t i = 0; i < x.rank(); ++i) {

@@ -14,7 +14,10 @@ double source_coordinate(const AxisResampling& plan, const std::string& mode, do
   const double scale = plan.scale, length = static_cast<double>(plan.in);
   if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
   if (mode == "asymmetric") return out / scale;
-  if (mode == "align_corners") return plan.out == 1 ? 0 : out * (length - 1) / (static_cast<double>(plan.out) - 1);
+  if (mode == "align_corners") {
+    const double width = scale * length;               // before it is rounded down to whole elements
+    return width == 1 ? 0 : out * (length - 1) / (width - 1);
+  }
   if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
   if (mode == "half_pixel_symmetric") {
     const double adjustment = static_cast<double>(plan.out) / (scale * length);
@@ -52,6 +55,29 @@ std::vector<ResampleTap> cubic_taps(const Attrs& attrs, int64_t left, double t, 
   return taps;
 }
 
+/// The curve of mode "linear" or "cubic" at a distance from its middle.
+double curve(const Attrs& attrs, double distance) {
+  const double d = std::abs(distance), a = attrs.real("cubic_coeff_a");
+  if (attrs.text("mode") == "linear") return std::max(0.0, 1 - d);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/// Against aliasing the curve is as wide as an output element, in input elements.
+std::vector<ResampleTap> wide_taps(const AxisResampling& plan, const Attrs& attrs, double x) {
+  const double reach = (attrs.text("mode") == "linear" ? 1 : 2) / plan.scale;
+  std::vector<ResampleTap> taps;
+  double total = 0;
+  for (auto i = static_cast<int64_t>(std::floor(x - reach)); i <= static_cast<int64_t>(std::ceil(x + reach)); ++i) {
+    const double weight = curve(attrs, (static_cast<double>(i) - x) * plan.scale);
+    if (weight == 0 || (attrs.integer("exclude_outside") != 0 && (i < 0 || i >= plan.in))) continue;
+    taps.push_back({std::clamp<int64_t>(i, 0, plan.in - 1), weight});
+    total += weight;
+  }
+  for (ResampleTap& tap : taps) tap.weight /= total;
+  return taps;
+}
+
 }  // namespace
 
 std::vector<int64_t> resampled_axes(const Attrs& attrs, size_t rank) {
@@ -71,6 +97,7 @@ std::vector<ResampleTap> taps_of(const AxisResampling& plan, const Attrs& attrs,
   if (coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(plan.in - 1))) return {};
   const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i, 0, plan.in - 1); };
   if (mode == "nearest") return {{clamp(nearest_index(attrs.text("nearest_mode"), x)), 1}};
+  if (attrs.integer("antialias") != 0 && plan.scale < 1) return wide_taps(plan, attrs, x);
   const double base = std::floor(x), t = x - base;
   const auto left = static_cast<int64_t>(base);
   if (mode == "linear") return {{clamp(left), 1 - t}, {clamp(left + 1), t}};

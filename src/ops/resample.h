@@ -25,7 +25,7 @@ struct ResampleTap {
 std::vector<int64_t> resampled_axes(const Attrs& attrs, size_t rank);
 /// Whether the axis stays as it is.
 bool is_identity(const AxisResampling& plan, const Attrs& attrs);
-/// The neighbours of output position `out`, at most four; none when it lies outside and is extrapolated. Throws Error for
+/// The neighbours of output position `out`, at most four without antialiasing; none when it lies outside and is extrapolated. Throws Error for
 /// modes that do not exist.
 std::vector<ResampleTap> taps_of(const AxisResampling& plan, const Attrs& attrs, int64_t out);
 

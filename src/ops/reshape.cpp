@@ -17,21 +17,10 @@ void propagate_in_order(InferContext& context) {
 }
 
 void infer_identity(InferContext& context) {
-  context.set(0, context.dtype(0), context.shape(0));
+  context.set(0, context.type(0));
   propagate_in_order(context);
 }
 void eval_identity(EvalContext& context) { context.set(0, context.input(0)); }
-
-/// For inference Dropout keeps everything.
-void import_dropout(ImportContext& context) {
-  Value* x = context.input(0);
-  const Value* training = context.inputs() > 2 ? context.input(2) : nullptr;
-  HONE_CHECK(training == nullptr || !training->is_constant() || training->constant->integer(0) == 0, "Dropout in training mode; export the model for inference");
-  context.set_output(0, context.add("Identity", {x})->output());
-  if (context.outputs() < 2 || !context.output_used(1)) return;
-  Value* kept = context.constant(Tensor::scalar<bool>(true));
-  context.set_output(1, context.add("Expand", {kept, context.add("Shape", {x})->output()})->output());
-}
 
 // ---- Reshape ----
 
@@ -114,10 +103,11 @@ std::vector<bool> marked_axes(std::span<const int64_t> axes, size_t rank) {
   return marks;
 }
 
-std::vector<int64_t> required_axes(const InferContext& context) {
-  const std::optional<std::vector<int64_t>> axes = known_integers(context, 1);
-  HONE_CHECK(axes, "the axes of {} are computed from data, so the rank of its result is not known", context.node().op->name);
-  return *axes;
+/// Only a run tells where the axes are; how many there are is known.
+void set_open_axes(InferContext& context, size_t rank) {
+  Shape shape;
+  for (size_t i = 0; i < rank; ++i) shape.push_back(context.data_dependent(0, i));
+  context.set(0, context.dtype(0), std::move(shape));
 }
 
 Shape squeezed(const Shape& from, const std::optional<std::vector<int64_t>>& axes) {
@@ -140,7 +130,12 @@ Shape unsqueezed(const Shape& from, std::span<const int64_t> axes) {
 }
 
 void infer_squeeze(InferContext& context) {
-  const auto axes = context.has(1) ? std::optional(required_axes(context)) : std::nullopt;
+  const auto axes = context.has(1) ? known_integers(context, 1) : std::nullopt;
+  if (context.has(1) && !axes) {
+    const size_t count = known_count(context, 1);
+    HONE_CHECK(count <= context.rank(0), "{} axes are taken from rank {}", count, context.rank(0));
+    return set_open_axes(context, context.rank(0) - count);
+  }
   context.set(0, context.dtype(0), squeezed(context.shape(0), axes));
   propagate_in_order(context);
 }
@@ -151,7 +146,9 @@ void eval_squeeze(EvalContext& context) {
 }
 
 void infer_unsqueeze(InferContext& context) {
-  context.set(0, context.dtype(0), unsqueezed(context.shape(0), required_axes(context)));
+  const std::optional<std::vector<int64_t>> axes = known_integers(context, 1);
+  if (!axes) return set_open_axes(context, context.rank(0) + known_count(context, 1));
+  context.set(0, context.dtype(0), unsqueezed(context.shape(0), *axes));
   propagate_in_order(context);
 }
 void eval_unsqueeze(EvalContext& context) {
@@ -177,8 +174,8 @@ namespace ops {
 const OpDef identity = {.name = "Identity",
                         .infer = infer_identity,
                         .eval = eval_identity,
-                        .onnx = {{"Identity"}, {"Dropout", 1, 1 << 20, import_dropout}},
-                        .traits = {.view = true}};
+                        .onnx = {{"Identity"}},
+                        .traits = {.view = true, .any_rank = true}};
 
 const OpDef reshape = {
     .name = "Reshape",

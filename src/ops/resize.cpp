@@ -40,15 +40,18 @@ Dims resized_dims(const EvalContext& context, const std::vector<int64_t>& axes) 
 
 void infer_resize(InferContext& context) {
   const Shape& x = context.shape(0);
-  HONE_CHECK(context.attrs().integer("antialias") == 0, "Resize with antialias is not supported");
   const std::vector<int64_t> axes = resampled_axes(context.attrs(), x.rank());
   Shape result = x;
   const bool by_size = context.has(3);
   HONE_CHECK(by_size || context.has(2), "Resize needs scales or sizes");
-  if (by_size) {
-    const std::optional<SymbolicData> sizes = context.symbolic(3);
-    HONE_CHECK(sizes.has_value() && sizes->size() == axes.size(), "the sizes of Resize must be known and one per axis");
-    HONE_CHECK(context.attrs().text("keep_aspect_ratio_policy") == "stretch" || x.is_static(), "Resize with keep_aspect_ratio_policy needs fixed sizes");
+  const std::optional<SymbolicData> sizes = by_size ? context.symbolic(3) : std::nullopt;
+  const bool stretch = context.attrs().text("keep_aspect_ratio_policy") == "stretch";
+  const bool all_numbers = x.is_static() && sizes && std::all_of(sizes->begin(), sizes->end(), [](const Dim& size) { return size.is_constant(); });
+  const bool open = by_size ? !sizes || (!stretch && !all_numbers) : context.constant(2) == nullptr;
+  if (open) {
+    for (const int64_t axis : axes) result[normalize_axis(axis, x.rank())] = context.data_dependent(0, normalize_axis(axis, x.rank()));
+  } else if (by_size) {
+    HONE_CHECK(sizes->size() == axes.size(), "Resize has {} sizes for {} axes", sizes->size(), axes.size());
     if (context.attrs().text("keep_aspect_ratio_policy") == "stretch") {
       for (size_t i = 0; i < axes.size(); ++i) result[normalize_axis(axes[i], x.rank())] = (*sizes)[i];
     } else {
@@ -58,7 +61,7 @@ void infer_resize(InferContext& context) {
     }
   } else {
     const Tensor* scales = context.constant(2);
-    HONE_CHECK(scales != nullptr && scales->size() == static_cast<int64_t>(axes.size()), "the scales of Resize must be constant and one per axis");
+    HONE_CHECK(scales->size() == static_cast<int64_t>(axes.size()), "Resize has {} scales for {} axes", scales->size(), axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
       const size_t axis = normalize_axis(axes[i], x.rank());
       const double scale = scales->real(static_cast<int64_t>(i));
@@ -66,7 +69,7 @@ void infer_resize(InferContext& context) {
       if (x[axis].is_constant()) result[axis] = Dim(static_cast<int64_t>(std::floor(static_cast<double>(x[axis].value()) * scale)));
       else if (scale == std::floor(scale)) result[axis] = x[axis] * Dim(static_cast<int64_t>(scale));
       else if (1 / scale == std::floor(1 / scale)) result[axis] = floor_divide(x[axis], Dim(static_cast<int64_t>(1 / scale)));
-      else HONE_CHECK(scale == 1, "Resize of the symbolic size {} by {} is not supported", x[axis].text(), scale);
+      else if (scale != 1) result[axis] = context.data_dependent(0, axis);
     }
   }
   context.set(0, context.dtype(0), result);

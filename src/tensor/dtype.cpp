@@ -40,7 +40,7 @@ constexpr SmallFloat kSmallFloats[] = {{3, 7, 448, 0x7f, 0x7f, true},       // f
                                        {3, 8, 240, 0x80, 0x80, false},      // f8e4m3fnuz
                                        {2, 15, 57344, 0x7c, 0x7f, true},    // f8e5m2
                                        {2, 16, 57344, 0x80, 0x80, false}};  // f8e5m2fnuz
-constexpr SmallFloat kFloat4{1, 1, 6, 0x07, 0x07, true};
+constexpr SmallFloat kFloat4{1, 1, 6, 0x07, 0x08, true};         // has no NaN: it becomes -0
 
 /// Nearest multiple of the last place at this magnitude; exact in float, since codes have few bits.
 float round_to(const SmallFloat& kind, float magnitude) {
