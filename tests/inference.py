@@ -41,6 +41,14 @@ def reference_session(path):
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
+def reference_session_of(data):
+    """The same for a model in memory."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+
 def relative_error(found, expected):
     """Norm of the difference over the norm of what was expected."""
     assert found.shape == expected.shape

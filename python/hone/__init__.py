@@ -7,6 +7,7 @@
     y = context.run({"x": values})["y"]
 """
 
+import ctypes
 import os
 
 import numpy as np
@@ -22,15 +23,19 @@ WARNING, INFO, VERBOSE = 2, 3, 4
 def _dtypes():
     """numpy's types in the order of hone_dtype; None where numpy (with ml_dtypes, if installed) has none."""
     try:
-        from ml_dtypes import bfloat16
+        import ml_dtypes
     except ImportError:
-        bfloat16 = None
-    names = ("float32", "float16", bfloat16, "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
-             "uint64", "bool", None)
-    return [np.dtype(name) if name is not None else None for name in names]
+        ml_dtypes = None
+    names = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+             "uint64", "bool", None, "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+             "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2", None, None)
+    own = {"bfloat16", "int4", "uint4", "int2", "uint2"}.union(name for name in names if name and name.startswith(("float8", "float4")))
+    types = [getattr(ml_dtypes, name, None) if name in own else name for name in names]
+    return [np.dtype(kind) if kind is not None else None for kind in types]
 
 
 DTYPES = _dtypes()
+STRING, SEQUENCE, OPTIONAL = 13, 24, 25  # kinds whose elements numpy does not hold
 
 
 def empty(shape, dtype):
@@ -45,9 +50,36 @@ def empty(shape, dtype):
 def _sides(tensors):
     """{name: (dtype, sizes)} of the inputs and of the outputs; sizes that are not fixed are -1."""
     sides = {True: {}, False: {}}
-    for name, dtype, is_input, sizes in tensors:
+    for name, dtype, is_input, sizes, _ in tensors:
         sides[is_input][name] = (DTYPES[dtype], tuple(sizes))
     return sides[True], sides[False]
+
+
+def _to_value(content, kind=None):
+    """A value of the library: arrays (of text as well), lists for sequences; None and others for optionals (`kind`)."""
+    if kind == OPTIONAL:
+        return _hone.Value.optional(None if content is None else _to_value(content))
+    if isinstance(content, (list, tuple)):
+        return _hone.Value.sequence([_to_value(item) for item in content])
+    array = np.asarray(content)
+    if array.dtype.kind in "OUS":
+        return _hone.Value.strings(list(array.shape), [text if isinstance(text, bytes) else str(text).encode() for text in array.flat])
+    array = np.require(array, requirements="C")
+    return _hone.Value.tensor(DTYPES.index(array.dtype), list(array.shape), array.ctypes.data)
+
+
+def _from_value(value):
+    dtype, sizes = value.describe()
+    if dtype in (SEQUENCE, OPTIONAL):
+        items = [_from_value(value.item(index)) for index in range(sizes[0])]
+        return items if dtype == SEQUENCE else items[0] if items else None
+    count = int(np.prod(sizes, dtype=np.int64))
+    if dtype == STRING:
+        return np.array([value.string(index).decode(errors="replace") for index in range(count)], object).reshape(sizes)
+    array = np.empty(sizes, DTYPES[dtype])
+    if count:
+        ctypes.memmove(array.ctypes.data, value.address(), array.nbytes)
+    return array
 
 
 class Device:
@@ -103,6 +135,7 @@ class Engine:
     def __init__(self, plan, device, log=None, threshold=WARNING):
         self.handle = _hone.Engine(plan.handle, device.handle, log, threshold)
         self.inputs, self.outputs = _sides(self.handle.tensors())
+        self.by_value = {name: dtype for name, dtype, _, _, by_value in self.handle.tensors() if by_value}
 
     def context(self, profile=0):
         return Context(self, profile)
@@ -118,6 +151,8 @@ class Context:
         """Binds the array itself, without a copy where its type and order already fit."""
         if name not in self.engine.inputs:
             raise Error(f"there is no input {name}; the inputs are {', '.join(self.engine.inputs)}")
+        if name in self.engine.by_value:
+            return self.handle.set_value(name, _to_value(values, self.engine.by_value[name]))
         dtype, sizes = self.engine.inputs[name]
         values = np.ascontiguousarray(values, dtype).reshape(np.shape(values))
         if -1 in sizes:
@@ -136,8 +171,10 @@ class Context:
         self.bound[name] = array  # the library keeps only the address
 
     def allocate_outputs(self):
+        """For what can be bound; other outputs are in the library's memory, sized by each run."""
         for name, (dtype, _) in self.engine.outputs.items():
-            self.bind(name, empty(self.shape(name), dtype))
+            if name not in self.engine.by_value:
+                self.bind(name, empty(self.shape(name), dtype))
 
     def run_bound(self):
         """Runs on what is bound: nothing else happens, so this is what to time."""
@@ -149,7 +186,11 @@ class Context:
             self.set_input(name, values)
         self.allocate_outputs()
         self.run_bound()
-        return {name: self.bound[name] for name in self.engine.outputs}
+        return {name: self.value(name) if name in self.engine.by_value else self.bound[name] for name in self.engine.outputs}
+
+    def value(self, name):
+        """An output of the last run that could not be bound: an array, a list or None, as a copy."""
+        return _from_value(self.handle.value(name))
 
     def profile(self):
         """[(layer, ms)] of one inference on what is bound."""

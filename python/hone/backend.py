@@ -26,7 +26,7 @@ class HoneRep(BackendRep):
         self.required = [value.name for value in model.graph.input if value.name not in initial]
 
     def _context(self, feeds):
-        shapes = tuple(sorted((name, np.shape(values)) for name, values in feeds.items()))
+        shapes = tuple(sorted((name, values.shape) for name, values in feeds.items() if isinstance(values, np.ndarray)))
         if shapes not in self.contexts:
             dynamic = [(name, shape) for name, shape in shapes if -1 in self.model.inputs[name][1]]
             text = ",".join(f"'{name}':" + ("x".join(map(str, shape)) or "scalar") for name, shape in dynamic)
@@ -43,6 +43,7 @@ class HoneRep(BackendRep):
             feeds = dict(zip(self.required, inputs))
         else:
             feeds = {self.required[0]: inputs}
+        feeds = {name: np.asarray(values) if isinstance(values, (np.generic, int, float)) else values for name, values in feeds.items()}
         results = self._context(feeds).run(feeds)
         return namedtupledict("Outputs", self.names)(*(results[name] for name in self.names))
 

@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -34,6 +35,7 @@ struct Destroy {
   void operator()(hone_plan* object) const { hone_plan_destroy(object); }
   void operator()(hone_engine* object) const { hone_engine_destroy(object); }
   void operator()(hone_context* object) const { hone_context_destroy(object); }
+  void operator()(hone_value* object) const { hone_value_destroy(object); }
 };
 
 template <typename Object>
@@ -59,8 +61,10 @@ using Model = Handle<hone_model>;
 using Plan = Handle<hone_plan>;
 using Engine = Handle<hone_engine>;
 using Context = Handle<hone_context>;
+using Value = Handle<hone_value>;
 
-using TensorInfo = std::tuple<std::string, int, bool, std::vector<int64_t>>;
+/// Name, element type, whether an input, sizes (nothing without rank), whether it cannot be bound.
+using TensorInfo = std::tuple<std::string, int, bool, std::vector<int64_t>, bool>;
 
 template <typename Get>
 std::vector<TensorInfo> tensors(size_t count, Get&& get) {
@@ -68,7 +72,7 @@ std::vector<TensorInfo> tensors(size_t count, Get&& get) {
   for (size_t i = 0; i < count; ++i) {
     hone_tensor tensor;
     check(get(i, &tensor));
-    result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank));
+    result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0, std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)), tensor.by_value != 0);
   }
   return result;
 }
@@ -102,6 +106,35 @@ Plan build(const Model& model, const Device& device, const std::vector<std::stri
   const std::unique_ptr<hone_options, Destroy> owner(options);
   const Log lines(std::move(log), threshold);
   return Plan::make(hone_build, static_cast<const hone_model*>(model.get()), static_cast<const hone_device*>(device.get()), static_cast<const hone_options*>(options), lines.get());
+}
+
+Value strings(const std::vector<int64_t>& dims, const std::vector<nb::bytes>& texts) {
+  std::vector<const char*> addresses;
+  std::vector<size_t> lengths;
+  for (const nb::bytes& text : texts) {
+    addresses.push_back(text.c_str());
+    lengths.push_back(text.size());
+  }
+  return Value::make(hone_value_strings, dims.data(), static_cast<int>(dims.size()), addresses.data(), lengths.data());
+}
+
+Value sequence(const std::vector<const Value*>& items) {
+  std::vector<const hone_value*> handles;
+  for (const Value* item : items) handles.push_back(item->get());
+  return Value::make(hone_value_sequence, handles.data(), handles.size());
+}
+
+std::pair<int, std::vector<int64_t>> describe(const Value& value) {
+  hone_tensor tensor;
+  check(hone_value_describe(value.get(), &tensor));
+  return {tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank)};
+}
+
+nb::bytes text(const Value& value, size_t index) {
+  const char* begin = nullptr;
+  size_t length = 0;
+  check(hone_value_string(value.get(), index, &begin, &length));
+  return nb::bytes(begin, length);
 }
 
 void run(const Context& context) {
@@ -173,6 +206,20 @@ NB_MODULE(_hone, module) {
         return std::vector<int64_t>(dims, dims + rank);
       })
       .def("bind", [](const Context& self, const std::string& tensor, uintptr_t address) { check(hone_context_bind(self.get(), tensor.c_str(), reinterpret_cast<void*>(address))); })
+      .def("set_value", [](const Context& self, const std::string& input, const Value& value) { check(hone_context_set_value(self.get(), input.c_str(), value.get())); })
+      .def("value", [](const Context& self, const std::string& output) { return Value::make(hone_context_value, self.get(), output.c_str()); })
       .def("run", run)
       .def("profile", profile);
+
+  nb::class_<Value>(module, "Value")
+      .def_static("tensor", [](int dtype, const std::vector<int64_t>& dims, uintptr_t address) {
+        return Value::make(hone_value_tensor, static_cast<hone_dtype>(dtype), dims.data(), static_cast<int>(dims.size()), reinterpret_cast<const void*>(address));
+      })
+      .def_static("strings", strings)
+      .def_static("sequence", sequence)
+      .def_static("optional", [](const Value* item) { return Value::make(hone_value_optional, static_cast<const hone_value*>(item == nullptr ? nullptr : item->get())); }, nb::arg().none())
+      .def("describe", describe)
+      .def("address", [](const Value& self) { return reinterpret_cast<uintptr_t>(hone_value_data(self.get())); })
+      .def("string", text)
+      .def("item", [](const Value& self, size_t index) { return Value::make(hone_value_item, static_cast<const hone_value*>(self.get()), index); });
 }

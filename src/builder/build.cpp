@@ -23,6 +23,13 @@ namespace {
 /// What kernels are tuned for where only the data decide a size.
 constexpr int64_t kUsualDataSize = 64;
 
+bool all_ranked(const Graph& graph) {
+  for (const Node* node : graph.nodes())
+    for (const Value* output : node->outputs)
+      if (!output->type.ranked) return false;
+  return true;
+}
+
 /// Whether a source other than the reference multiplies f16 matrices on this device.
 bool multiplies_in_half(const Backend& backend, const DeviceInfo& device) {
   Graph graph;
@@ -112,7 +119,9 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   cast_io(graph, options);
 
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
-  run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
+  // They rely on ranks, so a graph that leaves some to the run stays as it is.
+  if (all_ranked(graph))
+    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
   name_layers(graph);
   const EdgeLayouts edges = edge_layouts(graph, options, log);
   const DataSizes sizes(graph);

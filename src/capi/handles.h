@@ -21,6 +21,9 @@ struct hone_plan {
 struct hone_engine {
   std::shared_ptr<const hone::Engine> engine;
 };
+struct hone_value {
+  hone::Tensor tensor;
+};
 struct hone_context {
   std::unique_ptr<hone::ExecutionContext> context;
   std::unique_ptr<hone::Stream> stream;

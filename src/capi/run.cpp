@@ -111,6 +111,7 @@ hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_ten
     const std::vector<hone::IoTensor>& io = engine->engine->plan().io;
     HONE_CHECK(index < io.size(), "tensor {} is asked for, the engine has {}", index, io.size());
     hone::capi::describe(io[index].name, io[index].type, io[index].is_input, tensor);
+    tensor->by_value = engine->engine->by_value(io[index].name);
   });
 }
 

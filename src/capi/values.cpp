@@ -3,7 +3,9 @@
 // The C interface to values that stand for themselves: what a network takes or gives that cannot be bound as memory.
 #include <algorithm>
 
-#include "capi/objects.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/tensor.h"
 
 using hone::capi::guarded;
 using hone::capi::require;
@@ -69,9 +71,7 @@ hone_status hone_value_describe(const hone_value* value, hone_tensor* tensor) {
     const bool holds_items = dtype == hone::DType::sequence || dtype == hone::DType::optional;
     *tensor = {.name = nullptr, .dtype = static_cast<hone_dtype>(dtype), .is_input = 0, .rank = 0, .dims = {}, .by_value = 1};
     const hone::Dims dims = holds_items ? hone::Dims{static_cast<int64_t>(value->tensor.items().size())} : value->tensor.dims();
-    HONE_CHECK(dims.size() <= HONE_MAX_RANK, "a tensor has rank {}", dims.size());
-    std::copy(dims.begin(), dims.end(), tensor->dims);
-    tensor->rank = static_cast<int>(dims.size());
+    hone::capi::copy_dims(dims, tensor->dims, &tensor->rank);
   });
 }
 

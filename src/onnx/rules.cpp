@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/all.h"
+#include "ops/expansions.h"
+#include "ops/ops.h"
 
 namespace hone::onnx {
 
@@ -22,6 +24,8 @@ struct Rules::Missing {
 Rules::Rules(const ModelProto& model) {
   for (const OpDef* op : all_ops())
     for (const OnnxRule& rule : op->onnx) rules_[{canonical_domain(rule.domain), rule.op_type}].push_back({op, &rule});
+  for (const std::span<const OnnxRule> expansions : {microsoft_fused_rules(), microsoft_attention_rules(), microsoft_quantized_rules()})
+    for (const OnnxRule& rule : expansions) rules_[{canonical_domain(rule.domain), rule.op_type}].push_back({&ops::identity, &rule});   // the rule names its operators itself
   for (const FunctionProto& function : model.functions)
     if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second)
       throw Error(fmt::format("the model-local function {}::{} is defined twice", function.domain, function.name));

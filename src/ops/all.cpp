@@ -110,6 +110,15 @@ const OpDef* const kOps[] = {
     &ops::random_uniform, &ops::random_normal, &ops::bernoulli, &ops::multinomial, &ops::dropout,
     // training.cpp
     &ops::adagrad, &ops::adam, &ops::momentum,
+    // ml_features.cpp
+    &ops::array_feature_extractor, &ops::binarizer, &ops::feature_vectorizer, &ops::imputer, &ops::label_encoder,
+    &ops::one_hot_encoder, &ops::ml_normalizer, &ops::scaler,
+    // ml_trees.cpp
+    &ops::tree_ensemble, &ops::tree_ensemble_regressor, &ops::tree_ensemble_classifier,
+    // ml_models.cpp
+    &ops::linear_regressor, &ops::linear_classifier, &ops::svm_regressor, &ops::svm_classifier,
+    // image_decoder.cpp
+    &ops::image_decoder,
     // others
     &ops::batch_normalization_training, &ops::det, &ops::cum_prod, &ops::swish,
 };

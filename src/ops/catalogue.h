@@ -37,6 +37,9 @@ extern const OpDef col2im;
 extern const OpDef center_crop_pad;
 extern const OpDef max_unpool;
 
+// image_decoder.cpp
+extern const OpDef image_decoder;
+
 // signal.cpp
 extern const OpDef dft;
 extern const OpDef stft;
@@ -104,6 +107,8 @@ extern const OpDef scaler;
 
 // ml_trees.cpp
 extern const OpDef tree_ensemble;
+extern const OpDef tree_ensemble_regressor;
+extern const OpDef tree_ensemble_classifier;
 
 // ml_models.cpp
 extern const OpDef linear_regressor;

@@ -58,7 +58,9 @@ bool known_outside(const InferContext& context, const Dim& dim) {
 }
 
 /// `type` with every size that differs from `other` replaced by a symbol of the node; without rank where ranks differ.
-TensorType widened(const InferContext& context, size_t output, const TensorType& type, const TensorType& other) {
+TensorType widened(const InferContext& context, size_t output, const TensorType& type, const TensorType& other, size_t first_axis = 0) {
+  // An optional may be handed on as what it holds.
+  if (type.dtype == DType::optional && other.dtype != DType::optional) return type;
   HONE_CHECK(type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype), name_of(other.dtype));
   if (type.element != nullptr && other.element != nullptr) {
     if (type == other) return type;
@@ -69,7 +71,7 @@ TensorType widened(const InferContext& context, size_t output, const TensorType&
   if (!type.ranked || !other.ranked || type.shape.rank() != other.shape.rank()) return unranked(type.dtype);
   TensorType result = type;
   for (size_t axis = 0; axis < type.shape.rank(); ++axis)
-    if (!(type.shape[axis] == other.shape[axis]) || !known_outside(context, type.shape[axis])) result.shape[axis] = context.data_dependent(output, axis);
+    if (!(type.shape[axis] == other.shape[axis]) || !known_outside(context, type.shape[axis])) result.shape[axis] = context.data_dependent(output, first_axis + axis);
   return result;
 }
 
@@ -160,12 +162,12 @@ void infer_loop(InferContext& context) {
              1 + context.outputs());
   widen_carried(context, body, carried, retype_captures(node, body, captures));
   for (size_t i = 0; i < carried; ++i) {
-    const TensorType& inside = body.inputs()[2 + i]->type;
-    context.set(i, inside);
+    const TensorType &inside = body.inputs()[2 + i]->type, &handed_on = body.outputs()[1 + i]->type;
+    context.set(i, inside.dtype == handed_on.dtype ? inside : handed_on);
   }
   const std::optional<Dim> trips = known_trips(context, body);
   for (size_t i = carried; i < context.outputs(); ++i) {
-    const TensorType element = widened(context, i, body.outputs()[1 + i]->type, body.outputs()[1 + i]->type);
+    const TensorType element = widened(context, i, body.outputs()[1 + i]->type, body.outputs()[1 + i]->type, 1);
     if (!element.ranked) {
       context.set(i, element);
       continue;

@@ -20,6 +20,8 @@ Tensor pick_flat(const Tensor& source, Dims dims, std::span<const int64_t> flat)
 /// 0, 1, ... count-1.
 std::vector<int64_t> iota(int64_t count);
 
+/// How InferContext::data_dependent() begins its names.
+inline constexpr std::string_view kDataSymbol = "u_";
 /// Most elements that are propagated as expressions.
 inline constexpr int64_t kMaxSymbolicElements = 4096;
 /// Sets the symbolic contents of every result when those of the `moved` operands are known and the others are constant:

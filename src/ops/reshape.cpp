@@ -4,6 +4,7 @@
 // into View, whose sizes are expressions.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -23,6 +24,8 @@ void infer_identity(InferContext& context) {
 void eval_identity(EvalContext& context) { context.set(0, context.input(0)); }
 
 // ---- Reshape ----
+
+bool surely_positive(const Dim& dim) { return dim.is_constant() && dim.value() > 0; }
 
 Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_zero) {
   std::vector<Dim> dims;
@@ -56,6 +59,12 @@ Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_
 
 void infer_reshape(InferContext& context) {
   const size_t rank = known_count(context, 1);
+  if (!context.ranked(0)) {                            // sizes that are numbers hold for any operand
+    const std::optional<SymbolicData> wanted = context.symbolic(1);
+    Shape shape;
+    for (size_t i = 0; i < rank; ++i) shape.push_back(wanted && surely_positive((*wanted)[i]) ? (*wanted)[i] : context.data_dependent(0, i));
+    return context.set(0, context.dtype(0), std::move(shape));
+  }
   if (const std::optional<SymbolicData> wanted = context.symbolic(1)) {
     context.set(0, context.dtype(0), reshape_target(context.shape(0), *wanted, context.attrs().integer("allowzero") != 0));
     propagate_in_order(context);
@@ -110,6 +119,12 @@ void set_open_axes(InferContext& context, size_t rank) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
+bool decided_by_data(const Dim& dim) {
+  std::set<std::string> names;
+  dim.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kDataSymbol); });
+}
+
 Shape squeezed(const Shape& from, const std::optional<std::vector<int64_t>>& axes) {
   std::vector<bool> drop(from.rank(), false);
   if (axes) drop = marked_axes(*axes, from.rank());
@@ -136,6 +151,8 @@ void infer_squeeze(InferContext& context) {
     HONE_CHECK(count <= context.rank(0), "{} axes are taken from rank {}", count, context.rank(0));
     return set_open_axes(context, context.rank(0) - count);
   }
+  const bool open = std::any_of(context.shape(0).begin(), context.shape(0).end(), [](const Dim& dim) { return decided_by_data(dim); });
+  if (!axes && open) return context.set(0, unranked(context.dtype(0)));    // a run may give a size of 1, or not
   context.set(0, context.dtype(0), squeezed(context.shape(0), axes));
   propagate_in_order(context);
 }
@@ -185,7 +202,7 @@ const OpDef reshape = {
     .infer = infer_reshape,
     .eval = eval_reshape,
     .onnx = {{"Reshape"}},
-    .traits = {.view = true},
+    .traits = {.view = true, .any_rank = true},
 };
 
 const OpDef flatten = {

@@ -27,7 +27,7 @@ bool may_fold(const Graph& graph, const Node* node) {
     operand_bytes += bytes_of(input->type);
   }
   for (const Value* output : node->outputs) {
-    if (graph.is_output(output)) return false;
+    if (graph.is_output(output) || output->type.element != nullptr) return false;
     result_bytes += bytes_of(output->type);
   }
   return result_bytes <= std::max(operand_bytes, kMaxFoldedBytes);

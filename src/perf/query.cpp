@@ -13,6 +13,7 @@ struct Query::Tensor {
   bool is_input = true;
   AlignedBuffer host;
   Buffer device;                               // empty: host memory is bound
+  hone::Tensor result;                         // of an output that the data size: the context's memory after a run
 
   bool copied() const { return device.data() != nullptr; }
 };
@@ -27,8 +28,13 @@ void Query::allocate() {
   const bool separate = data_transfers_ || !device.host_accessible();
   tensors_.clear();
   for (const IoTensor& io : context_->engine().plan().io) {
+    if (context_->engine().by_value(io.name)) {
+      if (io.is_input) throw Error(fmt::format("input {} holds {}, which has no bytes to bind", io.name, io.type.text()), "run such models through the C or Python interface");
+      tensors_.push_back({io.name, false, {}, {}, {}});
+      continue;
+    }
     const auto bytes = static_cast<size_t>(context_->bytes(io.name));
-    Tensor tensor{io.name, io.is_input, AlignedBuffer(std::max<size_t>(bytes, 1)), {}};
+    Tensor tensor{io.name, io.is_input, AlignedBuffer(std::max<size_t>(bytes, 1)), {}, {}};
     std::memset(tensor.host.data(), 0, tensor.host.size());
     if (separate) tensor.device = Buffer(device, tensor.host.size());
     context_->bind(io.name, tensor.copied() ? tensor.device.data() : tensor.host.data());
@@ -38,8 +44,12 @@ void Query::allocate() {
 }
 
 std::byte* Query::host(std::string_view tensor) {
-  for (Tensor& candidate : tensors_)
-    if (candidate.name == tensor) return candidate.host.data();
+  for (Tensor& candidate : tensors_) {
+    if (candidate.name != tensor) continue;
+    if (candidate.host.data() != nullptr) return candidate.host.data();
+    candidate.result = context_->value(tensor);
+    return const_cast<std::byte*>(candidate.result.bytes().data());
+  }
   throw InternalError(fmt::format("no binding named {}", tensor));
 }
 

@@ -105,9 +105,33 @@ void ExecutionContext::set_shape(std::string_view input, const Dims& dims) {
   impl_->stages[0].current = nullptr;
 }
 
+/// What was prepared before for the shapes that are set now: found without allocating, so that inferences of changing shapes
+/// cost no more than others.
+bool ExecutionContext::find_prepared() {
+  const Plan& plan = engine_->plan();
+  for (auto& [symbols, prepared] : impl_->stages[0].prepared) {
+    bool same = prepared.instance != nullptr;
+    for (size_t i = 0; same && i < plan.io.size(); ++i) same = !plan.io[i].is_input || (impl_->shape_known[i] && prepared.input_shapes[i] == impl_->shapes[i]);
+    if (!same) continue;
+    impl_->stages[0].current = &prepared;
+    impl_->pointers_changed = true;
+    if (impl_->stages.size() > 1) impl_->symbols = symbols;
+    return true;
+  }
+  return false;
+}
+
 void ExecutionContext::require_instance() {
   ContextStage& stage = impl_->stages[0];
   if (stage.current != nullptr) return;
+  const Plan& plan = engine_->plan();
+  impl_->has_run = false;
+  if (!find_prepared()) make_first_stage();
+  for (size_t i = 0; i < plan.io.size(); ++i)
+    if (!plan.io[i].is_input && !impl_->by_value[i]) impl_->shapes[i] = stage.current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
+}
+
+void ExecutionContext::make_first_stage() {
   const Plan& plan = engine_->plan();
   SymbolValues symbols;
   for (size_t i = 0; i < plan.io.size(); ++i) {
@@ -115,11 +139,9 @@ void ExecutionContext::require_instance() {
     if (!impl_->shape_known[i]) throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name), "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
   }
-  impl_->symbols = symbols;
-  impl_->has_run = false;
+  impl_->symbols = std::move(symbols);
   require_stage(0);
-  for (size_t i = 0; i < plan.io.size(); ++i)
-    if (!plan.io[i].is_input && !impl_->by_value[i]) impl_->shapes[i] = stage.current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
+  impl_->stages[0].current->input_shapes = impl_->shapes;
 }
 
 /// The stage at the sizes known now, with memory for it.
@@ -288,8 +310,8 @@ void ExecutionContext::enqueue(Stream& stream) {
   prepare();
   patch_pointers(0);
   replay(0, stream);
-  const bool decides = impl_->stages.size() > 1 || std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
   impl_->has_run = true;
+  const bool decides = impl_->stages.size() > 1 || std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
   if (!decides) return;
   const SymbolValues given = impl_->symbols;
   for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {

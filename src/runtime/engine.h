@@ -26,7 +26,6 @@ class Profiler {
 
 struct ShapeInstance;             // kernels, concrete sizes and memory layout of a stage for one set of sizes
 class ExecutionContext;
-struct Prepared;                  // a shape instance bound to a context's memory
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -84,9 +83,9 @@ class ExecutionContext {
  private:
   friend class Engine;
   ExecutionContext(std::shared_ptr<const Engine> engine, int profile);
-  Prepared* find_prepared() const;
-  Prepared& make_prepared();
   void require_instance();
+  bool find_prepared();
+  void make_first_stage();
   void require_stage(size_t stage);
   void prepare_stage(size_t stage);
   void record(size_t stage);

@@ -83,6 +83,10 @@ void Inference::report_allocation(int64_t bytes) const {
 void Inference::fill_inputs(Query& query) {
   bool random = false;
   for (const IoTensor& io : session_.plan().io) {
+    if (!io.is_input && session_.engine()->by_value(io.name)) {
+      voices_.tool.info("The data decide the sizes of output {}.", io.name);
+      continue;
+    }
     const Dims dims = query.context().shape(io.name);
     if (!io.is_input) {
       voices_.tool.info("Output binding for {} with dimensions {} is created.", io.name, join_dims(dims));
@@ -200,9 +204,14 @@ void Inference::report_profile(const LayerProfile& profile) {
 std::vector<BoundTensor> Inference::tensors() {
   Query& query = *queries_.front();
   std::vector<BoundTensor> result;
-  for (const IoTensor& io : session_.plan().io)
+  for (const IoTensor& io : session_.plan().io) {
+    if (is_object(io.type.dtype) || !io.type.ranked) {
+      voices_.tool.warning("Output {} holds {}: it is not reported", io.name, io.type.text());
+      continue;
+    }
     result.push_back({io.name, io.is_input, io.type.dtype, query.context().shape(io.name), io.type.layout,
                       {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))}});
+  }
   return result;
 }
 

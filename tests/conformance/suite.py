@@ -12,11 +12,11 @@ import argparse
 import collections
 import fnmatch
 import functools
-import importlib.util
+import importlib
 import multiprocessing
+import os
 import pathlib
 import sys
-import tempfile
 import warnings
 
 import numpy as np
@@ -28,10 +28,9 @@ FLAGS = {"tuned": [], "reference": ["--tacticSources=-JIT_CONVOLUTIONS,-CUDNN"]}
 
 @functools.cache
 def hone():
-    specification = importlib.util.spec_from_file_location("hone", ROOT / "python/hone.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    """The package of the build under test: HONE_PACKAGE, else that of the release build."""
+    sys.path.insert(0, os.environ.get("HONE_PACKAGE", str(ROOT / "build/release/python")))
+    return importlib.import_module("hone")
 
 
 @functools.cache
@@ -81,31 +80,15 @@ def case_model(case):
     return case.model if case.model is not None else onnx.load(str(pathlib.Path(case.model_dir) / "model.onnx"))
 
 
-def shape_flags(model, inputs):
-    """--shapes for the inputs whose sizes the model leaves open."""
-    shapes = []
-    for info, value in zip(model.graph.input, inputs):
-        tensor = info.type.tensor_type
-        is_open = info.type.HasField("tensor_type") and any(not dim.HasField("dim_value") for dim in tensor.shape.dim)
-        if is_open and isinstance(value, np.ndarray) and value.ndim:
-            shapes.append(f"{info.name}:" + "x".join(str(size) for size in value.shape))
-    return ["--shapes=" + ",".join(shapes)] if shapes else []
-
-
 def run_case(case, sources="tuned"):
     """Raises where the case does not pass."""
+    backend = importlib.import_module(f"{hone().__name__}.backend")
     model = case_model(case)
-    names = [info.name for info in model.graph.input]
+    representation = backend.HoneRep(model, "cpu", [backend.LEVEL, *FLAGS[sources]])
     for inputs, expected in data_sets(case):
-        flags = ["--builderOptimizationLevel=0", *FLAGS[sources], *shape_flags(model, inputs)]
-        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
-            file.write(model.SerializeToString())
-            file.flush()
-            plan = hone().build(file.name, flags)
-        context = plan.engine().context()
-        results = context.run(dict(zip(names, inputs)))
-        for info, reference in zip(model.graph.output, expected):
-            check(info.name, results[info.name], reference, case)
+        results = representation.run(inputs)
+        for info, own, reference in zip(model.graph.output, results, expected):
+            check(info.name, own, reference, case)
 
 
 def check(name, actual, expected, case):

@@ -115,7 +115,7 @@ size_t source_count(const Node& node) { return node.op_name() == "Concat" ? node
 /// Reads the whole region; returns why not. `constants` in the order in which the sources number them.
 std::string read_region(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants) {
   const Node& node = *problem.symbolic.nodes().back();
-  if (node.input(0)->type.dtype == DType::string) return "copies strings";
+  if (is_object(node.input(0)->type.dtype)) return "copies strings";
   if (std::string reason = read_operator(problem, node, attrs); !reason.empty()) return reason;
   Dims sources;
   for (size_t i = 0; i < source_count(node); ++i) {

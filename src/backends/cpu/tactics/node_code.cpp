@@ -52,7 +52,7 @@ std::optional<NodeOperand> read_operand(const Attrs& attrs, const KernelShapes& 
   HONE_CHECK(place >= -static_cast<int64_t>(kMaxOperands) && place < static_cast<int64_t>(shapes.inputs.size()), "a kernel in the plan reads operand {}", place);
   if (place >= 0) return NodeOperand{shapes.inputs[static_cast<size_t>(place)], place, std::nullopt};
   const std::optional<DType> dtype = parse_dtype(attrs.text(numbered("type", i)));
-  HONE_CHECK(dtype && *dtype != DType::string, "a kernel in the plan has a constant of an unknown type");
+  HONE_CHECK(dtype && !is_object(*dtype) && !is_small(*dtype), "a kernel in the plan has a constant of an unknown type");
   return NodeOperand{{*dtype, attrs.integers(numbered("dims", i)), Layout::linear}, place, std::nullopt};
 }
 
@@ -69,7 +69,7 @@ const Node* single_node(const Problem& problem) {
 std::string reason_not_numeric(const Node& node) {
   for (const auto* list : {&node.inputs, &node.outputs})
     for (const Value* value : *list)
-      if (value != nullptr && value->type.dtype == DType::string) return "handles texts";
+      if (value != nullptr && (is_object(value->type.dtype) || is_small(value->type.dtype))) return "handles texts or numbers of few bits";
   return {};
 }
 
@@ -111,7 +111,7 @@ NodeCode::NodeCode(const Attrs& attrs, const KernelShapes& shapes) : attrs_(attr
     else results_.push_back(NodeResult{shapes.outputs[static_cast<size_t>(place)], place});
   }
   for (const auto* list : {&shapes.inputs, &shapes.outputs})
-    for (const ConcreteType& type : *list) require(type.dtype != DType::string && !is_blocked(type.layout) && channel_block(type.layout) == 1);
+    for (const ConcreteType& type : *list) require(!is_object(type.dtype) && !is_small(type.dtype) && !is_blocked(type.layout) && channel_block(type.layout) == 1);
 }
 
 const NodeOperand& NodeCode::operand(size_t i) const {

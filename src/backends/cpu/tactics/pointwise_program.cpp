@@ -98,7 +98,7 @@ std::string reason_against(const Problem& problem) {
   for (const Node* node : nodes) {
     if (node->output()->type.shape != last->type.shape) return "steps of different shapes";
     for (const Value* value : node->inputs)
-      if (value == nullptr || value->type.dtype == DType::string) return "text or missing operands";
+      if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype)) return "texts, numbers of few bits or missing operands";
   }
   if (last->type.shape.elements() == Dim(0)) return "empty result";
   return {};
@@ -180,7 +180,7 @@ PointwiseProgram read_program(const Attrs& attrs) {
   for (size_t i = 0; i < operands.size(); ++i) {
     require(operands[i] >= -256 && operands[i] < 256 && at < dims.size() && dims[at] >= 0 && dims[at] <= static_cast<int64_t>(dims.size() - at - 1));
     const std::optional<DType> dtype = parse_dtype(dtypes[i]);
-    require(dtype && *dtype != DType::string);
+    require(dtype && !is_object(*dtype) && !is_small(*dtype));
     const bool constant = operands[i] < 0;
     const size_t rank = static_cast<size_t>(dims[at]);
     program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype, Dims(&dims[at] + 1, &dims[at] + 1 + rank)});

@@ -20,6 +20,7 @@ constexpr int64_t kKept = kMaxResampleTaps;      // stretched rows: the taps of 
 std::string reason_against(const Problem& problem, const Node& node) {
   if (std::string reason = reason_not_f32(problem, node); !reason.empty()) return reason;
   if (problem.region.outputs()[0]->type.shape.elements() == Dim(0)) return "empty result";
+  if (node.attrs.integer("antialias") != 0) return "filters against aliasing";
   const auto known = [](const Value* value) { return value == nullptr || value->is_constant() || value->symbolic != nullptr; };
   for (size_t i = 1; i < 4; ++i)
     if (!known(node.input(i))) return "its scales, sizes or regions are not known";

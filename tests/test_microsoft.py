@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators that ONNX Runtime's tools write into models (domain com.microsoft), each against ONNX Runtime itself."""
+
+import os
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import inference
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, os.environ.get("HONE_PACKAGE", str(ROOT / "build/release/python")))
+hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
+
+RANDOM = np.random.default_rng(11)
+
+
+def real(*shape, scale=1.0):
+    return (RANDOM.standard_normal(shape) * scale).astype(np.float32)
+
+
+def quantised(*shape, kind=np.uint8):
+    bounds = np.iinfo(kind)
+    return RANDOM.integers(bounds.min, bounds.max + 1, shape).astype(kind)
+
+
+def scale(value):
+    return np.float32(value)
+
+
+def zero(value, kind=np.uint8):
+    return np.asarray(value, kind)
+
+
+HEADS, DEPTH, TOKENS, BATCH = 4, 16, 6, 2
+WIDTH = HEADS * DEPTH
+ANGLES = np.outer(np.arange(32), 10000.0 ** -(np.arange(DEPTH // 2) / (DEPTH // 2))).astype(np.float32)
+COSINES, SINES = np.cos(ANGLES), np.sin(ANGLES)
+
+
+def packed_weight(k, n, block):
+    """A weight of four bits as MatMulNBits reads it: packed rows, scales, packed zero points."""
+    blocks = -(-k // block)
+    return quantised(n, blocks, block // 2), real(n * blocks, scale=0.1), quantised(n * (-(-blocks // 2)))
+
+
+# name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
+CASES = {
+    "gelu": ("Gelu", [real(3, 8)], {}, 1),
+    "fast_gelu": ("FastGelu", [real(3, 8), real(8)], {}, 1),
+    "bias_gelu": ("BiasGelu", [real(3, 8), real(8)], {}, 1),
+    "quick_gelu": ("QuickGelu", [real(3, 8)], {"alpha": 1.3}, 1),
+    "fused_mat_mul": ("FusedMatMul", [real(2, 3, 4), real(2, 5, 4)], {"transB": 1, "alpha": 0.5}, 1),
+    "fused_mat_mul_batch": ("FusedMatMul", [real(3, 2, 4), real(2, 4, 5)], {"transBatchA": 1}, 1),
+    "fused_conv": ("FusedConv", [real(1, 4, 7, 7), ("w", real(8, 4, 3, 3)), ("w", real(8))], {"activation": "Relu", "pads": [1, 1, 1, 1]}, 1),
+    "fused_conv_leaky": ("FusedConv", [real(1, 4, 7, 7), ("w", real(8, 4, 3, 3)), ("w", real(8))],
+                         {"activation": "LeakyRelu", "activation_params": [0.2]}, 1),
+    "skip_norm": ("SkipLayerNormalization", [real(2, 3, 8), real(2, 3, 8), real(8), real(8), real(8)], {"epsilon": 1e-5}, 1),
+    "skip_rms_norm": ("SkipSimplifiedLayerNormalization", [real(2, 3, 8), real(2, 3, 8), real(8)], {"epsilon": 1e-5}, 1),
+    "embed_norm": ("EmbedLayerNormalization",
+                   [quantised(2, 5, kind=np.int8).astype(np.int32) % 7 + 0, np.zeros((2, 5), np.int32), real(16, 8), real(9, 8), real(2, 8), real(8),
+                    real(8)], {"epsilon": 1e-12}, 2),
+    "attention": ("Attention", [real(BATCH, TOKENS, 16), ("w", real(16, 3 * WIDTH, scale=0.2)), ("w", real(3 * WIDTH))], {"num_heads": HEADS}, 1),
+    "attention_causal": ("Attention", [real(BATCH, TOKENS, 16), ("w", real(16, 3 * WIDTH, scale=0.2)), ("w", real(3 * WIDTH))],
+                         {"num_heads": HEADS, "unidirectional": 1}, 1),
+    "attention_mask": ("Attention", [real(BATCH, TOKENS, 16), ("w", real(16, 3 * WIDTH, scale=0.2)), ("w", real(3 * WIDTH)),
+                                     np.array([[1] * 6, [1] * 4 + [0] * 2], np.int32)], {"num_heads": HEADS}, 1),
+    "multi_head": ("MultiHeadAttention", [real(BATCH, TOKENS, WIDTH), real(BATCH, 5, WIDTH), real(BATCH, 5, WIDTH), real(3 * WIDTH)],
+                   {"num_heads": HEADS}, 1),
+    "multi_head_bias": ("MultiHeadAttention", [real(BATCH, TOKENS, WIDTH), real(BATCH, 5, WIDTH), real(BATCH, 5, WIDTH), None, None,
+                                               real(BATCH, HEADS, TOKENS, 5)], {"num_heads": HEADS}, 1),
+    "rotary": ("RotaryEmbedding", [real(BATCH, TOKENS, WIDTH), np.array([3], np.int64), COSINES, SINES], {}, 1),
+    "rotary_interleaved": ("RotaryEmbedding", [real(BATCH, TOKENS, WIDTH), np.tile(np.arange(TOKENS), (BATCH, 1)), COSINES, SINES],
+                           {"interleaved": 1}, 1),
+    "group_query": ("GroupQueryAttention",
+                    [real(BATCH, TOKENS, WIDTH), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, TOKENS, WIDTH // 2),
+                     real(BATCH, HEADS // 2, 0, DEPTH), real(BATCH, HEADS // 2, 0, DEPTH), np.full(BATCH, TOKENS - 1, np.int32),
+                     ("w", np.array(TOKENS, np.int32)), COSINES, SINES], {"num_heads": HEADS, "kv_num_heads": HEADS // 2, "do_rotary": 1}, 3),
+    "q_add": ("QLinearAdd", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(0.25), zero(110)], {}, 1),
+    "q_mul": ("QLinearMul", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(1.5), zero(110)], {}, 1),
+    "q_sigmoid": ("QLinearSigmoid", [quantised(3, 8), scale(0.05), zero(128), scale(1 / 256), zero(0)], {}, 1),
+    "q_leaky_relu": ("QLinearLeakyRelu", [quantised(3, 8), scale(0.05), zero(128), scale(0.05), zero(100)], {"alpha": 0.1}, 1),
+    "q_average": ("QLinearAveragePool", [quantised(1, 3, 8, 8), scale(0.1), zero(120), scale(0.12), zero(118)],
+                  {"kernel_shape": [3, 3], "strides": [2, 2]}, 1),
+    "q_global_average": ("QLinearGlobalAveragePool", [quantised(1, 3, 8, 8), scale(0.1), zero(120), scale(0.05), zero(118)], {}, 1),
+    "q_concat": ("QLinearConcat", [scale(0.2), zero(120), quantised(2, 3), scale(0.1), zero(110), quantised(2, 4), scale(0.3), zero(130)],
+                 {"axis": 1}, 1),
+    "q_attention": ("QAttention", [quantised(BATCH, TOKENS, 16), ("w", quantised(16, 3 * WIDTH, kind=np.int8)), ("w", real(3 * WIDTH)),
+                                   scale(0.01), ("w", np.float32(0.01)), None, zero(128), ("w", np.int8(0))], {"num_heads": HEADS}, 1),
+    "dynamic_product": ("DynamicQuantizeMatMul", [real(3, 16), ("w", quantised(16, 8, kind=np.int8)), ("w", np.float32(0.02)), None, ("w", real(8))],
+                        {}, 1),
+    "integer_to_float": ("MatMulIntegerToFloat", [quantised(3, 16), ("w", quantised(16, 8, kind=np.int8)), scale(0.1), ("w", np.float32(0.02)),
+                                                  zero(120), ("w", np.int8(3)), ("w", real(8))], {}, 1),
+    "n_bits": ("MatMulNBits", [real(3, 64), *(("w", part) for part in packed_weight(64, 8, 32))], {"K": 64, "N": 8, "bits": 4, "block_size": 32}, 1),
+}
+
+
+def model_of(kind, operands, attributes, outputs):
+    names, inputs, weights, feeds = [], [], [], {}
+    for index, operand in enumerate(operands):
+        if operand is None:
+            names.append("")
+            continue
+        name = f"in{index}"
+        names.append(name)
+        constant = isinstance(operand, tuple)
+        array = np.asarray(operand[1] if constant else operand)
+        if constant:
+            weights.append(numpy_helper.from_array(array, name))
+        else:
+            inputs.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+            feeds[name] = array
+    results = [f"out{index}" for index in range(outputs)]
+    node = helper.make_node(kind, names, results, name="node", domain="com.microsoft", **attributes)
+    values = [helper.make_value_info(name, helper.make_tensor_type_proto(TensorProto.UNDEFINED, None)) for name in results]
+    for value in values:
+        value.ClearField("type")
+    graph = helper.make_graph([node], "microsoft", inputs, values, weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8), feeds
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_operator_gives_what_onnx_runtime_gives(case):
+    kind, operands, attributes, outputs = CASES[case]
+    model, feeds = model_of(kind, operands, attributes, outputs)
+    session = inference.reference_session_of(model.SerializeToString())
+    expected = session.run(None, feeds)
+    context = hone.Model.parse(model.SerializeToString()).build(["--builderOptimizationLevel=0"]).engine().context()
+    found = context.run(feeds)
+    for index, reference in enumerate(expected):
+        own = found[f"out{index}"]
+        assert own.shape == reference.shape and own.dtype == reference.dtype
+        if own.dtype == np.uint8:                      # a value halfway between two may go either way
+            assert np.max(np.abs(own.astype(int) - reference.astype(int)), initial=0) <= 1
+        else:
+            np.testing.assert_allclose(own, reference, rtol=2e-3, atol=2e-4)
