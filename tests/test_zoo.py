@@ -10,14 +10,14 @@ from inference import reference_session, relative_error, run_plan
 
 TOLERANCE = 1e-4
 
-# Their outputs' sizes depend on the data (NonMaxSuppression, NonZero), which the engine does not do yet.
-NOT_YET = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}
+# Boxes, labels and scores, as many as the data say.
+DETECTION = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}
 TRAINED = {"digits_cnn", "byte_gpt"}
 SMALL = {"resnet18.ts", "mobilenet_v2.dyn", "mobilenet_v3_large.ts", "squeezenet1_1.ts", "lstm_tagger.ts", "gru_tagger.ts"}
 
 
 def zoo_names():
-    names = [name for name in materialise.names() if name not in NOT_YET | TRAINED]
+    names = [name for name in materialise.names() if name not in DETECTION | TRAINED]
     return [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in names]
 
 
@@ -45,6 +45,27 @@ def test_agrees_with_onnxruntime(name, trtexec, zoo):
             error = relative_error(found[output], expected)
             print(f"{name} batch {batch} {output}: relative error {error:.2e}")
             assert np.isfinite(expected).all() and error <= TOLERANCE, f"batch {batch}, output {output}: {error:.2e}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(DETECTION))
+def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
+    path = zoo(name)
+    session = reference_session(path)
+    boxes, scores, labels = [output.name for output in session.get_outputs()]
+    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", timeout=600)
+    feeds = {value.name: value.values(1) for value in models.inputs(name)}
+    found = run_plan(trtexec, "m.plan", feeds, [boxes, scores, labels])
+    expected = dict(zip((boxes, scores, labels), session.run([boxes, scores, labels], feeds)))
+    assert found[scores].shape == expected[scores].shape
+    np.testing.assert_allclose(found[scores], expected[scores], atol=1e-4)
+    # Scores closer than the tolerance may change places: every box must have its like, with its label.
+    taken = set()
+    for box, score, label in zip(expected[boxes], expected[scores], expected[labels]):
+        like = [i for i in np.flatnonzero((found[labels] == label) & (np.abs(found[scores] - score) <= 1e-4))
+                if i not in taken and np.abs(found[boxes][i] - box).max() <= 0.01 * max(1, np.abs(box).max())]
+        assert like, f"no box {box} with label {label} and score {score}"
+        taken.add(like[0])
 
 
 def test_digits_cnn_keeps_its_accuracy(trtexec, zoo):

@@ -111,7 +111,7 @@ void RandomGraph::add_window(Value* x) {
   const Dims dims = x->type.shape.values();
   const int64_t kernel = 1 + 2 * up_to(1), stride = 1 + up_to(1), pad = kernel / 2;
   if (dims[1] == 0 || dims[2] == 0 || dims[3] == 0) return;
-  Attrs attrs{{"kernel_shape", Dims{kernel, kernel}}, {"strides", Dims{stride, stride}}, {"pads", Dims{pad, pad, pad, pad}}};
+  Attrs attrs{{"kernel_shape", Dims{kernel, kernel}}, {"strides", Dims{stride, stride}}, {"pads", Dims{pad, pad, pad, pad}}, {"dilations", Dims{1, 1}}};
   if (chance(40)) return keep(graph_.add(chance(50) ? ops::max_pool : ops::average_pool, {x}, std::move(attrs), {}, 1));
   const bool depthwise = chance(30);
   const int64_t filters = depthwise ? dims[1] : 1 + up_to(11);

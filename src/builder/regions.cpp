@@ -50,7 +50,8 @@ Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered
       if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1)) region.outputs.push_back(value);
     }
   if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
-  const bool on_host = is_object(region.outputs[0]->type.dtype) || !region.outputs[0]->type.ranked;
+  const auto on_host_only = [](const Value* value) { return is_object(value->type.dtype) || !value->type.ranked; };
+  const bool on_host = on_host_only(region.outputs[0]) || std::any_of(region.inputs.begin(), region.inputs.end(), on_host_only);
   region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && region.inputs.size() == 1 && region.inputs[0] == region.nodes[0]->inputs[0] && !on_host;
   return region;
 }

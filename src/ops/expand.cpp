@@ -11,6 +11,7 @@ namespace hone {
 namespace {
 
 void infer_expand(InferContext& context) {
+  if (!context.shape(1).is_static()) return context.set(0, unranked(context.dtype(0)));
   const size_t rank = known_count(context, 1);
   Shape target;
   if (const std::optional<SymbolicData> wanted = context.symbolic(1)) {

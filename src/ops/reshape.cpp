@@ -58,6 +58,7 @@ Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_
 }
 
 void infer_reshape(InferContext& context) {
+  if (!context.ranked(1) || !context.shape(1).is_static()) return context.set(0, unranked(context.dtype(0)));
   const size_t rank = known_count(context, 1);
   if (!context.ranked(0)) {                            // sizes that are numbers hold for any operand
     const std::optional<SymbolicData> wanted = context.symbolic(1);

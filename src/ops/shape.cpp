@@ -76,6 +76,7 @@ Tensor filler(const Attrs& attrs) {
 
 void infer_constant_of_shape(InferContext& context) {
   const Tensor value = filler(context.attrs());
+  if (!context.shape(0).is_static()) return context.set(0, unranked(value.dtype()));
   const size_t rank = known_count(context, 0);
   Shape shape;
   if (const std::optional<SymbolicData> dims = context.symbolic(0)) {

@@ -28,6 +28,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   if (node == nullptr || !kind_of(node->op_name())) return;
   if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp) return;   // reduce.cpp's
   if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("reduce_any", std::move(reason));
+  if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr) return out.refuse("reduce_any", "its axes are known in a run only");
   if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return out.refuse("reduce_any", "empty input");
   offer_linear(problem, "reduce_any", out);
 }
