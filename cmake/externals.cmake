@@ -54,3 +54,9 @@ else()
   add_library(dnnl INTERFACE)
   target_compile_definitions(dnnl INTERFACE HONE_WITH_ONEDNN=0)
 endif()
+
+# Readers of compressed images, where they are there; ImageDecoder says what is missing otherwise.
+find_package(PNG)
+find_package(JPEG)
+add_library(hone_images INTERFACE)
+target_link_libraries(hone_images INTERFACE $<TARGET_NAME_IF_EXISTS:PNG::PNG> $<TARGET_NAME_IF_EXISTS:JPEG::JPEG>)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/catalogue.h"
+#include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -75,8 +76,20 @@ OpDef gelu_op() {
   return def;
 }
 
+/// Before opset 7 slopes did not broadcast: a list of them belongs to the channels.
+void import_channel_slopes(ImportContext& context) {
+  Value* slope = context.input(1);
+  const auto rank = static_cast<int64_t>(context.input(0)->type.shape.rank());
+  if (slope->type.shape.rank() == 1 && rank > 2) {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis + 1 < rank; ++axis) axes.push_back(axis);
+    slope = context.add("Unsqueeze", {slope, integer_constant(context, std::move(axes))})->output();
+  }
+  context.set_output(0, context.add("PRelu", {context.input(0), slope})->output());
+}
+
 OpDef p_relu_op() {
-  OpDef def = formula_op("PRelu", 2, "select(x < 0, x * y, x)", {{"PRelu"}});
+  OpDef def = formula_op("PRelu", 2, "select(x < 0, x * y, x)", {{"PRelu", 7}, {"PRelu", 1, 6, import_channel_slopes}});
   def.infer = infer_p_relu;
   return def;
 }
