@@ -123,6 +123,8 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   if (all_ranked(graph))
     run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
   name_layers(graph);
+  // Where nodes were merged, sizes still bear the names of those that are gone.
+  if (!graph.size_deciders().empty()) graph.infer_all();
   const EdgeLayouts edges = edge_layouts(graph, options, log);
   const DataSizes sizes(graph);
 
