@@ -15,7 +15,7 @@ BLESS = os.environ.pop("HONE_BLESS", None)  # no variable of the programs'
 TRANSCRIPTS = conftest.ROOT / "tests/cli/transcripts"
 # A number that is no part of a word or of a shape such as 4x3x224x224.
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w|\.\w)")
-MACHINE = re.compile(r"(Selected Device|Compute Capability): .*")
+MACHINE = re.compile(r"(Selected Device|Compute Capability|Bound by|Steadiness|Machine|Precision used): .*")
 # Hints and layers depend on times and on the processor; the rest does not.
 LEFT_OUT = re.compile(r"\[W\] (\* GPU compute time is unstable|\* Throughput may be bound|  )|Reformatting CopyNode|^&&&& ")
 

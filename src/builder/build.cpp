@@ -4,6 +4,7 @@
 #include "builder/build.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "builder/profile.h"
 #include "builder/tune.h"
 #include "ops/ops.h"
+#include "ir/range.h"
 #include "passes/pipeline.h"
 
 namespace hone {
@@ -65,16 +67,40 @@ std::string precision_text(const BuildOptions& options) {
   return text;
 }
 
-std::vector<IoTensor> io_of(const Graph& graph, const EdgeLayouts& edges) {
+using InputRanges = std::map<std::string, std::optional<ValueRange>>;
+
+/// Taken before passes rewrite the consumers.
+InputRanges input_ranges(const Graph& graph) {
+  InputRanges ranges;
+  for (const Value* input : graph.inputs())
+    if (const auto range = accepted_range(input)) ranges[input->name] = ValueRange{range->low, range->high};
+  return ranges;
+}
+
+std::vector<IoTensor> io_of(const Graph& graph, const EdgeLayouts& edges, const InputRanges& ranges) {
   const auto typed = [](const Value* value, Layout layout) {
     TensorType type = value->type;
     type.layout = layout;
     return type;
   };
   std::vector<IoTensor> io;
-  for (const Value* value : graph.inputs()) io.push_back({value->name, typed(value, edges.of_input(value)), true});
+  for (const Value* value : graph.inputs()) {
+    const auto range = ranges.find(value->name);
+    io.push_back({value->name, typed(value, edges.of_input(value)), true, range == ranges.end() ? std::nullopt : range->second});
+  }
   for (const Value* value : graph.outputs()) io.push_back({value->name, typed(value, edges.of_output(value)), false});
   return io;
+}
+
+/// Shape arithmetic that layers hold as expressions has no layer of its own.
+void note_shape_nodes(const Graph& graph, Plan& plan) {
+  std::set<std::string> told;
+  for (const Profile& profile : plan.profiles)
+    for (const Step& step : profile.steps) told.insert(step.origin.begin(), step.origin.end());
+  for (const Node* node : graph.nodes())
+    if (node->is(ops::symbolic_constant))
+      for (const std::string& name : node->origin)
+        if (told.insert(name).second) plan.folded.push_back({name, "form_regions"});
 }
 
 std::vector<LayerRecord> records_of(const Choice& choice) {
@@ -116,12 +142,14 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   const double start = now_ms();
   const size_t known_before = cache.entries();
 
+  const InputRanges ranges = input_ranges(graph);
   cast_io(graph, options);
 
+  std::vector<Folded> folded;
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
   // They rely on ranks, so a graph that leaves some to the run stays as it is.
   if (all_ranked(graph))
-    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info())});
+    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info()), .folded = &folded});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();
@@ -133,7 +161,9 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   plan.meta = {.hone_version = kVersion, .backend = std::string(backend.name), .device = device.info().name, .architecture = device.info().architecture, .model = graph.name,
                .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
-  plan.io = io_of(graph, edges);
+  plan.io = io_of(graph, edges, ranges);
+  for (const std::string& node : options.folded_by_import) plan.folded.push_back({node, "import"});
+  for (Folded& node : folded) plan.folded.push_back({std::move(node.node), std::string(node.pass)});
   if (options.portable) plan.portable = portable_part(graph);
   PlanAssets assets(plan);
   const std::vector<ProfileOptions> profiles = options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles;
@@ -155,6 +185,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
     const std::vector<LayerRecord> records = records_of(choice);
     plan.log.insert(plan.log.end(), records.begin(), records.end());
   }
+  note_shape_nodes(graph, plan);
   log.info("Engine generation completed in {:g} seconds.", seconds_since(start));
   log.verbose("Timing cache: {} entries, {} of them new, served {} hits since creation.", cache.entries(), cache.entries() - known_before, cache.hits());
   log_layers(plan.profiles.back(), log);

@@ -184,15 +184,15 @@ Tensor converted(const Tensor& tensor, DType to) {
 Tensor run_formatted(ExecutionContext& context, const IoFormat& in, const IoFormat& out, const Tensor& input) {
   const Dims &dims = input.dims(), result = context.shape("p");
   AlignedBuffer source(static_cast<size_t>(context.bytes("x"))), target(static_cast<size_t>(context.bytes("p")));
-  convert_layout(converted(input, in.dtype).bytes().data(), source.data(), in.dtype, dims, Layout::linear, in.layout);
+  convert_layout(converted(input, *in.dtype).bytes().data(), source.data(), *in.dtype, dims, Layout::linear, in.layout);
   context.bind("x", source.data());
   context.bind("p", target.data());
   const std::unique_ptr<Stream> stream = context.engine().device().stream();
   context.enqueue(*stream);
   stream->synchronize();
-  AlignedBuffer linear(static_cast<size_t>(byte_size(out.dtype, result)));
-  convert_layout(target.data(), linear.data(), out.dtype, result, out.layout, Layout::linear);
-  return converted(Tensor(out.dtype, result, Blob::own(std::move(linear))), DType::f32);
+  AlignedBuffer linear(static_cast<size_t>(byte_size(*out.dtype, result)));
+  convert_layout(target.data(), linear.data(), *out.dtype, result, out.layout, Layout::linear);
+  return converted(Tensor(*out.dtype, result, Blob::own(std::move(linear))), DType::f32);
 }
 
 TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {

@@ -59,9 +59,9 @@ void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>&
 
 void cast_io(Graph& graph, const BuildOptions& options) {
   const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph, options);
-  for (size_t i = 0; i < in.size(); ++i) cast_input(graph, graph.inputs()[i], in[i].dtype);
+  for (size_t i = 0; i < in.size(); ++i) cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype));
   std::vector<Value*> outputs = graph.outputs();
-  for (size_t i = 0; i < out.size(); ++i) outputs[i] = cast_output(graph, outputs[i], out[i].dtype);
+  for (size_t i = 0; i < out.size(); ++i) outputs[i] = cast_output(graph, outputs[i], out[i].dtype.value_or(outputs[i]->type.dtype));
   graph.set_outputs(std::move(outputs));
 }
 

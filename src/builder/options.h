@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct ShapeRange {
 using ProfileOptions = std::map<std::string, ShapeRange>;
 
 struct IoFormat {
-  DType dtype = DType::f32;
+  std::optional<DType> dtype = DType::f32;     // none: the model's
   Layout layout = Layout::linear;
 };
 
@@ -41,6 +42,8 @@ struct BuildOptions {
   std::vector<IoFormat> input_formats, output_formats;   // one for each tensor or one for all; empty: linear, the model's types
   bool portable = false;                       // the plan can choose tactics anew where it does not fit; doubles its size
   bool deterministic = false;
+  std::function<void(size_t done, size_t total)> progress;   // told about layers tuned; `total` may grow
+  std::vector<std::string> folded_by_import;   // the model's nodes that import needed no node for; kept in the plan
   int workers = 0;                             // threads tuned for; 0: the device's default
 };
 

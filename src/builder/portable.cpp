@@ -39,7 +39,10 @@ Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Lo
   Graph graph = with_note([] { return std::string("reading the portable part of the plan"); }, [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
   graph.name = plan.meta.model;
   TimingCache cache;
-  return build(std::move(graph), options_of(plan), backend, device, cache, log);
+  Plan result = build(std::move(graph), options_of(plan), backend, device, cache, log);
+  for (size_t i = 0; i < result.io.size(); ++i) result.io[i].range = plan.io[i].range;
+  result.folded = plan.folded;
+  return result;
 }
 
 }  // namespace hone

@@ -243,6 +243,7 @@ std::vector<Layer> make_layers(const TuneContext& context) {
       }
       layers.push_back(std::move(layer));
     });
+    if (context.options.progress) context.options.progress(layers.size(), layers.size() + queue.size());
   }
   return layers;
 }

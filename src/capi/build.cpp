@@ -78,7 +78,8 @@ hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_m
   return guarded([&] {
     require(onnx_path, "onnx_path");
     require(model, "model");
-    *model = new hone_model{hone::import_onnx(onnx_path, logger_for(log)).graph};
+    hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log));
+    *model = new hone_model{std::move(imported.graph), std::move(imported.live), std::move(imported.folded)};
   });
 }
 
@@ -87,7 +88,8 @@ hone_status hone_model_parse(const void* bytes, size_t size, const char* folder,
     require(bytes, "bytes");
     require(model, "model");
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
-    *model = new hone_model{hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder).graph};
+    hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder);
+    *model = new hone_model{std::move(imported.graph), std::move(imported.live), std::move(imported.folded)};
   });
 }
 
@@ -111,11 +113,14 @@ hone_status hone_build(const hone_model* model, const hone_device* device, const
     require(model, "model");
     require(device, "device");
     require(plan, "plan");
-    const hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
+    hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
+    build_options.folded_by_import = model->folded;
     const hone::Logger logger = logger_for(log);
     hone::TimingCache cache = read_cache(build_options, logger);
-    auto built = std::make_shared<const hone::Plan>(hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger));
+    hone::Plan built = hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger);
+    // Nodes that nothing depends on are dead, not folded.
+    std::erase_if(built.folded, [&](const hone::FoldedNode& folded) { return std::ranges::find(model->live, folded.node) == model->live.end(); });
     write_cache(cache, build_options, logger);
-    *plan = new hone_plan{std::move(built), {}, {}};
+    *plan = new hone_plan{std::make_shared<const hone::Plan>(std::move(built)), {}, {}};
   });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/op.h"
+#include "ir/range.h"
 
 namespace hone {
 namespace {
@@ -22,34 +23,6 @@ class SplitMix {
  private:
   uint64_t state_;
 };
-
-/// The sizes of the data's axes that a gather or scatter indexes.
-std::vector<Dim> indexed_axes(const Node& node, const Shape& data) {
-  if (!node.op_name().ends_with("ND")) return {data[normalize_axis(node.attrs.integer_or("axis", 0), data.rank())]};
-  const Shape& indices = node.input(1)->type.shape;
-  const Dim depth = indices.rank() > 0 ? indices[indices.rank() - 1] : Dim(0);
-  const size_t first = static_cast<size_t>(node.attrs.integer_or("batch_dims", 0));
-  std::vector<Dim> sizes;
-  for (size_t axis = first; depth.is_constant() && axis < std::min(data.rank(), first + static_cast<size_t>(depth.value())); ++axis) sizes.push_back(data[axis]);
-  return sizes;
-}
-
-/// Smallest size that a consumer indexes with this value; integers stay below it.
-int64_t index_limit(const Value* value, int depth = 0) {
-  int64_t limit = INT64_MAX;
-  if (depth > 8) return limit;
-  for (const Use& use : value->uses) {
-    const std::string_view op = use.node->op_name();
-    const Value* data = use.node->input(0);
-    if (use.index == 1 && (op.starts_with("Gather") || op.starts_with("Scatter")) && data->type.shape.rank() > 0) {
-      for (const Dim& size : indexed_axes(*use.node, data->type.shape))
-        if (size.is_constant()) limit = std::min(limit, size.value());
-    } else if (op == "Cast" || op == "Reshape" || op == "View" || op == "Unsqueeze" || op == "Squeeze" || op == "Identity" || op == "Expand") {
-      if (use.index == 0) limit = std::min(limit, index_limit(use.node->output(), depth + 1));
-    }
-  }
-  return limit;
-}
 
 }  // namespace
 
@@ -77,10 +50,14 @@ std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> tensors;
   for (const Value* input : graph.inputs()) {
     const DType dtype = input->type.dtype;
-    const int64_t limit = index_limit(input);
-    const bool integer = is_integer(dtype);
-    const double high = integer ? static_cast<double>(limit == INT64_MAX ? 2 : std::min<int64_t>(limit, dtype == DType::i8 ? 127 : dtype == DType::u8 ? 255 : limit)) : 1;
-    tensors.push_back(random_tensor(dtype, input->type.shape.values(), seed * 1000003 + tensors.size(), integer ? 0 : -1, high));
+    if (!is_integer(dtype)) {
+      tensors.push_back(random_tensor(dtype, input->type.shape.values(), seed * 1000003 + tensors.size()));
+      continue;
+    }
+    const IntegerRange range = accepted_range(input).value_or(IntegerRange{0, 1});
+    const int64_t most = dtype == DType::i8 ? 126 : dtype == DType::u8 ? 254 : range.high;
+    const double high = static_cast<double>(std::min(range.high, most)) + 1;
+    tensors.push_back(random_tensor(dtype, input->type.shape.values(), seed * 1000003 + tensors.size(), static_cast<double>(range.low), high));
   }
   return tensors;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "onnx/folded_nodes.h"
 #include "onnx/node_context.h"
 #include "onnx/parse_log.h"
 #include "onnx/proto.h"
@@ -430,7 +431,10 @@ ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const 
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
   ModelData data(std::move(owner), directory);
-  return {Importer(model, data, log).run(), std::move(summary)};
+  Graph graph = Importer(model, data, log).run();
+  std::vector<std::string> live = live_names(*model.graph);      // run() refuses a model without graph
+  std::vector<std::string> folded = folded_nodes(live, graph);
+  return {std::move(graph), std::move(summary), std::move(live), std::move(folded)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -22,6 +23,8 @@ struct OnnxSummary {
 struct ImportedModel {
   Graph graph;
   OnnxSummary summary;
+  std::vector<std::string> live;                      // names of the model's nodes that its outputs depend on
+  std::vector<std::string> folded;                    // those of them that need no node in the graph
 };
 
 /// Throws Error, naming the node, for a model that is damaged, invalid or uses what Hone does not have.

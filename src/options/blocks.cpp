@@ -74,20 +74,20 @@ std::string tactic_sources(const NamedTexts& sources) {
   return states(ordered, "Using default tactic sources", [](const std::string& name) { return name; });
 }
 
-void io_formats(Lines& lines, std::string_view direction, const std::vector<IoFormatSpec>& specs) {
-  if (specs.empty()) line(lines, "{}s format: fp32:CHW", direction);
+void io_formats(Lines& lines, std::string_view direction, const std::vector<IoFormatSpec>& specs, Release release) {
+  if (specs.empty()) line(lines, "{}s format: {}CHW", direction, release == Release::v11 ? "" : "fp32:");
   for (const IoFormatSpec& spec : specs) {
     std::string text;
     for (const std::string& format : spec.formats) text += format == "chw" ? format : "+" + format;
-    line(lines, "{}: {}:{}", direction, spec.type, text);
+    line(lines, "{}: {}{}{}", direction, spec.type, spec.type.empty() ? "" : ":", text);
   }
 }
 
-void build_shapes(Lines& lines, const std::vector<ProfileOptions>& profiles) {
+void build_shapes(Lines& lines, const std::vector<ProfileOptions>& profiles, bool always_numbered) {
   bool any = false;
   for (size_t i = 0; i < profiles.size(); ++i)
     for (const auto& [tensor, range] : profiles[i]) {
-      const std::string index = profiles.size() > 1 ? fmt::format(" (profile {})", i) : "";
+      const std::string index = always_numbered || profiles.size() > 1 ? fmt::format(" (profile {})", i) : "";
       line(lines, "Input build shape{}: {}={}+{}+{}", index, tensor, join_dims(range.min), join_dims(range.opt), join_dims(range.max));
       any = true;
     }
@@ -118,20 +118,29 @@ void model_block(Lines& lines, const Options& options) {
   lines.push_back(outputs);
 }
 
+/// The labels of the build block differ between releases; the default shows those of 8.6.
 void build_block(Lines& lines, const Options& options) {
   const ToolOptions& tool = options.tool;
   const BuildOptions& build = options.build;
+  const bool from10 = is_at_least(tool.release, Release::v10), from11 = is_at_least(tool.release, Release::v11);
+  if (from10 && !tool.load_engine.empty()) {
+    lines.emplace_back();
+    return;
+  }
   line(lines, "=== Build Options ===");
-  line(lines, "Max batch: explicit batch");
-  line(lines, "Memory Pools: {}", pools(tool.pools));
-  line(lines, "minTiming: {}", build.min_timing);
+  if (!from10) line(lines, "Max batch: explicit batch");
+  line(lines, "Memory Pools: {}{}", pools(tool.pools), from10 ? fmt::format(", tacticSharedMem: {}", tool.pools.tactic_shared ? fmt::format("{:g} KiB", *tool.pools.tactic_shared) : "default") : "");
+  if (!from10) line(lines, "minTiming: {}", build.min_timing);
   line(lines, "avgTiming: {}", build.timing_repeats);
   line(lines, "Precision: {}", precision(options));
-  line(lines, "LayerPrecisions: {}", named(tool.layer_precisions, ","));
+  if (!from11) line(lines, "LayerPrecisions: {}", named(tool.layer_precisions, ","));
   line(lines, "Layer Device Types: {}", named(tool.layer_devices, ", "));
-  line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
+  if (from11) line(lines, "Decomposable Attentions: ");
+  if (!from11) line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
   line(lines, "Refit: {}", on(tool.refit));
+  if (from10) line(lines, "Strip weights: {}", on(tool.strip_weights));
   line(lines, "Version Compatible: {}", on(tool.version_compatible));
+  if (from10) line(lines, "ONNX Plugin InstanceNorm: {}", on(tool.plugin_instance_norm));
   line(lines, "TensorRT runtime: {}", tool.runtime);
   line(lines, "Lean DLL Path: {}", tool.lean_dll);
   line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"), tool.tempfile_controls.at("temporary"));
@@ -141,7 +150,7 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "Build DLA standalone loadable: {}", on(tool.dla_standalone));
   line(lines, "Allow GPU fallback for DLA: {}", on(tool.allow_gpu_fallback));
   line(lines, "DirectIO mode: {}", on(tool.direct_io));
-  line(lines, "Restricted mode: {}", on(tool.restricted));
+  if (!from11) line(lines, "Restricted mode: {}", on(tool.restricted));
   line(lines, "Skip inference: {}", on(tool.skip_inference));
   line(lines, "Save engine: {}", tool.save_engine);
   line(lines, "Load engine: {}", tool.load_engine);
@@ -149,14 +158,18 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "Tactic sources: {}", tactic_sources(tool.tactic_sources));
   line(lines, "timingCacheMode: {}", !build.use_timing_cache ? "disable" : build.timing_cache_file.empty() ? "local" : "global");
   line(lines, "timingCacheFile: {}", build.timing_cache_file);
-  line(lines, "Heuristic: {}", on(tool.heuristic));
+  if (!from10) line(lines, "Heuristic: {}", on(tool.heuristic));
+  if (from10) line(lines, "errorOnTimingCacheMiss: {}", on(build.error_on_timing_cache_miss));
   line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", constant_name));
   line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
   line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
-  io_formats(lines, "Input(s)", tool.input_formats);
-  io_formats(lines, "Output(s)", tool.output_formats);
-  build_shapes(lines, build.profiles);
-  calibration_shapes(lines, tool.calibration_shapes);
+  if (from10) line(lines, "MaxTactics: {}", build.max_tactics);
+  if (from10 && !from11) line(lines, "Calibration Profile Index: {}", tool.calibration_profile);
+  if (from10) line(lines, "Weight Streaming: {}", on(tool.allow_weight_streaming));
+  io_formats(lines, "Input(s)", tool.input_formats, tool.release);
+  io_formats(lines, "Output(s)", tool.output_formats, tool.release);
+  build_shapes(lines, build.profiles, from10);
+  if (!from11) calibration_shapes(lines, tool.calibration_shapes);
 }
 
 void system_block(Lines& lines, const ToolOptions& tool) {
@@ -179,7 +192,7 @@ void inference_block(Lines& lines, const Options& options) {
   const PerfOptions& perf = options.perf;
   line(lines, "=== Inference Options ===");
   line(lines, "Batch: Explicit");
-  for (const auto& [tensor, dims] : tool.shapes) line(lines, "Input inference shape: {}={}", tensor, join_dims(dims));
+  for (const auto& [tensor, dims] : tool.shapes) line(lines, "Input inference shape{}: {}={}", is_at_least(tool.release, Release::v10) ? " " : "", tensor, join_dims(dims));
   if (tool.shapes.empty()) line(lines, "Input inference shapes: model");
   line(lines, "Iterations: {}", perf.iterations);
   line(lines, "Duration: {:g}s (+ {:g}ms warm up)", perf.duration_s, perf.warm_up_ms);
@@ -191,11 +204,12 @@ void inference_block(Lines& lines, const Options& options) {
   line(lines, "Spin-wait: {}", on(perf.spin_wait));
   line(lines, "Multithreading: {}", on(perf.threads));
   line(lines, "CUDA Graph: {}", on(perf.use_graph));
-  line(lines, "Separate profiling: {}", on(tool.separate_profile_run));
+  if (tool.release != Release::v11) line(lines, "Separate profiling: {}", on(tool.separate_profile_run));
   line(lines, "Time Deserialize: {}", on(tool.time_deserialize));
   line(lines, "Time Refit: {}", on(tool.time_refit));
   line(lines, "NVTX verbosity: {}", verbosity_number(options.build.profiling_verbosity));
   line(lines, "Persistent Cache Ratio: {:g}", tool.persistent_cache_ratio);
+  if (is_at_least(tool.release, Release::v10)) line(lines, "Optimization Profile Index: {}", tool.use_profile);
   line(lines, "Inputs:");
   for (const auto& [tensor, file] : tool.load_inputs) line(lines, "{}<-{}", tensor, file);
 }

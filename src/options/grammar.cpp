@@ -25,9 +25,7 @@ struct NamedPiece {
 };
 
 [[noreturn]] void fail_at(const Argument& argument, size_t offset, std::string message, std::string hint) {
-  const std::string line = argument.flag + "=" + argument.value;
-  const std::string caret(argument.flag.size() + 1 + offset, ' ');
-  throw Error(fmt::format("{}\n  {}\n  {}^", message, line, caret), std::move(hint));
+  throw Error(std::move(message) + caret_under(argument.flag, argument.value, offset), std::move(hint));
 }
 
 std::vector<Piece> split_commas(const Argument& argument) {
@@ -91,14 +89,15 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// MiB. The unit is binary, "M" when missing; "1024MiB" means what it says, which the later releases misread as bytes.
-double read_pool_size(const Argument& argument, Piece piece) {
+/// MiB. The unit is binary, "M" when missing. Releases from 10 on look at the last letter alone.
+double read_pool_size(const Argument& argument, Piece piece, Release release) {
   const std::string text(piece.text);
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   if (end == text.c_str())
     fail_at(argument, piece.offset, "stod conversion failure: failed to parse --memPoolSize. Please give every pool a number", "for example --memPoolSize=workspace:1024MiB");
-  const std::string unit = lower(end);
+  std::string unit = lower(end);
+  if (is_at_least(release, Release::v10) && !unit.empty()) unit = unit.substr(unit.size() - 1);
   if (number < 0) fail_at(argument, piece.offset, fmt::format("Negative memory pool size: {}", text), "give a size of 0 or more");
   if (unit.empty() || unit == "m" || unit == "mb" || unit == "mib") return number;
   if (unit == "b") return number / (1 << 20);
@@ -109,6 +108,26 @@ double read_pool_size(const Argument& argument, Piece piece) {
 }
 
 }  // namespace
+
+std::string caret_under(std::string_view flag, std::string_view value, size_t offset) {
+  return fmt::format("\n  {}={}\n  {:{}}^", flag, value, "", flag.size() + 1 + offset);
+}
+
+std::string caret_under_shape(const NamedTexts& arguments, std::string_view tensor, std::optional<size_t> axis) {
+  for (const auto& [flag, value] : arguments) {
+    const Argument argument{flag, value};
+    for (const Piece& piece : split_commas(argument)) {
+      const NamedPiece entry = split_name(argument, piece);
+      if (entry.name != tensor) continue;
+      if (!axis) return caret_under(flag, value, piece.offset);
+      const std::vector<std::string_view> sizes = split(entry.value.text, 'x');
+      size_t offset = entry.value.offset;
+      for (size_t i = 0; i < std::min(*axis, sizes.size()); ++i) offset += sizes[i].size() + 1;
+      return caret_under(flag, value, std::min(offset, value.size()));
+    }
+  }
+  return {};
+}
 
 int read_integer(const Argument& argument) {
   const char* text = argument.value.c_str();
@@ -150,10 +169,10 @@ ShapeMap read_shapes(const Argument& argument) {
   return shapes;
 }
 
-MemoryPools read_pools(const Argument& argument) {
+MemoryPools read_pools(const Argument& argument, Release release) {
   MemoryPools pools;
   for (const NamedPiece& entry : split_named(argument)) {
-    const double mib = read_pool_size(argument, entry.value);
+    const double mib = read_pool_size(argument, entry.value, release);
     if (entry.name == "workspace") pools.workspace = mib;
     else if (entry.name == "dlaSRAM") pools.dla_sram = mib;
     else if (entry.name == "dlaLocalDRAM") pools.dla_local_dram = mib;
@@ -164,20 +183,21 @@ MemoryPools read_pools(const Argument& argument) {
   return pools;
 }
 
-std::vector<IoFormatSpec> read_io_formats(const Argument& argument) {
+std::vector<IoFormatSpec> read_io_formats(const Argument& argument, Release release) {
   static const std::vector<std::string> kTypes = {"fp32", "fp16", "bf16", "int32", "int64", "int8", "uint8", "bool", "fp8", "int4"};
   static const std::vector<std::string> kFormats = {"chw",  "chw2",  "chw4",   "chw16", "chw32", "hwc", "hwc8", "hwc16",
                                                     "dhwc", "dhwc8", "cdhw32", "dla_linear", "dla_hwc4"};
   std::vector<IoFormatSpec> specs;
   for (const Piece& piece : split_commas(argument)) {
-    const size_t colon = piece.text.find(':');
+    const size_t found = piece.text.find(':'), colon = release == Release::v11 ? size_t{0} : found;
     if (colon == std::string_view::npos)
       fail_at(argument, piece.offset, fmt::format("Invalid IOFormat {}", piece.text), "write type:format, for example fp32:chw or fp16:chw+hwc8");
     IoFormatSpec spec{std::string(piece.text.substr(0, colon)), {}};
-    if (std::ranges::find(kTypes, spec.type) == kTypes.end())
+    if (release != Release::v11 && std::ranges::find(kTypes, spec.type) == kTypes.end())
       fail_at(argument, piece.offset, fmt::format("Invalid DataType {}", spec.type), "types are " + join(kTypes, ", "));
-    size_t offset = piece.offset + colon + 1;
-    for (const std::string_view format : split(piece.text.substr(colon + 1), '+')) {
+    const size_t skipped = release == Release::v11 ? 0 : colon + 1;
+    size_t offset = piece.offset + skipped;
+    for (const std::string_view format : split(piece.text.substr(skipped), '+')) {
       if (std::ranges::find(kFormats, format) == kFormats.end())
         fail_at(argument, offset, fmt::format("Invalid TensorFormat {}", format), "formats are " + join(kFormats, ", "));
       spec.formats.emplace_back(format);

@@ -36,7 +36,7 @@ std::vector<IoFormat> bound_formats(const std::vector<IoFormatSpec>& specs, std:
   for (const IoFormatSpec& spec : specs) {
     const std::optional<Layout> layout = layout_of(spec);
     if (!layout) warnings.push_back(fmt::format("{}: {} is for DLA, which this device is not; chw is used instead", flag, join(spec.formats, "+")));
-    formats.push_back({type_of(spec.type), layout.value_or(Layout::linear)});
+    formats.push_back({spec.type.empty() ? std::nullopt : std::optional(type_of(spec.type)), layout.value_or(Layout::linear)});
   }
   return formats;
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "options/blocks.h"
+#include "options/documents.h"
 #include "options/flag.h"
 #include "options/parse.h"
 
@@ -124,6 +125,40 @@ TEST(FlagTable, HasEachNameOnceAndHelpForAll) {
     EXPECT_TRUE(flag.set != nullptr || !flag.instead.empty() || flag.name == "--help" || flag.name == "--profile" || flag.name == "--refPair") << flag.name << " does nothing and does not say so";
     EXPECT_THAT(help_text(), HasSubstr(std::string(flag.name)));
   }
+}
+
+TEST(Documents, AreCurrent) {
+  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/flags.md"), flags_page()) << "write it anew: hone help flags > docs/flags.md";
+  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/completion.bash"), completion_script()) << "write it anew: hone help completion > docs/completion.bash";
+}
+
+TEST(Compat, FollowsTheDefaultsOfRelease11) {
+  const Options options = accept({"--compat=11"});
+  EXPECT_FALSE(options.perf.data_transfers);
+  EXPECT_TRUE(options.perf.use_graph && options.perf.spin_wait && options.tool.separate_profile_run && options.tool.strongly_typed);
+  EXPECT_TRUE(accept({"--includeDataTransfers", "--compat=11"}).perf.data_transfers);
+  EXPECT_THAT(refuse({"--fp16", "--compat=11"}), testing::AllOf(HasSubstr("Unknown option: --fp16"), HasSubstr("release 11 has dropped --fp16")));
+  EXPECT_THAT(refuse({"--compat=12"}), HasSubstr("Unknown compat: 12"));
+}
+
+TEST(Compat, ReadsUnitsAndFormatsAsTheReleaseDoes) {
+  EXPECT_EQ(accept({"--memPoolSize=workspace:1024MiB", "--compat=8.6"}).build.workspace_bytes, int64_t{1} << 30);
+  EXPECT_EQ(accept({"--memPoolSize=workspace:1024MiB", "--compat=10"}).build.workspace_bytes, 1024);
+  const auto formats = accept({"--inputIOFormats=chw+hwc8,hwc", "--compat=11"}).build.input_formats;
+  ASSERT_EQ(formats.size(), 2u);
+  EXPECT_FALSE(formats[0].dtype.has_value()) << "the model's type";
+  EXPECT_EQ(formats[1].layout, Layout::channels_last);
+  EXPECT_THAT(refuse({"--inputIOFormats=fp16:chw", "--compat=11"}), HasSubstr("Invalid TensorFormat fp16:chw"));
+}
+
+TEST(Compat, ShowsTheBuildBlockOfTheRelease) {
+  const auto shown = [](const std::string& release, const std::string& label) {
+    return seen(parse({"--onnx=m", "--compat=" + release})).find("\n" + label) != std::string::npos;
+  };
+  EXPECT_TRUE(shown("8.6", "Max batch: ") && shown("8.6", "minTiming: ") && shown("8.6", "Heuristic: ") && !shown("8.6", "MaxTactics: "));
+  EXPECT_TRUE(!shown("10", "Max batch: ") && shown("10", "Strip weights: ") && shown("10", "MaxTactics: ") && shown("10", "LayerPrecisions: "));
+  EXPECT_TRUE(shown("11", "Decomposable Attentions: ") && !shown("11", "LayerPrecisions: ") && !shown("11", "Separate profiling: ") && shown("11", "Input(s)s format: CHW"));
+  EXPECT_EQ(seen(parse({"--loadEngine=p", "--compat=10"})).find("=== Build Options ==="), std::string::npos);
 }
 
 TEST(Parse, SplitsAtTheFirstEqualsSign) { EXPECT_EQ(accept({"--saveEngine=a=b.plan"}).tool.save_engine, "a=b.plan"); }

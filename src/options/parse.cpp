@@ -103,13 +103,14 @@ std::string hint_for_word(const Argument& argument) {
   return "arguments have the form --flag or --flag=value; a value stands behind '=', without blanks";
 }
 
-std::string hint_for(const Argument& argument) {
+std::string hint_for(const Argument& argument, Release release) {
   if (trim(argument.flag).empty() && argument.value.empty()) return "empty argument; trailing blank after a backslash?";
   if (const std::string_view dash = typographic_dash(argument.flag); !dash.empty())
     return fmt::format("it begins with {} instead of ASCII hyphens, as copied from a formatted page; type --{}", dash,
                        argument.flag.substr(argument.flag.find_first_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")));
   for (const LookAlike& look_alike : look_alikes())
     if (look_alike.name == argument.flag) return std::string(look_alike.hint);
+  if (is_removed(argument.flag, release)) return fmt::format("release 11 has dropped {}; leave --compat out to use it", argument.flag);
   if (const Flag* flag = find_flag(argument.flag)) return fmt::format("{} may be given only once", flag->name);
   if (!argument.flag.starts_with('-')) return hint_for_word(argument);
   return fmt::format("did you mean {}?", nearest_flag(argument.flag));
@@ -118,7 +119,7 @@ std::string hint_for(const Argument& argument) {
 void report_left_over(const std::vector<Argument>& arguments, CommandLine& line) {
   for (const Argument& argument : arguments)
     if (!argument.taken)
-      line.errors.push_back(fmt::format("Unknown option: {} {}\n  hint: {}", argument.flag, argument.value, hint_for(argument)));
+      line.errors.push_back(fmt::format("Unknown option: {} {}\n  hint: {}", argument.flag, argument.value, hint_for(argument, line.options.tool.release)));
 }
 
 /// --continue replays the command line that the results hold; nothing else may stand beside it.
@@ -136,7 +137,7 @@ void require_model(const std::vector<Argument>& arguments, const ToolOptions& to
   std::string hint = "give a model with --onnx=<file> or a plan with --loadEngine=<file>";
   for (const Argument& argument : arguments) {
     if (argument.taken || argument.flag.starts_with('-')) continue;
-    hint = hint_for(argument);
+    hint = hint_for(argument, tool.release);
     break;
   }
   throw Error("Model missing or format not recognized", hint);
@@ -151,8 +152,13 @@ CommandLine parse_command_line(std::span<const std::string> words) {
   line.help = given("--help") || given("-h");
   if (line.help) return line;
   try {
+    for (const Argument& argument : arguments)
+      if (argument.flag == "--compat") apply_release_defaults(line.options, read_release(argument.value));
+    for (const Argument& argument : arguments)
+      if (is_shape_flag(argument.flag) || argument.flag == "--shapes") line.options.tool.shape_arguments.emplace_back(argument.flag, argument.value);
     take_positional(arguments, line.options.tool);
-    for (const Flag& flag : flag_table()) take(flag, arguments, line);
+    for (const Flag& flag : flag_table())
+      if (!is_removed(flag.name, line.options.tool.release)) take(flag, arguments, line);
     std::ranges::move(line.options.warnings, std::back_inserter(line.warnings));
     refuse_resume(arguments, line.options.tool);
     if (line.options.tool.tuning.help) return line;

@@ -33,9 +33,7 @@ inline void read(double& target, const Argument& argument) { target = read_real(
 inline void read(std::string& target, const Argument& argument) { target = argument.value; }
 inline void read(ShapeMap& target, const Argument& argument) { target = read_shapes(argument); }
 inline void read(NamedTexts& target, const Argument& argument) { target = read_named(argument); }
-inline void read(MemoryPools& target, const Argument& argument) { target = read_pools(argument); }
 inline void read(std::vector<float>& target, const Argument& argument) { target = read_percentiles(argument); }
-inline void read(std::vector<IoFormatSpec>& target, const Argument& argument) { target = read_io_formats(argument); }
 /// Repeatable: every use adds one.
 inline void read(std::vector<std::string>& target, const Argument& argument) { target.push_back(argument.value); }
 
@@ -47,6 +45,11 @@ auto& member(Options& options) {
 template <auto Member>
 void put(Options& options, const Argument& argument) {
   read(member<Member>(options), argument);
+}
+
+template <auto Member>
+void put_formats(Options& options, const Argument& argument) {
+  member<Member>(options) = read_io_formats(argument, options.tool.release);
 }
 
 /// A switch that turns something off.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "options/defaults.h"
+#include "options/grammar.h"
 
 namespace hone {
 namespace {
@@ -39,7 +40,7 @@ const Dims& entry(const std::optional<ShapeMap>& shapes, const std::string& tens
               fmt::format("add {}:<shape> to {}", tensor, flag));
 }
 
-ProfileOptions ranges(const ProfileShapes& shapes, int profile) {
+ProfileOptions ranges(const ProfileShapes& shapes, int profile, const NamedTexts& typed) {
   std::set<std::string> tensors;
   for (const auto* member : {&shapes.min, &shapes.opt, &shapes.max})
     if (*member)
@@ -48,13 +49,13 @@ ProfileOptions ranges(const ProfileShapes& shapes, int profile) {
   for (const std::string& tensor : tensors) {
     ShapeRange range{entry(shapes.min, tensor, "--minShapes", profile), entry(shapes.opt, tensor, "--optShapes", profile),
                      entry(shapes.max, tensor, "--maxShapes", profile)};
-    const auto refuse = [&](std::string_view what) {
-      throw Error(fmt::format("shapes of tensor {} in profile {}: {} (min {}, opt {}, max {})", tensor, profile, what, join_dims(range.min),
-                              join_dims(range.opt), join_dims(range.max)), "every size must rise or stay the same from --minShapes over --optShapes to --maxShapes");
+    const auto refuse = [&](std::string_view what, std::optional<size_t> axis = std::nullopt) {
+      throw Error(fmt::format("shapes of tensor {} in profile {}: {} (min {}, opt {}, max {}){}", tensor, profile, what, join_dims(range.min),
+                              join_dims(range.opt), join_dims(range.max), caret_under_shape(typed, tensor, axis)), "every size must rise or stay the same from --minShapes over --optShapes to --maxShapes");
     };
     if (range.min.size() != range.opt.size() || range.opt.size() != range.max.size()) refuse("ranks differ");
     for (size_t i = 0; i < range.min.size(); ++i)
-      if (range.min[i] > range.opt[i] || range.opt[i] > range.max[i]) refuse(fmt::format("sizes of axis {} are out of order", i));
+      if (range.min[i] > range.opt[i] || range.opt[i] > range.max[i]) refuse(fmt::format("sizes of axis {} are out of order", i), i);
     result[tensor] = std::move(range);
   }
   return result;
@@ -69,7 +70,7 @@ void complete_shapes(Options& options, std::vector<std::string>& warnings) {
     if (index != static_cast<int>(profiles.size()))
       throw Error(fmt::format("Found invalid or missing shape spec at profile index {}", profiles.size()), "number the profiles from 0 without gaps");
     fill(shapes, warnings);
-    profiles.push_back(ranges(shapes, index));
+    profiles.push_back(ranges(shapes, index, tool.shape_arguments));
   }
   if (profiles.size() > 1 && (tool.use_profile < 0 || tool.use_profile >= static_cast<int>(profiles.size())))
     throw Error(fmt::format("Selected profile index {} exceeds the number of profiles, {}", tool.use_profile, profiles.size()), "--useProfile counts from 0");

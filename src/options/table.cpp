@@ -49,14 +49,14 @@ constexpr Flag kTable[] = {
     {"--optShapesCalib", "", "<shapes>", build, "shapes for calibration", put_calibration_shape, kNoCalibration},
     {"--maxShapesCalib", "", "<shapes>", build, "largest shapes for calibration", put_calibration_shape, kNoCalibration},
     {"--calibProfile", "", "<N>", build, "profile whose shapes the calibration uses", put<&T::calibration_profile>, kNoCalibration},
-    {"--inputIOFormats", "", "<spec>", build, "type and layout of each input, fp32:chw[+hwc][,...]; one entry serves all", put<&T::input_formats>},
-    {"--outputIOFormats", "", "<spec>", build, "type and layout of each output, as --inputIOFormats", put<&T::output_formats>},
+    {"--inputIOFormats", "", "<spec>", build, "type and layout of each input, fp32:chw[+hwc][,...]; one entry serves all", put_formats<&T::input_formats>},
+    {"--outputIOFormats", "", "<spec>", build, "type and layout of each output, as --inputIOFormats", put_formats<&T::output_formats>},
     {"--directIO", "", "", build, "no layout changes at the network's boundary", put<&T::direct_io>, "layout changes at the boundary are made where the kernels need them"},
     {"--explicitBatch", "", "", build, "batch is an ordinary dimension (always so)", nullptr, "it has been deprecated and has no effect; batch is always explicit"},
     {"--maxBatch", "", "<N>", build, "largest implicit batch; not used with ONNX", put<&T::max_batch>},
 
     // Build: memory, timing, effort.
-    {"--memPoolSize", "", "<pools>", build, "limit per memory pool, workspace:1024MiB[,...]; units B, K, M (default), G", put<&T::pools>},
+    {"--memPoolSize", "", "<pools>", build, "limit per memory pool, workspace:1024MiB[,...]; units B, K, M (default), G", put_pools},
     {"--workspace", "", "<MiB>", build, "old spelling of --memPoolSize=workspace:<MiB>", put<&T::legacy_workspace_mib>,
      "--workspace flag has been deprecated by --memPoolSize flag."},
     {"--minTiming", "", "<N>", build, "fewest timing runs per tactic", put<&B::min_timing>},
@@ -144,6 +144,7 @@ constexpr Flag kTable[] = {
     {"--adjustForDLA", "", "", build, "rewrite layers for DLA", nullptr, kNoDla},
 
     // System.
+    {"--compat", "", "<release>", system, "follow release 8.6, 10 or 11 where they disagree; without it 8.6, and the flags of all", put_compat},
     {"--device", "", "<N>", system, "device to use; 0 is the CPU where there is no GPU", put_device},
     {"--useDLACore", "", "<N>", system, "DLA core to use", put<&T::dla_core>, kNoDla},
     {"--staticPlugins", "", "<lib>", system, "plugin library", put<&T::plugins>, kNoPlugins, true},
@@ -156,7 +157,7 @@ constexpr Flag kTable[] = {
     // Inference.
     {"--batch", "", "<N>", inference, "implicit batch; not used with ONNX", put<&T::batch>},
     {"--shapes", "", "<shapes>", inference, "input shapes to run with, name:4x3x224x224[,...]", put<&T::shapes>},
-    {"--loadInputs", "", "<files>", inference, "raw input values, name:file[,...]; other inputs get random values", put<&T::load_inputs>},
+    {"--loadInputs", "", "<files>", inference, "input values, name:file[,...]: raw, .npy, or .npz by the input's name; other inputs get random values", put<&T::load_inputs>},
     {"--iterations", "", "<N>", inference, "at least N measured iterations", put<&P::iterations>},
     {"--warmUp", "", "<ms>", inference, "at least this long before measuring", put<&P::warm_up_ms>},
     {"--duration", "", "<s>", inference, "measure at least this long; -1 never ends", put<&P::duration_s>},
@@ -217,6 +218,7 @@ constexpr Flag kTable[] = {
     {"--exportOutput", "", "<file>", reporting, "write the outputs of the last inference as JSON", put<&R::export_output>},
     {"--exportProfile", "", "<file>", reporting, "write the time of every layer as JSON", put<&R::export_profile>},
     {"--exportLayerInfo", "", "<file>", reporting, "write what the engine's layers are as JSON", put<&R::export_layer_info>},
+    {"--exportMachine", "", "<file>", reporting, "write the machine's state before and after the run, and how steady it was, as JSON", put<&R::export_machine>},
     {"--explain", "", "[<layer>]", reporting, "print every candidate of every layer (or of one), its time or why it was refused", put_explain},
 
     {"--help", "-h", "", help, "print this text", nullptr},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "builder/options.h"
+#include "options/compat.h"
 #include "perf/options.h"
 #include "report/options.h"
 
@@ -24,7 +25,7 @@ struct ProfileShapes {
   std::optional<ShapeMap> min, opt, max;
 };
 
-/// One entry of --inputIOFormats: "fp16:chw+hwc8".
+/// One entry of --inputIOFormats: "fp16:chw+hwc8"; release 11 has no type.
 struct IoFormatSpec {
   std::string type;
   std::vector<std::string> formats;
@@ -55,6 +56,8 @@ struct RouteOptions {
 };
 
 struct ToolOptions {
+  Release release = Release::any;              // --compat
+
   // Model.
   std::string onnx, uff, caffe_weights, caffe_prototxt;
   std::vector<std::string> outputs, uff_inputs;
@@ -94,6 +97,7 @@ struct ToolOptions {
 
   // Inference.
   ShapeMap shapes;
+  NamedTexts shape_arguments;                  // flag and value of all shape flags, as typed: errors point into them
   NamedTexts load_inputs;                      // tensor name, file
   std::optional<int> batch, max_batch;
   std::optional<int> old_streams;

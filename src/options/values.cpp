@@ -33,6 +33,10 @@ void put_optimization_level(Options& options, const Argument& argument) {
   options.build.optimization_level = std::clamp(options.tool.optimization_level, 0, 5);
 }
 
+void put_pools(Options& options, const Argument& argument) { options.tool.pools = read_pools(argument, options.tool.release); }
+/// Read before all others, see parse.cpp.
+void put_compat(Options& options, const Argument& argument) { options.tool.release = read_release(argument.value); }
+
 void put_verbosity(Options& options, const Argument& argument) {
   Argument renamed = argument;
   renamed.value = argument.value == "default" ? "layer_names_only" : argument.value == "verbose" ? "detailed" : argument.value;

@@ -12,6 +12,8 @@ void put_calibration_shape(Options& options, const Argument& argument);
 void put_shape_of(ProfileShapes& shapes, const Argument& argument);      // by the flag's name: min…, opt…, max…
 
 void put_optimization_level(Options& options, const Argument& argument);
+void put_pools(Options& options, const Argument& argument);
+void put_compat(Options& options, const Argument& argument);
 void put_verbosity(Options& options, const Argument& argument);
 void put_nvtx_mode(Options& options, const Argument& argument);
 void put_tactic_sources(Options& options, const Argument& argument);

@@ -240,7 +240,7 @@ class Finder {
 };
 
 /// The keys [.., S, D] from the operand [.., D, S] of the product.
-Value* keys(Graph& graph, const Attention& found) {
+Value* keys(Graph& graph, Attention& found) {
   Value* value = found.k_transposed;
   const size_t rank = value->type.shape.rank();
   Permutation swap(rank);
@@ -249,12 +249,13 @@ Value* keys(Graph& graph, const Attention& found) {
   if (Node* inner = producer(value, ops::transpose)) {
     swap = compose(permutation_of(inner), swap);
     value = inner->input(0);
+    found.parts.push_back(inner);              // what is left of it, the attention does
     if (is_identity(swap)) return value;
   }
   return insert_for(graph, found.end, ops::transpose, {value}, {{"perm", swap}}, {found.end})->output();
 }
 
-void replace_attention(Graph& graph, const Attention& found, const PassContext& context) {
+void replace_attention(Graph& graph, Attention found, const PassContext& context) {
   const auto as_rank4 = [&](Value* value) { return view(graph, found.end, value, with_leading_ones(value->type.shape, 4), {found.end}); };
   std::vector<Value*> inputs{as_rank4(found.q), as_rank4(keys(graph, found)), as_rank4(found.v)};
   if (found.mask != nullptr) inputs.push_back(as_rank4(found.mask));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 #include <unordered_map>
 
 #include "base/clock.h"
@@ -80,7 +81,23 @@ class Runner {
     context_.log.verbose("{} still changed the graph after {} rounds", pass.name, kMaxRounds);
   }
 
+  /// The ONNX nodes that the graph stands for.
+  std::set<std::string> origins() const {
+    std::set<std::string> names;
+    for (const Node* node : graph_.nodes()) names.insert(node->origin.begin(), node->origin.end());
+    return names;
+  }
+
   void run_single(const Pass& pass) {
+    const std::set<std::string> before = context_.folded == nullptr ? std::set<std::string>() : origins();
+    apply_single(pass);
+    if (context_.folded == nullptr) return;
+    const std::set<std::string> after = origins();
+    for (const std::string& name : before)
+      if (!after.contains(name)) context_.folded->push_back({name, pass.name});
+  }
+
+  void apply_single(const Pass& pass) {
     const std::string text = dumping() ? print(graph_) : std::string();
     PassContext context = context_;
     context.pass = pass.name;

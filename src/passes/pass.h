@@ -17,11 +17,18 @@ namespace hone {
 
 struct Rewrite;
 
+/// An ONNX node that no node of the graph stands for any more, and the pass that made it unnecessary.
+struct Folded {
+  std::string node;
+  std::string_view pass;
+};
+
 struct PassContext {
   const Logger& log;
   std::vector<std::string> disabled = {};           // passes to skip, by name
   std::string dump_directory = {};                  // where snapshots go; empty: none
   bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
+  std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
   std::string_view pass = {};                       // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".

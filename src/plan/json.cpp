@@ -103,6 +103,15 @@ Json meta_json(const PlanMeta& m) {
   return {{"hone_version", m.hone_version}, {"backend", m.backend}, {"device", m.device}, {"architecture", m.architecture}, {"model", m.model}, {"options", m.options},
           {"profiling_verbosity", m.profiling_verbosity}, {"precision", m.precision}};
 }
+/// Plans written before these members were there have neither ranges nor folded nodes.
+std::optional<ValueRange> read_value_range(const Json& io) {
+  if (!io.contains("range")) return std::nullopt;
+  const std::vector<int64_t> ends = read_list(io, "range", integer);
+  HONE_CHECK(ends.size() == 2 && ends[0] <= ends[1], "'range' is not a pair of rising integers");
+  return ValueRange{ends[0], ends[1]};
+}
+FoldedNode read_folded(const Json& json) { return {.node = text_member(json, "node"), .pass = text_member(json, "pass")}; }
+
 PlanMeta read_meta(const Json& json) {
   return {.hone_version = text_member(json, "hone_version"), .backend = text_member(json, "backend"), .device = text_member(json, "device"),
           .architecture = text_member(json, "architecture"), .model = text_member(json, "model"), .options = text_member(json, "options"),
@@ -112,7 +121,12 @@ PlanMeta read_meta(const Json& json) {
 }  // namespace
 
 Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& section) {
-  const auto io = [](const IoTensor& t) { return Json{{"name", t.name}, {"type", to_json(t.type)}, {"input", t.is_input}}; };
+  const auto io = [](const IoTensor& t) {
+    Json json{{"name", t.name}, {"type", to_json(t.type)}, {"input", t.is_input}};
+    if (t.range) json["range"] = {t.range->low, t.range->high};
+    return json;
+  };
+  const auto folded = [](const FoldedNode& f) { return Json{{"node", f.node}, {"pass", f.pass}}; };
   const auto constant = [&](const Tensor& t) { return Json{{"type", to_json(t.type())}, {"section", section(t.blob())}}; };
   Json portable = nullptr;
   if (plan.portable) portable = {{"graph", section(Blob::copy(plan.portable->graph))}, {"constants", list_of(plan.portable->constants, constant)}};
@@ -122,6 +136,7 @@ Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& se
           {"constants", list_of(plan.constants, constant)},
           {"blobs", list_of(plan.blobs, [&](const Blob& blob) { return Json(section(blob)); })},
           {"log", list_of(plan.log, record_json)},
+          {"folded", list_of(plan.folded, folded)},
           {"portable", std::move(portable)}};
 }
 
@@ -129,7 +144,7 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
   const auto io = [](const Json& json) {
     const Json& input = member(json, "input");
     HONE_CHECK(input.is_boolean(), "'input' is not true or false");
-    return IoTensor{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .is_input = input.get<bool>()};
+    return IoTensor{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .is_input = input.get<bool>(), .range = read_value_range(json)};
   };
   const auto constant = [&](const Json& json) {
     const TensorType type = type_from_json(member(json, "type"));
@@ -146,6 +161,7 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
           .constants = read_list(manifest, "constants", constant),
           .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
           .log = read_list(manifest, "log", read_record),
+          .folded = manifest.contains("folded") ? read_list(manifest, "folded", read_folded) : std::vector<FoldedNode>(),
           .portable = portable(member(manifest, "portable"))};
 }
 

@@ -56,11 +56,22 @@ struct Profile {
   int64_t arena_bytes = 0;                   // activation memory at the max point
 };
 
+/// Both ends included.
+struct ValueRange {
+  int64_t low = 0, high = 0;
+};
+
 /// A network input or output, in the model's order.
 struct IoTensor {
   std::string name;
   TensorType type;                           // symbolic sizes print as -1
   bool is_input = true;
+  std::optional<ValueRange> range = {};      // integers that the network accepts here; none: any
+};
+
+/// A node of the model that no layer stands for: what became of it before anything runs.
+struct FoldedNode {
+  std::string node, pass;
 };
 
 /// What happened to one candidate while building; printed by --explain.
@@ -95,6 +106,7 @@ struct Plan {
   std::vector<Tensor> constants;             // packed weights and tables; mapped when loaded
   std::vector<Blob> blobs;                   // code of the steps
   std::vector<LayerRecord> log;
+  std::vector<FoldedNode> folded;            // with the layers' origins: exactly the nodes of the model that matter
   std::optional<PortablePart> portable;      // when it was asked for: the plan is about twice as large with it
 };
 

@@ -12,7 +12,8 @@ Plan sample() {
   const TensorType type{DType::f32, {Dim::symbol("N"), 4}, Layout::linear};
   Plan plan;
   plan.meta = {.hone_version = "0.1.0", .backend = "cpu", .device = "test", .architecture = "avx2", .model = "m.onnx", .options = "{}"};
-  plan.io = {{"x", type, true}, {"y", type, false}};
+  plan.io = {{"x", type, true, ValueRange{0, 9}}, {"y", type, false}};
+  plan.folded = {{"shape", "fold_shapes"}};
   Profile profile;
   profile.ranges = {{"x", {1, 4}, {2, 4}, {8, 4}}};
   profile.buffers = {{"x", type, BufferKind::input, -1}, {"y", type, BufferKind::output, -1}};
@@ -33,6 +34,10 @@ TEST(PlanFile, LoadIsTheInverseOfSave) {
   EXPECT_EQ(save_plan(plan), bytes);
   EXPECT_EQ(plan.profiles[0].steps[0].name, "a + \"b\"");
   EXPECT_EQ(plan.constants[0].data<float>()[3], 4);
+  ASSERT_TRUE(plan.io[0].range.has_value());
+  EXPECT_EQ(plan.io[0].range->high, 9);
+  EXPECT_FALSE(plan.io[1].range.has_value());
+  EXPECT_EQ(plan.folded.at(0).pass, "fold_shapes");
 }
 
 TEST(PlanFile, EveryAlteredByteIsRefused) {

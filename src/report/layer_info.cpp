@@ -144,6 +144,13 @@ std::vector<Json> layers_of(const Plan& plan, size_t profile, const SymbolValues
   return layers;
 }
 
+/// The model's nodes that no layer stands for: with the layers' metadata, all nodes that matter.
+std::vector<Json> folded_nodes(const Plan& plan) {
+  std::vector<Json> nodes;
+  for (const FoldedNode& folded : plan.folded) nodes.push_back({{"Node", folded.node}, {"Pass", folded.pass}});
+  return nodes;
+}
+
 /// One record per line: people use grep.
 std::string array_text(const std::vector<Json>& records) {
   std::vector<std::string> texts;
@@ -170,7 +177,9 @@ SymbolValues symbols_at(const Plan& plan, const std::map<std::string, Dims>& inp
 std::string layer_info_json(const Plan& plan, size_t profile, const SymbolValues& symbols) {
   std::vector<Json> bindings;
   for (const IoTensor& io : plan.io) bindings.emplace_back(io.name);
-  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}}}\n", array_text(layers_of(plan, profile, symbols)), array_text(bindings));
+  std::string folded;
+  if (plan.meta.profiling_verbosity == "detailed") folded = ",\n\"Folded\": " + array_text(folded_nodes(plan));
+  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n", array_text(layers_of(plan, profile, symbols)), array_text(bindings), folded);
 }
 
 std::vector<std::string> layer_info_lines(const Plan& plan, size_t profile, const SymbolValues& symbols) {

@@ -15,7 +15,7 @@ struct ReportOptions {
   bool dump_profile = false;
   bool dump_layer_info = false;
   bool dump_optimization_profile = false;
-  std::string export_times, export_output, export_profile, export_layer_info;   // paths; empty: not asked for
+  std::string export_times, export_output, export_profile, export_layer_info, export_machine;   // paths; empty: not asked for
   bool explain = false;
   std::string explain_layer;                   // empty: every layer
 

@@ -11,7 +11,6 @@ namespace hone {
 namespace {
 
 constexpr size_t kWindowsPrinted = 200;        // at either end
-constexpr float kUnstablePercent = 1.0f;
 
 struct Metric {
   std::string_view name;
@@ -71,7 +70,7 @@ void hints(const Summary& enqueue, const Summary& h2d, const Summary& compute, c
   if (d2h.median >= compute.median)
     hint(log, "Throughput may be bound by device-to-host transfers for the outputs rather than GPU Compute: copying takes as long as computing.",
          "--noDataTransfers leaves the copies out of the measurement.");
-  if (compute.coefficient_of_variance > kUnstablePercent)
+  if (compute.coefficient_of_variance > context.unstable_percent)
     hint(log, fmt::format("GPU compute time is unstable, with coefficient of variance = {:g}%.", compute.coefficient_of_variance),
          "Fixed clocks, a machine without other load, or --useSpinWait may steady it, if not in use already.");
   if (options.streams > 1)
@@ -124,6 +123,8 @@ void report_performance(std::span<const Trace> traces, const PerfOptions& option
   log.info("{}", metric_line(kD2H.name, d2h, percentiles));
   log.info("Total Host Walltime: {:g} s", walltime / 1000);
   log.info("Total GPU Compute Time: {:g} s", compute.mean * count / 1000);
+  if (context.circumstances != nullptr)
+    for (const std::string& line : circumstance_lines(timed, *context.circumstances, context.synchronous_stream)) log.info("{}", line);
   hints(enqueue, h2d, compute, d2h, options, context, log);
   explanations(log);
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "perf/benchmark.h"
+#include "report/circumstances.h"
 
 namespace hone {
 
@@ -16,6 +17,8 @@ namespace hone {
 struct PerformanceContext {
   /// Enqueueing returns when the work is done: then it cannot be a bottleneck of its own.
   bool synchronous_stream = false;
+  float unstable_percent = 1.0f;               // coefficient of variance that is worth a hint
+  const Circumstances* circumstances = nullptr;   // told in the summary when known
 };
 
 /// `traces` with warm-up, sorted.

@@ -10,7 +10,9 @@
 #include "report/explain.h"
 #include "report/layer_info.h"
 #include "report/layer_profile.h"
+#include "report/circumstances.h"
 #include "report/performance.h"
+#include "report/precision.h"
 #include "report/tensors.h"
 
 namespace hone {
@@ -111,6 +113,43 @@ TEST(Hints, AppearExactlyAtTheirTriggers) {
   EXPECT_THAT(warnings(steady_traces(5), streams), ElementsAre(StartsWith("W * Multiple inference streams are used. Latencies may not be accurate")));
 }
 
+TEST(Circumstances, NameTheBusiestResource) {
+  // 0.25 + 0.5 … see steady_traces: every query spends 0.25 ms on copies in, 1 ms on computing, 0.25 ms on copies out, of 2 ms.
+  const std::vector<Trace> traces = steady_traces(10);
+  EXPECT_THAT(bound_by(traces, true), StartsWith("compute ("));
+  std::vector<Trace> waiting = traces;
+  for (size_t i = 0; i < waiting.size(); ++i)
+    for (float Trace::*stamp : {&Trace::h2d_start, &Trace::h2d_end, &Trace::compute_start, &Trace::compute_end, &Trace::d2h_start, &Trace::d2h_end})
+      waiting[i].*stamp += 20 * static_cast<float>(i);
+  EXPECT_THAT(bound_by(waiting, true), StartsWith("waiting ("));
+  EXPECT_EQ(bound_by({}, true), "waiting (100 % of the wall time)");
+}
+
+TEST(Circumstances, ARunIsUnsteadyByItsOwnSpread) {
+  std::vector<Trace> traces = steady_traces(20);
+  EXPECT_TRUE(is_steady(traces));
+  traces[3].compute_end += 5;
+  EXPECT_TRUE(is_steady(traces)) << "one outlier says little";
+  for (size_t i = 0; i < 8; ++i) traces[i].compute_end += 0.25f;
+  EXPECT_FALSE(is_steady(traces));
+  EXPECT_FLOAT_EQ(quartile_spread({1, 2, 3, 4, 5}), (4.0f - 2.0f) / 3 * 100);
+}
+
+TEST(Circumstances, AreLinesOfTheSummaryAndJson) {
+  const std::vector<Trace> traces = steady_traces(4);
+  Circumstances circumstances{.closed_loop = round_trips(traces), .machine = {}};
+  circumstances.machine.before.load = 0.5;
+  circumstances.machine.after.load = 1.5;
+  const std::vector<std::string> lines = circumstance_lines(traces, circumstances, true);
+  EXPECT_THAT(lines, ElementsAre(StartsWith("Closed-loop latency: median = 1.5 ms, percentile(90%) = 1.5 ms"), StartsWith("Bound by: compute ("), StartsWith("Steadiness: steady, 0.0 %"),
+                                 "Machine: load 0.50 -> 1.50"));
+  const Json json = Json::parse(machine_json(traces, circumstances));
+  EXPECT_EQ(json["after"]["load"], 1.5);
+  EXPECT_TRUE(json["before"]["clockMHz"].is_null());
+  EXPECT_EQ(json["steady"], true);
+  EXPECT_FLOAT_EQ(json["closedLoopMedianMs"], 1.5);
+}
+
 TEST(Times, AreOneValidRecordPerQuery) {
   const std::string text = times_json(steady_traces(3));
   const Json json = Json::parse(text);
@@ -146,6 +185,19 @@ Plan small_plan(std::string verbosity) {
   plan.profiles = {profile};
   plan.log = {{"conv + \"relu\"", {{"reference.region()", 2, 0.1, ""}, {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""}, {"onednn.conv", -1, 0, "refused: no such thing"}}, "cpu.conv_nhwc(mr=14)"}};
   return plan;
+}
+
+TEST(Precision, CountsLayersAndTheirShareOfTheTunedTime) {
+  Plan plan = small_plan("none");
+  Profile& profile = plan.profiles[0];
+  EXPECT_EQ(precision_text(profile), "FP32 in 1 of 1 layers");
+  profile.steps[0].tuned_ms = 0.75;
+  profile.buffers.push_back({"ids", {DType::i64, Shape{4}}, BufferKind::arena});
+  Step indices = profile.steps[0];
+  indices.inputs = indices.outputs = {2};
+  indices.tuned_ms = 0.25;
+  profile.steps.push_back(indices);
+  EXPECT_EQ(precision_text(profile), "FP32 in 1 of 2 layers (75.0 % of the tuned time), INT64 in 1 (25.0 %)");
 }
 
 TEST(LayerInfo, NamesOnlyIsAListOfNames) {

@@ -59,19 +59,19 @@ std::string outputs_json(std::span<const BoundTensor> outputs) {
   return text + "]\n";
 }
 
-static std::string raw_name(const BoundTensor& tensor, std::string_view number) {
-  std::string name = fmt::format("{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."), type_word(tensor.dtype));
+static std::string raw_name(const BoundTensor& tensor, std::string_view number, RawNames style) {
+  std::string name = fmt::format("{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."), style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype));
   std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c) && std::string_view("._-,").find(static_cast<char>(c)) == std::string_view::npos; }, '_');
   return name;
 }
 
-std::string raw_file_name(const BoundTensor& tensor) { return raw_name(tensor, ""); }
+std::string raw_file_name(const BoundTensor& tensor, RawNames style) { return raw_name(tensor, "", style); }
 
-std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors) {
+std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors, RawNames style) {
   std::vector<std::string> names;
   for (const BoundTensor& tensor : tensors) {
-    std::string name = raw_file_name(tensor);
-    for (int number = 2; std::ranges::find(names, name) != names.end(); ++number) name = raw_name(tensor, fmt::format("_{}", number));
+    std::string name = raw_file_name(tensor, style);
+    for (int number = 2; std::ranges::find(names, name) != names.end(); ++number) name = raw_name(tensor, fmt::format("_{}", number), style);
     names.push_back(std::move(name));
   }
   return names;

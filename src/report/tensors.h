@@ -27,9 +27,11 @@ std::string values_line(const BoundTensor& tensor);
 std::vector<double> values_of(const BoundTensor& tensor);
 /// What --exportOutput writes.
 std::string outputs_json(std::span<const BoundTensor> outputs);
-/// "y.output.4.1000.Float.raw": unusual characters of the name become '_'.
-std::string raw_file_name(const BoundTensor& tensor);
+/// How raw files are named: "y.output.4.1000.Float.raw" (release 8.6) or "y.output.4.1000.fp32.raw" (9.1 and later).
+enum class RawNames { long_types, short_types };
+/// Unusual characters of the tensor's name become '_'.
+std::string raw_file_name(const BoundTensor& tensor, RawNames style = RawNames::long_types);
 /// The same for several: where two would be equal, the later gets a number behind its name.
-std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors);
+std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors, RawNames style = RawNames::long_types);
 
 }  // namespace hone

@@ -40,6 +40,26 @@ std::string_view type_word(DType dtype) {
   return "Unknown";
 }
 
+std::string_view short_type_word(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "fp32";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    case DType::f64: return "fp64";
+    case DType::i8: return "int8";
+    case DType::u8: return "uint8";
+    case DType::i16: return "int16";
+    case DType::u16: return "uint16";
+    case DType::i32: return "int32";
+    case DType::u32: return "uint32";
+    case DType::i64: return "int64";
+    case DType::u64: return "uint64";
+    case DType::boolean: return "bool";
+    case DType::string: return "string";
+  }
+  return "unknown";
+}
+
 std::string general(double value) { return fmt::format("{:g}", value); }
 
 std::string json_text(std::string_view text) {

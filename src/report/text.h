@@ -12,6 +12,8 @@ namespace hone {
 
 /// "Float", "Half", "Int32", … as release 8.6 spells element types.
 std::string_view type_word(DType dtype);
+/// "fp32", "fp16", "int32", … as releases from 9.1 on name raw files.
+std::string_view short_type_word(DType dtype);
 /// Six significant digits, as a C++ stream prints.
 std::string general(double value);
 /// A JSON string with its quotes; invalid UTF-8 is replaced.

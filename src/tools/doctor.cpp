@@ -1,31 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/doctor.h"
-
+//
+// `hone doctor`.
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "backends/all.h"
 #include "base/env.h"
+#include "base/text.h"
 #include "base/version.h"
+#include "perf/machine.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
 
 namespace hone {
+namespace {
 
-static void describe(const Backend& backend) {
+using Json = nlohmann::ordered_json;
+
+Json backend_json(const Backend& backend) {
+  Json json{{"name", backend.name}};
   try {
     const DeviceInfo info = backend.open(0)->info();
-    fmt::print("backend {}: {}, {}, {} workers, {} MiB, {} KiB of cache each\n", backend.name, info.name, info.architecture, info.workers,
-               info.memory_bytes >> 20, info.cache_bytes >> 10);
-    fmt::print("  {}\n", backend.versions());
+    json.update({{"usable", true}, {"device", info.name}, {"architecture", info.architecture}, {"workers", info.workers}, {"memoryMiB", info.memory_bytes >> 20},
+                 {"cacheKiB", info.cache_bytes >> 10}, {"versions", backend.versions()}});
   } catch (const Error& error) {
-    fmt::print("backend {}: not usable: {}\n", backend.name, error.what());
+    json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});
   }
+  return json;
 }
 
-int run_doctor() {
-  fmt::print("hone {}\n", kVersion);
-  for (const Backend* backend : all_backends()) describe(*backend);
+Json examine() {
+  Json json{{"version", kVersion}, {"backends", Json::array()}, {"environment", Json::object()}};
+  for (const Backend* backend : all_backends()) json["backends"].push_back(backend_json(*backend));
+  for (const EnvVariable& variable : env_table()) json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
+  const MachineState state = read_machine_state();
+  json["machine"] = MachineChange{state, state}.text();
+  return json;
+}
+
+void print(const Json& found) {
+  const Page page;
+  page.title(fmt::format("hone {}", found["version"].get<std::string>()));
+  for (const Json& backend : found["backends"]) {
+    const std::string label = "backend " + backend["name"].get<std::string>();
+    if (!backend["usable"]) {
+      page.pair(label, "not usable: " + backend["reason"].get<std::string>());
+      continue;
+    }
+    page.pair(label, fmt::format("{}, {}, {} workers, {} MiB, {} KiB of cache each", backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
+                                 backend["workers"].dump(), backend["memoryMiB"].dump(), backend["cacheKiB"].dump()));
+    page.pair("", backend["versions"].get<std::string>());
+  }
+  page.pair("machine", found["machine"].get<std::string>());
+  page.title("environment");
   for (const EnvVariable& variable : env_table())
-    fmt::print("{}={} ({}: {})\n", variable.name, env_text(variable.name).value_or(""), variable.value_name, variable.help);
-  fmt::print("{}", unknown_env_report());
+    page.pair(variable.name, fmt::format("{} ({}: {})", found["environment"][std::string(variable.name)].get<std::string>(), variable.value_name, variable.help));
+  if (const std::string unknown = unknown_env_report(); !unknown.empty()) page.warning(trim(unknown));
+}
+
+}  // namespace
+
+int run_doctor(Words words) {
+  const bool json = words.size() == 1 && words[0] == "--json";
+  if (!words.empty() && !json) {
+    fmt::print(stderr, "usage: hone doctor [--json]\n");
+    return 1;
+  }
+  const Json found = examine();
+  if (json) fmt::print("{}\n", found.dump(2));
+  else print(found);
   return 0;
 }
 

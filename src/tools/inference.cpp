@@ -95,10 +95,11 @@ void Inference::fill_inputs(Query& query) {
     const std::span<std::byte> memory(query.host(io.name), static_cast<size_t>(query.context().bytes(io.name)));
     if (const std::string* file = input_file(options_.tool.load_inputs, io.name)) {
       voices_.tool.info("Using values loaded from {} for input {}", *file, io.name);
-      load_raw(*file, memory);
+      load_values(*file, io, dims, memory);
     } else {
       voices_.tool.info("Using random values for input {}", io.name);
-      fill_random(io.name, io.type.dtype, dims, io.type.layout, memory);
+      if (io.range) voices_.tool.verbose("Random values for input {} are integers from {} to {}, which its consumers accept.", io.name, io.range->low, io.range->high);
+      fill_random(io, dims, memory);
       random = true;
     }
     voices_.tool.info("Input binding for {} with dimensions {} is created.", io.name, join_dims(dims));
@@ -137,7 +138,7 @@ void Inference::run() {
     voices_.tool.info("The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by one.");
     voices_.tool.info("To show e2e network timing report, add --separateProfileRun to profile layers in a run of their own.");
   } else {
-    report_times(measure());
+    measure_and_report();
   }
   report_tensors();
   if (both) {
@@ -166,10 +167,8 @@ bool Inference::validate_pair(const ReferencePair& pair) {
   check_input_files(pair.inputs, session_.plan());
   for (const IoTensor& io : session_.plan().io)
     if (const std::string* file = io.is_input ? input_file(pair.inputs, io.name) : nullptr)
-      load_raw(*file, {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
-  query.upload();
-  query.run(now_ms());
-  query.download();
+      load_values(*file, io, query.context().shape(io.name), {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
+  run_once();
   bool good = true;
   for (const BoundTensor& tensor : tensors()) {
     const std::string* file = tensor.is_input ? nullptr : input_file(pair.outputs, tensor.name);
@@ -177,7 +176,7 @@ bool Inference::validate_pair(const ReferencePair& pair) {
     AlignedBuffer bytes(std::max<size_t>(tensor.bytes.size(), 1));
     BoundTensor reference = tensor;
     reference.bytes = {bytes.data(), tensor.bytes.size()};
-    load_raw(*file, {bytes.data(), tensor.bytes.size()});
+    load_values(*file, {tensor.name, {tensor.dtype, {}, tensor.layout}, false}, tensor.dims, {bytes.data(), tensor.bytes.size()});
     const std::vector<double> expected = values_of(reference);
     voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file, expected.size(), tensor.bytes.size());
     const double loss = accuracy_loss(accuracy, values_of(tensor), expected);
@@ -189,11 +188,40 @@ bool Inference::validate_pair(const ReferencePair& pair) {
   return good;
 }
 
-void Inference::report_times(const std::vector<Trace>& traces) {
-  report_performance(traces, options_.perf, {.synchronous_stream = session_.device().host_accessible()}, voices_.tool);
-  if (options_.report.export_times.empty()) return;
-  const size_t warm_up = warm_up_queries(traces, static_cast<float>(options_.perf.warm_up_ms));
-  export_text(options_.report.export_times, times_json(std::span(traces).subspan(warm_up)));
+std::vector<float> Inference::closed_loop(std::span<const Trace> timed) {
+  if (queries_.size() == 1) return round_trips(timed);
+  // Streams that compete say nothing about one query alone: a few more are made for that.
+  PerfOptions alone = options_.perf;
+  alone.warm_up_ms = alone.duration_s = alone.sleep_ms = alone.idle_ms = 0;
+  Query* first = queries_.front().get();
+  return round_trips(run_benchmark(std::span(&first, 1), alone));
+}
+
+Measurement Inference::measure_all() {
+  Measurement result;
+  result.circumstances.machine.before = read_machine_state();
+  result.traces = measure();
+  result.circumstances.machine.after = read_machine_state();
+  result.warm_up = warm_up_queries(result.traces, static_cast<float>(options_.perf.warm_up_ms));
+  result.circumstances.closed_loop = closed_loop(result.timed());
+  return result;
+}
+
+void Inference::measure_and_report() {
+  const Measurement measured = measure_all();
+  const PerformanceContext context{.synchronous_stream = session_.device().host_accessible(),
+                                   .unstable_percent = options_.tool.release == Release::v11 ? 2.5f : 1.0f,
+                                   .circumstances = &measured.circumstances};
+  report_performance(measured.traces, options_.perf, context, voices_.tool);
+  if (!options_.report.export_times.empty()) export_text(options_.report.export_times, times_json(measured.timed()));
+  if (!options_.report.export_machine.empty()) export_text(options_.report.export_machine, machine_json(measured.timed(), measured.circumstances));
+}
+
+void Inference::run_once() {
+  Query& query = *queries_.front();
+  query.upload();
+  query.run(now_ms());
+  query.download();
 }
 
 void Inference::report_profile(const LayerProfile& profile) {
@@ -230,7 +258,7 @@ void Inference::report_tensors() {
   }
   if (report.dump_raw_bindings) {
     voices_.tool.info("Dumping I/O Bindings to RAW Files:");
-    const std::vector<std::string> names = raw_file_names(all);
+    const std::vector<std::string> names = raw_file_names(all, is_at_least(options_.tool.release, Release::v10) ? RawNames::short_types : RawNames::long_types);
     for (size_t i = 0; i < all.size(); ++i) {
       voices_.tool.info("Writing file for {} binding {} (with datatype {} and dimensions {}) to {}", all[i].is_input ? "input" : "output", all[i].name,
                         type_word(all[i].dtype), join_dims(all[i].dims, "."), names[i]);

@@ -7,11 +7,21 @@
 #include <vector>
 
 #include "perf/benchmark.h"
+#include "report/circumstances.h"
 #include "report/layer_profile.h"
 #include "report/tensors.h"
 #include "tools/session.h"
 
 namespace hone {
+
+/// A measured run.
+struct Measurement {
+  std::vector<Trace> traces;                   // warm-up included
+  size_t warm_up = 0;                          // how many of them
+  Circumstances circumstances;
+
+  std::span<const Trace> timed() const { return std::span(traces).subspan(warm_up); }
+};
 
 class Inference {
  public:
@@ -23,6 +33,11 @@ class Inference {
   void run();
   /// Holds the outputs against the references that were given; says what is off. True without references.
   bool validate();
+  Measurement measure_all();
+  /// One inference on the inputs of the first stream.
+  void run_once();
+  /// Inputs and outputs of the first stream as they are now.
+  std::vector<BoundTensor> tensors();
   /// The shapes that run.
   const InputShapes& shapes() const { return shapes_; }
 
@@ -32,10 +47,10 @@ class Inference {
   void report_allocation(int64_t bytes) const;
   bool validate_pair(const ReferencePair& pair);
   std::vector<Trace> measure();
-  void report_times(const std::vector<Trace>& traces);
+  std::vector<float> closed_loop(std::span<const Trace> timed);
+  void measure_and_report();
   void report_tensors();
   void report_profile(const LayerProfile& profile);
-  std::vector<BoundTensor> tensors();
 
   const Session& session_;
   const Options& options_;

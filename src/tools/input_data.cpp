@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tensor/layout.h"
+#include "tools/npy.h"
 
 namespace hone {
 namespace {
@@ -29,6 +30,13 @@ T draw(std::mt19937_64& engine) {
   else return static_cast<T>(bits >> 63);
 }
 
+template <typename T>
+T draw_from(std::mt19937_64& engine, ValueRange range) {
+  const uint64_t count = static_cast<uint64_t>(range.high) - static_cast<uint64_t>(range.low) + 1;
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(range.low) + (count == 0 ? engine() : engine() % count));
+  else return T();
+}
+
 }  // namespace
 
 const std::string* input_file(const NamedTexts& files, const std::string& tensor) {
@@ -48,7 +56,10 @@ void check_input_files(const NamedTexts& files, const Plan& plan) {
       inputs.push_back(io.name);
       found |= fits(name, io.name);
     }
-    if (!found) throw Error(fmt::format("Invalid tensor names found in --loadInputs flag. There is no input called {}", name), "the inputs are " + join(inputs, ", "));
+    if (found) continue;
+    const std::vector<std::string_view> names(inputs.begin(), inputs.end());
+    throw Error(fmt::format("Invalid tensor names found in --loadInputs flag. There is no input called {}", name),
+                fmt::format("did you mean {}? The inputs are {}", nearest(name, names), join(inputs, ", ")));
   }
 }
 
@@ -65,15 +76,31 @@ void load_raw(const std::string& path, std::span<std::byte> memory) {
   std::memcpy(memory.data(), content.data(), memory.size());
 }
 
-void fill_random(const std::string& tensor, DType dtype, const Dims& dims, Layout layout, std::span<std::byte> memory) {
-  std::mt19937_64 engine(kRandomSeed ^ hash64(tensor));
+void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory) {
+  const bool archive = path.ends_with(".npz");
+  if (!archive && !path.ends_with(".npy")) return load_raw(path, memory);
+  with_note([&] { return fmt::format("reading {} for {}", path, tensor.name); }, [&] {
+    const auto file = MappedFile::open(path);
+    const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
+    if (array.dtype != tensor.type.dtype)
+      throw Error(fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)), "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
+    if (array.dims != dims)
+      throw Error(fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)), "--shapes sets the shape that runs");
+    std::memset(memory.data(), 0, memory.size());
+    convert_layout(array.bytes.data(), memory.data(), array.dtype, dims, Layout::linear, tensor.type.layout);
+  });
+}
+
+void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory) {
+  const DType dtype = input.type.dtype;
+  std::mt19937_64 engine(kRandomSeed ^ hash64(input.name));
   AlignedBuffer linear(static_cast<size_t>(byte_size(dtype, dims)));
   visit(dtype, [&]<typename T>() {
     T* values = reinterpret_cast<T*>(linear.data());
-    std::generate_n(values, linear.size() / sizeof(T), [&] { return draw<T>(engine); });
+    std::generate_n(values, linear.size() / sizeof(T), [&] { return input.range && std::is_integral_v<T> ? draw_from<T>(engine, *input.range) : draw<T>(engine); });
   });
   std::memset(memory.data(), 0, memory.size());
-  convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, layout);
+  convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, input.type.layout);
 }
 
 }  // namespace hone

@@ -19,10 +19,14 @@ const std::string* input_file(const NamedTexts& files, const std::string& tensor
 /// Throws Error when an entry of --loadInputs names no input.
 void check_input_files(const NamedTexts& files, const Plan& plan);
 
+/// Fills `memory` with values for a tensor of these sizes, from a raw file, or, by the name's ending, from NumPy's: .npy, or the
+/// array with the tensor's name in a .npz, whose type and shape must be the tensor's.
+void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory);
 /// Fills `memory` from the file; more bytes than needed are ignored, fewer are an error.
 void load_raw(const std::string& path, std::span<std::byte> memory);
-/// Floats in [-1, 1]; bool, int32 and int64 0 or 1, since they often are indices; int8 and uint8 their whole range.
+/// Integers from the input's range where the plan gives one; else floats in [-1, 1]; bool, int32 and int64 0 or 1; int8 and
+/// uint8 their whole range.
 /// Values depend on the tensor's name alone. Padding of blocked layouts is zero.
-void fill_random(const std::string& tensor, DType dtype, const Dims& dims, Layout layout, std::span<std::byte> memory);
+void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory);
 
 }  // namespace hone

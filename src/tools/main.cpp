@@ -10,29 +10,48 @@
 
 #include "base/text.h"
 #include "base/version.h"
-#include "tools/doctor.h"
+#include "options/documents.h"
+#include "tools/commands.h"
 #include "tools/trtexec.h"
 
 namespace {
 
 constexpr std::string_view kUsage =
     "usage: hone <tool> [arguments]\n"
-    "  trtexec    build an engine from an ONNX model, save it, load it, measure it (see hone trtexec --help)\n"
+    "  build      make a plan of an ONNX model\n"
+    "  run        run a plan or a model once and show its outputs\n"
+    "  bench      measure a plan or a model\n"
+    "  inspect    show what a plan holds; write a C program that runs it\n"
+    "  cache      list, merge and prune timing caches\n"
     "  doctor     what this program is and finds on this machine\n"
-    "  help       this text\n"
+    "  trtexec    all of it with trtexec's flags, log and files (see hone trtexec --help)\n"
+    "  help       this text; help flags: the page of all flags; help completion: completion for bash\n"
     "  --version  the version\n";
+
+struct Tool {
+  std::string_view name;
+  int (*run)(hone::Words);
+};
+constexpr Tool kTools[] = {{"build", hone::run_build},     {"run", hone::run_run},     {"bench", hone::run_bench},
+                           {"inspect", hone::run_inspect}, {"cache", hone::run_cache}, {"doctor", hone::run_doctor}};
 
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
-  if (tool == "doctor") return hone::run_doctor();
+  for (const Tool& entry : kTools)
+    if (entry.name == tool) return entry.run(arguments);
   if (tool == "--version" || tool == "version") {
     fmt::print("hone {}\n", hone::kVersion);
     return 0;
   }
+  if (tool == "help" && !arguments.empty() && (arguments[0] == "flags" || arguments[0] == "completion")) {
+    fmt::print("{}", arguments[0] == "flags" ? hone::flags_page() : hone::completion_script());
+    return 0;
+  }
   const bool asked = tool.empty() || tool == "help" || tool == "--help" || tool == "-h";
   if (!asked) {
-    constexpr std::string_view kTools[] = {"trtexec", "doctor", "help", "--version"};
-    fmt::print(stderr, "hone: there is no tool called {}; did you mean {}?\n", tool, hone::nearest(tool, kTools));
+    std::vector<std::string_view> names{"trtexec", "help", "--version"};
+    for (const Tool& entry : kTools) names.push_back(entry.name);
+    fmt::print(stderr, "hone: there is no tool called {}; did you mean {}?\n", tool, hone::nearest(tool, names));
   }
   fmt::print(asked ? stdout : stderr, "{}", kUsage);
   return asked ? 0 : 1;

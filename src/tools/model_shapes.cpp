@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "options/grammar.h"
 
 namespace hone {
 namespace {
@@ -17,21 +18,27 @@ std::string list_of(const std::vector<std::pair<std::string, Shape>>& inputs) {
 
 using Inputs = std::vector<std::pair<std::string, Shape>>;
 
-const Shape& shape_of(const Inputs& inputs, const std::string& name) {
+const Shape& shape_of(const Inputs& inputs, const std::string& name, const NamedTexts& typed) {
   const auto found = std::ranges::find(inputs, name, &Inputs::value_type::first);
-  if (found == inputs.end())
-    throw Error(fmt::format("Invalid tensor names found in --shapes flag. There is no input called {}", name), "the inputs are " + list_of(inputs));
-  return found->second;
+  if (found != inputs.end()) return found->second;
+  std::vector<std::string_view> names;
+  for (const auto& [input, shape] : inputs) names.push_back(input);
+  throw Error(fmt::format("Invalid tensor names found in --shapes flag. There is no input called {}{}", name, caret_under_shape(typed, name)),
+              fmt::format("did you mean {}? The inputs are {}", nearest(name, names), list_of(inputs)));
 }
 
-void check_shape(const std::string& name, const Shape& shape, const Dims& dims) {
+void check_shape(const std::string& name, const Shape& shape, const Dims& dims, const NamedTexts& typed) {
   const std::string hint = fmt::format("input {} is [{}]", name, shape.text());
-  if (dims.size() != shape.rank()) throw Error(fmt::format("the shape {} for input {} has {} sizes, the model has {}", join_dims(dims), name, dims.size(), shape.rank()), hint);
+  const auto refuse = [&](std::string message, std::optional<size_t> axis) {
+    throw Error(std::move(message) + caret_under_shape(typed, name, axis), hint);
+  };
+  if (dims.size() != shape.rank())
+    refuse(fmt::format("the shape {} for input {} has {} sizes, the model has {}", join_dims(dims), name, dims.size(), shape.rank()), std::min(dims.size(), shape.rank()));
   for (size_t axis = 0; axis < dims.size(); ++axis)
     if (const auto fixed = shape[axis].constant(); fixed && *fixed != dims[axis])
-      throw Error(fmt::format("{}the size {} of axis {} of input {} contradicts the model, which has {}",
-                              shape.is_static() ? "Static model does not take explicit shapes since the shape of inference tensors is fixed in the model: " : "", dims[axis], axis, name, *fixed), hint);
-    else if (dims[axis] < 0) throw Error(fmt::format("the size {} of axis {} of input {} is negative", dims[axis], axis, name), hint);
+      refuse(fmt::format("{}the size {} of axis {} of input {} contradicts the model, which has {}",
+                              shape.is_static() ? "Static model does not take explicit shapes since the shape of inference tensors is fixed in the model: " : "", dims[axis], axis, name, *fixed), axis);
+    else if (dims[axis] < 0) refuse(fmt::format("the size {} of axis {} of input {} is negative", dims[axis], axis, name), axis);
 }
 
 Dims ones(const Shape& shape) {
@@ -57,14 +64,14 @@ Dims smallest(const std::string& name, const Shape& shape, const Profile& profil
 
 }  // namespace
 
-std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked, const Logger& log) {
+std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked, const NamedTexts& typed, const Logger& log) {
   Inputs inputs;
   for (const Value* value : graph.inputs()) inputs.emplace_back(value->name, value->type.shape);
   std::vector<ProfileOptions> profiles = asked;
   if (profiles.empty()) profiles.emplace_back();
   for (size_t index = 0; index < profiles.size(); ++index) {
     for (const auto& [name, range] : profiles[index])
-      for (const Dims* dims : {&range.min, &range.opt, &range.max}) check_shape(name, shape_of(inputs, name), *dims);
+      for (const Dims* dims : {&range.min, &range.opt, &range.max}) check_shape(name, shape_of(inputs, name, typed), *dims, typed);
     for (const auto& [name, shape] : inputs) {
       if (shape.is_static()) {
         profiles[index].erase(name);
@@ -84,11 +91,11 @@ std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector
   return profiles;
 }
 
-std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, bool built, const Logger& log) {
+std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, const NamedTexts& typed, bool built, const Logger& log) {
   Inputs inputs;
   for (const IoTensor& io : plan.io)
     if (io.is_input) inputs.emplace_back(io.name, io.type.shape);
-  for (const auto& [name, dims] : asked) check_shape(name, shape_of(inputs, name), dims);
+  for (const auto& [name, dims] : asked) check_shape(name, shape_of(inputs, name, typed), dims, typed);
 
   std::map<std::string, Dims> shapes;
   for (const auto& [name, shape] : dynamic_inputs(plan)) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "report/precision.h"
 #include "tools/layer_flags.h"
 #include "tools/memory_usage.h"
 #include "tools/model_shapes.h"
@@ -51,12 +52,18 @@ void Session::build() {
   const auto model = import_model(options_.tool.onnx, voices_);
   check_layer_flags(model->graph, options_.tool, voices_.tool);
   hone_options options{options_.build};
-  options.build.profiles = model_profiles(model->graph, options_.build.profiles, voices_.tool);
+  options.build.profiles = model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   explain_precision(options.build, device_.backend->name, voices_.tool);
+
+  Progress progress;
+  options.build.progress = [&](size_t done, size_t total) { progress.update(done, total); };
+  voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
   const double start = now_ms();
   plan_ = make<hone_plan>(hone_build, model.get(), &device_, &options, &log);
+  voices_.progress = nullptr;
+  progress.clear();
   const double built = seconds_since(start);
 
   if (!options_.tool.save_engine.empty()) {
@@ -95,6 +102,7 @@ void Session::load() {
   voices_.engine.verbose("Deserialization required {:.0f} microseconds.", seconds * 1e6);
   voices_.engine.info("{}", before.change("Hone-managed allocation in engine deserialization"));
   voices_.tool.info("Engine deserialized in {:g} sec.", seconds);
+  for (const Profile& engine_profile : plan().profiles) voices_.tool.info("Precision used: {}", precision_text(engine_profile));
 }
 
 double Session::time_load() const {
@@ -120,7 +128,7 @@ int Session::profile() const {
 InputShapes Session::run_shapes() const {
   const ShapeMap& asked = options_.tool.shapes;
   const bool built = options_.tool.load_engine.empty();
-  return engine_shapes(plan(), static_cast<size_t>(profile()), asked, built, voices_.tool);
+  return engine_shapes(plan(), static_cast<size_t>(profile()), asked, options_.tool.shape_arguments, built, voices_.tool);
 }
 
 }  // namespace hone

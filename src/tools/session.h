@@ -11,12 +11,16 @@
 #include "base/log.h"
 #include "options/tool_options.h"
 #include "tools/api.h"
+#include "tools/progress.h"
 
 namespace hone {
 
 /// Two voices: the tool's own lines, and the engine's, which carry its tag.
 struct Voices {
-  explicit Voices(const Logger& tool_log) : tool(tool_log), engine([this](Severity severity, std::string_view text) { tool.write(severity, fmt::format("[HONE] {}", text)); }) {
+  explicit Voices(const Logger& tool_log) : tool(tool_log), engine([this](Severity severity, std::string_view text) {
+    if (progress != nullptr) progress->clear();
+    tool.write(severity, fmt::format("[HONE] {}", text));
+  }) {
     engine.set_threshold(tool.threshold());
   }
   Voices(const Voices&) = delete;
@@ -24,6 +28,7 @@ struct Voices {
 
   const Logger& tool;
   Logger engine;
+  mutable Progress* progress = nullptr;        // to be cleared before a line of the engine
 };
 
 using InputShapes = std::map<std::string, Dims>;

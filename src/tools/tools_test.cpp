@@ -10,6 +10,7 @@
 #include "tools/accuracy.h"
 #include "tools/input_data.h"
 #include "tools/model_shapes.h"
+#include "tools/progress.h"
 
 namespace hone {
 namespace {
@@ -41,7 +42,7 @@ TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
   const Logger log([&](Severity severity, std::string_view text) {
     if (severity == Severity::warning) lines.emplace_back(text);
   });
-  const auto profiles = model_profiles(model(), {}, log);
+  const auto profiles = model_profiles(model(), {}, {}, log);
   ASSERT_EQ(profiles.size(), 1u);
   EXPECT_THAT(profiles[0].at("x").opt, ElementsAre(1, 3, 1, 8));
   EXPECT_FALSE(profiles[0].contains("fixed"));
@@ -49,10 +50,10 @@ TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
 }
 
 TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
-  const auto refuse = [](const ProfileOptions& profile) { return error_of([&] { model_profiles(model(), {profile}, silent_logger()); }); };
-  EXPECT_THAT(refuse(fixed_at("nobody", {1})), testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"), HasSubstr("hint: the inputs are x: ")));
+  const auto refuse = [](const ProfileOptions& profile) { return error_of([&] { model_profiles(model(), {profile}, {{"--shapes", "nobody:1,x:1x4x8x8"}}, silent_logger()); }); };
+  EXPECT_THAT(refuse(fixed_at("nobody", {1})), testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"), HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n           ^\n"), HasSubstr("hint: did you mean fixed? The inputs are x: ")));
   EXPECT_THAT(refuse(fixed_at("x", {1, 3, 8})), HasSubstr("has 3 sizes"));
-  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})), HasSubstr("size 4 of axis 1 of input x"));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})), testing::AllOf(HasSubstr("size 4 of axis 1 of input x"), HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n                        ^\n")));
   EXPECT_THAT(refuse(fixed_at("fixed", {2, 3})), HasSubstr("Static model does not take explicit shapes"));
   EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
 }
@@ -67,10 +68,10 @@ Plan plan_with_range() {
 
 TEST(EngineShapes, AreTheOptAfterABuildAndTheSmallestAfterALoad) {
   const Plan plan = plan_with_range();
-  EXPECT_THAT(engine_shapes(plan, 0, {}, true, silent_logger()).at("x"), ElementsAre(4, 4));
-  EXPECT_THAT(engine_shapes(plan, 0, {}, false, silent_logger()).at("x"), ElementsAre(2, 4));
-  EXPECT_THAT(engine_shapes(plan, 0, {{"x", {3, 4}}}, false, silent_logger()).at("x"), ElementsAre(3, 4));
-  EXPECT_THAT(error_of([&] { engine_shapes(plan, 0, {{"z", {3, 4}}}, false, silent_logger()); }), HasSubstr("z"));
+  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, true, silent_logger()).at("x"), ElementsAre(4, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, false, silent_logger()).at("x"), ElementsAre(2, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {{"x", {3, 4}}}, {}, false, silent_logger()).at("x"), ElementsAre(3, 4));
+  EXPECT_THAT(error_of([&] { engine_shapes(plan, 0, {{"z", {3, 4}}}, {}, false, silent_logger()); }), HasSubstr("z"));
 }
 
 TEST(InputFiles, AreFoundByNameOrByOneStar) {
@@ -95,15 +96,18 @@ TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
 
 TEST(RandomInputs, RepeatAndStayInRange) {
   std::array<float, 64> first{}, second{};
-  fill_random("x", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(first)));
-  fill_random("x", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(second)));
+  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(first)));
+  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
   EXPECT_EQ(first, second);
   for (const float value : first) EXPECT_LE(std::abs(value), 1);
-  fill_random("y", DType::f32, {64}, Layout::linear, std::as_writable_bytes(std::span(second)));
+  fill_random({"y", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
   EXPECT_NE(first, second);
   std::array<int64_t, 64> indices{};
-  fill_random("x", DType::i64, {64}, Layout::linear, std::as_writable_bytes(std::span(indices)));
+  fill_random({"x", {DType::i64, Shape{64}}}, {64}, std::as_writable_bytes(std::span(indices)));
   EXPECT_THAT(indices, testing::Each(testing::AnyOf(0, 1)));
+  fill_random({"x", {DType::i64, Shape{64}}, true, ValueRange{3, 5}}, {64}, std::as_writable_bytes(std::span(indices)));
+  EXPECT_THAT(indices, testing::Each(testing::AnyOf(3, 4, 5)));
+  EXPECT_THAT(indices, testing::AllOf(testing::Contains(3), testing::Contains(5)));
 }
 
 double loss(const std::string& algorithm, const std::vector<double>& found, const std::vector<double>& reference) {
@@ -126,6 +130,23 @@ TEST(AccuracyLoss, CountsNaNInOneOfThemAlone) {
   EXPECT_EQ(loss("l0", {nan, infinity}, {nan, infinity}), 0);
   EXPECT_EQ(loss("lInf", {1}, {nan}), infinity);
   EXPECT_EQ(loss("cos", {nan}, {1}), 1);
+}
+
+TEST(Progress, TellsHowMuchIsDoneAndLeft) {
+  EXPECT_EQ(progress_text(6, 24, 2), "[######..................] 6 of 24 layers tuned, about 6 s left");
+  EXPECT_EQ(progress_text(0, 24, 2), "[........................] 0 of 24 layers tuned");
+  EXPECT_EQ(progress_text(24, 24, 2), "[########################] 24 of 24 layers tuned");
+  EXPECT_THAT(progress_text(1, 100, 3), HasSubstr("about 4 min 57 s left"));
+}
+
+TEST(Progress, IsSilentWhereThereIsNoTerminal) {
+  const std::string path = std::filesystem::temp_directory_path() / "hone_progress_test";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  Progress(file).update(1, 2);
+  std::fclose(file);
+  EXPECT_EQ(std::filesystem::file_size(path), 0u);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

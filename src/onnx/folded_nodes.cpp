@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/folded_nodes.h"
+
+#include <algorithm>
+#include <set>
+
+namespace hone::onnx {
+namespace {
+
+using Names = std::set<std::string_view>;
+
+/// What a node reads, the bodies it carries included: they may use tensors from outside.
+void add_reads(const NodeProto& node, Names& names) {
+  names.insert(node.inputs.begin(), node.inputs.end());
+  for (const AttributeProto& attribute : node.attributes)
+    if (attribute.graph != nullptr)
+      for (const NodeProto& inner : attribute.graph->nodes) add_reads(inner, names);
+}
+
+/// Backwards from the outputs. Nodes need not stand in order, so this repeats until nothing is added.
+std::vector<const NodeProto*> live_nodes(const GraphProto& model) {
+  Names wanted;
+  for (const ValueProto& output : model.outputs) wanted.insert(output.name);
+  std::set<const NodeProto*> live;
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (auto node = model.nodes.rbegin(); node != model.nodes.rend(); ++node) {
+      const bool needed = std::ranges::any_of(node->outputs, [&](std::string_view name) { return !name.empty() && wanted.contains(name); });
+      if (!needed || !live.insert(&*node).second) continue;
+      add_reads(*node, wanted);
+      grew = true;
+    }
+  }
+  return {live.begin(), live.end()};
+}
+
+void add_origins(const Graph& graph, std::set<std::string, std::less<>>& names) {
+  for (const Node* node : graph.nodes()) {
+    names.insert(node->origin.begin(), node->origin.end());
+    for (const auto& body : node->bodies) add_origins(*body, names);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> live_names(const GraphProto& model) {
+  std::vector<const NodeProto*> nodes = live_nodes(model);
+  std::ranges::sort(nodes);                    // they lie in one vector: by address is in the model's order
+  std::vector<std::string> names;
+  for (const NodeProto* node : nodes)
+    if (!node->name.empty() && node->op_type != "Constant") names.emplace_back(node->name);
+  return names;
+}
+
+std::vector<std::string> folded_nodes(const std::vector<std::string>& live, const Graph& graph) {
+  std::set<std::string, std::less<>> present;
+  add_origins(graph, present);
+  std::vector<std::string> folded;
+  std::ranges::copy_if(live, std::back_inserter(folded), [&](const std::string& name) { return !present.contains(name); });
+  return folded;
+}
+
+}  // namespace hone::onnx

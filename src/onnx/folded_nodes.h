@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which nodes of a model need none in the graph: import evaluates what is constant and leaves out what does nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "onnx/proto.h"
+
+namespace hone::onnx {
+
+/// Names of the nodes that the model's outputs depend on, in the model's order. Constants are data; nodes without a name cannot be
+/// told of.
+std::vector<std::string> live_names(const GraphProto& model);
+/// Those of `live` that no node of the graph comes from.
+std::vector<std::string> folded_nodes(const std::vector<std::string>& live, const Graph& graph);
+
+}  // namespace hone::onnx

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone bench`: latency of one query at a time, throughput, what bounds it, how steady the run was; then where the time goes.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "report/layer_profile.h"
+#include "tools/commands.h"
+#include "tools/friendly.h"
+#include "tools/inference.h"
+#include "tools/terminal.h"
+
+namespace hone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      "bench", "PLAN | MODEL.onnx", "Measures an engine.",
+      {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
+       {"-i", "<name:file[,...]>", "--loadInputs", "input values: raw, .npy or .npz; other inputs get random values"},
+       {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
+       {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
+       {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
+       {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"}}};
+  return kCommand;
+}
+
+Json measured_json(const Measurement& measured, const FriendlyLine& line, bool synchronous) {
+  const float percentiles[] = {50, 90, 99};
+  const std::span<const Trace> timed = measured.timed();
+  const Summary closed = summarize(measured.circumstances.closed_loop, percentiles);
+  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
+  return {{"file", line.file},
+          {"queries", timed.size()},
+          {"streams", line.options.perf.streams},
+          {"latencyMs", {{"min", closed.min}, {"median", closed.median}, {"p90", closed.percentiles[1]}, {"p99", closed.percentiles[2]}, {"max", closed.max}}},
+          {"queriesPerSecond", seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0},
+          {"boundBy", bound_by(timed, synchronous)},
+          {"steady", is_steady(timed)},
+          {"machine", Json::parse(machine_json(timed, measured.circumstances))}};
+}
+
+void print(const Json& result, const Measurement& measured) {
+  const Page page;
+  const Json& latency = result["latencyMs"];
+  page.title(result["file"].get<std::string>());
+  page.pair("latency", fmt::format("{:.3f} ms median, {:.3f} ms at 90 %, {:.3f} ms at 99 %, one query at a time", latency["median"].get<double>(), latency["p90"].get<double>(), latency["p99"].get<double>()));
+  page.pair("throughput", fmt::format("{:.1f} queries per second with {} in flight ({} queries)", result["queriesPerSecond"].get<double>(), result["streams"].dump(), result["queries"].dump()));
+  page.pair("bound by", result["boundBy"].get<std::string>());
+  page.pair("machine", measured.circumstances.machine.text());
+  if (!result["steady"]) page.warning(fmt::format("  unsteady: {:.1f} % between the quartiles; close other programs and measure again", result["machine"]["quartileSpreadPercent"].get<double>()));
+}
+
+int bench(const FriendlyLine& line) {
+  const Logger log = quiet_logger();
+  const Voices voices(log);
+  for (const std::string& warning : line.warnings) log.warning("{}", warning);
+  if (line.options.perf.duration_s == -1) throw Error("hone bench tells its result at the end, which --duration=-1 never reaches", "give a time in seconds: -t 10");
+  Session session(line.options, open_device(line.options.tool.device), voices);
+  if (line.options.tool.load_engine.empty()) session.build();
+  session.load();
+  Inference inference(session, line.options, voices);
+  inference.set_up();
+  const Measurement measured = inference.measure_all();
+  if (measured.timed().empty()) throw Error("no query was measured", "raise -t or -n");
+  const Json result = measured_json(measured, line, session.device().host_accessible());
+  if (line.json) fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));
+  else print(result, measured);
+  return 0;
+}
+
+}  // namespace
+
+int run_bench(Words words) { return run_friendly(command(), words, {}, bench); }
+
+}  // namespace hone

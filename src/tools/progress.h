@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One line at the foot of a terminal that says how far a build is and how long it will take; nothing where the output is no
+// terminal. Log lines go above it: whoever writes one clears the line first, and the next update draws it again.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace hone {
+
+/// "[#####.....] 12 of 24 layers tuned, about 8 s left".
+std::string progress_text(size_t done, size_t total, double elapsed_seconds);
+
+class Progress {
+ public:
+  explicit Progress(std::FILE* terminal = stderr);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(size_t done, size_t total);
+  void clear();
+
+ private:
+  std::FILE* terminal_;                        // null: no terminal
+  double start_ms_, drawn_ms_ = 0;
+  bool visible_ = false;
+};
+
+}  // namespace hone
