@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -28,6 +29,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t cache_bytes = 0;        // L2 per core
   double clock_ghz = 0;           // 0: unknown
+  bool small_floats = false;      // has kernels for f16 and bf16, and rounds the operands of f32 products where that is allowed
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };
@@ -62,6 +64,15 @@ class Stream {
   virtual void synchronize() = 0;
 };
 
+/// A place in a stream's work, with the device's own time.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream& stream) = 0;
+  /// Both must have been recorded and passed.
+  virtual double milliseconds_since(const Event& earlier) const = 0;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -74,6 +85,7 @@ struct Launch {
   std::vector<void*> outputs;
   std::vector<const void*> constants;
   void* workspace = nullptr;
+  std::vector<size_t> input_bytes = {}, output_bytes = {};   // of the operands; empty: not known, no launch may pass this one
   Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
 };
 
@@ -97,25 +109,35 @@ class Device {
   virtual DeviceInfo info() const = 0;
   virtual void* allocate(size_t bytes) = 0;            ///< 64-byte aligned at least; throws Error with the amount when it cannot
   virtual void release(void* memory) noexcept = 0;
+  /// Host memory that copies go to and come from fastest.
+  virtual void* allocate_host(size_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
+  virtual void release_host(void* memory) noexcept { std::free(memory); }
   virtual std::unique_ptr<Stream> stream() = 0;
+  /// Null where work is done when a call returns: the host's clock serves there.
+  virtual std::unique_ptr<Event> event() { return nullptr; }
   virtual void copy(void* destination, const void* source, size_t bytes, Stream& stream) = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Launch> launches) = 0;
   /// Whether host pointers may be bound directly, without copies.
   virtual bool host_accessible() const = 0;
 };
 
-/// Device memory with an owner.
+enum class MemoryKind { device, host };
+
+/// Memory of a device, or host memory for its copies, with an owner.
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Device& device, size_t bytes) : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes)), size_(bytes) {}
+  Buffer(Device& device, size_t bytes, MemoryKind kind = MemoryKind::device)
+      : device_(&device), kind_(kind), data_(bytes == 0 ? nullptr : kind == MemoryKind::device ? device.allocate(bytes) : device.allocate_host(bytes)), size_(bytes) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     swap(other);
     return *this;
   }
   ~Buffer() {
-    if (data_ != nullptr) device_->release(data_);
+    if (data_ == nullptr) return;
+    if (kind_ == MemoryKind::device) device_->release(data_);
+    else device_->release_host(data_);
   }
   void* data() const { return data_; }
   size_t size() const { return size_; }
@@ -123,10 +145,12 @@ class Buffer {
  private:
   void swap(Buffer& other) noexcept {
     std::swap(device_, other.device_);
+    std::swap(kind_, other.kind_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
   }
   Device* device_ = nullptr;
+  MemoryKind kind_ = MemoryKind::device;
   void* data_ = nullptr;
   size_t size_ = 0;
 };
@@ -136,6 +160,7 @@ class TacticSource;
 /// A backend as data; the array of all of them is in backends/all.cpp.
 struct Backend {
   std::string_view name;
+  int (*devices)();                                    ///< how many there are; 0 where the machine has none
   /// Throws Error with the reason when there is no such device.
   std::unique_ptr<Device> (*open)(int ordinal);
   /// Bytes of a plan to something launchable, for these shapes. `source` is the tactic source that compiled them.

@@ -10,6 +10,10 @@
 #include "backends/cpu/device.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/sources.h"
+#if HONE_WITH_CUDA
+#include "backends/cuda/device.h"
+#include "backends/cuda/sources.h"
+#endif
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -52,8 +56,40 @@ const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::onednn_source()
 std::string cpu_versions() { return "cpu 1"; }
 const TacticSource* const kCpuSources[] = {&cpu::source(), &reference::source()};
 #endif
-const Backend kCpu{"cpu", open_cpu, load_cpu, kCpuSources, cpu_versions};
+const Backend kCpu{"cpu", [] { return 1; }, open_cpu, load_cpu, kCpuSources, cpu_versions};
+
+#if HONE_WITH_CUDA
+/// Runs on the host, on copies that the recording makes.
+class HostKernel final : public cuda::CudaKernel {
+ public:
+  HostKernel(const Blob& code, const KernelShapes& shapes) : program_(code, shapes), shapes_(shapes) {}
+  void enqueue(CUstream, const Bindings&) const override { throw InternalError("the reference runs on the host"); }
+  bool on_host() const override { return true; }
+  void run_on_host(const Bindings& bindings) const override { program_.run(bindings); }
+  KernelShapes host_shapes() const override { return shapes_; }
+
+ private:
+  reference::Program program_;
+  KernelShapes shapes_;
+};
+
+std::unique_ptr<Device> open_cuda(int ordinal) { return std::make_unique<cuda::CudaDevice>(ordinal); }
+
+std::shared_ptr<const Kernel> load_cuda(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+  for (const auto* list : {&shapes.inputs, &shapes.outputs})
+    for (const ConcreteType& type : *list)
+      if (type.managed) throw Error("objects and sizes that the data decide do not run on a card yet", "use --device=cpu");
+  if (source == "reference") return std::make_shared<HostKernel>(code, shapes);
+  if (std::shared_ptr<const Kernel> kernel = cuda::load(static_cast<cuda::CudaDevice&>(device), source, code, shapes)) return kernel;
+  throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source), "rebuild it from the ONNX model");
+}
+
+const TacticSource* const kCudaSources[] = {&cuda::cudnn_source(), &cuda::cublaslt_source(), &cuda::source(), &reference::source()};
+const Backend kCuda{"cuda", cuda::device_count, open_cuda, load_cuda, kCudaSources, cuda::versions};
+const Backend* const kBackends[] = {&kCpu, &kCuda};
+#else
 const Backend* const kBackends[] = {&kCpu};
+#endif
 
 }  // namespace
 
@@ -65,10 +101,16 @@ const Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
+/// A number alone means a card, where there is one.
+static std::string_view default_backend() {
+  const Backend* cuda = find_backend("cuda");
+  return cuda != nullptr && cuda->devices() > 0 ? "cuda" : "cpu";
+}
+
 OpenDevice open_device(const std::string& name) {
   const size_t colon = name.find(':');
   const bool named = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
-  const std::string_view backend_name = named ? std::string_view(name).substr(0, colon) : find_backend("cuda") != nullptr ? "cuda" : "cpu";
+  const std::string_view backend_name = named ? std::string_view(name).substr(0, colon) : default_backend();
   const std::string_view number = named ? (colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1)) : std::string_view(name);
   const std::optional<int64_t> ordinal = parse_integer(trim(number));
   const Backend* backend = find_backend(backend_name);

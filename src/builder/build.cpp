@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/clock.h"
@@ -32,20 +33,6 @@ bool all_ranked(const Graph& graph) {
   return true;
 }
 
-/// Whether a source other than the reference multiplies f16 matrices on this device.
-bool multiplies_in_half(const Backend& backend, const DeviceInfo& device) {
-  Graph graph;
-  Value* a = graph.add_input("a", {DType::f16, Shape{64, 64}});
-  Value* b = graph.add_input("b", {DType::f16, Shape{64, 64}});
-  graph.set_outputs({graph.add(ops::mat_mul, {a, b})->output()});
-  const Problem problem{.region = graph.clone(), .symbolic = std::move(graph), .symbols = {}, .device = device, .allowed = {.f16 = true}};
-  return std::any_of(backend.sources.begin(), backend.sources.end(), [&](const TacticSource* source) {
-    Candidates offers;
-    if (source->name() != "reference") source->propose(problem, offers);
-    return !offers.offers().empty();
-  });
-}
-
 /// Every layer and tensor gets a name; those of layers are unique.
 void name_layers(Graph& graph) {
   std::set<std::string> taken;
@@ -57,6 +44,12 @@ void name_layers(Graph& graph) {
     for (Value* output : node->outputs)
       if (output->name.empty()) output->name = fmt::format("{}_output_{}", node->name, output->index);
   }
+}
+
+/// What floats are brought to: what is allowed, where the device gains by it.
+DType precision_of(const BuildOptions& options, const DeviceInfo& device) {
+  if (!device.small_floats) return DType::f32;
+  return options.fp16 ? DType::f16 : options.bf16 ? DType::bf16 : DType::f32;
 }
 
 std::string precision_text(const BuildOptions& options) {
@@ -77,20 +70,39 @@ InputRanges input_ranges(const Graph& graph) {
   return ranges;
 }
 
-std::vector<IoTensor> io_of(const Graph& graph, const EdgeLayouts& edges, const InputRanges& ranges) {
-  const auto typed = [](const Value* value, Layout layout) {
+/// Shapes as the model declares them, for the plan's interface.
+struct DeclaredShapes {
+  std::vector<Shape> inputs, outputs;
+};
+DeclaredShapes declared_shapes(const Graph& graph) {
+  DeclaredShapes shapes;
+  for (const Value* value : graph.inputs()) shapes.inputs.push_back(value->type.shape);
+  for (const Value* value : graph.outputs()) shapes.outputs.push_back(value->type.shape);
+  return shapes;
+}
+
+std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, const EdgeLayouts& edges, const InputRanges& ranges) {
+  const auto typed = [](const Value* value, const Shape& shape, Layout layout) {
     TensorType type = value->type;
+    type.shape = shape;
     type.layout = layout;
     return type;
   };
   std::vector<IoTensor> io;
-  for (const Value* value : graph.inputs()) {
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Value* value = graph.inputs()[i];
     const auto range = ranges.find(value->name);
-    io.push_back({value->name, typed(value, edges.of_input(value)), true, range == ranges.end() ? std::nullopt : range->second});
+    io.push_back({value->name, typed(value, declared.inputs[i], edges.of_input(value)), true, range == ranges.end() ? std::nullopt : range->second});
   }
-  for (const Value* value : graph.outputs()) io.push_back({value->name, typed(value, edges.of_output(value)), false});
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Value* value = graph.outputs()[i];
+    io.push_back({value->name, typed(value, declared.outputs[i], edges.of_output(value)), false});
+  }
   return io;
 }
+
+/// Whether the plan will only ever see one set of shapes: then all sizes are numbers, and what follows from them is folded.
+bool is_fixed(const std::vector<ProfilePoints>& points, const BuildOptions& options) { return points.size() == 1 && points[0].min == points[0].max && !options.portable; }
 
 /// Shape arithmetic that layers hold as expressions has no layer of its own.
 void note_shape_nodes(const Graph& graph, Plan& plan) {
@@ -144,12 +156,19 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
 
   const InputRanges ranges = input_ranges(graph);
   cast_io(graph, options);
+  std::optional<DeclaredShapes> declared;
+  std::vector<ProfilePoints> points;
+  for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles) points.push_back(profile_points(graph, profile, log));
+  if (is_fixed(points, options) && graph.size_deciders().empty() && all_ranked(graph)) {
+    declared = declared_shapes(graph);
+    graph = graph.specialize(points[0].opt);
+  }
 
   std::vector<Folded> folded;
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
   // They rely on ranks, so a graph that leaves some to the run stays as it is.
   if (all_ranked(graph))
-    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !multiplies_in_half(backend, device.info()), .folded = &folded});
+    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !device.info().small_floats, .folded = &folded, .precision = precision_of(options, device.info())});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();
@@ -161,18 +180,16 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   plan.meta = {.hone_version = kVersion, .backend = std::string(backend.name), .device = device.info().name, .architecture = device.info().architecture, .model = graph.name,
                .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
-  plan.io = io_of(graph, edges, ranges);
+  plan.io = io_of(graph, declared.value_or(declared_shapes(graph)), edges, ranges);
   for (const std::string& node : options.folded_by_import) plan.folded.push_back({node, "import"});
   for (Folded& node : folded) plan.folded.push_back({std::move(node.node), std::string(node.pass)});
   if (options.portable) plan.portable = portable_part(graph);
   PlanAssets assets(plan);
-  const std::vector<ProfileOptions> profiles = options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles;
   log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");
-  for (size_t i = 0; i < profiles.size(); ++i) {
-    log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, profiles.size());
-    ProfilePoints points = profile_points(graph, profiles[i], log);
-    for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
-    const TuneContext context{.graph = graph, .edges = edges, .sizes = sizes, .points = points, .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
+  for (size_t i = 0; i < points.size(); ++i) {
+    log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, points.size());
+    for (const std::string& symbol : sizes.symbols()) points[i].opt.emplace(symbol, kUsualDataSize);
+    const TuneContext context{.graph = graph, .edges = edges, .sizes = sizes, .points = points[i], .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
 
     // Ask every source; measure what the cache does not know.
     std::vector<Layer> layers = make_layers(context);

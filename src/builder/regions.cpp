@@ -18,9 +18,12 @@ namespace {
 
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
 
+/// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
+bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
 bool is_anchor(const Node& node) {
   for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul})
-    if (node.is(*op)) return node.output()->type.dtype == DType::f32;
+    if (node.is(*op)) return is_fusible(node.output()->type.dtype);
   return false;
 }
 
@@ -29,9 +32,10 @@ bool is_scalar(const Value& value) { return value.is_constant() && value.constan
 /// Contents that follow from sizes alone: a region holds them itself instead of reading them.
 bool is_shape_data(const Value& value) { return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64; }
 
-bool all_f32(const Node& node) {
-  const auto f32 = [](const Value* value) { return value == nullptr || value->type.dtype == DType::f32; };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), f32) && std::all_of(node.outputs.begin(), node.outputs.end(), f32);
+/// Whether the node reads and writes this one element type.
+bool computes_in(const Node& node, DType dtype) {
+  const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), same) && std::all_of(node.outputs.begin(), node.outputs.end(), same);
 }
 
 /// The inputs and outputs that the rest of the graph sees.
@@ -105,7 +109,7 @@ class Former {
       const Value* value = nodes.back()->output();
       if (value->uses.size() != 1 || graph_.is_output(value)) return nodes;
       Node* next = value->uses[0].node;
-      if (taken_.contains(next) || !next->op->is_pointwise() || !all_f32(*next) || next->output()->type.shape != anchor->output()->type.shape) return nodes;
+      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, anchor->output()->type.dtype) || next->output()->type.shape != anchor->output()->type.shape) return nodes;
       if (is_residual(*next, value)) {
         if (std::exchange(has_residual, true)) return nodes;
       } else if (is_activation(*next, value)) {
@@ -129,7 +133,8 @@ class Former {
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
-    if (!all_f32(*root)) return nodes;
+    const DType dtype = root->output()->type.dtype;
+    if (!is_fusible(dtype) || !computes_in(*root, dtype)) return nodes;
     std::set<Node*> inside{root};
     bool grown = true;
     while (grown && nodes.size() < kMaxPointwiseNodes) {
@@ -152,7 +157,7 @@ class Former {
   }
 
   bool joins(const Node& producer, const Node& root, const std::set<Node*>& inside) const {
-    if (taken_.contains(&producer) || !producer.op->is_pointwise() || !all_f32(producer) || graph_.is_output(producer.output())) return false;
+    if (taken_.contains(&producer) || !producer.op->is_pointwise() || !computes_in(producer, root.output()->type.dtype) || graph_.is_output(producer.output())) return false;
     if (producer.output()->type.shape != root.output()->type.shape) return false;
     const auto& uses = producer.output()->uses;
     return std::all_of(uses.begin(), uses.end(), [&](const Use& use) { return inside.contains(use.node); });

@@ -63,9 +63,22 @@ void propose(const TuneContext& context, Layer& layer, bool host_only) {
   }
 }
 
-MeasureOptions measure_options(const BuildOptions& options) {
+/// What rounding to the operands' type, or of them where that is allowed, makes of a sum.
+double tolerance_of(const Problem& problem) {
+  double tolerance = MeasureOptions().tolerance;
+  if (problem.device.small_floats && problem.allowed.tf32) tolerance = 2e-3;
+  for (const Node* node : problem.region.nodes())
+    for (const Value* output : node->outputs) {
+      if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);
+      if (output->type.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);
+    }
+  return tolerance;
+}
+
+MeasureOptions measure_options(const BuildOptions& options, const Problem& problem) {
   MeasureOptions result;
   result.repeats = std::max({options.timing_repeats, options.min_timing, 1});
+  result.tolerance = tolerance_of(problem);
   return result;
 }
 
@@ -80,7 +93,7 @@ void time_candidates(const TuneContext& context, const Problem& problem, std::sp
     for (const Candidate& candidate : candidates)
       if (context.cache.find(candidate.key) == nullptr)
         throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(), "build once without --errorOnTimingCacheMiss");
-  measure(problem, candidates, context.backend, context.device, measure_options(context.options), context.cache);
+  measure(problem, candidates, context.backend, context.device, measure_options(context.options, problem), context.cache);
 }
 
 std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {

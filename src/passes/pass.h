@@ -29,6 +29,7 @@ struct PassContext {
   std::string dump_directory = {};                  // where snapshots go; empty: none
   bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
   std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
+  DType precision = DType::f32;                     // what select_precision brings floats to
   std::string_view pass = {};                       // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".

@@ -51,6 +51,8 @@ void split_linear(Graph& graph, const PassContext& context);
 void fuse_attention(Graph& graph, const PassContext& context);
 void absorb_heads(Graph& graph, const PassContext& context);
 void absorb_transpose(Graph& graph, const PassContext& context);
+// select_precision.cpp
+void select_precision(Graph& graph, const PassContext& context);
 
 // simplify_arithmetic.cpp
 std::span<const Rewrite> simplify_arithmetic();

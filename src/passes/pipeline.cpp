@@ -92,6 +92,10 @@ const Pass kPipeline[] = {
     {.name = "merge_views", .run = merge_views, .milestone = "tensor merging"},
     {.name = "split_linear", .run = split_linear, .milestone = "slice removal"},
     {.name = "eliminate_identity", .run = eliminate_identity, .milestone = "concat removal"},
+    // Last: every pattern is written for one type. What is cast and constant is folded again.
+    {.name = "select_precision", .run = select_precision},
+    {.name = "fold_constants", .run = fold_constants},
+    {.name = "merge_common", .run = merge_common},
 };
 
 const Pass* find_in(std::span<const Pass> passes, std::string_view name) {

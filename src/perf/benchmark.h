@@ -4,6 +4,7 @@
 // is the start of the run (after --sleepTime). See the reference for the loop's exact stopping rule.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -42,8 +43,14 @@ class Query {
 
  private:
   struct Tensor;
+  void enqueue_upload();
+  void enqueue_download();
+  Trace run_with_events(double origin_ms);
+  Trace run_with_waits(double origin_ms);
+
   std::unique_ptr<ExecutionContext> context_;
   std::unique_ptr<Stream> stream_;
+  std::array<std::unique_ptr<Event>, 4> events_;   // null where the device has none
   bool data_transfers_;
   std::vector<Tensor> tensors_;
  public:

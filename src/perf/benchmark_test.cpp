@@ -54,7 +54,7 @@ class FakeDevice : public Device {
 
 std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) { return std::make_shared<DoubleKernel>(); }
 
-const Backend kFake{"fake", nullptr, load_double, {}, nullptr};
+const Backend kFake{"fake", nullptr, nullptr, load_double, {}, nullptr};
 
 std::shared_ptr<const Engine> engine() {
   const TensorType type{DType::f32, Shape{4}};

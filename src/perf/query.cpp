@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Query: buffers, copies and the stamps of one inference. Every phase is waited for, so each stamp is a host time.
+// Query: buffers, copies and the stamps of one inference. On a device that works while the host goes on, phases follow each
+// other in its stream and the device's events stamp them; elsewhere every phase is waited for and stamps are host times.
 // Without transfers, host memory is bound directly where the device can read it.
 #include "perf/benchmark.h"
 
@@ -11,15 +12,18 @@ namespace hone {
 struct Query::Tensor {
   std::string name;
   bool is_input = true;
-  AlignedBuffer host;
+  Buffer host;
   Buffer device;                               // empty: host memory is bound
   hone::Tensor result;                         // of an output that the data size: the context's memory after a run
 
   bool copied() const { return device.data() != nullptr; }
+  std::byte* host_bytes() const { return static_cast<std::byte*>(host.data()); }
 };
 
 Query::Query(std::unique_ptr<ExecutionContext> context, bool data_transfers)
-    : context_(std::move(context)), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {}
+    : context_(std::move(context)), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {
+  for (std::unique_ptr<Event>& event : events_) event = context_->engine().device().event();
+}
 
 Query::~Query() = default;
 
@@ -34,7 +38,7 @@ void Query::allocate() {
       continue;
     }
     const auto bytes = static_cast<size_t>(context_->bytes(io.name));
-    Tensor tensor{io.name, io.is_input, AlignedBuffer(std::max<size_t>(bytes, 1)), {}, {}};
+    Tensor tensor{io.name, io.is_input, Buffer(device, std::max<size_t>(bytes, 1), MemoryKind::host), {}, {}};
     std::memset(tensor.host.data(), 0, tensor.host.size());
     if (separate) tensor.device = Buffer(device, tensor.host.size());
     context_->bind(io.name, tensor.copied() ? tensor.device.data() : tensor.host.data());
@@ -46,28 +50,60 @@ void Query::allocate() {
 std::byte* Query::host(std::string_view tensor) {
   for (Tensor& candidate : tensors_) {
     if (candidate.name != tensor) continue;
-    if (candidate.host.data() != nullptr) return candidate.host.data();
+    if (candidate.host.data() != nullptr) return candidate.host_bytes();
     candidate.result = context_->value(tensor);
     return const_cast<std::byte*>(candidate.result.bytes().data());
   }
   throw InternalError(fmt::format("no binding named {}", tensor));
 }
 
-void Query::upload() {
+void Query::enqueue_upload() {
   Device& device = context_->engine().device();
   for (Tensor& tensor : tensors_)
     if (tensor.is_input && tensor.copied()) device.copy(tensor.device.data(), tensor.host.data(), tensor.host.size(), *stream_);
+}
+
+void Query::enqueue_download() {
+  Device& device = context_->engine().device();
+  for (Tensor& tensor : tensors_)
+    if (!tensor.is_input && tensor.copied()) device.copy(tensor.host.data(), tensor.device.data(), tensor.host.size(), *stream_);
+}
+
+void Query::upload() {
+  enqueue_upload();
   stream_->synchronize();
 }
 
 void Query::download() {
-  Device& device = context_->engine().device();
-  for (Tensor& tensor : tensors_)
-    if (!tensor.is_input && tensor.copied()) device.copy(tensor.host.data(), tensor.device.data(), tensor.host.size(), *stream_);
+  enqueue_download();
   stream_->synchronize();
 }
 
-Trace Query::run(double origin_ms) {
+Trace Query::run(double origin_ms) { return events_[0] != nullptr ? run_with_events(origin_ms) : run_with_waits(origin_ms); }
+
+Trace Query::run_with_events(double origin_ms) {
+  const auto stamp = [origin_ms] { return static_cast<float>(now_ms() - origin_ms); };
+  Trace trace;
+  trace.h2d_start = stamp();
+  events_[0]->record(*stream_);
+  if (data_transfers_) enqueue_upload();
+  events_[1]->record(*stream_);
+  trace.enqueue_start = stamp();
+  context_->enqueue(*stream_);
+  trace.enqueue_end = stamp();
+  events_[2]->record(*stream_);
+  if (data_transfers_) enqueue_download();
+  events_[3]->record(*stream_);
+  stream_->synchronize();
+  const auto at = [&](size_t i) { return trace.h2d_start + static_cast<float>(events_[i]->milliseconds_since(*events_[0])); };
+  trace.h2d_end = trace.compute_start = at(1);
+  trace.compute_end = trace.d2h_start = at(2);
+  trace.d2h_end = at(3);
+  if (!data_transfers_) trace.h2d_start = trace.h2d_end, trace.d2h_end = trace.d2h_start;
+  return trace;
+}
+
+Trace Query::run_with_waits(double origin_ms) {
   const auto stamp = [origin_ms] { return static_cast<float>(now_ms() - origin_ms); };
   Trace trace;
   if (data_transfers_) {

@@ -234,8 +234,14 @@ void ExecutionContext::record(size_t number) {
     const Step& step = profile.steps[s];
     Launch launch;
     launch.kernel = kernel;
-    for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(address(step.inputs[i], true, i));
-    for (size_t i = 0; i < step.outputs.size(); ++i) launch.outputs.push_back(address(step.outputs[i], false, i));
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      launch.inputs.push_back(address(step.inputs[i], true, i));
+      launch.input_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.inputs[i])].bytes()));
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      launch.outputs.push_back(address(step.outputs[i], false, i));
+      launch.output_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.outputs[i])].bytes()));
+    }
     for (const int32_t id : step.constants) launch.constants.push_back(engine_->impl_->constants[static_cast<size_t>(id)]);
     launch.workspace = arena + instance.workspace_offset;
     prepared.step_of_launch.push_back(s);

@@ -95,6 +95,8 @@ bool writes_nothing(const Step& step, const ShapeInstance& instance) {
   });
 }
 
+constexpr int64_t kWorkspaceAlignment = 256;      // libraries on cards ask for more than a cache line
+
 void place_buffers(const Profile& profile, ShapeInstance& instance) {
   Lifetimes live = lifetimes(profile, instance.steps.begin, instance.steps.end);
   for (size_t id = 0; id < profile.buffers.size(); ++id)
@@ -104,11 +106,11 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
     }
   const MemoryPlan memory = plan_memory(live.requests);
   for (const int32_t request : live.request_of_buffer) instance.offsets.push_back(request < 0 ? -1 : memory.offsets[static_cast<size_t>(request)]);
-  instance.workspace_offset = memory.bytes;
+  instance.workspace_offset = round_up(memory.bytes, kWorkspaceAlignment);
   size_t workspace = 0;
   for (const auto& kernel : instance.kernels)
     if (kernel) workspace = std::max(workspace, kernel->workspace_bytes());
-  instance.arena_bytes = checked_add(memory.bytes, round_up(static_cast<int64_t>(workspace), kAlignment));
+  instance.arena_bytes = checked_add(instance.workspace_offset, round_up(static_cast<int64_t>(workspace), kAlignment));
 }
 
 }  // namespace

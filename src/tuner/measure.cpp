@@ -161,6 +161,8 @@ class Measurer {
 
   void sample(std::vector<Runner>& runners) {
     for (Runner& runner : runners) {
+      runner.recording->replay(*stream_);          // a device may do more the second time: capture a graph
+      stream_->synchronize();
       const double once = time_once(runner) * static_cast<double>(runner.launches);
       runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
     }

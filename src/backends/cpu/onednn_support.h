@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 
 namespace hone::cpu::onednn {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/jit/epilogue.h"
+#include "backends/regions/epilogue.h"
 #include "backends/cpu/jit/isa.h"
 #include "backends/cpu/jit/strips.h"
 

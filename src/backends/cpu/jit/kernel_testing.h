@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/jit/epilogue.h"
+#include "backends/regions/epilogue.h"
 #include "backends/cpu/jit/isa.h"
 
 namespace hone::cpu::testing {

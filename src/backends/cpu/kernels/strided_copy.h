@@ -9,15 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor/shape.h"
+#include "backends/regions/copy_plan.h"
 
 namespace hone::cpu {
-
-/// to[to_offset + sum i*to_strides] = from[from_offset + sum i*from_strides], all in elements. Strides may be zero or negative.
-struct StridedCopy {
-  Dims sizes, from, to;
-  int64_t from_offset = 0, to_offset = 0;
-};
 
 class CopyLoops {
  public:

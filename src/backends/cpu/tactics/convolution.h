@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "backends/cpu/jit/conv_kernel.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 
 namespace hone::cpu {

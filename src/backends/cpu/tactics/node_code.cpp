@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "backend/code.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/copy_request.h"
+#include "backends/regions/region_match.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "ops/ops.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/vector_kernels.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "ops/ops.h"

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "backends/cpu/tactic_table.h"
-#include "backends/cpu/tactics/pointwise_program.h"
+#include "backends/regions/pointwise_program.h"
 
 namespace hone::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backends/cpu/jit/isa.h"
-#include "backends/cpu/tactics/pointwise_program.h"
+#include "backends/regions/pointwise_program.h"
 
 namespace hone::cpu {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/recurrent_layer.h"
 #include "backends/cpu/tactics/region_reader.h"

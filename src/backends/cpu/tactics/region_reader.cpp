@@ -6,33 +6,10 @@
 
 namespace hone::cpu {
 
-std::optional<std::vector<std::string>> size_texts(const Value* value) {
-  if (value == nullptr) return std::nullopt;
-  std::vector<std::string> texts;
-  if (value->is_constant()) {
-    for (const int64_t number : value->constant->integers()) texts.push_back(std::to_string(number));
-    return texts;
-  }
-  if (value->symbolic == nullptr) return std::nullopt;
-  for (const Dim& dim : *value->symbolic) texts.push_back(dim.text());
-  return texts;
-}
-
 AlignedBuffer zeroed(size_t bytes) {
   AlignedBuffer buffer(bytes);
   std::memset(buffer.data(), 0, bytes);
   return buffer;
-}
-
-Dims physical_dims(const ConcreteType& type) {
-  Dims dims = type.dims;
-  if (type.layout == Layout::channels_last && dims.size() > 2) std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
-  return dims;
-}
-
-size_t physical_axis(size_t axis, const ConcreteType& type) {
-  if (type.layout != Layout::channels_last || type.dims.size() <= 2 || axis == 0) return axis;
-  return axis == 1 ? type.dims.size() - 1 : axis - 1;
 }
 
 std::string reason_not_f32(const Problem& problem, const Node& node) {

@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "backend/tactic.h"
+#include "backends/regions/region_match.h"
 
 namespace hone::cpu {
 
-/// The contents of an integer operand as size expressions, for parameters that may depend on the input shapes.
-std::optional<std::vector<std::string>> size_texts(const Value* value);
 AlignedBuffer zeroed(size_t bytes);
 
-/// The sizes in the order in which the bytes lie (linear and channels_last), and where a logical axis went.
-Dims physical_dims(const ConcreteType& type);
-size_t physical_axis(size_t axis, const ConcreteType& type);
 /// Why a single-node region is not one f32 tensor in, f32 out; empty when it is.
 std::string reason_not_f32(const Problem& problem, const Node& node);
 /// One offer per layout that input 0 and the results may have together; other inputs stay linear.

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "backend/tactic.h"
-#include "backends/cpu/jit/epilogue.h"
+#include "backends/regions/epilogue.h"
 #include "ir/graph.h"
 
-namespace hone::cpu {
+namespace hone {
 
 struct RegionMatch {
   const Node* anchor = nullptr;
@@ -32,6 +32,10 @@ const Node* anchor_of(const Graph& region, const OpDef& op);
 /// `channel_axis` counts from the end: 1 is the last axis of the anchor's result (Linear), rank - 1 the second (Conv).
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis);
 
+/// The sizes in the order in which the bytes lie (linear and channels_last), and where a logical axis went.
+Dims physical_dims(const ConcreteType& type);
+size_t physical_axis(size_t axis, const ConcreteType& type);
+
 /// The activation that a node computes of operand 0, when it is one of the epilogue's.
 std::optional<Activation> activation_of(const Node& node);
 /// Position of a value among the region's inputs, or -1.
@@ -43,9 +47,9 @@ Epilogue read_epilogue(const Attrs& attrs);
 /// -1: none.
 inline int read_residual(const Attrs& attrs) { return static_cast<int>(attrs.integer_or("residual", -1)); }
 
-/// Constant f32 weights times the region's scale.
+/// Constant weights times the region's scale.
 std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights);
 /// The anchor's own bias, scaled, plus the region's, one value per channel; empty when there is none.
 std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int64_t channels);
 
-}  // namespace hone::cpu
+}  // namespace hone

@@ -3,7 +3,7 @@
 // What a kernel does to a finished sum before it stores it: + bias, + residual, activation. Plain values.
 #pragma once
 
-namespace hone::cpu {
+namespace hone {
 
 enum class ActivationKind {
   none,
@@ -37,4 +37,4 @@ struct Epilogue {
 /// The activation in double precision: the meaning that kernels are tested against.
 double activate(const Activation& activation, double x);
 
-}  // namespace hone::cpu
+}  // namespace hone

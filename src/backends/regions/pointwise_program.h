@@ -12,7 +12,7 @@
 #include "backend/tactic.h"
 #include "ir/expr.h"
 
-namespace hone::cpu {
+namespace hone {
 
 struct PointwiseProgram {
   struct Instruction {
@@ -62,4 +62,4 @@ LoopNest make_nest(const ConcreteType& result, const std::vector<ConcreteType>& 
 /// The concrete types of the program's operands; throws Error when one does not exist or does not broadcast.
 std::vector<ConcreteType> operand_types(const PointwiseProgram& program, const KernelShapes& shapes);
 
-}  // namespace hone::cpu
+}  // namespace hone

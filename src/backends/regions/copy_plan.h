@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "backend/device.h"
-#include "backends/cpu/kernels/strided_copy.h"
 #include "tensor/attrs.h"
 
-namespace hone::cpu {
+namespace hone {
+
+/// to[to_offset + sum i*to_strides] = from[from_offset + sum i*from_strides], all in elements. Strides may be zero or negative.
+struct StridedCopy {
+  Dims sizes, from, to;
+  int64_t from_offset = 0, to_offset = 0;
+};
 
 /// Where a copy reads: a region input (>= 0) or constant -1 - k.
 struct CopySource {
@@ -41,4 +46,4 @@ bool has_copy_plan(std::string_view op);
 /// Throws Error when the request contradicts itself: it comes out of a plan file. Every copy stays inside its tensors.
 std::vector<CopyStep> plan_copies(const CopyRequest& request);
 
-}  // namespace hone::cpu
+}  // namespace hone

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/jit/epilogue.h"
+#include "backends/regions/epilogue.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace hone::cpu {
+namespace hone {
 
 double activate(const Activation& a, double x) {
   switch (a.kind) {
@@ -24,4 +24,4 @@ double activate(const Activation& a, double x) {
   return x;
 }
 
-}  // namespace hone::cpu
+}  // namespace hone

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 
 #include <algorithm>
 
 #include "ops/ops.h"
+#include "ops/support.h"
 
-namespace hone::cpu {
+namespace hone {
 namespace {
 
 float real_of(const Attrs& attrs, std::string_view name) { return static_cast<float>(attrs.real(name)); }
 
 bool is_scalar_constant(const Value* value) {
-  return value->is_constant() && value->type.dtype == DType::f32 && value->constant->size() == 1;
+  return value->is_constant() && is_float(value->type.dtype) && value->constant->size() == 1;
 }
 
 /// One value per channel (or one for all of them) that broadcasts along the channel axis of the result.
 bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
-  if (!value->is_constant() || value->type.dtype != DType::f32) return false;
+  if (!value->is_constant() || !is_float(value->type.dtype)) return false;
   const Dims& dims = value->constant->dims();
   if (dims.size() > result.rank()) return false;
   for (size_t from_end = 1; from_end <= dims.size(); ++from_end) {
@@ -66,11 +67,11 @@ class Matcher {
     const Value* other = node.inputs[0] == current ? node.inputs[1] : node.inputs[0];
     const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated;
     if (node.is(ops::mul) && fresh && is_scalar_constant(other)) {
-      match_.scale *= other->constant->data<float>()[0];
+      match_.scale *= static_cast<float>(other->constant->real(0));
       return true;
     }
     if (node.is(ops::div) && fresh && node.inputs[0] == current && is_scalar_constant(other)) {
-      match_.scale /= other->constant->data<float>()[0];
+      match_.scale /= static_cast<float>(other->constant->real(0));
       return true;
     }
     if (!node.is(ops::add)) return false;
@@ -106,7 +107,7 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) { return Matcher(region, anchor, channel_axis).run(); }
 
 std::optional<Activation> activation_of(const Node& node) {
-  if (node.outputs.size() != 1 || node.output()->type.dtype != DType::f32) return std::nullopt;
+  if (node.outputs.size() != 1 || !is_float(node.output()->type.dtype)) return std::nullopt;
   for (const auto& [op, kind] : kPlainActivations)
     if (node.is(*op)) return Activation{kind, 0, 0};
   const Attrs& attrs = node.attrs;
@@ -142,9 +143,20 @@ Epilogue read_epilogue(const Attrs& attrs) {
   return epilogue;
 }
 
+Dims physical_dims(const ConcreteType& type) {
+  Dims dims = type.dims;
+  if (type.layout == Layout::channels_last && dims.size() > 2) std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  return dims;
+}
+
+size_t physical_axis(size_t axis, const ConcreteType& type) {
+  if (type.layout != Layout::channels_last || type.dims.size() <= 2 || axis == 0) return axis;
+  return axis == 1 ? type.dims.size() - 1 : axis - 1;
+}
+
 std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights) {
-  const std::span<const float> data = weights.data<float>();
-  std::vector<float> scaled(data.begin(), data.end());
+  const Floats data(weights);
+  std::vector<float> scaled(data.data(), data.data() + weights.size());
   if (match.scale != 1)
     for (float& weight : scaled) weight *= match.scale;
   return scaled;
@@ -154,12 +166,13 @@ std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int6
   if (own == nullptr && match.biases.empty()) return {};
   std::vector<float> bias(static_cast<size_t>(channels), 0.0f);
   const auto accumulate = [&](const Value* value, float scale) {
-    const std::span<const float> data = value->constant->data<float>();
-    for (size_t c = 0; c < bias.size(); ++c) bias[c] += scale * data[data.size() == 1 ? 0 : c];
+    const Floats data(*value->constant);
+    const bool one = value->constant->size() == 1;
+    for (size_t c = 0; c < bias.size(); ++c) bias[c] += scale * data[one ? 0 : static_cast<int64_t>(c)];
   };
   if (own != nullptr) accumulate(own, match.scale);
   for (const Value* value : match.biases) accumulate(value, 1);
   return bias;
 }
 
-}  // namespace hone::cpu
+}  // namespace hone

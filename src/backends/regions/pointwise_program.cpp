@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/tactics/pointwise_program.h"
+#include "backends/regions/pointwise_program.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "backends/cpu/region_match.h"
-#include "backends/cpu/tactics/region_reader.h"
+#include "backends/regions/region_match.h"
+#include "backends/regions/copy_request.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 
-namespace hone::cpu {
+namespace hone {
 namespace {
 
 constexpr size_t kMaxInstructions = 256, kMaxOperands = 16;
@@ -255,4 +255,4 @@ std::vector<ConcreteType> operand_types(const PointwiseProgram& program, const K
   return types;
 }
 
-}  // namespace hone::cpu
+}  // namespace hone

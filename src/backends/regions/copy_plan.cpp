@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/tactics/copy_plan.h"
+#include "backends/regions/copy_plan.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-namespace hone::cpu {
+namespace hone {
 namespace {
 
 /// A tensor, or a part of it, as a walk: what the two sides of a copy are made of.
@@ -338,4 +338,4 @@ std::vector<CopyStep> plan_copies(const CopyRequest& request) {
   return std::move(copies.steps);
 }
 
-}  // namespace hone::cpu
+}  // namespace hone

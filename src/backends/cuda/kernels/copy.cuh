@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Strided copies: element by element in the order of the destination, or in tiles of 32 x 32 through shared memory where source
+// and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
+
+#define AXES 8
+struct Walk {
+  int sizes[AXES];                 // innermost last
+  int from[AXES], to[AXES];
+};
+
+template <typename E> static inline void copy_elements(const E* from, E* to, const Walk& walk, int count) {
+  const int item = blockIdx.x * blockDim.x + threadIdx.x;
+  if (item >= count) return;
+  i64 source = 0, target = 0;
+  unsigned rest = (unsigned)item;
+#pragma unroll
+  for (int axis = AXES - 1; axis >= 0; --axis) {
+    if (walk.sizes[axis] == 1) continue;
+    const unsigned at = rest % walk.sizes[axis];
+    rest /= walk.sizes[axis];
+    source += (i64)at * walk.from[axis];
+    target += (i64)at * walk.to[axis];
+  }
+  to[target] = from[source];
+}
+
+// The last axis is innermost in the destination, the one before in the source; the others are walked by blockIdx.z.
+template <typename E> static inline void copy_tiles(const E* from, E* to, const Walk& walk) {
+  __shared__ E tile[32][33];
+  const int n = walk.sizes[AXES - 1], m = walk.sizes[AXES - 2];
+  i64 source = 0, target = 0;
+  unsigned rest = blockIdx.z;
+#pragma unroll
+  for (int axis = AXES - 3; axis >= 0; --axis) {
+    if (walk.sizes[axis] == 1) continue;
+    const unsigned at = rest % walk.sizes[axis];
+    rest /= walk.sizes[axis];
+    source += (i64)at * walk.from[axis];
+    target += (i64)at * walk.to[axis];
+  }
+  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+  const int first_n = blockIdx.x * 32, first_m = blockIdx.y * 32;
+  for (int i = y; i < 32; i += 8)
+    if (first_m + x < m && first_n + i < n) tile[i][x] = from[source + (i64)(first_n + i) * walk.from[AXES - 1] + (i64)(first_m + x) * walk.from[AXES - 2]];
+  __syncthreads();
+  for (int i = y; i < 32; i += 8)
+    if (first_m + i < m && first_n + x < n) to[target + (i64)(first_m + i) * walk.to[AXES - 2] + (first_n + x)] = tile[x][i];
+}
+
+#define COPY(E, name)                                                                                                              \
+  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { copy_elements(from, to, walk, count); } \
+  extern "C" __global__ void tiles_##name(const E* from, E* to, const Walk walk) { copy_tiles(from, to, walk); }
+
+struct alignas(16) Quad { unsigned long long a, b; };
+COPY(unsigned char, 1)
+COPY(unsigned short, 2)
+COPY(unsigned, 4)
+COPY(unsigned long long, 8)
+COPY(Quad, 16)

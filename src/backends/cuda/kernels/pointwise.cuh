@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frame around a generated formula: a thread takes V neighbours of the innermost axis. Before this stand S (scalars),
+// Result, V, OPERANDS and, where all sizes are known, FIXED_NEST.
+
+#define AXES 6
+struct Nest {
+  int sizes[AXES];
+  int strides[9][AXES];
+};
+
+struct Numbers { i64 at[16]; };
+
+static inline S modulo_floor(S a, S b) {
+  if (b == 0) return 0;
+  const S quotient = a / b;
+  const S rest = sizeof(S) == 8 && (S)0.5 == 0 ? a - quotient * b : (S)fmod((double)a, (double)b);
+  return rest != 0 && ((rest < 0) != (b < 0)) ? rest + b : rest;
+}
+// A NaN in either operand is the result, as in numpy.
+static inline S lesser(S a, S b) { return a != a || a < b ? a : b; }
+static inline S greater(S a, S b) { return a != a || a > b ? a : b; }
+
+template <typename T> static inline bool load_vector(Vector<T, V>& to, const T* from, int offset, int inner) {
+  if (V > 1 && inner == 1) to = *reinterpret_cast<const Vector<T, V>*>(from + offset);
+  else to.at[0] = from[offset];
+  return V > 1 && inner == 1;
+}
+
+#ifdef FIXED_NEST
+#define NEST constexpr Nest nest = FIXED_NEST;
+#else
+#define NEST const Nest& nest = nest_argument;
+#endif
+
+#define BEGIN                                                        \
+  NEST                                                               \
+  const int item = blockIdx.x * blockDim.x + threadIdx.x;            \
+  if (item >= count) return;                                         \
+  int offsets[OPERANDS + 1] = {};                                    \
+  unsigned rest = (unsigned)item;                                    \
+  _Pragma("unroll") for (int axis = AXES - 1; axis >= 0; --axis) {   \
+    if (nest.sizes[axis] == 1) continue;                             \
+    const unsigned size = axis == AXES - 1 ? nest.sizes[axis] / V : nest.sizes[axis]; \
+    const int at = (int)(rest % size) * (axis == AXES - 1 ? V : 1);  \
+    rest /= size;                                                    \
+    _Pragma("unroll") for (int k = 0; k <= OPERANDS; ++k) offsets[k] += at * nest.strides[k][axis]; \
+  }
+#define LOAD(element, pointer, k) load_vector(element, pointer, offsets[k], nest.strides[k][AXES - 1])
+#define STORE(values)                                                                        \
+  if (V > 1) *reinterpret_cast<Vector<Result, V>*>(result + offsets[OPERANDS]) = values;    \
+  else result[offsets[OPERANDS]] = values.at[0];

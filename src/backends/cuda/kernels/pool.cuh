@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Max and average pooling over up to three spatial axes: a thread per result, neighbouring threads on neighbouring bytes.
+// Before this stand T and MAXIMUM. `channels_last` is a constant of the code, too.
+
+struct Window {
+  int input[3], result[3];         // depth, height, width
+  int kernel[3], stride[3], dilation[3], before[3], after[3];
+};
+
+extern "C" __global__ void pool(const T* x, T* y, const Window window, int channels, int count_pad, int results) {
+  const int item = blockIdx.x * blockDim.x + threadIdx.x;
+  if (item >= results) return;
+  int rest = item, channel = 0, at[3];
+  if (CHANNELS_LAST) channel = rest % channels, rest /= channels;
+#pragma unroll
+  for (int axis = 2; axis >= 0; --axis) at[axis] = rest % window.result[axis], rest /= window.result[axis];
+  if (!CHANNELS_LAST) channel = rest % channels, rest /= channels;
+  const int image = rest, pixel = CHANNELS_LAST ? channels : 1;
+  const i64 plane = (i64)window.input[0] * window.input[1] * window.input[2];
+  const T* from = CHANNELS_LAST ? x + image * plane * channels + channel : x + ((i64)image * channels + channel) * plane;
+  float total = MAXIMUM ? -INFINITY_F : 0.0f;
+  int inside = 0, padded = 0;
+  for (int d = 0; d < window.kernel[0]; ++d) {
+    const int z = at[0] * window.stride[0] - window.before[0] + d * window.dilation[0];
+    for (int h = 0; h < window.kernel[1]; ++h) {
+      const int v = at[1] * window.stride[1] - window.before[1] + h * window.dilation[1];
+      for (int w = 0; w < window.kernel[2]; ++w) {
+        const int u = at[2] * window.stride[2] - window.before[2] + w * window.dilation[2];
+        if (z < window.input[0] + window.after[0] && v < window.input[1] + window.after[1] && u < window.input[2] + window.after[2]) ++padded;
+        if (z < 0 || z >= window.input[0] || v < 0 || v >= window.input[1] || u < 0 || u >= window.input[2]) continue;
+        const float value = as_float(from[(((i64)z * window.input[1] + v) * window.input[2] + u) * pixel]);
+        total = MAXIMUM ? fmaxf(total, value) : total + value;
+        ++inside;
+      }
+    }
+  }
+  y[item] = convert<T>(MAXIMUM ? total : total / (count_pad ? padded : inside));
+}

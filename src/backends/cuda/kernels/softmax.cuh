@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Softmax or LogSoftmax of a row per block; a row's elements are `inner` apart. Before this stand T and LOG.
+
+extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
+  __shared__ float scratch[32];
+  const i64 row = blockIdx.x, base = row / inner * n * inner + row % inner;
+  float top = -INFINITY_F;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) top = fmaxf(top, as_float(x[base + (i64)i * inner]));
+  top = block_max(top, scratch);
+  float sum = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(as_float(x[base + (i64)i * inner]) - top);
+  __syncthreads();
+  sum = block_sum(sum, scratch);
+  const float factor = LOG ? logf(sum) : 1.0f / sum;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    const float shifted = as_float(x[base + (i64)i * inner]) - top;
+    y[base + (i64)i * inner] = convert<T>(LOG ? shifted - factor : expf(shifted) * factor);
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replays launches as CUDA graphs. The idea: at batch 1 most kernels take as long as it takes to launch them, so a run of
+// device kernels becomes one graph, with branches where memory allows (schedule.h). Kernels that the host has to run stand between two graphs, with copies around them.
+//
+// The first replay after the pointers changed launches one by one, so that whatever a library sets up lazily is set up; the
+// second captures. Where a capture fails, launches stay single, and capture_failure() says which one could not be captured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernel.h"
+
+namespace hone::cuda {
+
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(std::vector<Launch> launches, CudaDevice& device);
+  ~CudaRecording() override;
+
+  std::vector<Launch>& launches() override;
+  void replay(Stream& stream) override;
+  void replay(Stream& stream, const LaunchObserver& observer) override;
+  const std::string& capture_failure() const { return capture_failure_; }
+
+ private:
+  struct Run {
+    size_t begin = 0, end = 0;
+    bool on_host = false;
+    CUgraphExec graph = nullptr;
+  };
+  static constexpr int kStreams = 4;        // branches of a graph
+
+  void launch_all(const Run& run, CUstream stream) const;
+  void run_on_host(size_t index, CudaStream& stream) const;
+  void capture(Run& run);
+  void launch_branches(const Run& run);
+  void launch(size_t index, CUstream stream, void* workspace) const;
+  void drop_graphs();
+
+  std::shared_ptr<const Context> context_;
+  std::vector<std::unique_ptr<CudaStream>> capture_streams_;
+  std::vector<Buffer> workspaces_;          // of the branches but the first, which has the launches' own
+  std::vector<Launch> launches_;
+  std::vector<const CudaKernel*> kernels_;  // of the launches
+  std::vector<Run> runs_;
+  int replays_ = 0;                         // since the pointers changed
+  std::string capture_failure_;
+};
+
+}  // namespace hone::cuda

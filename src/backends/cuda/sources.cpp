@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/sources.h"
+
+#include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn.h"
+#include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/tactic_table.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int kKernelVersion = 1;
+
+const CudaTactic* find_family(std::string_view name) {
+  for (const CudaTactic* family : cuda_tactics())
+    if (family->name == name) return family;
+  return nullptr;
+}
+
+class CudaSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    for (const CudaTactic* family : cuda_tactics()) family->propose(problem, out);
+  }
+
+  Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    const CudaTactic* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic cuda.{}", tactic.name);
+    Generated generated = family->generate(problem, tactic);
+    const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, problem.device.architecture);
+    return {encode_device_code(family->name, generated.attrs, cubin), std::move(generated.constants)};
+  }
+};
+
+std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob& code, const KernelShapes& shapes) {
+  const DeviceCode decoded = decode_device_code(code);
+  const CudaTactic* family = find_family(decoded.code.family);
+  if (family == nullptr)
+    throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family), "rebuild it from the ONNX model");
+  const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
+  return family->load({decoded.code.attrs, shapes, module, device.info().workers});
+}
+
+}  // namespace
+
+const TacticSource& source() {
+  static const CudaSource instance;
+  return instance;
+}
+
+std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+  device.context()->select();
+  if (source == "cuda") return load_generated(device, code, shapes);
+  if (source == "cublaslt") return load_cublaslt(device, code, shapes);
+  if (source == "cudnn") return load_cudnn(device, code, shapes);
+  return nullptr;
+}
+
+std::string versions() { return fmt::format("cuda {}, {}", kKernelVersion, library_versions()); }
+
+}  // namespace hone::cuda

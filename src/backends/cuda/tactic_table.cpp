@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/tactic_table.h"
+
+namespace hone::cuda {
+
+std::span<const CudaTactic* const> cuda_tactics() {
+  static constexpr const CudaTactic* kAll[] = {
+      &tactics::implicit_gemm, &tactics::direct_conv, &tactics::attention, &tactics::pointwise, &tactics::cast,   &tactics::copy,   &tactics::softmax,
+      &tactics::normalization, &tactics::pool,    &tactics::reduce,    &tactics::gather, &tactics::resize,
+  };
+  return kAll;
+}
+
+}  // namespace hone::cuda

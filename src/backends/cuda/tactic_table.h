@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a family of generated CUDA kernels is: three functions and a name, in one explicit list that the source "cuda" walks.
+//
+// compile() writes source text, which the source turns into machine code for the card, and the attributes that load() needs
+// besides KernelShapes. Everything that varies with shapes is an argument of the launch, except where all sizes are fixed.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/tactic.h"
+#include "backends/cuda/kernel.h"
+
+namespace hone::cuda {
+
+struct Generated {
+  Attrs attrs;
+  std::string source;              // behind the prelude
+  std::vector<Tensor> constants;
+};
+
+/// What load() works with.
+struct LoadContext {
+  const Attrs& attrs;
+  const KernelShapes& shapes;
+  std::shared_ptr<const Module> module;
+  int processors = 1;              // of the card
+};
+
+struct CudaTactic {
+  std::string_view name;
+  /// Silent when the region is not about this family at all; refuses with a reason when it nearly is.
+  void (*propose)(const Problem&, Candidates&);
+  Generated (*generate)(const Problem&, const Tactic&);
+  std::shared_ptr<const CudaKernel> (*load)(const LoadContext&);
+};
+
+/// All families, in order of preference.
+std::span<const CudaTactic* const> cuda_tactics();
+
+namespace tactics {
+extern const CudaTactic pointwise;
+extern const CudaTactic cast;
+extern const CudaTactic copy;
+extern const CudaTactic softmax;
+extern const CudaTactic normalization;
+extern const CudaTactic reduce;
+extern const CudaTactic pool;
+extern const CudaTactic gather;
+extern const CudaTactic resize;
+extern const CudaTactic attention;
+extern const CudaTactic direct_conv;
+extern const CudaTactic implicit_gemm;
+}  // namespace tactics
+
+}  // namespace hone::cuda

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
+// to four warps to a block (few heads want many blocks); else in plain f32.
+#include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/tactics/source_text.h"
+#include "ops/ops.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int64_t kMaxDepth = 96;                 // what tiles of 32 fit into the shared memory that every card has
+
+struct AttentionArgument {
+  int32_t queries, keys, heads, key_heads;
+  int64_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row;
+  int64_t m_batch, m_head, m_row, m_column;
+  float scale;
+};
+
+std::string reason_against(const Problem& problem, const Node& node) {
+  for (size_t i = 0; i < 3; ++i) {
+    const Value* operand = node.input(i);
+    if (operand->is_constant()) return "an operand is constant";
+    if (!is_kernel_float(operand->type.dtype) || operand->type.dtype != node.input(0)->type.dtype) return fmt::format("operand is {}", name_of(operand->type.dtype));
+  }
+  for (const Node* symbolic : problem.symbolic.nodes())
+    for (size_t i = 0; i < 3 && symbolic->is(ops::scaled_dot_product_attention); ++i)
+      if (!symbolic->input(i)->type.shape[3].is_constant()) return "the depth is not fixed";
+  const int64_t depth = node.input(0)->type.shape[3].value(), value_depth = node.input(2)->type.shape[3].value();
+  if (depth > kMaxDepth || value_depth > kMaxDepth || depth % 4 != 0 || value_depth % 8 != 0) return fmt::format("depths are {} and {}", depth, value_depth);
+  if (node.input(3) != nullptr && !is_kernel_float(node.input(3)->type.dtype)) return "the mask is no float";
+  return {};
+}
+
+bool on_tensor_cores(const Node& node) {
+  const int64_t depth = node.input(0)->type.shape[3].value(), value_depth = node.input(2)->type.shape[3].value();
+  return node.output()->type.dtype != DType::f32 && depth % 16 == 0 && value_depth % 16 == 0;
+}
+
+void propose(const Problem& problem, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || !node->is(ops::scaled_dot_product_attention)) return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("attention", std::move(reason));
+  const auto offer = [&](int64_t warps) {
+    out.offer({"cuda", "attention", {{"warps", warps}}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  };
+  if (!on_tensor_cores(*node)) return offer(0);
+  for (const int64_t warps : {2, 4, 1}) offer(warps);
+}
+
+Generated generate(const Problem& problem, const Tactic& tactic) {
+  const Node& node = *problem.only();
+  Generated result;
+  const int64_t warps = tactic.params.integer("warps");
+  result.attrs = {{"warps", warps}, {"scale", node.attrs.real("scale")}, {"layout", node.attrs.text("layout")}};
+  const char* names[] = {"q", "k", "v", "mask"};
+  for (size_t i = 0; i < 4; ++i) result.attrs.set(names[i], place_of(problem, node.input(i), result.constants));
+  const Value* mask = node.input(3);
+  if (mask != nullptr && mask->is_constant()) result.attrs.set("mask_dims", mask->constant->dims());
+  const DType dtype = node.output()->type.dtype;
+  result.source = fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n", type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
+                              node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
+  if (warps > 0) result.source += fmt::format("#define WARPS {}\n#define MMA_TYPE \"{}\"\n", warps, type_name(dtype));
+  result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
+  return result;
+}
+
+struct Strides {
+  int64_t batch, head, row;
+};
+Strides strides_of_heads(const Dims& dims, bool by_head) {
+  const Dims strides = strides_of(dims);
+  return by_head ? Strides{strides[0], strides[1], strides[2]} : Strides{strides[0], strides[2], strides[1]};
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  const Attrs& attrs = context.attrs;
+  const auto dims_of = [&](const char* name) -> const Dims& {
+    const int64_t place = attrs.integer(name);
+    HONE_CHECK(place >= 0 && place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}", place);
+    const Dims& dims = context.shapes.inputs[static_cast<size_t>(place)].dims;
+    HONE_CHECK(dims.size() == 4 && elements(dims) > 0, "an attention in the plan reads {}", join_dims(dims));
+    return dims;
+  };
+  const bool by_head = attrs.text("layout") == "bhsd";
+  const Dims &q = dims_of("q"), &k = dims_of("k"), &v = dims_of("v"), &out = context.shapes.outputs.at(0).dims;
+  const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
+  HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536, "an attention in the plan has {} heads", q[head]);
+  AttentionArgument a{};
+  a.queries = static_cast<int32_t>(q[row]);
+  a.keys = static_cast<int32_t>(k[row]);
+  a.heads = static_cast<int32_t>(q[head]);
+  a.key_heads = static_cast<int32_t>(k[head]);
+  const Strides sq = strides_of_heads(q, by_head), sk = strides_of_heads(k, by_head), sv = strides_of_heads(v, by_head), so = strides_of_heads(out, by_head);
+  a.q_batch = sq.batch, a.q_head = sq.head, a.q_row = sq.row;
+  a.k_batch = sk.batch, a.k_head = sk.head, a.k_row = sk.row;
+  a.v_batch = sv.batch, a.v_head = sv.head, a.v_row = sv.row;
+  a.o_batch = so.batch, a.o_head = so.head, a.o_row = so.row;
+  a.scale = static_cast<float>(attrs.real("scale"));
+  const int64_t mask_place = attrs.integer("mask");
+  if (mask_place != kNoPlace) {
+    HONE_CHECK(mask_place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}", mask_place);
+    Dims mask = mask_place >= 0 ? context.shapes.inputs[static_cast<size_t>(mask_place)].dims : attrs.integers("mask_dims");
+    HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
+    mask.insert(mask.begin(), 4 - mask.size(), 1);
+    const Dims strides = strides_of(mask);
+    const auto step = [&](size_t axis) { return mask[axis] == 1 ? 0 : strides[axis]; };
+    a.m_batch = step(0), a.m_head = step(1), a.m_row = step(2), a.m_column = step(3);
+  }
+  const int64_t warps = attrs.integer("warps");
+  HONE_CHECK(warps >= 0 && warps <= 8, "an attention in the plan has {} warps", warps);
+  GridLaunch launch{.function = context.module->function("attention"), .grid = {blocks_of(a.queries, warps > 0 ? 16 * warps : 32), a.heads, q[0]},
+                    .block = static_cast<unsigned>(warps > 0 ? 32 * warps : 128)};
+  launch.arguments.input(attrs.integer("q")).input(attrs.integer("k")).input(attrs.integer("v"));
+  add_place(launch.arguments, mask_place);
+  launch.arguments.output(0).value(a);
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
+}  // namespace
+
+const CudaTactic tactics::attention = {"attention", propose, generate, load};
+
+}  // namespace hone::cuda

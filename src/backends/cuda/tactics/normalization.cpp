@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layer, RMS, instance and group normalisation: a block per row; statistics in f32 whatever the tensor's type.
+#include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/tactics/source_text.h"
+#include "ops/ops.h"
+
+namespace hone::cuda {
+namespace {
+
+bool over_rows(const Node& node) { return node.is(ops::layer_normalization) || node.is(ops::rms_normalization); }
+
+std::string reason_against(const Problem& problem, const Node& node) {
+  if (std::string reason = reason_not_float(problem, node); !reason.empty()) return reason;
+  const Shape& x = node.input(0)->type.shape;
+  Dim n = x[1];
+  if (over_rows(node)) {
+    n = 1;
+    for (size_t i = normalize_axis(node.attrs.integer("axis"), x.rank()); i < x.rank(); ++i) n = n * x[i];
+  }
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.input(i) != nullptr && (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype)) return "scale or bias is broadcast";
+  return {};
+}
+
+void propose(const Problem& problem, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("normalization", std::move(reason));
+  out.offer({"cuda", "normalization", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+}
+
+Generated generate(const Problem& problem, const Tactic&) {
+  const Node* node = problem.only();
+  Generated result;
+  result.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype), !node->is(ops::rms_normalization)) + kernels::normalization;
+  result.attrs = {{"epsilon", node->attrs.real("epsilon")}, {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}}};
+  if (!over_rows(*node)) result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
+  result.attrs.set("x", place_of(problem, node->input(0), result.constants));
+  result.attrs.set("scale", place_of(problem, node->input(1), result.constants));
+  result.attrs.set("bias", place_of(problem, node->input(2), result.constants));
+  return result;
+}
+
+struct Rows {
+  int64_t count = 1, n = 1, groups = 1, step = 0, inner = 1;
+};
+
+Rows rows_of(const Attrs& attrs, const Dims& dims) {
+  Rows rows;
+  const int64_t total = elements(dims);
+  if (!attrs.has("groups")) {
+    for (size_t i = normalize_axis(attrs.integer("axis"), dims.size()); i < dims.size(); ++i) rows.n *= dims[i];
+  } else {
+    HONE_CHECK(dims.size() >= 2 && dims[1] > 0, "a normalization in the plan works on {}", join_dims(dims));
+    rows.groups = attrs.integer("groups") == 0 ? dims[1] : attrs.integer("groups");
+    HONE_CHECK(rows.groups > 0 && dims[1] % rows.groups == 0, "a normalization in the plan has {} groups", rows.groups);
+    rows.step = dims[1] / rows.groups;
+    rows.inner = std::max<int64_t>(total / std::max<int64_t>(dims[0] * dims[1], 1), 1);
+    rows.n = rows.step * rows.inner;
+  }
+  HONE_CHECK(rows.n > 0 && rows.n < int64_t{1} << 31, "a normalization in the plan has rows of {}", rows.n);
+  rows.count = total / rows.n;
+  return rows;
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  const int64_t x = context.attrs.integer("x");
+  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()), "a normalization in the plan has no input");
+  const Rows rows = rows_of(context.attrs, context.shapes.inputs[static_cast<size_t>(x)].dims);
+  GridLaunch launch{.function = context.module->function("normalization"), .grid = {rows.count, 1, 1}, .block = rows.n <= 64 ? 32u : rows.n <= 256 ? 64u : rows.n <= 2048 ? 128u : 512u};
+  launch.arguments.input(x);
+  add_place(launch.arguments, context.attrs.integer("scale"));
+  add_place(launch.arguments, context.attrs.integer("bias"));
+  launch.arguments.output(0);
+  for (const int64_t number : {rows.n, rows.groups, rows.step, rows.inner}) launch.arguments.value(static_cast<int32_t>(number));
+  launch.arguments.value(static_cast<float>(context.attrs.real("epsilon")));
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
+}  // namespace
+
+const CudaTactic tactics::normalization = {"normalization", propose, generate, load};
+
+}  // namespace hone::cuda

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions over any axes, and the global pools, which are reductions over the spatial axes. In the order in which the bytes
+// lie, neighbouring axes that share their fate are one.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/tactics/source_text.h"
+#include "backends/regions/region_match.h"
+#include "ops/ops.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr size_t kAxes = 4;
+struct AxesArgument {
+  int32_t sizes[kAxes], strides[kAxes];
+};
+
+struct Row {
+  const OpDef* op;
+  std::string_view first, each, join, last;
+};
+constexpr std::string_view kSum = "((a) + (b))", kSame = "(x)", kPlain = "(a)", kMean = "((a) / (n))";
+const std::array kOperators = {
+    Row{&ops::reduce_sum, "0.0f", kSame, kSum, kPlain},
+    Row{&ops::reduce_mean, "0.0f", kSame, kSum, kMean},
+    Row{&ops::reduce_max, "(-INFINITY_F)", kSame, "fmaxf(a, b)", kPlain},
+    Row{&ops::reduce_min, "INFINITY_F", kSame, "fminf(a, b)", kPlain},
+    Row{&ops::reduce_prod, "1.0f", kSame, "((a) * (b))", kPlain},
+    Row{&ops::reduce_l1, "0.0f", "fabsf(x)", kSum, kPlain},
+    Row{&ops::reduce_l2, "0.0f", "square(x)", kSum, "sqrtf(a)"},
+    Row{&ops::reduce_sum_square, "0.0f", "square(x)", kSum, kPlain},
+    Row{&ops::reduce_log_sum, "0.0f", kSame, kSum, "logf(a)"},
+    Row{&ops::global_average_pool, "0.0f", kSame, kSum, kMean},
+    Row{&ops::global_max_pool, "(-INFINITY_F)", kSame, "fmaxf(a, b)", kPlain},
+};
+
+const Row* find_row(const Node& node) {
+  for (const Row& row : kOperators)
+    if (node.is(*row.op)) return &row;
+  return nullptr;
+}
+
+/// The axes that are reduced, or nothing when they are not constant.
+std::optional<Dims> axes_of(const Node& node) {
+  const size_t rank = node.input(0)->type.shape.rank();
+  Dims axes;
+  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool);
+  const Value* operand = global ? nullptr : node.input(1);
+  if (operand != nullptr && !operand->is_constant()) return std::nullopt;
+  if (operand != nullptr)
+    for (const int64_t axis : operand->constant->integers()) axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
+  if (axes.empty() && !global && node.attrs.integer("noop_with_empty_axes") != 0) return axes;
+  if (axes.empty())
+    for (size_t axis = global ? 2 : 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+  return axes;
+}
+
+bool reduces_all_spatial(const Dims& axes, size_t rank) {
+  for (size_t axis = 2; axis < rank; ++axis)
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == axes.end()) return false;
+  return rank >= 3 && rank <= 5;
+}
+
+void propose(const Problem& problem, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || find_row(*node) == nullptr) return;
+  if (std::string reason = reason_not_float(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
+  const std::optional<Dims> axes = axes_of(*node);
+  if (!axes) return out.refuse("reduce", "axes are not constant");
+  offer_layouts(problem, "reduce", out);
+  const size_t rank = node->input(0)->type.shape.rank();
+  if (reduces_all_spatial(*axes, rank) && node->output()->type.shape.rank() != rank) {
+    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    in[0] = Layout::channels_last;
+    out.offer({"cuda", "reduce", {}, std::move(in), {Layout::linear}});
+  }
+}
+
+Generated generate(const Problem& problem, const Tactic&) {
+  const Node* node = problem.only();
+  const Row* row = find_row(*node);
+  std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n", type_name(node->output()->type.dtype));
+  source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n", row->first, row->each, row->join, row->last);
+  return {{{"axes", *axes_of(*node)}}, source + kernels::reduce, {}};
+}
+
+struct Axis {
+  int64_t size, stride;
+  bool reduced;
+};
+
+/// Outermost first, neighbours of the same fate merged.
+std::vector<Axis> merged_axes(const ConcreteType& type, const Dims& reduced) {
+  const Dims dims = physical_dims(type), strides = strides_of(dims);
+  std::vector<bool> flags(dims.size(), false);
+  for (const int64_t axis : reduced) flags[physical_axis(normalize_axis(axis, dims.size()), type)] = true;
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    if (!axes.empty() && axes.back().reduced == flags[i]) axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
+    else axes.push_back({dims[i], strides[i], flags[i]});
+  }
+  return axes;
+}
+
+AxesArgument axes_argument(const std::vector<Axis>& axes, bool reduced) {
+  AxesArgument argument{};
+  std::fill(std::begin(argument.sizes), std::end(argument.sizes), 1);
+  size_t at = kAxes;
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i].reduced != reduced) continue;
+    HONE_CHECK(at > 0, "a reduction in the plan has more than {} runs of axes", kAxes);
+    argument.sizes[--at] = static_cast<int32_t>(axes[i].size);
+    argument.strides[at] = static_cast<int32_t>(axes[i].stride);
+  }
+  return argument;
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1, "a reduction in the plan has {} inputs", context.shapes.inputs.size());
+  const std::vector<Axis> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
+  const int64_t total = elements(context.shapes.inputs[0].dims), results = elements(context.shapes.outputs[0].dims);
+  HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results", results);
+  const int64_t count = total / results;
+  const bool rows = axes.empty() || axes.back().reduced || count > 4096;
+  GridLaunch launch{.function = context.module->function(rows ? "reduce_by_block" : "reduce_by_thread")};
+  launch.arguments.input(0).output(0).value(axes_argument(axes, false)).value(axes_argument(axes, true)).value(static_cast<int32_t>(results)).value(static_cast<int32_t>(count));
+  launch.block = rows ? (count <= 256 ? 32u : 256u) : 64u;
+  launch.grid.x = rows ? results : blocks_of(results, launch.block);
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
+}  // namespace
+
+const CudaTactic tactics::reduce = {"reduce", propose, generate, load};
+
+}  // namespace hone::cuda

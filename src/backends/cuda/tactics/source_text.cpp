@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/tactics/source_text.h"
+
+#include "backends/regions/region_match.h"
+#include "base/error.h"
+
+namespace hone::cuda {
+
+std::string_view type_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "float";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::f64: return "double";
+    case DType::i8: return "signed char";
+    case DType::u8: return "unsigned char";
+    case DType::i16: return "short";
+    case DType::u16: return "unsigned short";
+    case DType::i32: return "int";
+    case DType::u32: return "unsigned";
+    case DType::i64: return "i64";
+    case DType::u64: return "unsigned long long";
+    case DType::boolean: return "bool";
+    default: break;
+  }
+  throw InternalError(fmt::format("{} has no type on the card", name_of(dtype)));
+}
+
+bool has_type_name(DType dtype) { return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean || (dtype >= DType::i8 && dtype <= DType::u64); }
+
+bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+std::string reason_not_float(const Problem& problem, const Node& node) {
+  if (problem.region.outputs().size() != 1) return "more than one result is used";
+  const Value* x = node.input(0);
+  if (x->is_constant()) return "its input is a constant";
+  if (!is_kernel_float(x->type.dtype) || node.output()->type.dtype != x->type.dtype) return fmt::format("input is {}, not a float", name_of(x->type.dtype));
+  if (x->type.shape.elements() == Dim(0)) return "empty input";
+  return {};
+}
+
+void offer_layouts(const Problem& problem, std::string_view family, Candidates& out) {
+  const Graph& region = problem.region;
+  const size_t rank = region.inputs()[0]->type.shape.rank();
+  for (const Layout layout : {Layout::linear, Layout::channels_last}) {
+    if (layout == Layout::channels_last && (rank < 3 || rank > 5 || region.outputs()[0]->type.shape.rank() != rank)) continue;
+    std::vector<Layout> in(region.inputs().size(), Layout::linear);
+    in[0] = layout;
+    out.offer({"cuda", std::string(family), {}, std::move(in), {layout}});
+  }
+}
+
+int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants) {
+  if (value == nullptr) return kNoPlace;
+  if (!value->is_constant()) return input_index(problem.region, value);
+  constants.push_back(*value->constant);
+  return -static_cast<int64_t>(constants.size());
+}
+
+void add_place(Arguments& arguments, int64_t place) {
+  if (place == kNoPlace) arguments.null();
+  else arguments.place(place);
+}
+
+}  // namespace hone::cuda

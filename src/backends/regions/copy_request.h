@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a region that only moves elements to the attributes of its kernel, and from those to the request that plan_copies()
+// answers. The attributes hold sizes as expressions, so that one compiled tactic serves every shape.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/tactic.h"
+#include "backends/regions/copy_plan.h"
+
+namespace hone {
+
+/// The contents of an integer operand as size expressions, for parameters that may depend on the input shapes.
+std::optional<std::vector<std::string>> size_texts(const Value* value);
+/// Reads the whole region; returns why not. `constants` in the order in which the sources number them.
+std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants);
+/// The inverse, at concrete shapes. Throws Error on attributes that read_copy() does not write.
+CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes);
+
+}  // namespace hone

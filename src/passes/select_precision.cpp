@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reduced precision: what multiplies large tensors works in f16 or bf16, and what only passes values on follows. Statistics
+// and sums stay f32 inside the kernels. Casts stand where a node needs f32: at the edges of the graph, and around what would
+// lose its meaning (exponentials of large numbers, positions, sums of squares). Constants are converted once, here.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ops/ops.h"
+#include "ops/support.h"
+#include "passes/edit.h"
+#include "passes/passes.h"
+
+namespace hone::passes {
+namespace {
+
+// Always narrow: this is where the time goes.
+const std::array kAnchors{&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul, &ops::gemm, &ops::scaled_dot_product_attention};
+
+// Narrow when what they read is.
+const std::array kFollowers{&ops::max_pool, &ops::average_pool, &ops::global_average_pool, &ops::global_max_pool, &ops::instance_normalization, &ops::group_normalization,
+                            &ops::layer_normalization, &ops::rms_normalization, &ops::softmax, &ops::log_softmax, &ops::reduce_mean, &ops::reduce_max, &ops::reduce_min,
+                            &ops::identity, &ops::view, &ops::reshape, &ops::flatten, &ops::squeeze, &ops::unsqueeze, &ops::transpose, &ops::depth_to_space,
+                            &ops::space_to_depth, &ops::concat, &ops::split, &ops::slice, &ops::gather, &ops::expand, &ops::tile, &ops::pad, &ops::resize};
+
+// Pointwise, but not to be trusted to few bits.
+const std::array kDelicate{&ops::exp, &ops::log, &ops::pow, &ops::sqrt, &ops::reciprocal, &ops::sin, &ops::cos, &ops::mod, &ops::fmod};
+
+template <size_t N>
+bool contains(const std::array<const OpDef*, N>& list, const Node& node) {
+  return std::find(list.begin(), list.end(), node.op) != list.end();
+}
+
+bool is_wide(const Value* value) { return value != nullptr && value->type.dtype == DType::f32; }
+
+/// Operands that carry data; the others are parameters of the operator (scales of a Resize) and keep their type.
+bool is_data(const Node& node, size_t operand) {
+  if (node.is(ops::resize)) return operand == 0;
+  return is_wide(node.input(operand));
+}
+
+class Narrowing {
+ public:
+  Narrowing(Graph& graph, DType small) : graph_(graph), small_(small) {}
+
+  void run() {
+    const std::vector<Value*> outputs = graph_.outputs();
+    std::vector<DType> types;
+    for (const Value* output : outputs) types.push_back(output->type.dtype);
+    for (Node* node : graph_.nodes()) {
+      if (wants_small(*node)) narrow_node(node);
+      else widen_node(node);
+    }
+    std::vector<Value*> results;
+    for (size_t i = 0; i < outputs.size(); ++i) results.push_back(outputs[i]->type.dtype == types[i] ? outputs[i] : widened_output(outputs[i]));
+    graph_.set_outputs(std::move(results));
+  }
+
+ private:
+  bool is_small(const Value* value) const { return value != nullptr && value->type.dtype == small_; }
+
+  bool wants_small(const Node& node) const {
+    if (node.op->traits.has_bodies || !is_wide_result(node)) return false;
+    if (contains(kAnchors, node)) return true;
+    if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0))) return true;      // a table of embeddings
+    if (!contains(kFollowers, node) && (!node.op->is_pointwise() || contains(kDelicate, node))) return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* value) { return is_small(value) && !value->is_constant(); });
+  }
+
+  /// The first result was f32, or would be now that an operand is narrow.
+  bool is_wide_result(const Node& node) const { return is_wide(node.output()) || is_small(node.output()); }
+
+  void narrow_node(Node* node) {
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (is_wide(node->input(i)) && is_data(*node, i)) graph_.set_input(node, i, narrowed(node->inputs[i], node));
+    graph_.infer(node);
+    for (const Value* output : node->outputs)
+      if (is_small(output)) made_small_.insert(output);
+  }
+
+  void widen_node(Node* node) {
+    bool changed = false;
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (made_small_.contains(node->inputs[i])) {
+        graph_.set_input(node, i, widened(node->inputs[i], node));
+        changed = true;
+      }
+    if (changed) graph_.infer(node);
+  }
+
+  Value* narrowed(Value* value, Node* before) {
+    Value*& made = narrowed_[value];
+    if (made == nullptr) made = value->is_constant() ? graph_.add_constant(converted(*value->constant), value->name) : cast(value, small_, before);
+    return made;
+  }
+
+  Value* widened(Value* value, Node* before) {
+    Value*& made = widened_[value];
+    if (made == nullptr) made = cast(value, DType::f32, before);
+    return made;
+  }
+
+  Value* cast(Value* value, DType to, Node* before) {
+    return graph_.insert(before, ops::cast, {value}, {{"to", std::string(name_of(to))}}, fmt::format("{} to {}", value->label(), name_of(to)))->output();
+  }
+
+  Value* widened_output(Value* output) {
+    const std::string name = output->name;
+    Value* result = graph_.add(ops::cast, {output}, {{"to", std::string(name_of(DType::f32))}}, fmt::format("{} to f32", name))->output();
+    output->name = graph_.unique_name(name + "_computed");
+    result->name = name;
+    return result;
+  }
+
+  /// The largest finite number stands for those beyond it, such as masks write them: infinities would make NaN of them.
+  Tensor converted(const Tensor& tensor) const {
+    std::vector<float> values(static_cast<size_t>(tensor.size()));
+    const float limit = small_ == DType::f16 ? 65504.0f : 3.3895314e38f;
+    const std::span<const float> source = tensor.data<float>();
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::isfinite(source[i]) ? std::clamp(source[i], -limit, limit) : source[i];
+    return write_floats(small_, tensor.dims(), values);
+  }
+
+  Graph& graph_;
+  const DType small_;
+  std::map<const Value*, Value*> narrowed_, widened_;
+  std::set<const Value*> made_small_;                      // results that were f32 before; a model's own f16 stays what it is
+};
+
+}  // namespace
+
+void select_precision(Graph& graph, const PassContext& context) {
+  if (context.precision != DType::f32) Narrowing(graph, context.precision).run();
+}
+
+}  // namespace hone::passes
