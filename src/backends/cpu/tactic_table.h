@@ -68,7 +68,6 @@ extern const CpuTactic bitwise;
 extern const CpuTactic group_norm;
 extern const CpuTactic neighbour_norm;
 extern const CpuTactic einsum;
-extern const CpuTactic widened;
 
 }  // namespace tactics
 }  // namespace hone::cpu
