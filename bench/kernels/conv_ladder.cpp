@@ -24,6 +24,7 @@
 #include "kernels/shapes.h"
 
 using namespace hone::cpu;
+using hone::ActivationKind;
 
 namespace {
 
