@@ -101,8 +101,13 @@ std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, 
   return io;
 }
 
-/// Whether the plan will only ever see one set of shapes: then all sizes are numbers, and what follows from them is folded.
-bool is_fixed(const std::vector<ProfilePoints>& points, const BuildOptions& options) { return points.size() == 1 && points[0].min == points[0].max && !options.portable; }
+/// Whether dynamic inputs will only ever have one set of shapes: then all sizes are numbers, and what follows from them is folded.
+/// Bodies decide sizes of their own; graphs with them stay symbolic.
+bool is_fixed(const Graph& graph, const std::vector<ProfilePoints>& points, const BuildOptions& options) {
+  const std::vector<Node*> nodes = graph.nodes();
+  const bool plain = std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->bodies.empty(); });
+  return plain && points.size() == 1 && !points[0].ranges.empty() && points[0].min == points[0].max && !options.portable;
+}
 
 /// Shape arithmetic that layers hold as expressions has no layer of its own.
 void note_shape_nodes(const Graph& graph, Plan& plan) {
@@ -159,7 +164,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   std::optional<DeclaredShapes> declared;
   std::vector<ProfilePoints> points;
   for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles) points.push_back(profile_points(graph, profile, log));
-  if (is_fixed(points, options) && graph.size_deciders().empty() && all_ranked(graph)) {
+  if (is_fixed(graph, points, options) && graph.size_deciders().empty() && all_ranked(graph)) {
     declared = declared_shapes(graph);
     graph = graph.specialize(points[0].opt);
   }

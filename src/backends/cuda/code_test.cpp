@@ -35,11 +35,11 @@ TEST(CudaCode, CompilesEveryOfferForEveryArchitecture) {
       }
 }
 
-TEST(CudaCode, OffersSomethingForEveryRegionButProducts) {
+TEST(CudaCode, OffersSomethingForEveryRegion) {
   for (const std::string_view text : kRegionSamples) {
     const Graph region = region_sample(text, DType::f16);
-    const bool product = text.find("Linear") != std::string_view::npos || text.find("MatMul") != std::string_view::npos;
-    EXPECT_EQ(offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty(), product) << text;
+    const bool library = text.find("MatMul") != std::string_view::npos;    // batched products are cuBLASLt's
+    EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty()) << text;
   }
 }
 
