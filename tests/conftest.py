@@ -25,6 +25,7 @@ WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "long: an hour in all; run by hand")
     config.addinivalue_line("markers", "slow: a big model; left out of ./dev test --fast")
     if not (BIN / "trtexec").exists():
         raise pytest.UsageError(f"{BIN}/trtexec is missing: ./dev build, or set HONE_BIN")

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CUDA backend where there is no card: every kernel for the zoo's models compiles, and asking for a card says why not."""
 
-import os
-import pathlib
 import subprocess
 
 import conftest
 import materialise
 import pytest
 
-UNIT = pathlib.Path(os.environ.get("HONE_UNIT", conftest.ROOT / "build/release/unit")).resolve()
-COMPILER = UNIT / "hone_cuda_sources"
+COMPILER = conftest.UNIT / "hone_cuda_sources"
 ARCHITECTURES = "sm_80,sm_90,sm_100"
-SMALL = {"mobilenet_v3_large.ts", "byte_gpt"}
+SMALL, COMMON = {"byte_gpt"}, {"mobilenet_v3_large.ts", "resnet18.ts", "hf_distilbert.ts"}  # the others take an hour together: -m long
 NOT_YET = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}  # their sizes depend on the data
 
 needs_cuda = pytest.mark.skipif(not COMPILER.exists(), reason="this build has no CUDA backend")
 
 
 def names():
-    return [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in materialise.names() if name not in NOT_YET]
+    def marks(name):
+        return () if name in SMALL else pytest.mark.slow if name in COMMON else pytest.mark.long
+
+    return [pytest.param(name, marks=marks(name)) for name in materialise.names() if name not in NOT_YET]
 
 
 @needs_cuda
