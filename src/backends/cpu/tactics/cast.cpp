@@ -18,7 +18,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !node->is(ops::cast)) return;
   if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("cast", std::move(reason));
-  if (problem.region.inputs().size() == 1) offer_layouts(problem, "cast", out);
+  if (problem.region.inputs().size() == 1) offer_layouts(problem, "cpu", "cast", out);
   else offer_linear(problem, "cast", out);
 }
 

@@ -6,51 +6,13 @@
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/kernels/strided_copy.h"
 #include "backends/regions/copy_request.h"
+#include "backends/regions/layout_offers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
 
-bool is_flat(std::string_view op) { return op == "Identity" || op == "View" || op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze"; }
-
-bool image_rank(const Value* value) { return value->type.shape.rank() >= 3 && value->type.shape.rank() <= 5; }
-
-constexpr Layout kPadded[] = {Layout::blocked8, Layout::blocked16, Layout::blocked2, Layout::blocked4, Layout::blocked32, Layout::channels_last8, Layout::channels_last16};
-
-void offer(const Problem& problem, Layout in, Layout result, Candidates& out) {
-  const Graph& region = problem.region;
-  const auto layouts = [](const std::vector<Value*>& values, Layout layout) {
-    std::vector<Layout> list;
-    for (const Value* value : values) list.push_back(image_rank(value) ? layout : Layout::linear);
-    return list;
-  };
-  out.offer({"cpu", "copy", {}, layouts(region.inputs(), in), layouts(region.outputs(), result)});
-}
-
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !has_copy_plan(node->op_name())) return;
-  Attrs attrs;
-  std::vector<Tensor> constants;
-  if (std::string reason = read_copy(problem, attrs, constants); !reason.empty()) return out.refuse("copy", std::move(reason));
-  const std::string_view op = node->op_name();
-  constexpr Layout kL = Layout::linear, kC = Layout::channels_last;
-  const bool image = image_rank(node->output()) && node->input(0)->type.shape.rank() == node->output()->type.shape.rank();
-  if (op == "Reformat") {
-    if (!image) return offer(problem, kL, kL, out);
-    offer(problem, kL, kC, out);
-    offer(problem, kC, kL, out);
-    for (const Layout padded : kPadded)
-      for (const Layout plain : {kL, kC}) offer(problem, plain, padded, out), offer(problem, padded, plain, out);
-    return;
-  }
-  offer(problem, kL, kL, out);
-  if (!image || (is_flat(op) && op != "Identity")) return;
-  offer(problem, kC, kC, out);
-  if (op != "Transpose") return;
-  offer(problem, kC, kL, out);
-  offer(problem, kL, kC, out);
-}
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
 
 Compiled compile(const Problem& problem, const Tactic&) {
   Attrs attrs;

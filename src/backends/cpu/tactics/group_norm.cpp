@@ -27,7 +27,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !(node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("group_norm", std::move(reason));
-  offer_layouts(problem, "group_norm", out);
+  offer_layouts(problem, "cpu", "group_norm", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "group_norm"); }

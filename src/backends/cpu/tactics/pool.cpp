@@ -24,7 +24,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const size_t rank = node->input(0)->type.shape.rank();
   if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
   if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse("pool", "the window is too large");
-  offer_layouts(problem, "pool", out);
+  offer_layouts(problem, "cpu", "pool", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) {

@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/vector_kernels.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/region_reader.h"
+#include "backends/regions/reduce_axes.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -43,69 +44,26 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
-/// The axes that are reduced, or nothing when they are not constant.
-std::optional<Dims> axes_of(const Node& node) {
-  const size_t rank = node.input(0)->type.shape.rank();
-  Dims axes;
-  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool) || node.is(ops::global_lp_pool);
-  const Value* operand = global ? nullptr : node.input(1);
-  if (operand != nullptr && !operand->is_constant()) return std::nullopt;
-  if (operand != nullptr)
-    for (const int64_t axis : operand->constant->integers()) axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
-  if (axes.empty() && !global && node.attrs.integer("noop_with_empty_axes") != 0) return axes;
-  if (axes.empty())
-    for (size_t axis = global ? 2 : 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
-  return axes;
-}
-
-bool reduces_all_spatial(const Dims& axes, size_t rank) {
-  for (size_t axis = 2; axis < rank; ++axis)
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == axes.end()) return false;
-  return rank >= 3 && rank <= 5;
-}
-
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || find_row(*node) == nullptr) return;
   if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
-  const std::optional<Dims> axes = axes_of(*node);
+  const std::optional<Dims> axes = reduced_axes(*node);
   if (!axes) return out.refuse("reduce", "axes are not constant");
-  offer_layouts(problem, "reduce", out);
-  const size_t rank = node->input(0)->type.shape.rank();
-  if (reduces_all_spatial(*axes, rank) && node->output()->type.shape.rank() != rank) {
-    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    in[0] = Layout::channels_last;
-    out.offer({"cpu", "reduce", {}, std::move(in), {Layout::linear}});
-  }
+  offer_reductions(problem, *axes, "cpu", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
   const Row* row = find_row(*node);
-  const Attrs attrs{{"axes", *axes_of(*node)}, {"kind", static_cast<int64_t>(row->kind)}, {"finish", static_cast<int64_t>(row->finish)}};
+  const Attrs attrs{{"axes", *reduced_axes(*node)}, {"kind", static_cast<int64_t>(row->kind)}, {"finish", static_cast<int64_t>(row->finish)}};
   return {encode_code("reduce", attrs), {}};
 }
 
-struct Axis { int64_t size, stride; bool reduced; };
-
-/// Outermost first, neighbours of the same fate merged.
-std::vector<Axis> merged_axes(const ConcreteType& type, const Dims& reduced) {
-  const Dims dims = physical_dims(type), strides = strides_of(dims);
-  std::vector<bool> flags(dims.size(), false);
-  for (const int64_t axis : reduced) flags[physical_axis(normalize_axis(axis, dims.size()), type)] = true;
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    if (!axes.empty() && axes.back().reduced == flags[i]) axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
-    else axes.push_back({dims[i], strides[i], flags[i]});
-  }
-  return axes;
-}
-
 /// Offsets of every combination of the chosen axes.
-std::vector<int64_t> offsets_of(const std::vector<Axis>& axes, bool reduced) {
+std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) {
   std::vector<int64_t> offsets{0};
-  for (const Axis& axis : axes) {
+  for (const AxisRun& axis : axes) {
     if (axis.reduced != reduced) continue;
     HONE_CHECK(static_cast<int64_t>(offsets.size()) * axis.size <= kMaxOffsets, "a reduction in the plan is too large");
     std::vector<int64_t> next;
@@ -123,7 +81,7 @@ class Reduce final : public CpuKernel {
     const int64_t kind = attrs.integer("kind");
     HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(Reduction::sum_square), "a reduction in the plan is of the unknown kind {}", kind);
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
-    std::vector<Axis> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
+    std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
     columns_ = !axes.empty() && !axes.back().reduced;
     kernel_ = (columns_ ? vector_kernels(isa).reduce_columns : vector_kernels(isa).reduce_rows)[kind];
     if (!axes.empty()) {

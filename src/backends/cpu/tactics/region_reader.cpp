@@ -13,23 +13,8 @@ AlignedBuffer zeroed(size_t bytes) {
 }
 
 std::string reason_not_f32(const Problem& problem, const Node& node) {
-  if (problem.region.outputs().size() != 1) return "more than one result is used";
-  const Value* x = node.input(0);
-  if (x->is_constant()) return "its input is a constant";
-  if (x->type.dtype != DType::f32 || node.output()->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
-  if (x->type.shape.elements() == Dim(0)) return "empty input";
-  return {};
-}
-
-void offer_layouts(const Problem& problem, std::string_view family, Candidates& out) {
-  const Graph& region = problem.region;
-  const size_t rank = region.inputs()[0]->type.shape.rank();
-  for (const Layout layout : {Layout::linear, Layout::channels_last}) {
-    if (layout == Layout::channels_last && (rank < 3 || rank > 5 || region.outputs()[0]->type.shape.rank() != rank)) continue;
-    std::vector<Layout> in(region.inputs().size(), Layout::linear);
-    in[0] = layout;
-    out.offer({"cpu", std::string(family), {}, std::move(in), {layout}});
-  }
+  if (node.input(0)->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(node.input(0)->type.dtype));
+  return reason_not_unary(problem, node);
 }
 
 void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view family) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/tactic.h"
+#include "backends/regions/layout_offers.h"
 #include "backends/regions/region_match.h"
 
 namespace hone::cpu {
@@ -17,8 +18,6 @@ AlignedBuffer zeroed(size_t bytes);
 
 /// Why a single-node region is not one f32 tensor in, f32 out; empty when it is.
 std::string reason_not_f32(const Problem& problem, const Node& node);
-/// One offer per layout that input 0 and the results may have together; other inputs stay linear.
-void offer_layouts(const Problem& problem, std::string_view family, Candidates& out);
 /// A plan's kernel with this many inputs at least and f32 throughout; throws Error otherwise.
 void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view family);
 

@@ -31,7 +31,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !node->is(ops::resize)) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("resize", std::move(reason));
-  offer_layouts(problem, "resize", out);
+  offer_layouts(problem, "cpu", "resize", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "resize"); }

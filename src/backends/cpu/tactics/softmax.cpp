@@ -17,7 +17,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
   if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("softmax", std::move(reason));
-  offer_layouts(problem, "softmax", out);
+  offer_layouts(problem, "cpu", "softmax", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) {

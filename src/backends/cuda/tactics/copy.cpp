@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "backends/regions/copy_request.h"
+#include "backends/regions/layout_offers.h"
 
 namespace hone::cuda {
 namespace {
@@ -108,45 +109,7 @@ GridLaunch launch_of(const Module& module, const StridedCopy& plan, size_t eleme
   return launch;
 }
 
-bool image_rank(const Value* value) { return value->type.shape.rank() >= 3 && value->type.shape.rank() <= 5; }
-
-bool is_flat(std::string_view op) { return op == "Identity" || op == "View" || op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze"; }
-
-constexpr Layout kPadded[] = {Layout::blocked8, Layout::blocked16, Layout::blocked2, Layout::blocked4, Layout::blocked32, Layout::channels_last8, Layout::channels_last16};
-
-void offer(const Problem& problem, Layout in, Layout result, Candidates& out) {
-  const auto layouts = [](const std::vector<Value*>& values, Layout layout) {
-    std::vector<Layout> list;
-    for (const Value* value : values) list.push_back(image_rank(value) ? layout : Layout::linear);
-    return list;
-  };
-  out.offer({"cuda", "copy", {}, layouts(problem.region.inputs(), in), layouts(problem.region.outputs(), result)});
-}
-
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !has_copy_plan(node->op_name())) return;
-  Attrs attrs;
-  std::vector<Tensor> constants;
-  if (std::string reason = read_copy(problem, attrs, constants); !reason.empty()) return out.refuse("copy", std::move(reason));
-  const std::string_view op = node->op_name();
-  constexpr Layout kL = Layout::linear, kC = Layout::channels_last;
-  const bool image = image_rank(node->output()) && node->input(0)->type.shape.rank() == node->output()->type.shape.rank();
-  if (op == "Reformat") {
-    if (!image) return offer(problem, kL, kL, out);
-    offer(problem, kL, kC, out);
-    offer(problem, kC, kL, out);
-    for (const Layout padded : kPadded)
-      for (const Layout plain : {kL, kC}) offer(problem, plain, padded, out), offer(problem, padded, plain, out);
-    return;
-  }
-  offer(problem, kL, kL, out);
-  if (!image || (is_flat(op) && op != "Identity")) return;
-  offer(problem, kC, kC, out);
-  if (op != "Transpose") return;
-  offer(problem, kC, kL, out);
-  offer(problem, kL, kC, out);
-}
+void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
 
 Generated generate(const Problem& problem, const Tactic&) {
   Generated result;

@@ -20,7 +20,7 @@ void propose(const Problem& problem, Candidates& out) {
   if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
   const size_t rank = node->input(0)->type.shape.rank();
   if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
-  offer_layouts(problem, "pool", out);
+  offer_layouts(problem, "cuda", "pool", out);
 }
 
 Generated generate(const Problem& problem, const Tactic& tactic) {

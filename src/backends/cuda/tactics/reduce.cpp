@@ -8,7 +8,7 @@
 
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
-#include "backends/regions/region_match.h"
+#include "backends/regions/reduce_axes.h"
 #include "ops/ops.h"
 
 namespace hone::cuda {
@@ -44,40 +44,13 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
-/// The axes that are reduced, or nothing when they are not constant.
-std::optional<Dims> axes_of(const Node& node) {
-  const size_t rank = node.input(0)->type.shape.rank();
-  Dims axes;
-  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool);
-  const Value* operand = global ? nullptr : node.input(1);
-  if (operand != nullptr && !operand->is_constant()) return std::nullopt;
-  if (operand != nullptr)
-    for (const int64_t axis : operand->constant->integers()) axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
-  if (axes.empty() && !global && node.attrs.integer("noop_with_empty_axes") != 0) return axes;
-  if (axes.empty())
-    for (size_t axis = global ? 2 : 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
-  return axes;
-}
-
-bool reduces_all_spatial(const Dims& axes, size_t rank) {
-  for (size_t axis = 2; axis < rank; ++axis)
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == axes.end()) return false;
-  return rank >= 3 && rank <= 5;
-}
-
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || find_row(*node) == nullptr) return;
   if (std::string reason = reason_not_float(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
-  const std::optional<Dims> axes = axes_of(*node);
+  const std::optional<Dims> axes = reduced_axes(*node);
   if (!axes) return out.refuse("reduce", "axes are not constant");
-  offer_layouts(problem, "reduce", out);
-  const size_t rank = node->input(0)->type.shape.rank();
-  if (reduces_all_spatial(*axes, rank) && node->output()->type.shape.rank() != rank) {
-    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    in[0] = Layout::channels_last;
-    out.offer({"cuda", "reduce", {}, std::move(in), {Layout::linear}});
-  }
+  offer_reductions(problem, *axes, "cuda", out);
 }
 
 Generated generate(const Problem& problem, const Tactic&) {
@@ -85,29 +58,10 @@ Generated generate(const Problem& problem, const Tactic&) {
   const Row* row = find_row(*node);
   std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n", type_name(node->output()->type.dtype));
   source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n", row->first, row->each, row->join, row->last);
-  return {{{"axes", *axes_of(*node)}}, source + kernels::reduce, {}};
+  return {{{"axes", *reduced_axes(*node)}}, source + kernels::reduce, {}};
 }
 
-struct Axis {
-  int64_t size, stride;
-  bool reduced;
-};
-
-/// Outermost first, neighbours of the same fate merged.
-std::vector<Axis> merged_axes(const ConcreteType& type, const Dims& reduced) {
-  const Dims dims = physical_dims(type), strides = strides_of(dims);
-  std::vector<bool> flags(dims.size(), false);
-  for (const int64_t axis : reduced) flags[physical_axis(normalize_axis(axis, dims.size()), type)] = true;
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    if (!axes.empty() && axes.back().reduced == flags[i]) axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
-    else axes.push_back({dims[i], strides[i], flags[i]});
-  }
-  return axes;
-}
-
-AxesArgument axes_argument(const std::vector<Axis>& axes, bool reduced) {
+AxesArgument axes_argument(const std::vector<AxisRun>& axes, bool reduced) {
   AxesArgument argument{};
   std::fill(std::begin(argument.sizes), std::end(argument.sizes), 1);
   size_t at = kAxes;
@@ -122,7 +76,7 @@ AxesArgument axes_argument(const std::vector<Axis>& axes, bool reduced) {
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1, "a reduction in the plan has {} inputs", context.shapes.inputs.size());
-  const std::vector<Axis> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
+  const std::vector<AxisRun> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
   const int64_t total = elements(context.shapes.inputs[0].dims), results = elements(context.shapes.outputs[0].dims);
   HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results", results);
   const int64_t count = total / results;

@@ -50,7 +50,7 @@ void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !node->is(ops::resize)) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("resize", std::move(reason));
-  offer_layouts(problem, "resize", out);
+  offer_layouts(problem, "cuda", "resize", out);
 }
 
 Generated generate(const Problem& problem, const Tactic& tactic) {

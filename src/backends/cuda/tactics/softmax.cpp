@@ -13,7 +13,7 @@ void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
   if (std::string reason = reason_not_float(problem, *node); !reason.empty()) return out.refuse("softmax", std::move(reason));
-  offer_layouts(problem, "softmax", out);
+  offer_layouts(problem, "cuda", "softmax", out);
 }
 
 Generated generate(const Problem& problem, const Tactic&) {

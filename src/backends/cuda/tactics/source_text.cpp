@@ -32,23 +32,8 @@ bool has_type_name(DType dtype) { return is_kernel_float(dtype) || dtype == DTyp
 bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 std::string reason_not_float(const Problem& problem, const Node& node) {
-  if (problem.region.outputs().size() != 1) return "more than one result is used";
-  const Value* x = node.input(0);
-  if (x->is_constant()) return "its input is a constant";
-  if (!is_kernel_float(x->type.dtype) || node.output()->type.dtype != x->type.dtype) return fmt::format("input is {}, not a float", name_of(x->type.dtype));
-  if (x->type.shape.elements() == Dim(0)) return "empty input";
-  return {};
-}
-
-void offer_layouts(const Problem& problem, std::string_view family, Candidates& out) {
-  const Graph& region = problem.region;
-  const size_t rank = region.inputs()[0]->type.shape.rank();
-  for (const Layout layout : {Layout::linear, Layout::channels_last}) {
-    if (layout == Layout::channels_last && (rank < 3 || rank > 5 || region.outputs()[0]->type.shape.rank() != rank)) continue;
-    std::vector<Layout> in(region.inputs().size(), Layout::linear);
-    in[0] = layout;
-    out.offer({"cuda", std::string(family), {}, std::move(in), {layout}});
-  }
+  if (!is_kernel_float(node.input(0)->type.dtype)) return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));
+  return reason_not_unary(problem, node);
 }
 
 int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/tactic_table.h"
+#include "backends/regions/layout_offers.h"
 
 namespace hone::cuda {
 
@@ -28,8 +29,6 @@ inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block -
 
 /// Why a single-node region is not one tensor in, one out, of one float type; empty when it is.
 std::string reason_not_float(const Problem& problem, const Node& node);
-/// One offer per layout that input 0 and the result may have together; other inputs stay linear.
-void offer_layouts(const Problem& problem, std::string_view family, Candidates& out);
 /// A value as a place: region input (>= 0), or a constant -1 - k that is appended to `constants`.
 int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants);
 /// Place of an operand that is not given.
