@@ -14,7 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     HONE_ASSERT(once == twice, "printing does not settle:\n{}\n{}", once, twice);
   } catch (const hone::InternalError&) {
     throw;
-  } catch (const hone::Error&) {
-  }
+  } catch (const hone::Error&) {}
   return 0;
 }

@@ -11,7 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     hone::load_plan(hone::Blob::copy(std::as_bytes(std::span(data, size))));
   } catch (const hone::InternalError&) {
     throw;  // a defect: nothing in a file may reach an assertion
-  } catch (const hone::Error&) {
-  }
+  } catch (const hone::Error&) {}
   return 0;
 }

@@ -61,8 +61,9 @@ class Mutator {
       case 2: bytes.resize(at); break;
       case 3: bytes.erase(bytes.begin() + static_cast<ptrdiff_t>(at)); break;
       case 4: {
-        const Bytes piece(bytes.begin() + static_cast<ptrdiff_t>(at),
-                          bytes.begin() + static_cast<ptrdiff_t>(at + 1 + below(std::min<size_t>(bytes.size() - at, 64))));
+        const Bytes piece(
+            bytes.begin() + static_cast<ptrdiff_t>(at),
+            bytes.begin() + static_cast<ptrdiff_t>(at + 1 + below(std::min<size_t>(bytes.size() - at, 64))));
         bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(below(bytes.size())), piece.begin(), piece.end());
         break;
       }

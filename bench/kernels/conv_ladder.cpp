@@ -113,7 +113,9 @@ Buffers buffers_for(const ConvShape& s, int64_t panel) {
   return b;
 }
 
-float* aligned(std::vector<float>& v) { return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64); }
+float* aligned(std::vector<float>& v) {
+  return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64);
+}
 
 double time_ours(const ConvShape& s, const ConvConfig& config, Isa isa, Team& team, int workers) {
   const ConvKernel kernel(s, {.bias = true, .activation = {ActivationKind::relu}}, config, isa);
@@ -138,16 +140,19 @@ std::string winograd_column(const ConvShape& s, Isa isa, Team& team, int workers
   for (const WinogradConfig& config : winograd_candidates(s, isa, workers)) {
     const double seconds = time_winograd(s, config, isa, team, workers);
     best = std::min(best, seconds);
-    text += "  F" + std::to_string(config.output) + " (" + std::to_string(config.tiles) + " " + std::to_string(config.pixels) + "x" + std::to_string(config.vectors) + ") " + std::to_string(int(seconds * 1e6 + 0.5));
+    text += "  F" + std::to_string(config.output) + " (" + std::to_string(config.tiles) + " " +
+            std::to_string(config.pixels) + "x" + std::to_string(config.vectors) + ") " +
+            std::to_string(int(seconds * 1e6 + 0.5));
   }
   return text;
 }
 
 std::vector<ConvConfig> every_config(Isa isa) {
   std::vector<ConvConfig> all;
-  const std::vector<std::pair<int, int>> tiles = isa == Isa::avx512
-      ? std::vector<std::pair<int, int>>{{14, 2}, {12, 2}, {9, 3}, {8, 3}, {7, 4}, {6, 4}, {28, 1}, {4, 6}, {1, 8}, {2, 8}}
-      : std::vector<std::pair<int, int>>{{6, 2}, {4, 3}, {3, 4}, {12, 1}, {2, 6}, {1, 8}};
+  const std::vector<std::pair<int, int>> tiles =
+      isa == Isa::avx512 ? std::vector<std::pair<int, int>>{{14, 2}, {12, 2}, {9, 3}, {8, 3}, {7, 4},
+                                                            {6, 4},  {28, 1}, {4, 6}, {1, 8}, {2, 8}}
+                         : std::vector<std::pair<int, int>>{{6, 2}, {4, 3}, {3, 4}, {12, 1}, {2, 6}, {1, 8}};
   for (auto [pixels, vectors] : tiles)
     for (int depth : {0, 512, 256, 128})
       for (int panels : {1, 4, 8, 0}) all.push_back({pixels, vectors, depth, panels, true});
@@ -155,7 +160,8 @@ std::vector<ConvConfig> every_config(Isa isa) {
 }
 
 std::string text(const ConvConfig& c) {
-  return std::to_string(c.pixels) + "x" + std::to_string(c.vectors) + " d" + std::to_string(c.depth) + " p" + std::to_string(c.panels) + (c.prefetch ? "" : " np");
+  return std::to_string(c.pixels) + "x" + std::to_string(c.vectors) + " d" + std::to_string(c.depth) + " p" +
+         std::to_string(c.panels) + (c.prefetch ? "" : " np");
 }
 
 }  // namespace
@@ -173,7 +179,8 @@ int main(int argc, char** argv) {
     if (arg == "--no-onednn") peer = false;
     if (arg == "--all") all = true;
   }
-  std::printf("%-34s %8s | %-18s %9s %6s | %9s %6s  %s\n", "layer", "MFLOP", "ours", "us", "peak", "oneDNN us", "peak", "ratio");
+  std::printf("%-34s %8s | %-18s %9s %6s | %9s %6s  %s\n", "layer", "MFLOP", "ours", "us", "peak", "oneDNN us", "peak",
+              "ratio");
   double sum_ours = 0, sum_winograd = 0, sum_peer = 0, sum_floor = 0;
   for (const NamedShape& layer : known_layers()) {
     if (layer.name.find(filter) == std::string::npos) continue;
@@ -196,9 +203,12 @@ int main(int argc, char** argv) {
     const std::string winograd = winograd_column(layer.shape, isa, team, workers, with_winograd);
     sum_winograd += with_winograd * layer.count;
     sum_ours += best * layer.count, sum_peer += theirs * layer.count, sum_floor += floor * layer.count;
-    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %s %3.0f%%) | %9.1f %5.0f%%  %.2f%s\n", layer.name.c_str(), layer.shape.flops() * 1e-6,
-                text(best_config).c_str(), best * 1e6, 100 * floor / best, text(guess_config).c_str(), 100 * floor / guess, theirs * 1e6, theirs > 0 ? 100 * floor / theirs : 0, theirs / best, winograd.c_str());
+    std::printf("%-34s %8.1f | %-18s %9.1f %5.0f%% (first guess %s %3.0f%%) | %9.1f %5.0f%%  %.2f%s\n",
+                layer.name.c_str(), layer.shape.flops() * 1e-6, text(best_config).c_str(), best * 1e6,
+                100 * floor / best, text(guess_config).c_str(), 100 * floor / guess, theirs * 1e6,
+                theirs > 0 ? 100 * floor / theirs : 0, theirs / best, winograd.c_str());
     std::fflush(stdout);
   }
-  std::printf("sum, ms: ours %.2f  with Winograd %.2f  oneDNN %.2f  arithmetic floor %.2f\n", sum_ours * 1e3, sum_winograd * 1e3, sum_peer * 1e3, sum_floor * 1e3);
+  std::printf("sum, ms: ours %.2f  with Winograd %.2f  oneDNN %.2f  arithmetic floor %.2f\n", sum_ours * 1e3,
+              sum_winograd * 1e3, sum_peer * 1e3, sum_floor * 1e3);
 }

@@ -8,4 +8,5 @@
 #include "backends/cpu/jit/conv_kernel.h"
 
 /// 0 when built without oneDNN.
-double onednn_conv_seconds(const hone::cpu::ConvShape& shape, int workers, const std::function<double(const std::function<void()>&)>& time);
+double onednn_conv_seconds(const hone::cpu::ConvShape& shape, int workers,
+                           const std::function<double(const std::function<void()>&)>& time);

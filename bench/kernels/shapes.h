@@ -14,12 +14,15 @@ struct NamedShape {
   int count = 1;
 };
 
-inline NamedShape conv_layer(const std::string& net, int64_t ic, int64_t hw, int64_t oc, int64_t k, int64_t stride = 1, int count = 1) {
+inline NamedShape conv_layer(const std::string& net, int64_t ic, int64_t hw, int64_t oc, int64_t k, int64_t stride = 1,
+                             int count = 1) {
   hone::cpu::ConvShape s;
   s.ic = ic, s.ih = s.iw = hw, s.oc = oc, s.kh = s.kw = k, s.stride_h = s.stride_w = stride;
   s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = k / 2;
   if (ic <= 4) s.src_layout = hone::cpu::SrcLayout::nchw;
-  return {net + " " + std::to_string(k) + "x" + std::to_string(k) + "/" + std::to_string(stride) + " " + std::to_string(ic) + "->" + std::to_string(oc) + " @" + std::to_string(hw), s, count};
+  return {net + " " + std::to_string(k) + "x" + std::to_string(k) + "/" + std::to_string(stride) + " " +
+              std::to_string(ic) + "->" + std::to_string(oc) + " @" + std::to_string(hw),
+          s, count};
 }
 
 inline NamedShape gemm_layer(const std::string& net, int64_t m, int64_t k, int64_t n, int count = 1) {

@@ -27,19 +27,48 @@ extern "C" {
 
 typedef enum hone_status {
   HONE_OK = 0,
-  HONE_ERROR = 1,    /* the model, a file, an argument or the machine: the message says what to do */
-  HONE_INTERNAL = 2  /* a defect of Hone */
+  HONE_ERROR = 1,   /* the model, a file, an argument or the machine: the message says what to do */
+  HONE_INTERNAL = 2 /* a defect of Hone */
 } hone_status;
 
 typedef enum hone_dtype {
-  HONE_F32 = 0, HONE_F16, HONE_BF16, HONE_F64, HONE_I8, HONE_U8, HONE_I16, HONE_U16, HONE_I32, HONE_U32, HONE_I64, HONE_U64, HONE_BOOL, HONE_STRING,
+  HONE_F32 = 0,
+  HONE_F16,
+  HONE_BF16,
+  HONE_F64,
+  HONE_I8,
+  HONE_U8,
+  HONE_I16,
+  HONE_U16,
+  HONE_I32,
+  HONE_U32,
+  HONE_I64,
+  HONE_U64,
+  HONE_BOOL,
+  HONE_STRING,
   /* One element per byte, its code in the low bits; signed integers extend their sign. */
-  HONE_F8E4M3FN, HONE_F8E4M3FNUZ, HONE_F8E5M2, HONE_F8E5M2FNUZ, HONE_F8E8M0, HONE_F4E2M1, HONE_I4, HONE_U4, HONE_I2, HONE_U2,
+  HONE_F8E4M3FN,
+  HONE_F8E4M3FNUZ,
+  HONE_F8E5M2,
+  HONE_F8E5M2FNUZ,
+  HONE_F8E8M0,
+  HONE_F4E2M1,
+  HONE_I4,
+  HONE_U4,
+  HONE_I2,
+  HONE_U2,
   /* Their elements are values themselves, see hone_value. */
-  HONE_SEQUENCE, HONE_OPTIONAL
+  HONE_SEQUENCE,
+  HONE_OPTIONAL
 } hone_dtype;
 
-typedef enum hone_severity { HONE_LOG_INTERNAL = 0, HONE_LOG_ERROR, HONE_LOG_WARNING, HONE_LOG_INFO, HONE_LOG_VERBOSE } hone_severity;
+typedef enum hone_severity {
+  HONE_LOG_INTERNAL = 0,
+  HONE_LOG_ERROR,
+  HONE_LOG_WARNING,
+  HONE_LOG_INFO,
+  HONE_LOG_VERBOSE
+} hone_severity;
 
 typedef struct hone_device hone_device;
 typedef struct hone_options hone_options;
@@ -87,14 +116,16 @@ HONE_API void hone_options_destroy(hone_options* options);
 /* Reads an ONNX file; its external data stay mapped as long as the model or a plan of it lives. `log` may be NULL. */
 HONE_API hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_model** model);
 /* The same from memory, which is copied; `folder`, or NULL, is where external data lie. */
-HONE_API hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log, hone_model** model);
+HONE_API hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log,
+                                      hone_model** model);
 HONE_API size_t hone_model_tensors(const hone_model* model);
 HONE_API hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor);
 HONE_API void hone_model_destroy(hone_model* model);
 
 /* Builds a plan for the device. Reads the timing cache that the options name and writes it when done.
  * `options` and `log` may be NULL. */
-HONE_API hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options, const hone_log* log, hone_plan** plan);
+HONE_API hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options,
+                                const hone_log* log, hone_plan** plan);
 HONE_API hone_status hone_plan_load(const char* path, hone_plan** plan);
 /* Reads a plan in memory, which must stay as it is while the plan or an engine of it lives; it is copied unless it begins
  * at a multiple of 64 bytes. */
@@ -109,7 +140,8 @@ HONE_API void hone_plan_destroy(hone_plan* plan);
 
 /* Loads a plan onto a device. The engine keeps what it needs of both. A plan that does not fit the machine or this version
  * gets its tactics chosen anew when it was built with --versionCompatible; a warning to `log`, which may be NULL, says so. */
-HONE_API hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log, hone_engine** engine);
+HONE_API hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log,
+                                        hone_engine** engine);
 HONE_API size_t hone_engine_tensors(const hone_engine* engine);
 HONE_API hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor);
 HONE_API void hone_engine_destroy(hone_engine* engine);
@@ -134,9 +166,11 @@ HONE_API hone_status hone_context_set_value(hone_context* context, const char* i
 HONE_API hone_status hone_context_value(hone_context* context, const char* output, hone_value** value);
 
 /* Copies `data`, linear; `dims` may be NULL for rank 0. */
-HONE_API hone_status hone_value_tensor(hone_dtype dtype, const int64_t* dims, int rank, const void* data, hone_value** value);
+HONE_API hone_status hone_value_tensor(hone_dtype dtype, const int64_t* dims, int rank, const void* data,
+                                       hone_value** value);
 /* `texts` in row-major order, `lengths` in bytes. */
-HONE_API hone_status hone_value_strings(const int64_t* dims, int rank, const char* const* texts, const size_t* lengths, hone_value** value);
+HONE_API hone_status hone_value_strings(const int64_t* dims, int rank, const char* const* texts, const size_t* lengths,
+                                        hone_value** value);
 HONE_API hone_status hone_value_sequence(const hone_value* const* items, size_t count, hone_value** value);
 /* `item` may be NULL: nothing. */
 HONE_API hone_status hone_value_optional(const hone_value* item, hone_value** value);

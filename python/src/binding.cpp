@@ -72,7 +72,9 @@ std::vector<TensorInfo> tensors(size_t count, Get&& get) {
   for (size_t i = 0; i < count; ++i) {
     hone_tensor tensor;
     check(get(i, &tensor));
-    result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0, std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)), tensor.by_value != 0);
+    result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0,
+                        std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)),
+                        tensor.by_value != 0);
   }
   return result;
 }
@@ -80,7 +82,8 @@ std::vector<TensorInfo> tensors(size_t count, Get&& get) {
 /// A Python callable as a log; the callable must outlive the call it is used in.
 class Log {
  public:
-  Log(nb::object receive, int threshold) : receive_(std::move(receive)), log_{write, &receive_, static_cast<hone_severity>(threshold)} {}
+  Log(nb::object receive, int threshold)
+      : receive_(std::move(receive)), log_{write, &receive_, static_cast<hone_severity>(threshold)} {}
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
   const hone_log* get() const { return receive_.is_none() ? nullptr : &log_; }
@@ -89,23 +92,29 @@ class Log {
   static void write(void* user, hone_severity severity, const char* text) {
     nb::gil_scoped_acquire acquire;
     try {
-      (*static_cast<nb::object*>(user))(static_cast<int>(severity), nb::str(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::char_traits<char>::length(text)), "replace"), nb::detail::steal_t{}));
+      (*static_cast<nb::object*>(user))(
+          static_cast<int>(severity),
+          nb::str(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::char_traits<char>::length(text)), "replace"),
+                  nb::detail::steal_t{}));
     } catch (nb::python_error& error) {
-      error.discard_as_unraisable("a log function of hone");    // must not pass through the library
+      error.discard_as_unraisable("a log function of hone");  // must not pass through the library
     }
   }
   nb::object receive_;
   hone_log log_;
 };
 
-Plan build(const Model& model, const Device& device, const std::vector<std::string>& arguments, nb::object log, int threshold) {
+Plan build(const Model& model, const Device& device, const std::vector<std::string>& arguments, nb::object log,
+           int threshold) {
   std::vector<const char*> texts;
   for (const std::string& argument : arguments) texts.push_back(argument.c_str());
   hone_options* options = nullptr;
   check(hone_options_create(texts.data(), texts.size(), &options));
   const std::unique_ptr<hone_options, Destroy> owner(options);
   const Log lines(std::move(log), threshold);
-  return Plan::make(hone_build, static_cast<const hone_model*>(model.get()), static_cast<const hone_device*>(device.get()), static_cast<const hone_options*>(options), lines.get());
+  return Plan::make(hone_build, static_cast<const hone_model*>(model.get()),
+                    static_cast<const hone_device*>(device.get()), static_cast<const hone_options*>(options),
+                    lines.get());
 }
 
 Value strings(const std::vector<int64_t>& dims, const std::vector<nb::bytes>& texts) {
@@ -148,7 +157,9 @@ void run(const Context& context) {
 
 std::vector<std::pair<std::string, double>> profile(const Context& context) {
   std::vector<std::pair<std::string, double>> layers;
-  const auto add = [](void* user, const char* layer, double ms) { static_cast<decltype(layers)*>(user)->emplace_back(layer, ms); };
+  const auto add = [](void* user, const char* layer, double ms) {
+    static_cast<decltype(layers)*>(user)->emplace_back(layer, ms);
+  };
   check(hone_context_profile(context.get(), add, &layers));
   return layers;
 }
@@ -159,30 +170,43 @@ NB_MODULE(_hone, module) {
   nb::exception<Error>(module, "Error");
   module.def("version", [] { return hone_version(); });
 
-  nb::class_<Device>(module, "Device").def("__init__", [](Device* self, const std::string& name) { new (self) Device(Device::make(hone_device_open, name.c_str())); });
+  nb::class_<Device>(module, "Device").def("__init__", [](Device* self, const std::string& name) {
+    new (self) Device(Device::make(hone_device_open, name.c_str()));
+  });
 
   nb::class_<Model>(module, "Model")
-      .def_static("load", [](const std::string& path, nb::object log, int threshold) {
-        const Log lines(std::move(log), threshold);
-        return Model::make(hone_model_import, path.c_str(), lines.get());
-      }, nb::arg(), nb::arg().none(), nb::arg())
-      .def_static("parse", [](nb::bytes bytes, const std::optional<std::string>& folder, nb::object log, int threshold) {
-        const Log lines(std::move(log), threshold);
-        return Model::make(hone_model_parse, bytes.data(), bytes.size(), folder ? folder->c_str() : nullptr, lines.get());
-      }, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg())
-      .def("tensors", [](const Model& self) { return tensors(hone_model_tensors(self.get()), [&](size_t i, hone_tensor* t) { return hone_model_tensor(self.get(), i, t); }); });
+      .def_static(
+          "load",
+          [](const std::string& path, nb::object log, int threshold) {
+            const Log lines(std::move(log), threshold);
+            return Model::make(hone_model_import, path.c_str(), lines.get());
+          },
+          nb::arg(), nb::arg().none(), nb::arg())
+      .def_static(
+          "parse",
+          [](nb::bytes bytes, const std::optional<std::string>& folder, nb::object log, int threshold) {
+            const Log lines(std::move(log), threshold);
+            return Model::make(hone_model_parse, bytes.data(), bytes.size(), folder ? folder->c_str() : nullptr,
+                               lines.get());
+          },
+          nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg())
+      .def("tensors", [](const Model& self) {
+        return tensors(hone_model_tensors(self.get()),
+                       [&](size_t i, hone_tensor* t) { return hone_model_tensor(self.get(), i, t); });
+      });
 
   module.def("build", build, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
 
   nb::class_<Plan>(module, "Plan")
       .def_static("load", [](const std::string& path) { return Plan::make(hone_plan_load, path.c_str()); })
       .def("save", [](const Plan& self, const std::string& path) { check(hone_plan_save(self.get(), path.c_str())); })
-      .def("bytes", [](const Plan& self) {
-        const void* bytes = nullptr;
-        size_t size = 0;
-        check(hone_plan_bytes(self.get(), &bytes, &size));
-        return nb::bytes(bytes, size);
-      })
+      .def("bytes",
+           [](const Plan& self) {
+             const void* bytes = nullptr;
+             size_t size = 0;
+             check(hone_plan_bytes(self.get(), &bytes, &size));
+             return nb::bytes(bytes, size);
+           })
       .def("json", [](const Plan& self) {
         const char* json = nullptr;
         check(hone_plan_json(self.get(), &json));
@@ -190,36 +214,70 @@ NB_MODULE(_hone, module) {
       });
 
   nb::class_<Engine>(module, "Engine")
-      .def("__init__", [](Engine* self, const Plan& plan, const Device& device, nb::object log, int threshold) {
-        const Log lines(std::move(log), threshold);
-        new (self) Engine(Engine::make(hone_engine_create, static_cast<const hone_plan*>(plan.get()), static_cast<const hone_device*>(device.get()), lines.get()));
-      }, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-      .def("tensors", [](const Engine& self) { return tensors(hone_engine_tensors(self.get()), [&](size_t i, hone_tensor* t) { return hone_engine_tensor(self.get(), i, t); }); });
+      .def(
+          "__init__",
+          [](Engine* self, const Plan& plan, const Device& device, nb::object log, int threshold) {
+            const Log lines(std::move(log), threshold);
+            new (self) Engine(Engine::make(hone_engine_create, static_cast<const hone_plan*>(plan.get()),
+                                           static_cast<const hone_device*>(device.get()), lines.get()));
+          },
+          nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+      .def("tensors", [](const Engine& self) {
+        return tensors(hone_engine_tensors(self.get()),
+                       [&](size_t i, hone_tensor* t) { return hone_engine_tensor(self.get(), i, t); });
+      });
 
   nb::class_<Context>(module, "Context")
-      .def("__init__", [](Context* self, const Engine& engine, int profile) { new (self) Context(Context::make(hone_context_create, static_cast<const hone_engine*>(engine.get()), profile)); })
-      .def("set_shape", [](const Context& self, const std::string& input, const std::vector<int64_t>& dims) { check(hone_context_set_shape(self.get(), input.c_str(), dims.data(), static_cast<int>(dims.size()))); })
-      .def("shape", [](const Context& self, const std::string& tensor) {
-        int64_t dims[HONE_MAX_RANK];
-        int rank = 0;
-        check(hone_context_shape(self.get(), tensor.c_str(), dims, &rank));
-        return std::vector<int64_t>(dims, dims + rank);
-      })
-      .def("bind", [](const Context& self, const std::string& tensor, uintptr_t address) { check(hone_context_bind(self.get(), tensor.c_str(), reinterpret_cast<void*>(address))); })
-      .def("set_value", [](const Context& self, const std::string& input, const Value& value) { check(hone_context_set_value(self.get(), input.c_str(), value.get())); })
-      .def("value", [](const Context& self, const std::string& output) { return Value::make(hone_context_value, self.get(), output.c_str()); })
+      .def("__init__",
+           [](Context* self, const Engine& engine, int profile) {
+             new (self)
+                 Context(Context::make(hone_context_create, static_cast<const hone_engine*>(engine.get()), profile));
+           })
+      .def("set_shape",
+           [](const Context& self, const std::string& input, const std::vector<int64_t>& dims) {
+             check(hone_context_set_shape(self.get(), input.c_str(), dims.data(), static_cast<int>(dims.size())));
+           })
+      .def("shape",
+           [](const Context& self, const std::string& tensor) {
+             int64_t dims[HONE_MAX_RANK];
+             int rank = 0;
+             check(hone_context_shape(self.get(), tensor.c_str(), dims, &rank));
+             return std::vector<int64_t>(dims, dims + rank);
+           })
+      .def("bind",
+           [](const Context& self, const std::string& tensor, uintptr_t address) {
+             check(hone_context_bind(self.get(), tensor.c_str(), reinterpret_cast<void*>(address)));
+           })
+      .def("set_value",
+           [](const Context& self, const std::string& input, const Value& value) {
+             check(hone_context_set_value(self.get(), input.c_str(), value.get()));
+           })
+      .def("value",
+           [](const Context& self, const std::string& output) {
+             return Value::make(hone_context_value, self.get(), output.c_str());
+           })
       .def("run", run)
       .def("profile", profile);
 
   nb::class_<Value>(module, "Value")
-      .def_static("tensor", [](int dtype, const std::vector<int64_t>& dims, uintptr_t address) {
-        return Value::make(hone_value_tensor, static_cast<hone_dtype>(dtype), dims.data(), static_cast<int>(dims.size()), reinterpret_cast<const void*>(address));
-      })
+      .def_static("tensor",
+                  [](int dtype, const std::vector<int64_t>& dims, uintptr_t address) {
+                    return Value::make(hone_value_tensor, static_cast<hone_dtype>(dtype), dims.data(),
+                                       static_cast<int>(dims.size()), reinterpret_cast<const void*>(address));
+                  })
       .def_static("strings", strings)
       .def_static("sequence", sequence)
-      .def_static("optional", [](const Value* item) { return Value::make(hone_value_optional, static_cast<const hone_value*>(item == nullptr ? nullptr : item->get())); }, nb::arg().none())
+      .def_static(
+          "optional",
+          [](const Value* item) {
+            return Value::make(hone_value_optional,
+                               static_cast<const hone_value*>(item == nullptr ? nullptr : item->get()));
+          },
+          nb::arg().none())
       .def("describe", describe)
       .def("address", [](const Value& self) { return reinterpret_cast<uintptr_t>(hone_value_data(self.get())); })
       .def("string", text)
-      .def("item", [](const Value& self, size_t index) { return Value::make(hone_value_item, static_cast<const hone_value*>(self.get()), index); });
+      .def("item", [](const Value& self, size_t index) {
+        return Value::make(hone_value_item, static_cast<const hone_value*>(self.get()), index);
+      });
 }

@@ -61,7 +61,10 @@ struct Encoder {
   }
   Json operator()(const Tensor& tensor) const {
     HONE_ASSERT(tensor.dtype() != DType::string, "a string tensor cannot stand in kernel code");
-    return {{"tensor", {{"dtype", std::string(name_of(tensor.dtype()))}, {"dims", tensor.dims()}, {"bytes", to_hex(tensor.bytes())}}}};
+    return {{"tensor",
+             {{"dtype", std::string(name_of(tensor.dtype()))},
+              {"dims", tensor.dims()},
+              {"bytes", to_hex(tensor.bytes())}}}};
   }
 };
 

@@ -47,13 +47,15 @@ TEST(KernelCode, KeepsNotANumber) {
 }
 
 TEST(KernelCode, RefusesWhatItDoesNotWrite) {
-  for (const char* text : {"", "{", "[]", "3", R"({"family":"f"})", R"({"family":3,"attrs":{}})", R"({"family":"f","attrs":[]})",
-                           R"({"family":"f","attrs":{"a":null}})", R"({"family":"f","attrs":{"a":true}})", R"({"family":"f","attrs":{"a":18446744073709551615}})",
-                           R"({"family":"f","attrs":{"a":{"integers":[1.5]}}})", R"({"family":"f","attrs":{"a":{"unknown":[]}}})", R"({"family":"f","attrs":{"a":{"integers":3}}})",
-                           R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[2],"bytes":"00"}}}})",
-                           R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[-1],"bytes":""}}}})",
-                           R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"string","dims":[0],"bytes":""}}}})",
-                           R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"u8","dims":[1],"bytes":"zz"}}}})"})
+  for (const char* text :
+       {"", "{", "[]", "3", R"({"family":"f"})", R"({"family":3,"attrs":{}})", R"({"family":"f","attrs":[]})",
+        R"({"family":"f","attrs":{"a":null}})", R"({"family":"f","attrs":{"a":true}})",
+        R"({"family":"f","attrs":{"a":18446744073709551615}})", R"({"family":"f","attrs":{"a":{"integers":[1.5]}}})",
+        R"({"family":"f","attrs":{"a":{"unknown":[]}}})", R"({"family":"f","attrs":{"a":{"integers":3}}})",
+        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[2],"bytes":"00"}}}})",
+        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[-1],"bytes":""}}}})",
+        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"string","dims":[0],"bytes":""}}}})",
+        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"u8","dims":[1],"bytes":"zz"}}}})"})
     EXPECT_THROW(decode_code(Blob::copy(std::string_view(text))), Error) << text;
 }
 
@@ -65,8 +67,7 @@ TEST(KernelCode, SurvivesAnyDamage) {
     for (int i = 0; i < 3; ++i) text[engine() % text.size()] = static_cast<char>(engine());
     try {
       decode_code(Blob::copy(text));
-    } catch (const Error&) {
-    }
+    } catch (const Error&) {}
   }
 }
 

@@ -23,13 +23,14 @@ namespace hone {
 
 /// What a device is, for reports and for keys of the timing cache.
 struct DeviceInfo {
-  std::string name;               // "AMD EPYC 9V74", "NVIDIA H200"
-  std::string architecture;       // "avx512", "avx2", "scalar"; "sm90"
-  int workers = 1;                // cores used / SMs
+  std::string name;          // "AMD EPYC 9V74", "NVIDIA H200"
+  std::string architecture;  // "avx512", "avx2", "scalar"; "sm90"
+  int workers = 1;           // cores used / SMs
   int64_t memory_bytes = 0;
-  int64_t cache_bytes = 0;        // L2 per core
-  double clock_ghz = 0;           // 0: unknown
-  bool small_floats = false;      // has kernels for f16 and bf16, and rounds the operands of f32 products where that is allowed
+  int64_t cache_bytes = 0;  // L2 per core
+  double clock_ghz = 0;     // 0: unknown
+  bool small_floats =
+      false;  // has kernels for f16 and bf16, and rounds the operands of f32 products where that is allowed
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };
@@ -54,8 +55,8 @@ struct KernelShapes {
 struct Bindings {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
-  std::span<const void* const> constants;   // what compile() asked to keep: packed weights, tables
-  void* workspace = nullptr;                // workspace_bytes() of the kernel, 64-byte aligned, contents undefined
+  std::span<const void* const> constants;  // what compile() asked to keep: packed weights, tables
+  void* workspace = nullptr;               // workspace_bytes() of the kernel, 64-byte aligned, contents undefined
 };
 
 class Stream {
@@ -85,7 +86,8 @@ struct Launch {
   std::vector<void*> outputs;
   std::vector<const void*> constants;
   void* workspace = nullptr;
-  std::vector<size_t> input_bytes = {}, output_bytes = {};   // of the operands; empty: not known, no launch may pass this one
+  std::vector<size_t> input_bytes = {},
+                      output_bytes = {};  // of the operands; empty: not known, no launch may pass this one
   Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
 };
 
@@ -107,7 +109,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceInfo info() const = 0;
-  virtual void* allocate(size_t bytes) = 0;            ///< 64-byte aligned at least; throws Error with the amount when it cannot
+  virtual void* allocate(size_t bytes) = 0;  ///< 64-byte aligned at least; throws Error with the amount when it cannot
   virtual void release(void* memory) noexcept = 0;
   /// Host memory that copies go to and come from fastest.
   virtual void* allocate_host(size_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
@@ -128,7 +130,12 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(Device& device, size_t bytes, MemoryKind kind = MemoryKind::device)
-      : device_(&device), kind_(kind), data_(bytes == 0 ? nullptr : kind == MemoryKind::device ? device.allocate(bytes) : device.allocate_host(bytes)), size_(bytes) {}
+      : device_(&device),
+        kind_(kind),
+        data_(bytes == 0                   ? nullptr
+              : kind == MemoryKind::device ? device.allocate(bytes)
+                                           : device.allocate_host(bytes)),
+        size_(bytes) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     swap(other);
@@ -160,13 +167,14 @@ class TacticSource;
 /// A backend as data; the array of all of them is in backends/all.cpp.
 struct Backend {
   std::string_view name;
-  int (*devices)();                                    ///< how many there are; 0 where the machine has none
+  int (*devices)();  ///< how many there are; 0 where the machine has none
   /// Throws Error with the reason when there is no such device.
   std::unique_ptr<Device> (*open)(int ordinal);
   /// Bytes of a plan to something launchable, for these shapes. `source` is the tactic source that compiled them.
-  std::shared_ptr<const Kernel> (*load)(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes);
-  std::span<const TacticSource* const> sources;        ///< in order of preference; the reference last
-  std::string (*versions)();                           ///< libraries and own kernels, for cache keys: "onednn 3.2.0, cpu 1"
+  std::shared_ptr<const Kernel> (*load)(Device& device, std::string_view source, const Blob& code,
+                                        const KernelShapes& shapes);
+  std::span<const TacticSource* const> sources;  ///< in order of preference; the reference last
+  std::string (*versions)();                     ///< libraries and own kernels, for cache keys: "onednn 3.2.0, cpu 1"
 };
 
 }  // namespace hone

@@ -29,9 +29,7 @@ std::string Problem::key() const {
   return text;
 }
 
-const Node* Problem::only() const {
-  return region.node_count() == 1 ? region.nodes().front() : nullptr;
-}
+const Node* Problem::only() const { return region.node_count() == 1 ? region.nodes().front() : nullptr; }
 
 std::string Tactic::text() const {
   std::string result = source + "." + name;

@@ -21,9 +21,9 @@ struct Precision {
 };
 
 struct Problem {
-  Graph region;                   // all sizes known (the opt point); inputs in order, weights are constants
-  Graph symbolic;                 // the same region with its symbols, for what must hold at every shape
-  SymbolValues symbols;           // the opt point: region is symbolic with these put in
+  Graph region;          // all sizes known (the opt point); inputs in order, weights are constants
+  Graph symbolic;        // the same region with its symbols, for what must hold at every shape
+  SymbolValues symbols;  // the opt point: region is symbolic with these put in
   DeviceInfo device;
   Precision allowed;
   /// Canonical text of the region: names, origins and weight values removed.
@@ -33,12 +33,12 @@ struct Problem {
 };
 
 struct Tactic {
-  std::string source;             // "cpu", "onednn", "reference"
-  std::string name;               // family and variant: "conv_nhwc", "softmax_rows"
-  Attrs params;                   // what compile() needs to know; small numbers and texts
-  std::vector<Layout> in, out;    // layouts of the region's inputs and outputs (dynamic ones only, in region order)
-  int64_t workspace = 0;          // bytes at the opt point, 0 when unknown
-  bool consistent = true;         // the result does not depend on the number of workers
+  std::string source;           // "cpu", "onednn", "reference"
+  std::string name;             // family and variant: "conv_nhwc", "softmax_rows"
+  Attrs params;                 // what compile() needs to know; small numbers and texts
+  std::vector<Layout> in, out;  // layouts of the region's inputs and outputs (dynamic ones only, in region order)
+  int64_t workspace = 0;        // bytes at the opt point, 0 when unknown
+  bool consistent = true;       // the result does not depend on the number of workers
   /// "cpu.conv_nhwc(mr=14, nv=2) channels_last -> channels_last": unique among the tactics of a problem.
   std::string text() const;
 };
@@ -47,7 +47,9 @@ struct Tactic {
 class Candidates {
  public:
   void offer(Tactic tactic) { offers_.push_back(std::move(tactic)); }
-  void refuse(std::string_view tactic, std::string reason) { refusals_.push_back({std::string(tactic), std::move(reason)}); }
+  void refuse(std::string_view tactic, std::string reason) {
+    refusals_.push_back({std::string(tactic), std::move(reason)});
+  }
 
   struct Refusal {
     std::string tactic, reason;

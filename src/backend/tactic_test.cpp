@@ -16,7 +16,8 @@ Problem problem_of(std::string_view text) {
 }
 
 TEST(Tactic, PrintsWhatTellsItFromOthers) {
-  const Tactic tactic{"cpu", "conv", {{"pixels", int64_t{14}}}, {Layout::linear, Layout::channels_last}, {Layout::channels_last}};
+  const Tactic tactic{
+      "cpu", "conv", {{"pixels", int64_t{14}}}, {Layout::linear, Layout::channels_last}, {Layout::channels_last}};
   EXPECT_EQ(tactic.text(), "cpu.conv(pixels=14) linear,channels_last -> channels_last");
   const Tactic bare{"reference", "evaluate", {}, {}, {Layout::linear, Layout::linear}};
   EXPECT_EQ(bare.text(), "reference.evaluate - -> linear");

@@ -37,16 +37,19 @@ std::unique_ptr<Device> open_cpu(int ordinal) {
   return std::make_unique<cpu::CpuDevice>();
 }
 
-std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code,
+                                       const KernelShapes& shapes) {
   if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes);
   const auto managed = [](const ConcreteType& type) { return type.managed; };
-  HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) && std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
+  HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) &&
+                 std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
              "the plan gives a kernel of the source {} an operand that only the reference can hold", source);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
 #if HONE_WITH_ONEDNN
   if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
 #endif
-  throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source), "rebuild it from the ONNX model");
+  throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source),
+              "rebuild it from the ONNX model");
 }
 
 #if HONE_WITH_ONEDNN
@@ -75,16 +78,21 @@ class HostKernel final : public cuda::CudaKernel {
 
 std::unique_ptr<Device> open_cuda(int ordinal) { return std::make_unique<cuda::CudaDevice>(ordinal); }
 
-std::shared_ptr<const Kernel> load_cuda(Device& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+std::shared_ptr<const Kernel> load_cuda(Device& device, std::string_view source, const Blob& code,
+                                        const KernelShapes& shapes) {
   for (const auto* list : {&shapes.inputs, &shapes.outputs})
     for (const ConcreteType& type : *list)
-      if (type.managed) throw Error("objects and sizes that the data decide do not run on a card yet", "use --device=cpu");
+      if (type.managed)
+        throw Error("objects and sizes that the data decide do not run on a card yet", "use --device=cpu");
   if (source == "reference") return std::make_shared<HostKernel>(code, shapes);
-  if (std::shared_ptr<const Kernel> kernel = cuda::load(static_cast<cuda::CudaDevice&>(device), source, code, shapes)) return kernel;
-  throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source), "rebuild it from the ONNX model");
+  if (std::shared_ptr<const Kernel> kernel = cuda::load(static_cast<cuda::CudaDevice&>(device), source, code, shapes))
+    return kernel;
+  throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source),
+              "rebuild it from the ONNX model");
 }
 
-const TacticSource* const kCudaSources[] = {&cuda::cudnn_source(), &cuda::cublaslt_source(), &cuda::source(), &reference::source()};
+const TacticSource* const kCudaSources[] = {&cuda::cudnn_source(), &cuda::cublaslt_source(), &cuda::source(),
+                                            &reference::source()};
 const Backend kCuda{"cuda", cuda::device_count, open_cuda, load_cuda, kCudaSources, cuda::versions};
 const Backend* const kBackends[] = {&kCpu, &kCuda};
 #else
@@ -111,11 +119,13 @@ OpenDevice open_device(const std::string& name) {
   const size_t colon = name.find(':');
   const bool named = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
   const std::string_view backend_name = named ? std::string_view(name).substr(0, colon) : default_backend();
-  const std::string_view number = named ? (colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1)) : std::string_view(name);
+  const std::string_view number =
+      named ? (colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1)) : std::string_view(name);
   const std::optional<int64_t> ordinal = parse_integer(trim(number));
   const Backend* backend = find_backend(backend_name);
   if (backend == nullptr || !ordinal)
-    throw Error(fmt::format("Cannot find device ID {}!", name), "this build has the CPU alone: leave --device out, or write --device=cpu");
+    throw Error(fmt::format("Cannot find device ID {}!", name),
+                "this build has the CPU alone: leave --device out, or write --device=cpu");
   try {
     return {backend, std::shared_ptr<Device>(backend->open(static_cast<int>(*ordinal)))};
   } catch (const Error& error) {

@@ -14,7 +14,8 @@ namespace {
 
 TEST(Error, ShowsMessageNotesAndHintInThisOrder) {
   try {
-    with_note([] { return std::string("importing node A"); }, []() -> int { throw Error("axis 4 is out of range", "use 0..2"); });
+    with_note([] { return std::string("importing node A"); },
+              []() -> int { throw Error("axis 4 is out of range", "use 0..2"); });
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "axis 4 is out of range\n  while importing node A\n  hint: use 0..2");
@@ -40,7 +41,8 @@ TEST(Text, FindsTheNearestName) {
 }
 
 TEST(File, WritesWholeOrNotAtAll) {
-  const std::string directory = std::filesystem::temp_directory_path() / ("hone_base_test_" + std::to_string(::getpid()));
+  const std::string directory =
+      std::filesystem::temp_directory_path() / ("hone_base_test_" + std::to_string(::getpid()));
   std::filesystem::create_directory(directory);
   const std::string path = directory + "/a.txt";
   write_file(path, "one");

@@ -20,7 +20,10 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(size_t size)
-      : data_(size == 0 ? nullptr : static_cast<std::byte*>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment))), size_(size) {
+      : data_(size == 0 ? nullptr
+                        : static_cast<std::byte*>(
+                              std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment))),
+        size_(size) {
     if (size != 0 && data_ == nullptr) throw std::bad_alloc();
   }
   std::byte* data() const { return data_.get(); }

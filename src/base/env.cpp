@@ -58,7 +58,8 @@ std::string unknown_env_report() {
       names.push_back(row.name);
       known |= row.name == name;
     }
-    if (!known) report += fmt::format("environment variable {} is not known; did you mean {}?\n", name, nearest(name, names));
+    if (!known)
+      report += fmt::format("environment variable {} is not known; did you mean {}?\n", name, nearest(name, names));
   }
   return report;
 }

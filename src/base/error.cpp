@@ -5,7 +5,9 @@
 
 namespace hone {
 
-Error::Error(std::string message, std::string hint) : message_(std::move(message)), hint_(std::move(hint)) { compose(); }
+Error::Error(std::string message, std::string hint) : message_(std::move(message)), hint_(std::move(hint)) {
+  compose();
+}
 
 void Error::add_note(std::string note) {
   notes_.push_back(std::move(note));

@@ -36,7 +36,9 @@ class Error : public std::exception {
 /// A defect of Hone itself; the text asks for a report.
 class InternalError : public Error {
  public:
-  explicit InternalError(std::string message) : Error("internal error: " + std::move(message), "this is a defect in Hone, please report it with the command line") {}
+  explicit InternalError(std::string message)
+      : Error("internal error: " + std::move(message),
+              "this is a defect in Hone, please report it with the command line") {}
 };
 
 /// Adds "while <text>" to every Error that leaves its scope. `text` is only formatted when an error passes.
@@ -53,15 +55,16 @@ auto with_note(Describe&& describe, auto&& body) -> decltype(body()) {
 }  // namespace hone
 
 /// User-facing check, always on: HONE_CHECK(cond, "axis {} is out of range", axis).
-#define HONE_CHECK(condition, ...)                                    \
-  do {                                                                \
-    if (!(condition)) [[unlikely]]                                    \
-      throw ::hone::Error(::fmt::format(__VA_ARGS__));                \
+#define HONE_CHECK(condition, ...)                     \
+  do {                                                 \
+    if (!(condition)) [[unlikely]]                     \
+      throw ::hone::Error(::fmt::format(__VA_ARGS__)); \
   } while (false)
 
 /// Internal invariant, always on.
-#define HONE_ASSERT(condition, ...)                                                                                    \
-  do {                                                                                                                 \
-    if (!(condition)) [[unlikely]]                                                                                     \
-      throw ::hone::InternalError(::fmt::format("{}:{}: {}: ", __FILE__, __LINE__, #condition) + ::fmt::format(__VA_ARGS__)); \
+#define HONE_ASSERT(condition, ...)                                                              \
+  do {                                                                                           \
+    if (!(condition)) [[unlikely]]                                                               \
+      throw ::hone::InternalError(::fmt::format("{}:{}: {}: ", __FILE__, __LINE__, #condition) + \
+                                  ::fmt::format(__VA_ARGS__));                                   \
   } while (false)

@@ -21,8 +21,10 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags, mode_t mode = 0) : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
-  Descriptor(int parent, const std::string& name, int flags) : value_(::openat(parent, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW)) {}
+  Descriptor(const std::string& path, int flags, mode_t mode = 0)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  Descriptor(int parent, const std::string& name, int flags)
+      : value_(::openat(parent, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW)) {}
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }
@@ -71,13 +73,15 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file(path, O_RDONLY);
-  if (file.get() < 0) throw Error(fmt::format("cannot open {}: {}", path, std::strerror(errno)), "check the path and the permissions");
+  if (file.get() < 0)
+    throw Error(fmt::format("cannot open {}: {}", path, std::strerror(errno)), "check the path and the permissions");
   return map(file.get(), path, false);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open_below(const std::string& directory, const std::string& relative) {
   const std::string hint = "keep the files of a model beside it, as plain files with relative names";
-  if (relative.empty() || relative.front() == '/' || relative.find('\0') != std::string::npos || relative.find('\\') != std::string::npos)
+  if (relative.empty() || relative.front() == '/' || relative.find('\0') != std::string::npos ||
+      relative.find('\\') != std::string::npos)
     throw Error(fmt::format("the file name '{}' is not a relative path", relative), hint);
   Descriptor parent(directory.empty() ? "." : directory, O_RDONLY | O_DIRECTORY);
   if (parent.get() < 0) throw Error(fmt::format("cannot open the directory {}: {}", directory, std::strerror(errno)));
@@ -93,7 +97,9 @@ std::shared_ptr<const MappedFile> MappedFile::open_below(const std::string& dire
     if (next.get() < 0) {
       const int reason = errno;
       const bool link = reason == ELOOP || (reason == ENOTDIR && !last);
-      throw Error(fmt::format("cannot open '{}' in {}: {}", relative, directory, link ? "a component is a symbolic link or no directory" : std::strerror(reason)), hint);
+      throw Error(fmt::format("cannot open '{}' in {}: {}", relative, directory,
+                              link ? "a component is a symbolic link or no directory" : std::strerror(reason)),
+                  hint);
     }
     parent = std::move(next);
   }
@@ -101,10 +107,11 @@ std::shared_ptr<const MappedFile> MappedFile::open_below(const std::string& dire
 }
 
 std::shared_ptr<const MappedFile> MappedFile::map(int descriptor, const std::string& path, bool lone) {
-  struct stat status{};
+  struct stat status {};
   HONE_CHECK(::fstat(descriptor, &status) == 0, "cannot examine {}: {}", path, std::strerror(errno));
   HONE_CHECK(S_ISREG(status.st_mode), "{} is not a regular file", path);
-  if (lone && status.st_nlink != 1) throw Error(fmt::format("{} has other hard links", path), "copy the file instead of linking it");
+  if (lone && status.st_nlink != 1)
+    throw Error(fmt::format("{} has other hard links", path), "copy the file instead of linking it");
   const size_t size = static_cast<size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}, path));
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -124,7 +131,9 @@ std::string read_file(const std::string& path) {
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
   Part part(path);
   const Descriptor file(part.name(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  if (file.get() < 0) throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)), "check that the directory exists and may be written");
+  if (file.get() < 0)
+    throw Error(fmt::format("cannot write {}: {}", path, std::strerror(errno)),
+                "check that the directory exists and may be written");
   for (const std::span<const std::byte> piece : pieces) write_all(file.get(), piece, path);
   HONE_CHECK(::fsync(file.get()) == 0, "cannot sync {}: {}", path, std::strerror(errno));
   part.rename_to(path);
@@ -135,7 +144,8 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, std::span(&piece, 1));
 }
 
-FileLock::FileLock(const std::string& path) : descriptor_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+FileLock::FileLock(const std::string& path)
+    : descriptor_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   HONE_CHECK(descriptor_ >= 0, "cannot open the lock file {}.lock: {}", path, std::strerror(errno));
   while (::flock(descriptor_, LOCK_EX) != 0)
     if (errno != EINTR) {

@@ -14,7 +14,7 @@ namespace hone {
 /// A read-only private mapping of a regular file; shared by everything that points into it.
 class MappedFile {
  public:
-  static std::shared_ptr<const MappedFile> open(const std::string& path);   ///< throws Error with the reason
+  static std::shared_ptr<const MappedFile> open(const std::string& path);  ///< throws Error with the reason
   /// Opens `relative` below `directory` for names that come from a file: no absolute path, no "..", no symbolic link in
   /// any component, a regular file without other hard links. Walked component by component, so nothing can be swapped in.
   static std::shared_ptr<const MappedFile> open_below(const std::string& directory, const std::string& relative);

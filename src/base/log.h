@@ -19,8 +19,8 @@ class Logger {
  public:
   using Sink = std::function<void(Severity, std::string_view text)>;
 
-  Logger();                                    ///< prints with trtexec's prefix
-  explicit Logger(Sink sink);                  ///< hands every line that passes the threshold to `sink`
+  Logger();                    ///< prints with trtexec's prefix
+  explicit Logger(Sink sink);  ///< hands every line that passes the threshold to `sink`
   void set_threshold(Severity threshold) { threshold_ = threshold; }
   Severity threshold() const { return threshold_; }
   bool enabled(Severity severity) const { return severity <= threshold_; }
@@ -28,13 +28,21 @@ class Logger {
   void write(Severity severity, std::string_view text) const;
 
   template <typename... Args>
-  void info(fmt::format_string<Args...> format, Args&&... args) const { log(Severity::info, format, std::forward<Args>(args)...); }
+  void info(fmt::format_string<Args...> format, Args&&... args) const {
+    log(Severity::info, format, std::forward<Args>(args)...);
+  }
   template <typename... Args>
-  void verbose(fmt::format_string<Args...> format, Args&&... args) const { log(Severity::verbose, format, std::forward<Args>(args)...); }
+  void verbose(fmt::format_string<Args...> format, Args&&... args) const {
+    log(Severity::verbose, format, std::forward<Args>(args)...);
+  }
   template <typename... Args>
-  void warning(fmt::format_string<Args...> format, Args&&... args) const { log(Severity::warning, format, std::forward<Args>(args)...); }
+  void warning(fmt::format_string<Args...> format, Args&&... args) const {
+    log(Severity::warning, format, std::forward<Args>(args)...);
+  }
   template <typename... Args>
-  void error(fmt::format_string<Args...> format, Args&&... args) const { log(Severity::error, format, std::forward<Args>(args)...); }
+  void error(fmt::format_string<Args...> format, Args&&... args) const {
+    log(Severity::error, format, std::forward<Args>(args)...);
+  }
 
  private:
   template <typename... Args>

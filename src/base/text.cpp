@@ -62,9 +62,8 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
-  const auto best = std::min_element(candidates.begin(), candidates.end(), [&](auto a, auto b) {
-    return edit_distance(word, a) < edit_distance(word, b);
-  });
+  const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                     [&](auto a, auto b) { return edit_distance(word, a) < edit_distance(word, b); });
   return best == candidates.end() ? std::string_view() : *best;
 }
 

@@ -94,7 +94,8 @@ Point make_point(ExecutionContext& context, const Graph& graph, const SymbolValu
     point.names.push_back(io.name);
     point.is_input.push_back(io.is_input);
     point.dims.push_back(context.shape(io.name));
-    AlignedBuffer& buffer = point.buffers.emplace_back(static_cast<size_t>(std::max<int64_t>(context.bytes(io.name), 1)));
+    AlignedBuffer& buffer =
+        point.buffers.emplace_back(static_cast<size_t>(std::max<int64_t>(context.bytes(io.name), 1)));
     if (!io.is_input) continue;
     if (const auto bytes = inputs[next].bytes(); !bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
     ++next;
@@ -119,18 +120,20 @@ std::string sources_of(const Plan& plan) {
 }
 
 /// Allocations of the second and third round over all shapes.
-void expect_no_allocations(const Graph& graph, const ProfileOptions& profile, const std::vector<SymbolValues>& shapes, int level) {
+void expect_no_allocations(const Graph& graph, const ProfileOptions& profile, const std::vector<SymbolValues>& shapes,
+                           int level) {
   const Cpu cpu;
   TimingCache cache;
   BuildOptions options{.optimization_level = level, .disabled_sources = {"onednn"}};
   if (!profile.empty()) options.profiles = {profile};
-  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()), *cpu.backend, cpu.device);
+  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()),
+                                   *cpu.backend, cpu.device);
   EXPECT_EQ(sources_of(engine->plan()), "");
   const auto context = engine->context();
   const std::unique_ptr<Stream> stream = cpu.device->stream();
   std::vector<Point> points;
   for (const SymbolValues& symbols : shapes) points.push_back(make_point(*context, graph, symbols));
-  for (int round = 0; round < 2; ++round)           // the second: memory has grown to the largest shape
+  for (int round = 0; round < 2; ++round)  // the second: memory has grown to the largest shape
     for (Point& point : points) run(*context, point, *stream);
   g_allocations = 0;
   g_counting = true;
@@ -142,7 +145,7 @@ void expect_no_allocations(const Graph& graph, const ProfileOptions& profile, co
 
 struct Small {
   const char* name;
-  const char* text;      // inputs have the symbol N where they are dynamic
+  const char* text;  // inputs have the symbol N where they are dynamic
 };
 
 const Small kGraphs[] = {
@@ -261,7 +264,8 @@ TEST(Allocations, NoneAfterTheFirstRunOfAnyLayer) {
     const Graph graph = parse_graph(small.text, find_op);
     ProfileOptions profile;
     for (const Value* input : graph.inputs())
-      profile[input->name] = {input->type.shape.evaluate({{"N", 1}}), input->type.shape.evaluate({{"N", 2}}), input->type.shape.evaluate({{"N", 8}})};
+      profile[input->name] = {input->type.shape.evaluate({{"N", 1}}), input->type.shape.evaluate({{"N", 2}}),
+                              input->type.shape.evaluate({{"N", 8}})};
     expect_no_allocations(graph, profile, {{{"N", 2}}, {{"N", 8}}, {{"N", 1}}, {{"N", 5}}}, 0);
   }
 }
@@ -270,7 +274,10 @@ TEST(Allocations, TheCountingCounts) {
   if (!HONE_COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer counts";
   g_allocations = 0;
   g_counting = true;
-  { const std::vector<int> numbers(1000, 1); EXPECT_EQ(numbers[999], 1); }
+  {
+    const std::vector<int> numbers(1000, 1);
+    EXPECT_EQ(numbers[999], 1);
+  }
   g_counting = false;
   EXPECT_EQ(g_allocations.load(), 1);
 }
@@ -292,7 +299,9 @@ TEST(Allocations, NoneInTheModelsThatAreGiven) {
       return symbols;
     };
     ProfileOptions profile;
-    for (const Value* input : graph.inputs()) profile[input->name] = {input->type.shape.evaluate(all(1)), input->type.shape.evaluate(all(1)), input->type.shape.evaluate(all(3))};
+    for (const Value* input : graph.inputs())
+      profile[input->name] = {input->type.shape.evaluate(all(1)), input->type.shape.evaluate(all(1)),
+                              input->type.shape.evaluate(all(3))};
     const std::vector<SymbolValues> shapes = names.empty() ? std::vector{all(1)} : std::vector{all(1), all(3), all(2)};
     expect_no_allocations(graph, profile, shapes, 0);
   }

@@ -16,8 +16,8 @@
 #include "builder/portable.h"
 #include "builder/profile.h"
 #include "builder/tune.h"
-#include "ops/ops.h"
 #include "ir/range.h"
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 
 namespace hone {
@@ -81,7 +81,8 @@ DeclaredShapes declared_shapes(const Graph& graph) {
   return shapes;
 }
 
-std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, const EdgeLayouts& edges, const InputRanges& ranges) {
+std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, const EdgeLayouts& edges,
+                            const InputRanges& ranges) {
   const auto typed = [](const Value* value, const Shape& shape, Layout layout) {
     TensorType type = value->type;
     type.shape = shape;
@@ -92,7 +93,8 @@ std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, 
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Value* value = graph.inputs()[i];
     const auto range = ranges.find(value->name);
-    io.push_back({value->name, typed(value, declared.inputs[i], edges.of_input(value)), true, range == ranges.end() ? std::nullopt : range->second});
+    io.push_back({value->name, typed(value, declared.inputs[i], edges.of_input(value)), true,
+                  range == ranges.end() ? std::nullopt : range->second});
   }
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const Value* value = graph.outputs()[i];
@@ -106,7 +108,8 @@ std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, 
 bool is_fixed(const Graph& graph, const std::vector<ProfilePoints>& points, const BuildOptions& options) {
   const std::vector<Node*> nodes = graph.nodes();
   const bool plain = std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->bodies.empty(); });
-  return plain && points.size() == 1 && !points[0].ranges.empty() && points[0].min == points[0].max && !options.portable;
+  return plain && points.size() == 1 && !points[0].ranges.empty() && points[0].min == points[0].max &&
+         !options.portable;
 }
 
 /// Shape arithmetic that layers hold as expressions has no layer of its own.
@@ -123,16 +126,22 @@ void note_shape_nodes(const Graph& graph, Plan& plan) {
 std::vector<LayerRecord> records_of(const Choice& choice) {
   std::vector<LayerRecord> records;
   for (const Layer& layer : choice.layers) {
-    LayerRecord record{.layer = layer.region.name(), .candidates = {}, .chosen = layer.chosen < 0 ? "view" : layer.candidates[static_cast<size_t>(layer.chosen)].tactic.text()};
-    for (const Candidate& c : layer.candidates) record.candidates.push_back({c.tactic.text(), c.timing.ms, c.timing.spread, c.timing.note});
-    for (const Candidates::Refusal& r : layer.refusals) record.candidates.push_back({r.tactic, -1, 0, "refused: " + r.reason});
+    LayerRecord record{
+        .layer = layer.region.name(),
+        .candidates = {},
+        .chosen = layer.chosen < 0 ? "view" : layer.candidates[static_cast<size_t>(layer.chosen)].tactic.text()};
+    for (const Candidate& c : layer.candidates)
+      record.candidates.push_back({c.tactic.text(), c.timing.ms, c.timing.spread, c.timing.note});
+    for (const Candidates::Refusal& r : layer.refusals)
+      record.candidates.push_back({r.tactic, -1, 0, "refused: " + r.reason});
     records.push_back(std::move(record));
   }
   return records;
 }
 
 void log_memory(const Profile& profile, const Graph& graph, const Logger& log) {
-  const auto arena = std::count_if(profile.buffers.begin(), profile.buffers.end(), [](const BufferSlot& b) { return b.kind == BufferKind::arena && b.alias < 0; });
+  const auto arena = std::count_if(profile.buffers.begin(), profile.buffers.end(),
+                                   [](const BufferSlot& b) { return b.kind == BufferKind::arena && b.alias < 0; });
   log.verbose("Total number of blocks in pre-optimized block assignment: {}", arena);
   log.info("Detected {} inputs and {} output network tensors.", graph.inputs().size(), graph.outputs().size());
   log.info("Total Activation Memory: {}", profile.arena_bytes);
@@ -146,16 +155,20 @@ void log_layers(const Profile& profile, const Logger& log) {
       const BufferSlot& slot = profile.buffers[static_cast<size_t>(id)];
       std::vector<std::string> dims;
       for (const Dim& dim : slot.type.shape) dims.push_back(dim.is_constant() ? dim.text() : "-1");
-      texts.push_back(fmt::format("{} ({}[{}])", slot.name, slot.type.dtype == DType::f32 ? "Float" : name_of(slot.type.dtype), join(dims, ",")));
+      texts.push_back(fmt::format("{} ({}[{}])", slot.name,
+                                  slot.type.dtype == DType::f32 ? "Float" : name_of(slot.type.dtype), join(dims, ",")));
     }
     return join(texts, ", ");
   };
-  for (const Step& step : profile.steps) log.verbose("Layer({}.{}): {}, {} -> {}", step.source, step.tactic, step.name, tensors(step.inputs), tensors(step.outputs));
+  for (const Step& step : profile.steps)
+    log.verbose("Layer({}.{}): {}, {} -> {}", step.source, step.tactic, step.name, tensors(step.inputs),
+                tensors(step.outputs));
 }
 
 }  // namespace
 
-Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache, const Logger& log) {
+Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
+           const Logger& log) {
   const double start = now_ms();
   const size_t known_before = cache.entries();
 
@@ -163,7 +176,8 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   cast_io(graph, options);
   std::optional<DeclaredShapes> declared;
   std::vector<ProfilePoints> points;
-  for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles) points.push_back(profile_points(graph, profile, log));
+  for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles)
+    points.push_back(profile_points(graph, profile, log));
   if (is_fixed(graph, points, options) && graph.size_deciders().empty() && all_ranked(graph)) {
     declared = declared_shapes(graph);
     graph = graph.specialize(points[0].opt);
@@ -173,7 +187,13 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   // Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
   // They rely on ranks, so a graph that leaves some to the run stays as it is.
   if (all_ranked(graph))
-    run(graph, pipeline(), {.log = log, .disabled = options.disabled_passes, .dump_directory = env_text("HONE_DUMP").value_or(""), .widen_half = !device.info().small_floats, .folded = &folded, .precision = precision_of(options, device.info())});
+    run(graph, pipeline(),
+        {.log = log,
+         .disabled = options.disabled_passes,
+         .dump_directory = env_text("HONE_DUMP").value_or(""),
+         .widen_half = !device.info().small_floats,
+         .folded = &folded,
+         .precision = precision_of(options, device.info())});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();
@@ -182,19 +202,34 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
 
   // From here on no operator is created or removed; nodes are only grouped, once per shape profile.
   Plan plan;
-  plan.meta = {.hone_version = kVersion, .backend = std::string(backend.name), .device = device.info().name, .architecture = device.info().architecture, .model = graph.name,
-               .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)), .profiling_verbosity = options.profiling_verbosity,
+  plan.meta = {.hone_version = kVersion,
+               .backend = std::string(backend.name),
+               .device = device.info().name,
+               .architecture = device.info().architecture,
+               .model = graph.name,
+               .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)),
+               .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
   plan.io = io_of(graph, declared.value_or(declared_shapes(graph)), edges, ranges);
   for (const std::string& node : options.folded_by_import) plan.folded.push_back({node, "import"});
   for (Folded& node : folded) plan.folded.push_back({std::move(node.node), std::string(node.pass)});
   if (options.portable) plan.portable = portable_part(graph);
   PlanAssets assets(plan);
-  log.info("{}", options.timing_cache_file.empty() ? "Local timing cache in use. Profiling results in this builder pass will not be stored." : "Global timing cache in use. Profiling results in this builder pass will be stored.");
+  log.info("{}", options.timing_cache_file.empty()
+                     ? "Local timing cache in use. Profiling results in this builder pass will not be stored."
+                     : "Global timing cache in use. Profiling results in this builder pass will be stored.");
   for (size_t i = 0; i < points.size(); ++i) {
     log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, points.size());
     for (const std::string& symbol : sizes.symbols()) points[i].opt.emplace(symbol, kUsualDataSize);
-    const TuneContext context{.graph = graph, .edges = edges, .sizes = sizes, .points = points[i], .options = options, .backend = backend, .device = device, .cache = cache, .log = log};
+    const TuneContext context{.graph = graph,
+                              .edges = edges,
+                              .sizes = sizes,
+                              .points = points[i],
+                              .options = options,
+                              .backend = backend,
+                              .device = device,
+                              .cache = cache,
+                              .log = log};
 
     // Ask every source; measure what the cache does not know.
     std::vector<Layer> layers = make_layers(context);
@@ -209,7 +244,8 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   }
   note_shape_nodes(graph, plan);
   log.info("Engine generation completed in {:g} seconds.", seconds_since(start));
-  log.verbose("Timing cache: {} entries, {} of them new, served {} hits since creation.", cache.entries(), cache.entries() - known_before, cache.hits());
+  log.verbose("Timing cache: {} entries, {} of them new, served {} hits since creation.", cache.entries(),
+              cache.entries() - known_before, cache.hits());
   log_layers(plan.profiles.back(), log);
   verify(plan);
   return plan;

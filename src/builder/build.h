@@ -14,6 +14,7 @@ namespace hone {
 /// Builds for `device`. The graph may hold symbolic sizes; `options.profiles` says their ranges. Progress and the
 /// build-log families of trtexec ("After …: N layers", "Autotuning …", memory totals) go to `log` with severity verbose/info.
 /// Throws Error listing every node that no source can run.
-Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache, const Logger& log);
+Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
+           const Logger& log);
 
 }  // namespace hone

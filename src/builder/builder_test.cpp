@@ -55,7 +55,8 @@ std::vector<Tensor> run(ExecutionContext& context, std::span<const Tensor> input
   next = 0;
   for (const IoTensor& io : plan.io) {
     buffers.emplace_back(static_cast<size_t>(std::max<int64_t>(context.bytes(io.name), 1)));
-    if (io.is_input) std::memcpy(buffers.back().data(), inputs[next].bytes().data(), inputs[next].bytes().size()), ++next;
+    if (io.is_input)
+      std::memcpy(buffers.back().data(), inputs[next].bytes().data(), inputs[next].bytes().size()), ++next;
     context.bind(io.name, buffers.back().data());
   }
   const std::unique_ptr<Stream> stream = context.engine().device().stream();
@@ -63,7 +64,9 @@ std::vector<Tensor> run(ExecutionContext& context, std::span<const Tensor> input
   stream->synchronize();
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < plan.io.size(); ++i)
-    if (!plan.io[i].is_input) outputs.push_back(Tensor(plan.io[i].type.dtype, context.shape(plan.io[i].name), Blob::own(std::move(buffers[i]))));
+    if (!plan.io[i].is_input)
+      outputs.push_back(
+          Tensor(plan.io[i].type.dtype, context.shape(plan.io[i].name), Blob::own(std::move(buffers[i]))));
   return outputs;
 }
 
@@ -76,9 +79,11 @@ double relative_error(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / norm);
 }
 
-void expect_like_reference(std::string_view text, const SymbolValues& symbols, ExecutionContext& context, uint64_t seed) {
+void expect_like_reference(std::string_view text, const SymbolValues& symbols, ExecutionContext& context,
+                           uint64_t seed) {
   const Graph reference = parse_graph(text, find_op).specialize(symbols);
-  const std::vector<Tensor> inputs = random_inputs(reference, seed), expected = evaluate(reference, inputs), actual = run(context, inputs);
+  const std::vector<Tensor> inputs = random_inputs(reference, seed), expected = evaluate(reference, inputs),
+                            actual = run(context, inputs);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(actual[i].dims(), expected[i].dims());
@@ -91,7 +96,8 @@ TEST(Builder, OnePlanServesEveryBatchOfItsProfile) {
   TimingCache cache;
   const auto engine = Engine::load(build_net(cpu, cache), *cpu.backend, cpu.device);
   const auto context = engine->context();
-  for (const int64_t batch : {2, 1, 4, 3, 1}) expect_like_reference(kNet, {{"N", batch}}, *context, static_cast<uint64_t>(batch));
+  for (const int64_t batch : {2, 1, 4, 3, 1})
+    expect_like_reference(kNet, {{"N", batch}}, *context, static_cast<uint64_t>(batch));
 }
 
 TEST(Builder, LevelZeroTimesNothingAndIsRight) {
@@ -175,7 +181,8 @@ Tensor converted(const Tensor& tensor, DType to) {
   TensorBuilder result(to, tensor.dims());
   visit(to, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      for (int64_t i = 0; i < tensor.size(); ++i) result.data<T>()[static_cast<size_t>(i)] = T(static_cast<float>(tensor.real(i)));
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        result.data<T>()[static_cast<size_t>(i)] = T(static_cast<float>(tensor.real(i)));
   });
   return result.finish();
 }
@@ -207,18 +214,22 @@ TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {
   const std::vector<Tensor> inputs = random_inputs(reference, 3);
   const Tensor expected = evaluate(reference, inputs)[0];
   const ProfileOptions profile{{"x", {{1, 3, 6, 5}, {2, 3, 6, 5}, {2, 3, 6, 5}}}};
-  for (const Layout layout : {Layout::linear, Layout::channels_last, Layout::blocked2, Layout::blocked4, Layout::blocked8, Layout::blocked16, Layout::blocked32, Layout::channels_last8,
-                              Layout::channels_last16})
+  for (const Layout layout :
+       {Layout::linear, Layout::channels_last, Layout::blocked2, Layout::blocked4, Layout::blocked8, Layout::blocked16,
+        Layout::blocked32, Layout::channels_last8, Layout::channels_last16})
     for (const DType dtype : {DType::f32, DType::f16}) {
       SCOPED_TRACE(fmt::format("{} {}", name_of(dtype), name_of(layout)));
       const IoFormat in{dtype, layout}, out{DType::f32, layout};
-      const Plan plan = build_net(cpu, cache, text, {.profiles = {profile}, .optimization_level = 0, .input_formats = {in}, .output_formats = {out}});
+      const Plan plan =
+          build_net(cpu, cache, text,
+                    {.profiles = {profile}, .optimization_level = 0, .input_formats = {in}, .output_formats = {out}});
       EXPECT_EQ(plan.io[0].type.dtype, dtype);
       EXPECT_EQ(plan.io[1].type.layout, layout);
       const auto engine = Engine::load(plan, *cpu.backend, cpu.device);
       const auto context = engine->context();
       context->set_shape("x", {2, 3, 6, 5});
-      EXPECT_LT(relative_error(run_formatted(*context, in, out, inputs[0]), expected), dtype == DType::f32 ? 1e-5 : 1e-3);
+      EXPECT_LT(relative_error(run_formatted(*context, in, out, inputs[0]), expected),
+                dtype == DType::f32 ? 1e-5 : 1e-3);
     }
   EXPECT_THROW(build_net(cpu, cache, text, {.input_formats = {IoFormat{}, IoFormat{}}}), Error);
 }
@@ -226,7 +237,9 @@ TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {
 TEST(Builder, RefusesShapesThatDoNotFit) {
   const Cpu cpu;
   TimingCache cache;
-  const auto build_with = [&](ProfileOptions profile) { return build_net(cpu, cache, kNet, {.profiles = {std::move(profile)}}); };
+  const auto build_with = [&](ProfileOptions profile) {
+    return build_net(cpu, cache, kNet, {.profiles = {std::move(profile)}});
+  };
   EXPECT_THROW(build_with({{"q", {{1}, {1}, {1}}}}), Error);
   EXPECT_THROW(build_with({{"x", {{1, 3, 12}, {1, 3, 12}, {1, 3, 12}}}}), Error);
   EXPECT_THROW(build_with({{"x", {{1, 4, 12, 12}, {1, 4, 12, 12}, {1, 4, 12, 12}}}}), Error);
@@ -249,7 +262,8 @@ TEST(Regions, PointwiseNeighboursJoin) {
     %e = Exp(%m) "e"
     %o = Sub(%e, %x) "o"
     return %o
-  })", find_op);
+  })",
+                                  find_op);
   const std::vector<Region> regions = form_regions(graph);
   ASSERT_EQ(regions.size(), 1u);
   EXPECT_EQ(regions[0].nodes.size(), 5u);

@@ -58,14 +58,16 @@ bool DataSizes::host_only(const Region& region) const {
       const Shape& own = input->type.shape;
       for (size_t axis = 0; axis < own.rank(); ++axis) {
         const Dim& wide = result[result.rank() - own.rank() + axis];
-        if (!(own[axis] == wide) && !(own[axis] == Dim(1)) && (sized_by_data(own) || sized_by_data(result))) return true;
+        if (!(own[axis] == wide) && !(own[axis] == Dim(1)) && (sized_by_data(own) || sized_by_data(result)))
+          return true;
       }
     }
     return false;
   };
   for (const Node* node : region.nodes) {
     if (std::any_of(node->inputs.begin(), node->inputs.end(), on_host)) return true;
-    if (std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* value) { return managed(*value); })) return true;
+    if (std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* value) { return managed(*value); }))
+      return true;
     if (ambiguous(node)) return true;
   }
   return false;
@@ -90,7 +92,9 @@ std::vector<int> DataSizes::stages(const std::vector<Layer>& layers) const {
       if (decider == deciders_.end()) continue;
       if (std::find(region.nodes.begin(), region.nodes.end(), decider->second) != region.nodes.end()) own.insert(name);
       else if (const auto at = decided.find(name); at != decided.end()) stage = std::max(stage, at->second + 1);
-      else throw InternalError(fmt::format("{} needs the size {} before {} decides it", region.name(), name, decider->second->name));
+      else
+        throw InternalError(
+            fmt::format("{} needs the size {} before {} decides it", region.name(), name, decider->second->name));
     }
     stages[i] = stage;
     for (const Value* output : region.outputs) written[output] = stage;

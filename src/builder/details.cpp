@@ -38,12 +38,15 @@ const KindRow kKinds[] = {
     {&ops::rnn, "RNN"},
 };
 
-int64_t elements_of(const Value* value) { return value != nullptr && value->is_constant() ? value->constant->size() : 0; }
+int64_t elements_of(const Value* value) {
+  return value != nullptr && value->is_constant() ? value->constant->size() : 0;
+}
 
 /// The list under `name`, or `count` copies of `fallback` when the node has none.
 std::vector<int64_t> list_or(const Node& node, std::string_view name, size_t count, int64_t fallback) {
   const AttrValue* value = node.attrs.find(name);
-  if (value == nullptr || !std::holds_alternative<std::vector<int64_t>>(*value) || std::get<std::vector<int64_t>>(*value).size() != count)
+  if (value == nullptr || !std::holds_alternative<std::vector<int64_t>>(*value) ||
+      std::get<std::vector<int64_t>>(*value).size() != count)
     return std::vector<int64_t>(count, fallback);
   return std::get<std::vector<int64_t>>(*value);
 }
@@ -68,7 +71,8 @@ void epilogue_details(const Region& region, Attrs& details) {
       continue;
     }
     activation = region.nodes[i]->op_name();
-    std::transform(activation.begin(), activation.end(), activation.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::transform(activation.begin(), activation.end(), activation.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   }
   details.set("HasResidual", int64_t{residual});
   details.set("HasReLU", int64_t{activation == "RELU"});
@@ -85,10 +89,12 @@ void convolution_details(const Region& region, Attrs& details) {
   const Node& node = *region.nodes[0];
   window_details(node, details, "Kernel");
   const Shape& weights = node.input(1)->type.shape;
-  if (node.attrs.find("kernel_shape") == nullptr) details.set("Kernel", Shape({weights.dims().begin() + 2, weights.dims().end()}).values());
+  if (node.attrs.find("kernel_shape") == nullptr)
+    details.set("Kernel", Shape({weights.dims().begin() + 2, weights.dims().end()}).values());
   details.set("Dilation", list_or(node, "dilations", node.input(0)->type.shape.rank() - 2, 1));
   details.set("Groups", node.attrs.integer_or("group", 1));
-  if (const Dim& channels = node.output()->type.shape[1]; channels.is_constant()) details.set("OutMaps", channels.value());
+  if (const Dim& channels = node.output()->type.shape[1]; channels.is_constant())
+    details.set("OutMaps", channels.value());
   weight_details(node, details);
   epilogue_details(region, details);
 }

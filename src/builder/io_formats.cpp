@@ -12,16 +12,23 @@ namespace {
 std::vector<IoFormat> broadcast(const std::vector<IoFormat>& formats, size_t tensors, std::string_view direction) {
   if (formats.size() == 1) return std::vector<IoFormat>(tensors, formats[0]);
   if (!formats.empty() && formats.size() != tensors)
-    throw Error(fmt::format("The number of {0}IOFormats must match network's {0}s: {1} are given for {2}", direction, formats.size(), tensors), "give one for each, or one for all");
+    throw Error(fmt::format("The number of {0}IOFormats must match network's {0}s: {1} are given for {2}", direction,
+                            formats.size(), tensors),
+                "give one for each, or one for all");
   return formats;
 }
-std::vector<IoFormat> input_formats(const Graph& graph, const BuildOptions& options) { return broadcast(options.input_formats, graph.inputs().size(), "input"); }
-std::vector<IoFormat> output_formats(const Graph& graph, const BuildOptions& options) { return broadcast(options.output_formats, graph.outputs().size(), "output"); }
+std::vector<IoFormat> input_formats(const Graph& graph, const BuildOptions& options) {
+  return broadcast(options.input_formats, graph.inputs().size(), "input");
+}
+std::vector<IoFormat> output_formats(const Graph& graph, const BuildOptions& options) {
+  return broadcast(options.output_formats, graph.outputs().size(), "output");
+}
 
 Node* cast(Graph& graph, Value* value, DType to, Node* before) {
   const Attrs attrs{{"to", std::string(name_of(to))}};
   const std::string name = fmt::format("{} to {}", value->name, name_of(to));
-  return before != nullptr ? graph.insert(before, ops::cast, {value}, attrs, name) : graph.add(ops::cast, {value}, attrs, name);
+  return before != nullptr ? graph.insert(before, ops::cast, {value}, attrs, name)
+                           : graph.add(ops::cast, {value}, attrs, name);
 }
 
 void cast_input(Graph& graph, Value* input, DType type) {
@@ -44,14 +51,15 @@ Value* cast_output(Graph& graph, Value* output, DType type) {
   return result;
 }
 
-void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>& formats, const Logger& log, std::map<const Value*, Layout>& layouts) {
+void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>& formats, const Logger& log,
+                 std::map<const Value*, Layout>& layouts) {
   for (size_t i = 0; i < formats.size(); ++i) {
     if (formats[i].layout == Layout::linear) continue;
     const size_t rank = values[i]->type.shape.rank();
-    if (rank >= 3 && rank <= 5)
-      layouts[values[i]] = formats[i].layout;
+    if (rank >= 3 && rank <= 5) layouts[values[i]] = formats[i].layout;
     else
-      log.warning("{} has rank {}: it stays linear, {} is for images", values[i]->label(), rank, name_of(formats[i].layout));
+      log.warning("{} has rank {}: it stays linear, {} is for images", values[i]->label(), rank,
+                  name_of(formats[i].layout));
   }
 }
 
@@ -59,9 +67,11 @@ void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>&
 
 void cast_io(Graph& graph, const BuildOptions& options) {
   const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph, options);
-  for (size_t i = 0; i < in.size(); ++i) cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype));
+  for (size_t i = 0; i < in.size(); ++i)
+    cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype));
   std::vector<Value*> outputs = graph.outputs();
-  for (size_t i = 0; i < out.size(); ++i) outputs[i] = cast_output(graph, outputs[i], out[i].dtype.value_or(outputs[i]->type.dtype));
+  for (size_t i = 0; i < out.size(); ++i)
+    outputs[i] = cast_output(graph, outputs[i], out[i].dtype.value_or(outputs[i]->type.dtype));
   graph.set_outputs(std::move(outputs));
 }
 

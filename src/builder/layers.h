@@ -14,16 +14,16 @@ namespace hone {
 
 struct Layer {
   Region region;
-  std::unique_ptr<Problem> problem;        // null for views
+  std::unique_ptr<Problem> problem;  // null for views
   std::vector<Candidate> candidates;
   std::vector<Candidates::Refusal> refusals;
-  int chosen = -1;                         // index into candidates
+  int chosen = -1;  // index into candidates
 };
 
 /// Smallest, usual and largest values of all symbols of one profile.
 struct ProfilePoints {
   SymbolValues min, opt, max;
-  std::vector<ProfileRange> ranges;        // inputs with symbolic sizes
+  std::vector<ProfileRange> ranges;  // inputs with symbolic sizes
 };
 
 }  // namespace hone

@@ -15,11 +15,13 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Choice& choice, const TuneContext& context, PlanAssets& assets) : choice_(choice), context_(context), assets_(assets) {}
+  Lowering(const Choice& choice, const TuneContext& context, PlanAssets& assets)
+      : choice_(choice), context_(context), assets_(assets) {}
 
   Profile run() {
     profile_.ranges = context_.points.ranges;
-    for (const Value* input : context_.graph.inputs()) buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
+    for (const Value* input : context_.graph.inputs())
+      buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
     for (const Value* output : context_.graph.outputs()) reserve_output(output);
     const std::vector<int> stages = context_.sizes.stages(choice_.layers);
@@ -28,7 +30,7 @@ class Lowering {
         if (stages[i] == stage_) lower_layer(choice_.layers[i]);
     --stage_;
     for (const Value* output : context_.graph.outputs()) {
-      buffer(output, edges().of_output(output));       // reformats the result if it lies otherwise
+      buffer(output, edges().of_output(output));  // reformats the result if it lies otherwise
     }
     profile_.arena_bytes = arena_bytes();
     return std::move(profile_);
@@ -42,7 +44,8 @@ class Lowering {
     TensorType type = value.type;
     type.layout = layout;
     const bool managed = alias < 0 && context_.sizes.managed(value);
-    profile_.buffers.push_back({.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = managed});
+    profile_.buffers.push_back(
+        {.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = managed});
     return static_cast<BufferId>(profile_.buffers.size() - 1);
   }
 
@@ -51,11 +54,14 @@ class Lowering {
     const Layout layout = edges().of_output(output);
     const BufferId slot = add_buffer(*output, layout, BufferKind::output);
     reserved_[output] = slot;
-    if (layout != Layout::linear || context_.sizes.managed(*output) || context_.sizes.sized_by_data(output->type.shape)) return;
+    if (layout != Layout::linear || context_.sizes.managed(*output) || context_.sizes.sized_by_data(output->type.shape))
+      return;
     const Value* value = output;
     while (const Layer* layer = view_of(value)) {
       const Value* source = layer->region.inputs[0];
-      if (reserved_.contains(source) || source->producer == nullptr || context_.sizes.managed(*source) || context_.graph.is_output(source)) return;
+      if (reserved_.contains(source) || source->producer == nullptr || context_.sizes.managed(*source) ||
+          context_.graph.is_output(source))
+        return;
       reserved_[source] = slot;
       value = source;
     }
@@ -70,9 +76,11 @@ class Lowering {
   /// A fresh buffer for a value that is about to be written in this layout.
   BufferId write_buffer(const Value& value, Layout layout) {
     const auto reserved = reserved_.find(&value);
-    const bool in_output = reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
+    const bool in_output =
+        reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
     const bool own_slot = in_output && context_.graph.is_output(&value);
-    const BufferId id = own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
+    const BufferId id =
+        own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
     buffers_[{&value, layout}] = id;
     return id;
   }
@@ -80,7 +88,8 @@ class Lowering {
   /// The value's buffer in the layout asked for; inserts a reformat when it lies otherwise.
   BufferId buffer(const Value* value, Layout layout) {
     if (const auto at = buffers_.find({value, layout}); at != buffers_.end()) return at->second;
-    const auto source = std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& entry) { return entry.first.first == value; });
+    const auto source =
+        std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& entry) { return entry.first.first == value; });
     HONE_ASSERT(source != buffers_.end(), "{} is read before it is written", value->label());
     const Layout have = source->first.second;
     if (always_same_bytes(value->type.shape, have, layout) && !needs_own_slot(value, layout, source->second))
@@ -99,17 +108,22 @@ class Lowering {
 
   BufferId add_reformat(const Value* value, Layout from, Layout to) {
     const auto at = choice_.reformats.find({value, from, to});
-    HONE_ASSERT(at != choice_.reformats.end(), "no reformat of {} from {} to {}", value->label(), name_of(from), name_of(to));
+    HONE_ASSERT(at != choice_.reformats.end(), "no reformat of {} from {} to {}", value->label(), name_of(from),
+                name_of(to));
     const BufferId in = buffers_.at({value, from});
     const BufferId out = write_buffer(*value, to);
-    Step step{.name = fmt::format("Reformatting CopyNode for {} {}", context_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()), .origin = {}, .kind = "Reformat"};
+    Step step{.name = fmt::format("Reformatting CopyNode for {} {}",
+                                  context_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()),
+              .origin = {},
+              .kind = "Reformat"};
     step.details = {{"Origin", std::string("REFORMAT")}};
     finish_step(step, *at->second.problem, at->second.candidate, {in}, {out});
     context_.log.verbose("Adding reformat layer: {} from {} to {}", step.name, name_of(from), name_of(to));
     return out;
   }
 
-  void finish_step(Step& step, const Problem& problem, const Candidate& candidate, std::vector<BufferId> inputs, std::vector<BufferId> outputs) {
+  void finish_step(Step& step, const Problem& problem, const Candidate& candidate, std::vector<BufferId> inputs,
+                   std::vector<BufferId> outputs) {
     const Compiled compiled = candidate.source->compile(problem, candidate.tactic);
     step.source = candidate.tactic.source;
     step.tactic = candidate.tactic.name;
@@ -130,8 +144,10 @@ class Lowering {
     if (region.is_view) return lower_view(layer, std::move(step));
     const Candidate& candidate = layer.candidates[static_cast<size_t>(layer.chosen)];
     std::vector<BufferId> inputs, outputs;
-    for (size_t i = 0; i < region.inputs.size(); ++i) inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
-    for (size_t i = 0; i < region.outputs.size(); ++i) outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
+    for (size_t i = 0; i < region.inputs.size(); ++i)
+      inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
+    for (size_t i = 0; i < region.outputs.size(); ++i)
+      outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
     with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
               [&] { finish_step(step, *layer.problem, candidate, std::move(inputs), std::move(outputs)); });
   }
@@ -140,7 +156,8 @@ class Lowering {
     const Value* value = layer.region.outputs[0];
     const BufferId in = buffer(layer.region.inputs[0], Layout::linear);
     const auto reserved = reserved_.find(value);
-    const bool own_slot = reserved != reserved_.end() && context_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
+    const bool own_slot =
+        reserved != reserved_.end() && context_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
     if (own_slot && root(in) != reserved->second) return copy_view(layer, std::move(step), in, reserved->second);
     const BufferId out = own_slot ? reserved->second : add_buffer(*value, Layout::linear, BufferKind::arena, in);
     buffers_[{value, Layout::linear}] = out;
@@ -161,7 +178,8 @@ class Lowering {
       source->propose(problem, offers);
       for (const Tactic& tactic : offers.offers())
         if (tactic.in == std::vector{Layout::linear} && tactic.out == std::vector{Layout::linear}) {
-          finish_step(step, problem, {.tactic = tactic, .source = source, .key = {}, .timing = {}, .timed_now = false}, {in}, {out});
+          finish_step(step, problem, {.tactic = tactic, .source = source, .key = {}, .timing = {}, .timed_now = false},
+                      {in}, {out});
           buffers_[{layer.region.outputs[0], Layout::linear}] = out;
           return;
         }
@@ -188,13 +206,14 @@ class Lowering {
   Profile profile_;
   int stage_ = 0;
   std::map<std::pair<const Value*, Layout>, BufferId> buffers_;
-  std::unordered_map<const Value*, BufferId> reserved_;   // values that live in an output's memory
+  std::unordered_map<const Value*, BufferId> reserved_;  // values that live in an output's memory
 };
 
 }  // namespace
 
 int32_t PlanAssets::constant(const Tensor& tensor) {
-  const auto [at, fresh] = constants_.try_emplace(tensor.type().text() + hash_hex(tensor.bytes()), static_cast<int32_t>(plan_.constants.size()));
+  const auto [at, fresh] = constants_.try_emplace(tensor.type().text() + hash_hex(tensor.bytes()),
+                                                  static_cast<int32_t>(plan_.constants.size()));
   if (fresh) plan_.constants.push_back(tensor);
   return at->second;
 }
@@ -205,6 +224,8 @@ int32_t PlanAssets::blob(const Blob& blob) {
   return at->second;
 }
 
-Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets) { return Lowering(choice, context, assets).run(); }
+Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets) {
+  return Lowering(choice, context, assets).run();
+}
 
 }  // namespace hone

@@ -21,30 +21,31 @@ struct ShapeRange {
 using ProfileOptions = std::map<std::string, ShapeRange>;
 
 struct IoFormat {
-  std::optional<DType> dtype = DType::f32;     // none: the model's
+  std::optional<DType> dtype = DType::f32;  // none: the model's
   Layout layout = Layout::linear;
 };
 
 struct BuildOptions {
-  std::vector<ProfileOptions> profiles;        // empty: one profile, dynamic sizes become 1
+  std::vector<ProfileOptions> profiles;  // empty: one profile, dynamic sizes become 1
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
-  int optimization_level = 3;                  // 0: first that works, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
-  int timing_repeats = 8;                      // runs averaged per tactic
+  int optimization_level = 3;  // 0: first that works, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
+  int timing_repeats = 8;      // runs averaged per tactic
   int min_timing = 1;
-  int max_tactics = -1;                        // candidates timed per region; -1: automatic
-  int64_t workspace_bytes = -1;                // cap on scratch memory of one tactic; -1: none
-  std::string profiling_verbosity = "layer_names_only";   // or "detailed", "none"
-  std::string timing_cache_file;               // empty: a cache for this build alone
+  int max_tactics = -1;                                  // candidates timed per region; -1: automatic
+  int64_t workspace_bytes = -1;                          // cap on scratch memory of one tactic; -1: none
+  std::string profiling_verbosity = "layer_names_only";  // or "detailed", "none"
+  std::string timing_cache_file;                         // empty: a cache for this build alone
   bool use_timing_cache = true;
   bool error_on_timing_cache_miss = false;
-  std::vector<std::string> disabled_sources;   // "onednn", "cpu"
+  std::vector<std::string> disabled_sources;  // "onednn", "cpu"
   std::vector<std::string> disabled_passes;
-  std::vector<IoFormat> input_formats, output_formats;   // one for each tensor or one for all; empty: linear, the model's types
-  bool portable = false;                       // the plan can choose tactics anew where it does not fit; doubles its size
+  std::vector<IoFormat> input_formats,
+      output_formats;     // one for each tensor or one for all; empty: linear, the model's types
+  bool portable = false;  // the plan can choose tactics anew where it does not fit; doubles its size
   bool deterministic = false;
-  std::function<void(size_t done, size_t total)> progress;   // told about layers tuned; `total` may grow
-  std::vector<std::string> folded_by_import;   // the model's nodes that import needed no node for; kept in the plan
-  int workers = 0;                             // threads tuned for; 0: the device's default
+  std::function<void(size_t done, size_t total)> progress;  // told about layers tuned; `total` may grow
+  std::vector<std::string> folded_by_import;  // the model's nodes that import needed no node for; kept in the plan
+  int workers = 0;                            // threads tuned for; 0: the device's default
 };
 
 }  // namespace hone

@@ -22,7 +22,8 @@ BuildOptions options_of(const Plan& plan) {
   options.portable = true;
   options.profiling_verbosity = plan.meta.profiling_verbosity;
   for (const Profile& profile : plan.profiles) options.profiles.push_back(shapes_of(profile));
-  for (const IoTensor& io : plan.io) (io.is_input ? options.input_formats : options.output_formats).push_back({io.type.dtype, io.type.layout});
+  for (const IoTensor& io : plan.io)
+    (io.is_input ? options.input_formats : options.output_formats).push_back({io.type.dtype, io.type.layout});
   return options;
 }
 
@@ -36,7 +37,8 @@ PortablePart portable_part(const Graph& graph) {
 
 Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Logger& log) {
   HONE_ASSERT(plan.portable.has_value(), "the plan has no portable part");
-  Graph graph = with_note([] { return std::string("reading the portable part of the plan"); }, [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
+  Graph graph = with_note([] { return std::string("reading the portable part of the plan"); },
+                          [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
   graph.name = plan.meta.model;
   TimingCache cache;
   Plan result = build(std::move(graph), options_of(plan), backend, device, cache, log);

@@ -13,9 +13,13 @@ namespace {
 
 constexpr int64_t kMaxElements = 4096;
 
-bool is_small(const Value* value) { return !value->type.shape.is_static() || elements(value->type.shape.values()) <= kMaxElements; }
+bool is_small(const Value* value) {
+  return !value->type.shape.is_static() || elements(value->type.shape.values()) <= kMaxElements;
+}
 size_t rank_of(const Value* value) { return value->type.shape.rank(); }
-Tensor integers(std::vector<int64_t> values) { return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)); }
+Tensor integers(std::vector<int64_t> values) {
+  return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
+}
 
 }  // namespace
 
@@ -24,7 +28,8 @@ Graph RandomGraph::make() {
   const int64_t inputs = 1 + up_to(1);
   for (int64_t i = 0; i < inputs; ++i) {
     const Dims& dims = shapes[static_cast<size_t>(up_to(static_cast<int64_t>(shapes.size()) - 1))];
-    values_.push_back(graph_.add_input("in" + std::to_string(i), {DType::f32, Shape(std::span<const int64_t>(dims)), Layout::linear}));
+    values_.push_back(graph_.add_input("in" + std::to_string(i),
+                                       {DType::f32, Shape(std::span<const int64_t>(dims)), Layout::linear}));
   }
   const int64_t steps = 2 + up_to(10);
   for (int64_t i = 0; i < steps; ++i) add_one();
@@ -43,7 +48,9 @@ Value* RandomGraph::any() {
   return values_[static_cast<size_t>(std::max(up_to(last), up_to(last)))];
 }
 
-Value* RandomGraph::constant(const Dims& dims) { return graph_.add_constant(random_tensor(DType::f32, dims, random_())); }
+Value* RandomGraph::constant(const Dims& dims) {
+  return graph_.add_constant(random_tensor(DType::f32, dims, random_()));
+}
 
 void RandomGraph::keep(Node* node) {
   node->name = "node" + std::to_string(graph_.node_count());
@@ -69,8 +76,10 @@ void RandomGraph::add_one() {
 }
 
 void RandomGraph::add_unary(Value* x) {
-  const OpDef* const kinds[] = {&ops::relu, &ops::sigmoid, &ops::tanh, &ops::abs, &ops::neg, &ops::erf, &ops::gelu, &ops::hard_swish, &ops::softplus,
-                                &ops::leaky_relu, &ops::elu, &ops::silu, &ops::hard_sigmoid, &ops::identity};   // continuous: sums round differently
+  const OpDef* const kinds[] = {
+      &ops::relu, &ops::sigmoid, &ops::tanh,         &ops::abs,      &ops::neg,
+      &ops::erf,  &ops::gelu,    &ops::hard_swish,   &ops::softplus, &ops::leaky_relu,
+      &ops::elu,  &ops::silu,    &ops::hard_sigmoid, &ops::identity};  // continuous: sums round differently
   keep(graph_.add(*kinds[static_cast<size_t>(up_to(std::ssize(kinds) - 1))], {x}));
 }
 
@@ -81,7 +90,7 @@ void RandomGraph::add_binary(Value* x) {
   for (Value* value : values_)
     if (value->type.shape == x->type.shape) partners.push_back(value);
   Value* other = partners[static_cast<size_t>(up_to(static_cast<int64_t>(partners.size()) - 1))];
-  if (chance(50) && x->type.shape.is_static()) {       // a constant that broadcasts
+  if (chance(50) && x->type.shape.is_static()) {  // a constant that broadcasts
     Dims dims = x->type.shape.values();
     for (int64_t& size : dims)
       if (chance(50)) size = 1;
@@ -96,11 +105,12 @@ void RandomGraph::add_product(Value* x) {
   if (rank < 2 || !x->type.shape[rank - 1].is_constant()) return add_unary(x);
   const int64_t depth = x->type.shape[rank - 1].value(), width = 1 + up_to(17);
   if (depth == 0) return;
-  if (chance(40) && x->type.shape.is_static()) {       // with its own transpose
+  if (chance(40) && x->type.shape.is_static()) {  // with its own transpose
     std::vector<int64_t> perm;
     for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
     std::swap(perm[rank - 1], perm[rank - 2]);
-    Value* turned = graph_.add(ops::transpose, {x}, {{"perm", perm}}, "turned" + std::to_string(graph_.node_count()))->output();
+    Value* turned =
+        graph_.add(ops::transpose, {x}, {{"perm", perm}}, "turned" + std::to_string(graph_.node_count()))->output();
     return keep(graph_.add(ops::mat_mul, {x, turned}));
   }
   keep(graph_.add(ops::mat_mul, {x, constant({depth, width})}));
@@ -111,7 +121,10 @@ void RandomGraph::add_window(Value* x) {
   const Dims dims = x->type.shape.values();
   const int64_t kernel = 1 + 2 * up_to(1), stride = 1 + up_to(1), pad = kernel / 2;
   if (dims[1] == 0 || dims[2] == 0 || dims[3] == 0) return;
-  Attrs attrs{{"kernel_shape", Dims{kernel, kernel}}, {"strides", Dims{stride, stride}}, {"pads", Dims{pad, pad, pad, pad}}, {"dilations", Dims{1, 1}}};
+  Attrs attrs{{"kernel_shape", Dims{kernel, kernel}},
+              {"strides", Dims{stride, stride}},
+              {"pads", Dims{pad, pad, pad, pad}},
+              {"dilations", Dims{1, 1}}};
   if (chance(40)) return keep(graph_.add(chance(50) ? ops::max_pool : ops::average_pool, {x}, std::move(attrs), {}, 1));
   const bool depthwise = chance(30);
   const int64_t filters = depthwise ? dims[1] : 1 + up_to(11);
@@ -128,10 +141,13 @@ void RandomGraph::add_along_axis(Value* x) {
   if (chance(30)) return keep(graph_.add(ops::softmax, {x}, {{"axis", axis}}));
   if (chance(30)) {
     const int64_t width = x->type.shape[rank - 1].value();
-    return keep(graph_.add(ops::layer_normalization, {x, constant({width}), constant({width})}, {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}, {}, 1));
+    return keep(graph_.add(ops::layer_normalization, {x, constant({width}), constant({width})},
+                           {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}, {}, 1));
   }
-  const OpDef* const kinds[] = {&ops::reduce_sum, &ops::reduce_mean, &ops::reduce_max, &ops::reduce_min, &ops::reduce_l2};
-  keep(graph_.add(*kinds[static_cast<size_t>(up_to(std::ssize(kinds) - 1))], {x, graph_.add_constant(integers({axis}))}, {{"keepdims", up_to(1)}}));
+  const OpDef* const kinds[] = {&ops::reduce_sum, &ops::reduce_mean, &ops::reduce_max, &ops::reduce_min,
+                                &ops::reduce_l2};
+  keep(graph_.add(*kinds[static_cast<size_t>(up_to(std::ssize(kinds) - 1))], {x, graph_.add_constant(integers({axis}))},
+                  {{"keepdims", up_to(1)}}));
 }
 
 void RandomGraph::add_movement(Value* x) {
@@ -149,7 +165,9 @@ void RandomGraph::add_movement(Value* x) {
     case 1: return keep(graph_.add(ops::reshape, {x, graph_.add_constant(integers({dims[0], -1}))}));
     case 2: {
       const int64_t begin = up_to(size - 1), end = begin + 1 + up_to(size - begin - 1);
-      return keep(graph_.add(ops::slice, {x, graph_.add_constant(integers({begin})), graph_.add_constant(integers({end})), graph_.add_constant(integers({axis}))}));
+      return keep(
+          graph_.add(ops::slice, {x, graph_.add_constant(integers({begin})), graph_.add_constant(integers({end})),
+                                  graph_.add_constant(integers({axis}))}));
     }
     case 3: return keep(graph_.add(ops::concat, {x, chance(50) ? x : constant(dims)}, {{"axis", axis}}));
     case 4: {
@@ -178,7 +196,8 @@ void RandomGraph::add_by_data(Value* x) {
   x = graph_.inputs()[static_cast<size_t>(up_to(std::ssize(graph_.inputs()) - 1))];
   if (rank_of(x) == 0 || !x->type.shape.is_static()) return add_unary(x);
   const auto part = [&](const OpDef& op, std::vector<Value*> operands, Attrs attrs = {}) {
-    return graph_.add(op, std::move(operands), std::move(attrs), "part" + std::to_string(graph_.node_count()))->output();
+    return graph_.add(op, std::move(operands), std::move(attrs), "part" + std::to_string(graph_.node_count()))
+        ->output();
   };
   Value* above = part(ops::greater, {x, graph_.add_constant(Tensor::scalar(0.1f))});
   Value* places = part(ops::transpose, {part(ops::non_zero, {above})}, {{"perm", std::vector<int64_t>{1, 0}}});

@@ -34,7 +34,7 @@ class RandomGraph {
 
   std::mt19937_64 random_;
   Graph graph_;
-  std::vector<Value*> values_;           // f32
+  std::vector<Value*> values_;  // f32
 };
 
 }  // namespace hone

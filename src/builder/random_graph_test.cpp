@@ -28,7 +28,8 @@ std::vector<Tensor> run_engine(const Cpu& cpu, const Graph& graph, std::span<con
   TimingCache cache;
   BuildOptions options;
   options.optimization_level = 0;
-  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()), *cpu.backend, cpu.device);
+  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()),
+                                   *cpu.backend, cpu.device);
   const std::unique_ptr<ExecutionContext> context = engine->context();
   std::vector<AlignedBuffer> memory;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -63,7 +64,9 @@ std::string difference(const Cpu& cpu, const Graph& graph, std::span<const Tenso
   }
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::string& name = graph.outputs()[i]->name;
-    if (found[i].dims() != expected[i].dims()) return fmt::format("{} is [{}], expected [{}]", name, join_dims(found[i].dims(), ","), join_dims(expected[i].dims(), ","));
+    if (found[i].dims() != expected[i].dims())
+      return fmt::format("{} is [{}], expected [{}]", name, join_dims(found[i].dims(), ","),
+                         join_dims(expected[i].dims(), ","));
     double largest = 1;
     for (int64_t k = 0; k < expected[i].size(); ++k)
       if (std::isfinite(expected[i].real(k))) largest = std::max(largest, std::abs(expected[i].real(k)));
@@ -97,14 +100,17 @@ Case reduced(const Cpu& cpu, Case failing) {
       smaller = true;
     }
     const size_t nodes = failing.graph.node_count();
-    for (size_t i = 0; i < nodes && !smaller; ++i) {     // the results of node i become inputs, nodes before it fall away
+    for (size_t i = 0; i < nodes && !smaller; ++i) {  // the results of node i become inputs, nodes before it fall away
       Case candidate{failing.graph.clone(), failing.inputs};
       Node* node = candidate.graph.nodes()[i];
-      if (node->outputs.size() != 1 || candidate.graph.is_output(node->output()) || !node->output()->type.shape.is_static()) continue;
+      if (node->outputs.size() != 1 || candidate.graph.is_output(node->output()) ||
+          !node->output()->type.shape.is_static())
+        continue;
       Graph alone = failing.graph.clone();
       alone.set_outputs({alone.nodes()[i]->output()});
       candidate.inputs.push_back(evaluate(alone, failing.inputs)[0]);
-      Value* input = candidate.graph.add_input("cut" + std::to_string(i) + "_" + std::to_string(nodes), node->output()->type);
+      Value* input =
+          candidate.graph.add_input("cut" + std::to_string(i) + "_" + std::to_string(nodes), node->output()->type);
       candidate.graph.replace(node->output(), input);
       candidate.graph.erase_dead();
       if (candidate.graph.node_count() >= nodes || difference(cpu, candidate.graph, candidate.inputs).empty()) continue;
@@ -128,7 +134,9 @@ TEST(RandomGraphs, GiveTheSameThroughTheEngineAsByTheReference) {
     if (what.empty()) continue;
     ++failures;
     const Case small = reduced(cpu, std::move(one));
-    ADD_FAILURE() << "seed " << seed << ": " << what << "\nreduced: " << difference(cpu, small.graph, small.inputs) << "\n" << print(small.graph);
+    ADD_FAILURE() << "seed " << seed << ": " << what << "\nreduced: " << difference(cpu, small.graph, small.inputs)
+                  << "\n"
+                  << print(small.graph);
   }
 }
 

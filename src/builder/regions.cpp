@@ -30,12 +30,15 @@ bool is_anchor(const Node& node) {
 bool is_scalar(const Value& value) { return value.is_constant() && value.constant->size() == 1; }
 
 /// Contents that follow from sizes alone: a region holds them itself instead of reading them.
-bool is_shape_data(const Value& value) { return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64; }
+bool is_shape_data(const Value& value) {
+  return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64;
+}
 
 /// Whether the node reads and writes this one element type.
 bool computes_in(const Node& node, DType dtype) {
   const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), same) && std::all_of(node.outputs.begin(), node.outputs.end(), same);
+  return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), same);
 }
 
 /// The inputs and outputs that the rest of the graph sees.
@@ -46,17 +49,22 @@ Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered
   const std::unordered_set<const Node*> inside(region.nodes.begin(), region.nodes.end());
   for (Node* node : region.nodes)
     for (Value* value : node->inputs)
-      if (value != nullptr && !value->is_constant() && !is_shape_data(*value) && !inside.contains(value->producer) && std::find(region.inputs.begin(), region.inputs.end(), value) == region.inputs.end())
+      if (value != nullptr && !value->is_constant() && !is_shape_data(*value) && !inside.contains(value->producer) &&
+          std::find(region.inputs.begin(), region.inputs.end(), value) == region.inputs.end())
         region.inputs.push_back(value);
   for (Node* node : region.nodes)
     for (Value* value : node->outputs) {
-      const bool used_outside = std::any_of(value->uses.begin(), value->uses.end(), [&](const Use& use) { return !inside.contains(use.node); });
-      if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1)) region.outputs.push_back(value);
+      const bool used_outside = std::any_of(value->uses.begin(), value->uses.end(),
+                                            [&](const Use& use) { return !inside.contains(use.node); });
+      if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1))
+        region.outputs.push_back(value);
     }
   if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
   const auto on_host_only = [](const Value* value) { return is_object(value->type.dtype) || !value->type.ranked; };
-  const bool on_host = on_host_only(region.outputs[0]) || std::any_of(region.inputs.begin(), region.inputs.end(), on_host_only);
-  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && region.inputs.size() == 1 && region.inputs[0] == region.nodes[0]->inputs[0] && !on_host;
+  const bool on_host =
+      on_host_only(region.outputs[0]) || std::any_of(region.inputs.begin(), region.inputs.end(), on_host_only);
+  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && region.inputs.size() == 1 &&
+                   region.inputs[0] == region.nodes[0]->inputs[0] && !on_host;
   return region;
 }
 
@@ -70,8 +78,11 @@ class Former {
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
-      if (!taken_.contains(nodes_[i])) add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i]) : std::vector<Node*>{nodes_[i]});
-    std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) { return position_.at(a.nodes.back()) < position_.at(b.nodes.back()); });
+      if (!taken_.contains(nodes_[i]))
+        add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i]) : std::vector<Node*>{nodes_[i]});
+    std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) {
+      return position_.at(a.nodes.back()) < position_.at(b.nodes.back());
+    });
     drop_unread();
     return std::move(regions_);
   }
@@ -93,8 +104,10 @@ class Former {
           if (const auto at = deciders.find(symbol); at != deciders.end()) deciding.insert(at->second);
     };
     for (size_t i = regions_.size(); i-- > 0;) {
-      const bool wanted = std::any_of(regions_[i].outputs.begin(), regions_[i].outputs.end(), [&](const Value* value) { return read.contains(value); }) ||
-                          std::any_of(regions_[i].nodes.begin(), regions_[i].nodes.end(), [&](const Node* node) { return deciding.contains(node); });
+      const bool wanted = std::any_of(regions_[i].outputs.begin(), regions_[i].outputs.end(),
+                                      [&](const Value* value) { return read.contains(value); }) ||
+                          std::any_of(regions_[i].nodes.begin(), regions_[i].nodes.end(),
+                                      [&](const Node* node) { return deciding.contains(node); });
       if (wanted) read.insert(regions_[i].inputs.begin(), regions_[i].inputs.end());
       if (wanted && !deciders.empty()) use_sizes(regions_[i]);
       if (!wanted) regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -109,7 +122,9 @@ class Former {
       const Value* value = nodes.back()->output();
       if (value->uses.size() != 1 || graph_.is_output(value)) return nodes;
       Node* next = value->uses[0].node;
-      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, anchor->output()->type.dtype) || next->output()->type.shape != anchor->output()->type.shape) return nodes;
+      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, anchor->output()->type.dtype) ||
+          next->output()->type.shape != anchor->output()->type.shape)
+        return nodes;
       if (is_residual(*next, value)) {
         if (std::exchange(has_residual, true)) return nodes;
       } else if (is_activation(*next, value)) {
@@ -127,7 +142,8 @@ class Former {
     return other != value && !other->is_constant() && other->type.shape == value->type.shape;
   }
   static bool is_activation(const Node& node, const Value* value) {
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
   }
 
   /// Pointwise producers whose results are used nowhere else join their consumer.
@@ -157,7 +173,9 @@ class Former {
   }
 
   bool joins(const Node& producer, const Node& root, const std::set<Node*>& inside) const {
-    if (taken_.contains(&producer) || !producer.op->is_pointwise() || !computes_in(producer, root.output()->type.dtype) || graph_.is_output(producer.output())) return false;
+    if (taken_.contains(&producer) || !producer.op->is_pointwise() ||
+        !computes_in(producer, root.output()->type.dtype) || graph_.is_output(producer.output()))
+      return false;
     if (producer.output()->type.shape != root.output()->type.shape) return false;
     const auto& uses = producer.output()->uses;
     return std::all_of(uses.begin(), uses.end(), [&](const Use& use) { return inside.contains(use.node); });
@@ -181,7 +199,8 @@ class Former {
 Value* add_shape_data(Graph& graph, const Value& value) {
   std::vector<std::string> texts;
   for (const Dim& dim : *value.symbolic) texts.push_back(dim.text());
-  return graph.add(ops::symbolic_constant, {}, {{"values", std::move(texts)}, {"dims", value.type.shape.values()}})->output();
+  return graph.add(ops::symbolic_constant, {}, {{"values", std::move(texts)}, {"dims", value.type.shape.values()}})
+      ->output();
 }
 
 /// At concrete sizes shape data are ordinary constants.
@@ -230,14 +249,16 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   return pieces;
 }
 
-Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device, const Precision& allowed) {
+Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device,
+                     const Precision& allowed) {
   Graph graph;
   std::unordered_map<const Value*, Value*> map;
   for (const Value* input : region.inputs) map[input] = graph.add_input(fmt::format("in{}", map.size()), input->type);
   const auto mapped = [&](const Value* value) -> Value* {
     if (value == nullptr) return nullptr;
     Value*& made = map[value];
-    if (made == nullptr) made = value->is_constant() ? graph.add_constant(*value->constant) : add_shape_data(graph, *value);
+    if (made == nullptr)
+      made = value->is_constant() ? graph.add_constant(*value->constant) : add_shape_data(graph, *value);
     return made;
   };
   for (const Node* node : region.nodes) {
@@ -245,7 +266,8 @@ Problem make_problem(const Region& region, const SymbolValues& opt, const Device
     for (const Value* input : node->inputs) inputs.push_back(mapped(input));
     std::vector<std::unique_ptr<Graph>> bodies;
     for (const auto& body : node->bodies) bodies.push_back(std::make_unique<Graph>(body->clone()));
-    Node* made = graph.add(*node->op, std::move(inputs), node->attrs, node->name, node->outputs.size(), std::move(bodies));
+    Node* made =
+        graph.add(*node->op, std::move(inputs), node->attrs, node->name, node->outputs.size(), std::move(bodies));
     for (size_t i = 0; i < node->outputs.size(); ++i) map[node->outputs[i]] = made->outputs[i];
   }
   std::vector<Value*> outputs;
@@ -253,7 +275,11 @@ Problem make_problem(const Region& region, const SymbolValues& opt, const Device
   graph.set_outputs(std::move(outputs));
   Graph concrete = graph.specialize(opt);
   fold_shape_data(concrete);
-  return {.region = std::move(concrete), .symbolic = std::move(graph), .symbols = opt, .device = device, .allowed = allowed};
+  return {.region = std::move(concrete),
+          .symbolic = std::move(graph),
+          .symbols = opt,
+          .device = device,
+          .allowed = allowed};
 }
 
 Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, const DeviceInfo& device) {

@@ -13,12 +13,12 @@
 namespace hone {
 
 struct Region {
-  std::vector<Node*> nodes;                // in graph order; the last one gives the result
-  std::vector<Value*> inputs, outputs;     // dynamic values only; constants belong to the region
-  bool is_view = false;                    // nothing to compute: the result is the operand under another shape
+  std::vector<Node*> nodes;             // in graph order; the last one gives the result
+  std::vector<Value*> inputs, outputs;  // dynamic values only; constants belong to the region
+  bool is_view = false;                 // nothing to compute: the result is the operand under another shape
 
-  std::string name() const;                // node names joined with " + "
-  std::vector<std::string> origin() const; // ONNX nodes, without repeats
+  std::string name() const;                 // node names joined with " + "
+  std::vector<std::string> origin() const;  // ONNX nodes, without repeats
 };
 
 /// Covers every node exactly once, in an order in which every input is ready. Greedy by rule: a convolution or product takes

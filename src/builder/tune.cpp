@@ -17,7 +17,7 @@ namespace hone {
 namespace {
 
 constexpr int kDefaultMaxTactics = 12;
-constexpr double kGuessBytesPerMs = 5e6;               // level 0: what a reformat is assumed to move per millisecond
+constexpr double kGuessBytesPerMs = 5e6;  // level 0: what a reformat is assumed to move per millisecond
 
 bool disabled(const TuneContext& context, std::string_view source) {
   const auto& names = context.options.disabled_sources;
@@ -26,12 +26,13 @@ bool disabled(const TuneContext& context, std::string_view source) {
 
 /// Everything that makes a time valid.
 std::string cache_key(const TuneContext& context, const Problem& problem, const Tactic& tactic) {
-  return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), context.device.info().key(), context.backend.versions());
+  return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), context.device.info().key(),
+                     context.backend.versions());
 }
 
 /// Which of the offers are worth timing at this level.
 std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& options) {
-  if (options.optimization_level <= 2) {               // the first of each family and layouts
+  if (options.optimization_level <= 2) {  // the first of each family and layouts
     std::set<std::string> seen;
     std::erase_if(offers, [&](const Tactic& t) {
       Tactic family = t;
@@ -39,7 +40,9 @@ std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& op
       return !seen.insert(family.text()).second;
     });
   }
-  const size_t limit = options.max_tactics > 0 ? static_cast<size_t>(options.max_tactics) : options.optimization_level >= 4 ? 64 : kDefaultMaxTactics;
+  const size_t limit = options.max_tactics > 0           ? static_cast<size_t>(options.max_tactics)
+                       : options.optimization_level >= 4 ? 64
+                                                         : kDefaultMaxTactics;
   if (offers.size() > limit) offers.resize(limit);
   return offers;
 }
@@ -48,16 +51,18 @@ void propose(const TuneContext& context, Layer& layer, bool host_only) {
   for (const TacticSource* source : context.backend.sources) {
     const bool reference = source->name() == "reference";
     if ((host_only || disabled(context, source->name())) && !reference) continue;
-    if (reference && !layer.candidates.empty()) break;   // always there, never the fastest: only when nobody else can
+    if (reference && !layer.candidates.empty()) break;  // always there, never the fastest: only when nobody else can
     Candidates offers;
     source->propose(*layer.problem, offers);
     for (Tactic& tactic : shortlist(offers.offers(), context.options)) {
       if (context.options.workspace_bytes >= 0 && tactic.workspace > context.options.workspace_bytes) {
-        layer.refusals.push_back({tactic.text(), fmt::format("needs {} bytes of workspace, {} are allowed", tactic.workspace, context.options.workspace_bytes)});
+        layer.refusals.push_back({tactic.text(), fmt::format("needs {} bytes of workspace, {} are allowed",
+                                                             tactic.workspace, context.options.workspace_bytes)});
         continue;
       }
       std::string key = cache_key(context, *layer.problem, tactic);
-      layer.candidates.push_back({.tactic = std::move(tactic), .source = source, .key = std::move(key), .timing = {}, .timed_now = false});
+      layer.candidates.push_back(
+          {.tactic = std::move(tactic), .source = source, .key = std::move(key), .timing = {}, .timed_now = false});
     }
     layer.refusals.insert(layer.refusals.end(), offers.refusals().begin(), offers.refusals().end());
   }
@@ -86,14 +91,17 @@ MeasureOptions measure_options(const BuildOptions& options, const Problem& probl
 void time_candidates(const TuneContext& context, const Problem& problem, std::span<Candidate> candidates) {
   const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
   if (context.options.optimization_level == 0 || only_reference) {
-    for (size_t i = 0; i < candidates.size(); ++i) candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
+    for (size_t i = 0; i < candidates.size(); ++i)
+      candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
     return;
   }
   if (context.options.error_on_timing_cache_miss)
     for (const Candidate& candidate : candidates)
       if (context.cache.find(candidate.key) == nullptr)
-        throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(), "build once without --errorOnTimingCacheMiss");
-  measure(problem, candidates, context.backend, context.device, measure_options(context.options, problem), context.cache);
+        throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(),
+                    "build once without --errorOnTimingCacheMiss");
+  measure(problem, candidates, context.backend, context.device, measure_options(context.options, problem),
+          context.cache);
 }
 
 std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {
@@ -106,8 +114,10 @@ std::string strides_text(const Value& value, Layout layout, const SymbolValues& 
 
 std::string formats_text(const Layer& layer, const Tactic& tactic, const SymbolValues& opt) {
   std::vector<std::string> in, out;
-  for (size_t i = 0; i < layer.region.inputs.size(); ++i) in.push_back(strides_text(*layer.region.inputs[i], tactic.in[i], opt));
-  for (size_t i = 0; i < layer.region.outputs.size(); ++i) out.push_back(strides_text(*layer.region.outputs[i], tactic.out[i], opt));
+  for (size_t i = 0; i < layer.region.inputs.size(); ++i)
+    in.push_back(strides_text(*layer.region.inputs[i], tactic.in[i], opt));
+  for (size_t i = 0; i < layer.region.outputs.size(); ++i)
+    out.push_back(strides_text(*layer.region.outputs[i], tactic.out[i], opt));
   return join(in, ", ") + " -> " + join(out, ", ");
 }
 
@@ -118,57 +128,78 @@ void log_costs(const TuneContext& context, const Layer& layer, double seconds) {
   const std::string name = layer.region.name();
   context.log.verbose("=============== Computing costs for {}", name);
   std::map<std::string, std::vector<const Candidate*>> by_format;
-  for (const Candidate& candidate : layer.candidates) by_format[formats_text(layer, candidate.tactic, context.points.opt)].push_back(&candidate);
+  for (const Candidate& candidate : layer.candidates)
+    by_format[formats_text(layer, candidate.tactic, context.points.opt)].push_back(&candidate);
   for (const auto& [formats, candidates] : by_format) {
     context.log.verbose("*************** Autotuning format combination: {} ***************", formats);
     const Candidate* fastest = nullptr;
     std::string runner;
     for (const Candidate* candidate : candidates) {
       const std::string family = candidate->tactic.source + "." + candidate->tactic.name;
-      if (family != runner) context.log.verbose("--------------- Timing Runner: {} ({}[0x{:08x}])", name, family, static_cast<uint32_t>(hash64(family)));
+      if (family != runner)
+        context.log.verbose("--------------- Timing Runner: {} ({}[0x{:08x}])", name, family,
+                            static_cast<uint32_t>(hash64(family)));
       runner = family;
       if (candidate->timing.ms < 0) {
-        context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} {}", candidate->tactic.text(), tactic_number(candidate->tactic), candidate->timing.note);
+        context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} {}", candidate->tactic.text(),
+                            tactic_number(candidate->tactic), candidate->timing.note);
         continue;
       }
-      context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} Time: {:g}", candidate->tactic.text(), tactic_number(candidate->tactic), candidate->timing.ms);
+      context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} Time: {:g}", candidate->tactic.text(),
+                          tactic_number(candidate->tactic), candidate->timing.ms);
       if (fastest == nullptr || candidate->timing.ms < fastest->timing.ms) fastest = candidate;
     }
     if (fastest == nullptr) continue;
     const std::string family = fastest->tactic.source + "." + fastest->tactic.name;
-    context.log.verbose("{} ({}[0x{:08x}]) profiling completed in {:g} seconds. Fastest Tactic: 0x{:016x} Time: {:g}", name, family, static_cast<uint32_t>(hash64(family)), seconds,
-                        tactic_number(fastest->tactic), fastest->timing.ms);
-    context.log.verbose(">>>>>>>>>>>>>>> Chose Runner Type: {} Tactic: 0x{:016x}", family, tactic_number(fastest->tactic));
+    context.log.verbose("{} ({}[0x{:08x}]) profiling completed in {:g} seconds. Fastest Tactic: 0x{:016x} Time: {:g}",
+                        name, family, static_cast<uint32_t>(hash64(family)), seconds, tactic_number(fastest->tactic),
+                        fastest->timing.ms);
+    context.log.verbose(">>>>>>>>>>>>>>> Chose Runner Type: {} Tactic: 0x{:016x}", family,
+                        tactic_number(fastest->tactic));
   }
-  for (const Candidates::Refusal& refusal : layer.refusals) context.log.verbose("Skipping {}: {}", refusal.tactic, refusal.reason);
+  for (const Candidates::Refusal& refusal : layer.refusals)
+    context.log.verbose("Skipping {}: {}", refusal.tactic, refusal.reason);
 }
 
 /// All candidates rejected: the reference, which defines what is right, takes over.
 void fall_back_to_reference(const TuneContext& context, Layer& layer) {
-  const bool usable = std::any_of(layer.candidates.begin(), layer.candidates.end(), [](const Candidate& c) { return c.timing.ms >= 0; });
+  const bool usable = std::any_of(layer.candidates.begin(), layer.candidates.end(),
+                                  [](const Candidate& c) { return c.timing.ms >= 0; });
   if (usable) return;
-  for (const Candidate& candidate : layer.candidates) context.log.warning("{}: {} {}", layer.region.name(), candidate.tactic.text(), candidate.timing.note);
+  for (const Candidate& candidate : layer.candidates)
+    context.log.warning("{}: {} {}", layer.region.name(), candidate.tactic.text(), candidate.timing.note);
   const TacticSource* reference = context.backend.sources.back();
   Candidates offers;
   reference->propose(*layer.problem, offers);
   HONE_ASSERT(!offers.offers().empty(), "no source runs {}", layer.region.name());
-  layer.candidates.push_back({.tactic = offers.offers()[0], .source = reference, .key = {}, .timing = {0, 0, 0, "not timed"}, .timed_now = false});
+  layer.candidates.push_back({.tactic = offers.offers()[0],
+                              .source = reference,
+                              .key = {},
+                              .timing = {0, 0, 0, "not timed"},
+                              .timed_now = false});
 }
 
 /// The region as a problem; only for the reference when nothing else may run it.
 std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& region, bool& host_only) {
-  const Precision allowed{.f16 = context.options.fp16, .bf16 = context.options.bf16, .i8 = context.options.int8, .tf32 = context.options.tf32};
-  const bool guessed = std::any_of(region.nodes.begin(), region.nodes.end(), [&](const Node* node) { return context.sizes.sized_by_data(node->output()->type.shape); }) ||
-                       std::any_of(region.inputs.begin(), region.inputs.end(), [&](const Value* value) { return context.sizes.sized_by_data(value->type.shape); });
+  const Precision allowed{.f16 = context.options.fp16,
+                          .bf16 = context.options.bf16,
+                          .i8 = context.options.int8,
+                          .tf32 = context.options.tf32};
+  const bool guessed =
+      std::any_of(region.nodes.begin(), region.nodes.end(),
+                  [&](const Node* node) { return context.sizes.sized_by_data(node->output()->type.shape); }) ||
+      std::any_of(region.inputs.begin(), region.inputs.end(),
+                  [&](const Value* value) { return context.sizes.sized_by_data(value->type.shape); });
   host_only = context.sizes.host_only(region);
   if (!host_only && guessed) {
     try {
       return std::make_unique<Problem>(make_problem(region, context.points.opt, context.device.info(), allowed));
     } catch (const Error&) {
-      host_only = true;                                // the sizes guessed for tuning contradict each other
+      host_only = true;  // the sizes guessed for tuning contradict each other
     }
   }
-  return std::make_unique<Problem>(make_problem(region, host_only ? SymbolValues() : context.points.opt, context.device.info(), allowed));
+  return std::make_unique<Problem>(
+      make_problem(region, host_only ? SymbolValues() : context.points.opt, context.device.info(), allowed));
 }
 
 /// Numbers values and collects which layouts each could have and be wanted in.
@@ -197,7 +228,8 @@ class ValueTable {
 
 ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layout from, Layout to) {
   ReformatLayer result;
-  result.problem = std::make_unique<Problem>(make_reformat_problem(value.type, context.points.opt, context.device.info()));
+  result.problem =
+      std::make_unique<Problem>(make_reformat_problem(value.type, context.points.opt, context.device.info()));
   std::vector<Candidate> candidates;
   for (const TacticSource* source : context.backend.sources) {
     if (disabled(context, source->name()) || source->name() == "reference") continue;
@@ -205,17 +237,25 @@ ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layo
     source->propose(*result.problem, offers);
     for (const Tactic& tactic : offers.offers())
       if (tactic.in == std::vector{from} && tactic.out == std::vector{to})
-        candidates.push_back({.tactic = tactic, .source = source, .key = cache_key(context, *result.problem, tactic), .timing = {}, .timed_now = false});
+        candidates.push_back({.tactic = tactic,
+                              .source = source,
+                              .key = cache_key(context, *result.problem, tactic),
+                              .timing = {},
+                              .timed_now = false});
   }
   if (candidates.empty()) return {};
   time_candidates(context, *result.problem, candidates);
   std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
   if (candidates.empty()) return {};
-  const auto best = std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.timing.ms < b.timing.ms; });
+  const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                     [](const Candidate& a, const Candidate& b) { return a.timing.ms < b.timing.ms; });
   result.candidate = *best;
   if (context.options.optimization_level == 0)
-    result.candidate.timing.ms = static_cast<double>(byte_size(value.type.dtype, value.type.shape.evaluate(context.points.opt))) / kGuessBytesPerMs;
-  context.log.verbose("*************** Autotuning Reformat: {} -> {} ***************", strides_text(value, from, context.points.opt), strides_text(value, to, context.points.opt));
+    result.candidate.timing.ms =
+        static_cast<double>(byte_size(value.type.dtype, value.type.shape.evaluate(context.points.opt))) /
+        kGuessBytesPerMs;
+  context.log.verbose("*************** Autotuning Reformat: {} -> {} ***************",
+                      strides_text(value, from, context.points.opt), strides_text(value, to, context.points.opt));
   context.log.verbose("Tactic: 0x{:016x} Time: {:g}", tactic_number(best->tactic), best->timing.ms);
   return result;
 }
@@ -239,23 +279,28 @@ std::vector<Layer> make_layers(const TuneContext& context) {
   while (!queue.empty()) {
     Layer layer{.region = std::move(queue.front()), .problem = nullptr, .candidates = {}, .refusals = {}};
     queue.pop_front();
-    with_note([&] { return "choosing tactics for " + layer.region.name(); }, [&] {
-      if (!layer.region.is_view) {
-        bool host_only = false;
-        layer.problem = problem_of(context, layer.region, host_only);
-        propose(context, layer, host_only);
-        const bool reference_only = !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
-        if (std::vector<Region> pieces = reference_only ? split(layer.region, context.graph) : std::vector<Region>(); !pieces.empty()) {
-          queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
-          return;
-        }
-        const double start = now_ms();
-        time_candidates(context, *layer.problem, layer.candidates);
-        log_costs(context, layer, seconds_since(start));
-        fall_back_to_reference(context, layer);
-      }
-      layers.push_back(std::move(layer));
-    });
+    with_note([&] { return "choosing tactics for " + layer.region.name(); },
+              [&] {
+                if (!layer.region.is_view) {
+                  bool host_only = false;
+                  layer.problem = problem_of(context, layer.region, host_only);
+                  propose(context, layer, host_only);
+                  const bool reference_only =
+                      !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
+                  if (std::vector<Region> pieces =
+                          reference_only ? split(layer.region, context.graph) : std::vector<Region>();
+                      !pieces.empty()) {
+                    queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()),
+                                 std::make_move_iterator(pieces.end()));
+                    return;
+                  }
+                  const double start = now_ms();
+                  time_candidates(context, *layer.problem, layer.candidates);
+                  log_costs(context, layer, seconds_since(start));
+                  fall_back_to_reference(context, layer);
+                }
+                layers.push_back(std::move(layer));
+              });
     if (context.options.progress) context.options.progress(layers.size(), layers.size() + queue.size());
   }
   return layers;
@@ -279,7 +324,8 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
     for (const Value* value : layer.region.outputs) region.outputs.push_back(table.id(value));
     if (layer.region.is_view) region.options.push_back({{Layout::linear}, {Layout::linear}, 0, 0});
     for (size_t i = 0; i < layer.candidates.size(); ++i)
-      if (const Candidate& c = layer.candidates[i]; c.timing.ms >= 0) region.options.push_back({c.tactic.in, c.tactic.out, c.timing.ms, static_cast<int>(i)});
+      if (const Candidate& c = layer.candidates[i]; c.timing.ms >= 0)
+        region.options.push_back({c.tactic.in, c.tactic.out, c.timing.ms, static_cast<int>(i)});
     for (const SelectOption& option : region.options) {
       for (size_t i = 0; i < option.in.size(); ++i) table.wants(layer.region.inputs[i], option.in[i]);
       for (size_t i = 0; i < option.out.size(); ++i) table.gives(layer.region.outputs[i], option.out[i]);
@@ -304,7 +350,8 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
 
   const Selected selected = select(problem);
   for (size_t i = 0; i < layers.size(); ++i)
-    layers[i].chosen = layers[i].region.is_view ? -1 : problem.regions[i].options[static_cast<size_t>(selected.option[i])].tactic;
+    layers[i].chosen =
+        layers[i].region.is_view ? -1 : problem.regions[i].options[static_cast<size_t>(selected.option[i])].tactic;
   choice.layers = std::move(layers);
   context.log.info("Formats and tactics selection completed in {:g} seconds.", seconds_since(start));
   return choice;

@@ -31,11 +31,11 @@ struct ReformatLayer {
   std::unique_ptr<Problem> problem;
   Candidate candidate;
 };
-using ReformatKey = std::tuple<const Value*, Layout, Layout>;     // value, from, to
+using ReformatKey = std::tuple<const Value*, Layout, Layout>;  // value, from, to
 
 struct Choice {
-  std::vector<Layer> layers;                                      // `chosen` filled in
-  std::map<ReformatKey, ReformatLayer> reformats;                 // those that the choice may need
+  std::vector<Layer> layers;                       // `chosen` filled in
+  std::map<ReformatKey, ReformatLayer> reformats;  // those that the choice may need
 };
 
 /// Whether two layouts coincide for every value of the symbols.

@@ -28,7 +28,9 @@ hone::BuildOptions parse_options(const char* const* arguments, size_t count) {
   return std::move(line.options.build);
 }
 
-bool keeps_cache(const hone::BuildOptions& options) { return options.use_timing_cache && !options.timing_cache_file.empty(); }
+bool keeps_cache(const hone::BuildOptions& options) {
+  return options.use_timing_cache && !options.timing_cache_file.empty();
+}
 
 hone::TimingCache read_cache(const hone::BuildOptions& options, const hone::Logger& log) {
   const std::string& path = options.timing_cache_file;
@@ -41,10 +43,13 @@ hone::TimingCache read_cache(const hone::BuildOptions& options, const hone::Logg
   try {
     hone::TimingCache cache = hone::load_timing_cache(path, &bytes, &skipped);
     log.info("Loaded {} bytes of timing cache from {}", bytes, path);
-    if (skipped > 0) log.warning("{} lines of the timing cache {} are damaged or of another version; they are left out", skipped, path);
+    if (skipped > 0)
+      log.warning("{} lines of the timing cache {} are damaged or of another version; they are left out", skipped,
+                  path);
     return cache;
   } catch (const hone::Error& error) {
-    log.warning("Could not read timing cache from: {}. A new timing cache will be generated and written. ({})", path, error.message());
+    log.warning("Could not read timing cache from: {}. A new timing cache will be generated and written. ({})", path,
+                error.message());
     return {};
   }
 }
@@ -55,7 +60,8 @@ void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& optio
   if (!keeps_cache(options)) return;
   try {
     std::error_code status;
-    if (const auto bytes = std::filesystem::file_size(path, status); !status) log.info("Loaded {} bytes of timing cache from {}", bytes, path);
+    if (const auto bytes = std::filesystem::file_size(path, status); !status)
+      log.info("Loaded {} bytes of timing cache from {}", bytes, path);
     log.info("Saved {} bytes of timing cache to {}", hone::save_timing_cache(cache, path), path);
   } catch (const hone::Error& error) {
     log.warning("Could not write timing cache to: {} ({})", path, error.message());
@@ -83,7 +89,8 @@ hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_m
   });
 }
 
-hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log, hone_model** model) {
+hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log,
+                             hone_model** model) {
   return guarded([&] {
     require(bytes, "bytes");
     require(model, "model");
@@ -93,13 +100,16 @@ hone_status hone_model_parse(const void* bytes, size_t size, const char* folder,
   });
 }
 
-size_t hone_model_tensors(const hone_model* model) { return model == nullptr ? 0 : model->graph.inputs().size() + model->graph.outputs().size(); }
+size_t hone_model_tensors(const hone_model* model) {
+  return model == nullptr ? 0 : model->graph.inputs().size() + model->graph.outputs().size();
+}
 
 hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor) {
   return guarded([&] {
     require(model, "model");
     require(tensor, "tensor");
-    HONE_CHECK(index < hone_model_tensors(model), "tensor {} is asked for, the model has {}", index, hone_model_tensors(model));
+    HONE_CHECK(index < hone_model_tensors(model), "tensor {} is asked for, the model has {}", index,
+               hone_model_tensors(model));
     const size_t inputs = model->graph.inputs().size();
     const hone::Value* value = index < inputs ? model->graph.inputs()[index] : model->graph.outputs()[index - inputs];
     hone::capi::describe(value->name, value->type, index < inputs, tensor);
@@ -108,7 +118,8 @@ hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor
 
 void hone_model_destroy(hone_model* model) { delete model; }
 
-hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options, const hone_log* log, hone_plan** plan) {
+hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options,
+                       const hone_log* log, hone_plan** plan) {
   return guarded([&] {
     require(model, "model");
     require(device, "device");
@@ -117,9 +128,12 @@ hone_status hone_build(const hone_model* model, const hone_device* device, const
     build_options.folded_by_import = model->folded;
     const hone::Logger logger = logger_for(log);
     hone::TimingCache cache = read_cache(build_options, logger);
-    hone::Plan built = hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger);
+    hone::Plan built =
+        hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger);
     // Nodes that nothing depends on are dead, not folded.
-    std::erase_if(built.folded, [&](const hone::FoldedNode& folded) { return std::ranges::find(model->live, folded.node) == model->live.end(); });
+    std::erase_if(built.folded, [&](const hone::FoldedNode& folded) {
+      return std::ranges::find(model->live, folded.node) == model->live.end();
+    });
     write_cache(cache, build_options, logger);
     *plan = new hone_plan{std::make_shared<const hone::Plan>(std::move(built)), {}, {}};
   });

@@ -12,5 +12,5 @@ struct hone_options {
 };
 struct hone_model {
   hone::Graph graph;
-  std::vector<std::string> live, folded;   // see ImportedModel
+  std::vector<std::string> live, folded;  // see ImportedModel
 };

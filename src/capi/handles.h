@@ -16,7 +16,7 @@ struct hone_device : hone::OpenDevice {};
 struct hone_plan {
   std::shared_ptr<const hone::Plan> plan;
   std::string json;
-  hone::Blob bytes;                        // of the file; empty until asked for
+  hone::Blob bytes;  // of the file; empty until asked for
 };
 struct hone_engine {
   std::shared_ptr<const hone::Engine> engine;

@@ -26,7 +26,10 @@ std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& de
   try {
     return tried(Engine::load(plan, *device.backend, device.device));
   } catch (const Error& error) {
-    log.warning("The plan does not fit this machine or version ({}): its tactics are chosen anew, untimed. Build it here for full speed.", error.message());
+    log.warning(
+        "The plan does not fit this machine or version ({}): its tactics are chosen anew, untimed. Build it here for "
+        "full speed.",
+        error.message());
   }
   return Engine::load(retarget(plan, *device.backend, *device.device, log), *device.backend, device.device);
 }

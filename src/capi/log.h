@@ -13,7 +13,9 @@ namespace hone::capi {
 /// Drops everything when there is no log.
 inline Logger logger_for(const hone_log* log) {
   if (log == nullptr || log->write == nullptr) return Logger([](Severity, std::string_view) {});
-  Logger logger([sink = *log](Severity severity, std::string_view text) { sink.write(sink.user, static_cast<hone_severity>(severity), std::string(text).c_str()); });
+  Logger logger([sink = *log](Severity severity, std::string_view text) {
+    sink.write(sink.user, static_cast<hone_severity>(severity), std::string(text).c_str());
+  });
   logger.set_threshold(static_cast<Severity>(log->threshold));
   return logger;
 }

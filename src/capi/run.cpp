@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C interface's run side: devices, plans, engines, contexts.
+#include "base/version.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/load.h"
 #include "capi/log.h"
 #include "capi/tensor.h"
-#include "base/version.h"
 #include "plan/json.h"
 
 using hone::capi::copy_dims;
@@ -46,7 +46,9 @@ hone_status hone_plan_load(const char* path, hone_plan** plan) {
     require(path, "path");
     require(plan, "plan");
     hone::with_note([&] { return fmt::format("loading the plan {}", path); },
-                    [&] { *plan = new hone_plan{std::make_shared<const hone::Plan>(hone::load_plan_file(path)), {}, {}}; });
+                    [&] {
+                      *plan = new hone_plan{std::make_shared<const hone::Plan>(hone::load_plan_file(path)), {}, {}};
+                    });
   });
 }
 
@@ -56,7 +58,10 @@ hone_status hone_plan_parse(const void* bytes, size_t size, hone_plan** plan) {
     require(plan, "plan");
     const std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
     const bool aligned = reinterpret_cast<uintptr_t>(bytes) % hone::kAlignment == 0;
-    *plan = new hone_plan{std::make_shared<const hone::Plan>(hone::load_plan(aligned ? hone::Blob(nullptr, view) : hone::Blob::copy(view))), {}, {}};
+    *plan = new hone_plan{std::make_shared<const hone::Plan>(
+                              hone::load_plan(aligned ? hone::Blob(nullptr, view) : hone::Blob::copy(view))),
+                          {},
+                          {}};
   });
 }
 
@@ -64,7 +69,8 @@ hone_status hone_plan_save(const hone_plan* plan, const char* path) {
   return guarded([&] {
     require(plan, "plan");
     require(path, "path");
-    hone::with_note([&] { return fmt::format("writing the plan {}", path); }, [&] { hone::save_plan_file(*plan->plan, path); });
+    hone::with_note([&] { return fmt::format("writing the plan {}", path); },
+                    [&] { hone::save_plan_file(*plan->plan, path); });
   });
 }
 
@@ -85,7 +91,9 @@ hone_status hone_plan_json(hone_plan* plan, const char** json) {
     require(json, "json");
     if (plan->json.empty()) {
       int64_t sections = 0;
-      plan->json = hone::manifest_of(*plan->plan, [&](const hone::Blob&) { return sections++; }).dump(-1, ' ', false, hone::Json::error_handler_t::replace);
+      plan->json = hone::manifest_of(*plan->plan, [&](const hone::Blob&) {
+                     return sections++;
+                   }).dump(-1, ' ', false, hone::Json::error_handler_t::replace);
     }
     *json = plan->json.c_str();
   });
@@ -93,7 +101,8 @@ hone_status hone_plan_json(hone_plan* plan, const char** json) {
 
 void hone_plan_destroy(hone_plan* plan) { delete plan; }
 
-hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log, hone_engine** engine) {
+hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log,
+                               hone_engine** engine) {
   return guarded([&] {
     require(plan, "plan");
     require(device, "device");
@@ -102,7 +111,9 @@ hone_status hone_engine_create(const hone_plan* plan, const hone_device* device,
   });
 }
 
-size_t hone_engine_tensors(const hone_engine* engine) { return engine == nullptr ? 0 : engine->engine->plan().io.size(); }
+size_t hone_engine_tensors(const hone_engine* engine) {
+  return engine == nullptr ? 0 : engine->engine->plan().io.size();
+}
 
 hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor) {
   return guarded([&] {

@@ -24,7 +24,8 @@ hone_status hone_value_tensor(hone_dtype dtype, const int64_t* dims, int rank, c
   return guarded([&] {
     require(value, "value");
     const auto type = static_cast<hone::DType>(dtype);
-    HONE_CHECK(dtype >= HONE_F32 && dtype < HONE_SEQUENCE && dtype != HONE_STRING, "element type {} has no bytes", static_cast<int>(dtype));
+    HONE_CHECK(dtype >= HONE_F32 && dtype < HONE_SEQUENCE && dtype != HONE_STRING, "element type {} has no bytes",
+               static_cast<int>(dtype));
     hone::TensorBuilder builder(type, dims_of(dims, rank));
     const auto bytes = static_cast<size_t>(hone::byte_size(type, builder.dims()));
     if (bytes != 0) {
@@ -35,7 +36,8 @@ hone_status hone_value_tensor(hone_dtype dtype, const int64_t* dims, int rank, c
   });
 }
 
-hone_status hone_value_strings(const int64_t* dims, int rank, const char* const* texts, const size_t* lengths, hone_value** value) {
+hone_status hone_value_strings(const int64_t* dims, int rank, const char* const* texts, const size_t* lengths,
+                               hone_value** value) {
   return guarded([&] {
     require(value, "value");
     hone::Dims sizes = dims_of(dims, rank);
@@ -69,8 +71,10 @@ hone_status hone_value_describe(const hone_value* value, hone_tensor* tensor) {
     require(tensor, "tensor");
     const hone::DType dtype = value->tensor.dtype();
     const bool holds_items = dtype == hone::DType::sequence || dtype == hone::DType::optional;
-    *tensor = {.name = nullptr, .dtype = static_cast<hone_dtype>(dtype), .is_input = 0, .rank = 0, .dims = {}, .by_value = 1};
-    const hone::Dims dims = holds_items ? hone::Dims{static_cast<int64_t>(value->tensor.items().size())} : value->tensor.dims();
+    *tensor = {
+        .name = nullptr, .dtype = static_cast<hone_dtype>(dtype), .is_input = 0, .rank = 0, .dims = {}, .by_value = 1};
+    const hone::Dims dims =
+        holds_items ? hone::Dims{static_cast<int64_t>(value->tensor.items().size())} : value->tensor.dims();
     hone::capi::copy_dims(dims, tensor->dims, &tensor->rank);
   });
 }
@@ -82,7 +86,8 @@ const void* hone_value_data(const hone_value* value) {
 hone_status hone_value_string(const hone_value* value, size_t index, const char** text, size_t* length) {
   return guarded([&] {
     require(value, "value");
-    HONE_CHECK(value->tensor.dtype() == hone::DType::string, "the value is {}, not string", hone::name_of(value->tensor.dtype()));
+    HONE_CHECK(value->tensor.dtype() == hone::DType::string, "the value is {}, not string",
+               hone::name_of(value->tensor.dtype()));
     const std::vector<std::string>& strings = value->tensor.strings();
     HONE_CHECK(index < strings.size(), "string {} is asked for, there are {}", index, strings.size());
     *text = strings[index].c_str();

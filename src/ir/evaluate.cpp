@@ -22,7 +22,8 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
   const Value* value = node_.input(i);
   if (value == nullptr) return std::nullopt;
   if (value->symbolic) return *value->symbolic;
-  if (!value->constant || is_float(value->type.dtype) || is_object(value->type.dtype) || value->constant->size() > 4096) return std::nullopt;
+  if (!value->constant || is_float(value->type.dtype) || is_object(value->type.dtype) || value->constant->size() > 4096)
+    return std::nullopt;
   SymbolicData data;
   for (const int64_t number : value->constant->integers()) data.emplace_back(number);
   return data;
@@ -31,10 +32,13 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
 void InferContext::set(size_t output, TensorType type) {
   if (output < node_.outputs.size()) node_.outputs[output]->type = std::move(type);
 }
-void InferContext::set(size_t output, DType dtype, Shape shape) { set(output, {dtype, std::move(shape), Layout::linear}); }
+void InferContext::set(size_t output, DType dtype, Shape shape) {
+  set(output, {dtype, std::move(shape), Layout::linear});
+}
 
 void InferContext::set_symbolic(size_t output, SymbolicData data) {
-  if (output < node_.outputs.size()) node_.outputs[output]->symbolic = std::make_shared<const SymbolicData>(std::move(data));
+  if (output < node_.outputs.size())
+    node_.outputs[output]->symbolic = std::make_shared<const SymbolicData>(std::move(data));
 }
 
 Dim InferContext::data_dependent(size_t output, size_t axis) const {
@@ -44,7 +48,7 @@ Dim InferContext::data_dependent(size_t output, size_t axis) const {
     plain &= std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
     base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   }
-  if (!plain) base += "_" + hash_hex(std::as_bytes(std::span(node_.name))).substr(0, 8);   // "a/b" is not "a_b"
+  if (!plain) base += "_" + hash_hex(std::as_bytes(std::span(node_.name))).substr(0, 8);  // "a/b" is not "a_b"
   return Dim::symbol(fmt::format("{}_{}_{}", base, output, axis));
 }
 
@@ -65,7 +69,8 @@ std::vector<Tensor> evaluate_node(const Node& node, std::vector<const Tensor*> i
 }
 
 std::vector<Tensor> evaluate(const Graph& graph, std::span<const Tensor> inputs) {
-  HONE_CHECK(inputs.size() == graph.inputs().size(), "the graph has {} inputs but {} tensors are given", graph.inputs().size(), inputs.size());
+  HONE_CHECK(inputs.size() == graph.inputs().size(), "the graph has {} inputs but {} tensors are given",
+             graph.inputs().size(), inputs.size());
   std::unordered_map<const Value*, Tensor> values;
   std::unordered_map<const Value*, size_t> remaining;
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = inputs[i];

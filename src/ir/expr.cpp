@@ -18,20 +18,48 @@ struct FunctionName {
   int arity;
 };
 constexpr FunctionName kFunctions[] = {
-    {"neg", ExprKind::negate, 1},         {"abs", ExprKind::absolute, 1},     {"exp", ExprKind::exp, 1},
-    {"log", ExprKind::log, 1},            {"sqrt", ExprKind::sqrt, 1},        {"reciprocal", ExprKind::reciprocal, 1},
-    {"floor", ExprKind::floor, 1},        {"ceil", ExprKind::ceil, 1},        {"round_even", ExprKind::round_even, 1},
-    {"erf", ExprKind::erf, 1},            {"tanh", ExprKind::tanh, 1},        {"sin", ExprKind::sin, 1},
-    {"cos", ExprKind::cos, 1},            {"tan", ExprKind::tan, 1},          {"asin", ExprKind::asin, 1},
-    {"acos", ExprKind::acos, 1},          {"atan", ExprKind::atan, 1},        {"sinh", ExprKind::sinh, 1},
-    {"cosh", ExprKind::cosh, 1},          {"asinh", ExprKind::asinh, 1},      {"acosh", ExprKind::acosh, 1},
-    {"atanh", ExprKind::atanh, 1},        {"sign", ExprKind::sign, 1},        {"not", ExprKind::logical_not, 1},
-    {"is_nan", ExprKind::is_nan, 1},      {"is_inf", ExprKind::is_inf, 1},    {"add", ExprKind::add, 2},
-    {"subtract", ExprKind::subtract, 2},  {"multiply", ExprKind::multiply, 2}, {"divide", ExprKind::divide, 2},
-    {"min", ExprKind::minimum, 2},        {"max", ExprKind::maximum, 2},      {"pow", ExprKind::power, 2},
-    {"mod_floor", ExprKind::modulo_floor, 2}, {"mod_trunc", ExprKind::modulo_trunc, 2}, {"less", ExprKind::less, 2},
-    {"less_equal", ExprKind::less_equal, 2},  {"equal", ExprKind::equal, 2},  {"not_equal", ExprKind::not_equal, 2},
-    {"and", ExprKind::logical_and, 2},    {"or", ExprKind::logical_or, 2},    {"select", ExprKind::select, 3},
+    {"neg", ExprKind::negate, 1},
+    {"abs", ExprKind::absolute, 1},
+    {"exp", ExprKind::exp, 1},
+    {"log", ExprKind::log, 1},
+    {"sqrt", ExprKind::sqrt, 1},
+    {"reciprocal", ExprKind::reciprocal, 1},
+    {"floor", ExprKind::floor, 1},
+    {"ceil", ExprKind::ceil, 1},
+    {"round_even", ExprKind::round_even, 1},
+    {"erf", ExprKind::erf, 1},
+    {"tanh", ExprKind::tanh, 1},
+    {"sin", ExprKind::sin, 1},
+    {"cos", ExprKind::cos, 1},
+    {"tan", ExprKind::tan, 1},
+    {"asin", ExprKind::asin, 1},
+    {"acos", ExprKind::acos, 1},
+    {"atan", ExprKind::atan, 1},
+    {"sinh", ExprKind::sinh, 1},
+    {"cosh", ExprKind::cosh, 1},
+    {"asinh", ExprKind::asinh, 1},
+    {"acosh", ExprKind::acosh, 1},
+    {"atanh", ExprKind::atanh, 1},
+    {"sign", ExprKind::sign, 1},
+    {"not", ExprKind::logical_not, 1},
+    {"is_nan", ExprKind::is_nan, 1},
+    {"is_inf", ExprKind::is_inf, 1},
+    {"add", ExprKind::add, 2},
+    {"subtract", ExprKind::subtract, 2},
+    {"multiply", ExprKind::multiply, 2},
+    {"divide", ExprKind::divide, 2},
+    {"min", ExprKind::minimum, 2},
+    {"max", ExprKind::maximum, 2},
+    {"pow", ExprKind::power, 2},
+    {"mod_floor", ExprKind::modulo_floor, 2},
+    {"mod_trunc", ExprKind::modulo_trunc, 2},
+    {"less", ExprKind::less, 2},
+    {"less_equal", ExprKind::less_equal, 2},
+    {"equal", ExprKind::equal, 2},
+    {"not_equal", ExprKind::not_equal, 2},
+    {"and", ExprKind::logical_and, 2},
+    {"or", ExprKind::logical_or, 2},
+    {"select", ExprKind::select, 3},
 };
 
 /// Precedence climbing: || < && < comparison < sum < product < unary < primary. Equal subterms are shared.
@@ -50,8 +78,12 @@ class Parser {
     nodes_.push_back(std::move(node));
     return static_cast<int>(nodes_.size()) - 1;
   }
-  int call(ExprKind kind, std::vector<int> operands) { return emit({.kind = kind, .number = 0, .input = 0, .attribute = {}, .operands = std::move(operands)}); }
-  void blanks() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  int call(ExprKind kind, std::vector<int> operands) {
+    return emit({.kind = kind, .number = 0, .input = 0, .attribute = {}, .operands = std::move(operands)});
+  }
+  void blanks() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool take(std::string_view token) {
     blanks();
     if (!text_.substr(at_).starts_with(token)) return false;
@@ -115,10 +147,12 @@ class Parser {
     }
     blanks();
     const size_t start = at_;
-    const bool digit = at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '.');
+    const bool digit =
+        at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '.');
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      const bool exponent_sign = digit && (c == '-' || c == '+') && at_ > start && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
+      const bool exponent_sign =
+          digit && (c == '-' || c == '+') && at_ > start && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
       if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.' && !exponent_sign) break;
       ++at_;
     }
@@ -130,10 +164,12 @@ class Parser {
       return emit({.kind = ExprKind::number, .number = *number, .input = 0, .attribute = {}, .operands = {}});
     }
     if (take("(")) return function(word);
-    if (word == "inf") return emit({.kind = ExprKind::number, .number = INFINITY, .input = 0, .attribute = {}, .operands = {}});
+    if (word == "inf")
+      return emit({.kind = ExprKind::number, .number = INFINITY, .input = 0, .attribute = {}, .operands = {}});
     if (word.size() == 1)
       if (const size_t input = std::string_view("xyzw").find(word[0]); input != std::string_view::npos)
-        return emit({.kind = ExprKind::input, .number = 0, .input = static_cast<int>(input), .attribute = {}, .operands = {}});
+        return emit(
+            {.kind = ExprKind::input, .number = 0, .input = static_cast<int>(input), .attribute = {}, .operands = {}});
     return emit({.kind = ExprKind::attribute, .number = 0, .input = 0, .attribute = word, .operands = {}});
   }
   int function(const std::string& word) {
@@ -141,7 +177,8 @@ class Parser {
       if (f.name != word) continue;
       std::vector<int> operands{any_or()};
       while (take(",")) operands.push_back(any_or());
-      HONE_ASSERT(take(")") && static_cast<int>(operands.size()) == f.arity, "{} takes {} operands in formula '{}'", word, f.arity, text_);
+      HONE_ASSERT(take(")") && static_cast<int>(operands.size()) == f.arity, "{} takes {} operands in formula '{}'",
+                  word, f.arity, text_);
       return call(f.kind, std::move(operands));
     }
     throw InternalError(fmt::format("unknown function '{}' in formula '{}'", word, text_));
@@ -223,10 +260,13 @@ int64_t apply_integer(ExprKind kind, int64_t a, int64_t b, int64_t c) {
   switch (kind) {
     case ExprKind::negate: return static_cast<int64_t>(0 - ua);
     case ExprKind::absolute: return a < 0 ? static_cast<int64_t>(0 - ua) : a;
-    case ExprKind::floor: case ExprKind::ceil: case ExprKind::round_even: return a;
+    case ExprKind::floor:
+    case ExprKind::ceil:
+    case ExprKind::round_even: return a;
     case ExprKind::sign: return (a > 0) - (a < 0);
     case ExprKind::logical_not: return a == 0;
-    case ExprKind::is_nan: case ExprKind::is_inf: return 0;
+    case ExprKind::is_nan:
+    case ExprKind::is_inf: return 0;
     case ExprKind::add: return static_cast<int64_t>(ua + ub);
     case ExprKind::subtract: return static_cast<int64_t>(ua - ub);
     case ExprKind::multiply: return static_cast<int64_t>(ua * ub);
@@ -243,7 +283,8 @@ int64_t apply_integer(ExprKind kind, int64_t a, int64_t b, int64_t c) {
     case ExprKind::logical_and: return a != 0 && b != 0;
     case ExprKind::logical_or: return a != 0 || b != 0;
     case ExprKind::select: return a != 0 ? b : c;
-    default: return static_cast<int64_t>(apply(kind, static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
+    default:
+      return static_cast<int64_t>(apply(kind, static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
   }
 }
 
@@ -271,12 +312,16 @@ Expr Expr::parse(std::string_view formula) { return Expr(Parser(formula).whole()
 Expr Expr::bind(const Attrs& attrs) const {
   std::vector<ExprNode> nodes = nodes_;
   for (ExprNode& node : nodes)
-    if (node.kind == ExprKind::attribute) node = {.kind = ExprKind::number, .number = attrs.real(node.attribute), .input = 0, .attribute = {}, .operands = {}};
+    if (node.kind == ExprKind::attribute)
+      node = {
+          .kind = ExprKind::number, .number = attrs.real(node.attribute), .input = 0, .attribute = {}, .operands = {}};
   return Expr(std::move(nodes));
 }
 
 double Expr::evaluate(std::span<const double> inputs) const { return run<double>(nodes_, inputs, apply); }
-int64_t evaluate_integer(const Expr& expr, std::span<const int64_t> inputs) { return run<int64_t>(expr.nodes(), inputs, apply_integer); }
+int64_t evaluate_integer(const Expr& expr, std::span<const int64_t> inputs) {
+  return run<int64_t>(expr.nodes(), inputs, apply_integer);
+}
 
 std::string_view name_of(ExprKind kind) {
   for (const FunctionName& f : kFunctions)

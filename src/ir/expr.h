@@ -18,28 +18,69 @@
 namespace hone {
 
 enum class ExprKind : uint8_t {
-  number, input, attribute,
+  number,
+  input,
+  attribute,
   // unary
-  negate, absolute, exp, log, sqrt, reciprocal, floor, ceil, round_even, erf, tanh, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sign, logical_not, is_nan, is_inf,
+  negate,
+  absolute,
+  exp,
+  log,
+  sqrt,
+  reciprocal,
+  floor,
+  ceil,
+  round_even,
+  erf,
+  tanh,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  sign,
+  logical_not,
+  is_nan,
+  is_inf,
   // binary
-  add, subtract, multiply, divide, minimum, maximum, power, modulo_floor, modulo_trunc, less, less_equal, equal, not_equal, logical_and, logical_or,
+  add,
+  subtract,
+  multiply,
+  divide,
+  minimum,
+  maximum,
+  power,
+  modulo_floor,
+  modulo_trunc,
+  less,
+  less_equal,
+  equal,
+  not_equal,
+  logical_and,
+  logical_or,
   // ternary
   select,
 };
 
 struct ExprNode {
   ExprKind kind;
-  double number = 0;              // number
-  int input = 0;                  // input
-  std::string attribute;          // attribute
-  std::vector<int> operands;      // indices of earlier nodes of the same Expr
+  double number = 0;          // number
+  int input = 0;              // input
+  std::string attribute;      // attribute
+  std::vector<int> operands;  // indices of earlier nodes of the same Expr
 };
 
 /// A formula as a list of nodes in evaluation order; the last one is the result. Empty: not a pointwise operator.
 class Expr {
  public:
   Expr() = default;
-  static Expr parse(std::string_view formula);           ///< throws InternalError on a typo
+  static Expr parse(std::string_view formula);  ///< throws InternalError on a typo
   bool empty() const { return nodes_.empty(); }
   const std::vector<ExprNode>& nodes() const { return nodes_; }
   /// The formula with attribute names replaced by their numbers.

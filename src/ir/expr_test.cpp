@@ -10,7 +10,9 @@
 namespace hone {
 namespace {
 
-double value(std::string_view formula, std::vector<double> inputs, const Attrs& attrs = {}) { return Expr::parse(formula).bind(attrs).evaluate(inputs); }
+double value(std::string_view formula, std::vector<double> inputs, const Attrs& attrs = {}) {
+  return Expr::parse(formula).bind(attrs).evaluate(inputs);
+}
 
 TEST(Expr, FollowsPrecedence) {
   EXPECT_EQ(value("1 + 2 * 3 - 4 / 2", {}), 5);

@@ -75,7 +75,8 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
     throw Error(fmt::format("attribute '{}' of {} has the wrong kind: {}", spec.name, op.name, print_value(*given)));
   }
   for (const auto& [name, value] : attrs)
-    HONE_CHECK(std::any_of(op.attrs.begin(), op.attrs.end(), [&](const AttrSpec& spec) { return spec.name == name; }), "{} has no attribute '{}'", op.name, name);
+    HONE_CHECK(std::any_of(op.attrs.begin(), op.attrs.end(), [&](const AttrSpec& spec) { return spec.name == name; }),
+               "{} has no attribute '{}'", op.name, name);
 }
 
 void remove_use(Value* value, Node* node, size_t index) {
@@ -87,22 +88,27 @@ void remove_use(Value* value, Node* node, size_t index) {
 
 }  // namespace
 
-Node* Graph::add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name, size_t outputs, std::vector<std::unique_ptr<Graph>> bodies) {
-  return place(nodes_.size(), op, std::move(inputs), std::move(attrs), std::move(node_name), outputs, std::move(bodies));
+Node* Graph::add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name, size_t outputs,
+                 std::vector<std::unique_ptr<Graph>> bodies) {
+  return place(nodes_.size(), op, std::move(inputs), std::move(attrs), std::move(node_name), outputs,
+               std::move(bodies));
 }
 
-Node* Graph::insert(Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name, size_t outputs) {
+Node* Graph::insert(Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name,
+                    size_t outputs) {
   const auto at = std::find(nodes_.begin(), nodes_.end(), position);
   HONE_ASSERT(at != nodes_.end(), "insertion point is not in the graph");
-  return place(static_cast<size_t>(at - nodes_.begin()), op, std::move(inputs), std::move(attrs), std::move(node_name), outputs, {});
+  return place(static_cast<size_t>(at - nodes_.begin()), op, std::move(inputs), std::move(attrs), std::move(node_name),
+               outputs, {});
 }
 
-Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name, size_t outputs,
-                   std::vector<std::unique_ptr<Graph>> bodies) {
+Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name,
+                   size_t outputs, std::vector<std::unique_ptr<Graph>> bodies) {
   while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
-  HONE_CHECK(inputs.size() >= op.min_inputs && inputs.size() <= op.max_inputs, "{} takes {} to {} operands but has {}", op.name, op.min_inputs, op.max_inputs,
-             inputs.size());
-  for (size_t i = 0; i < op.min_inputs && op.max_inputs != 0xffff; ++i) HONE_CHECK(inputs[i] != nullptr, "operand {} of {} is missing", i, op.name);
+  HONE_CHECK(inputs.size() >= op.min_inputs && inputs.size() <= op.max_inputs, "{} takes {} to {} operands but has {}",
+             op.name, op.min_inputs, op.max_inputs, inputs.size());
+  for (size_t i = 0; i < op.min_inputs && op.max_inputs != 0xffff; ++i)
+    HONE_CHECK(inputs[i] != nullptr, "operand {} of {} is missing", i, op.name);
   complete_attrs(op, attrs);
   Node* node = &state_->nodes.emplace_back();
   node->op = &op;
@@ -116,7 +122,7 @@ Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs,
     value->index = i;
     node->outputs.push_back(value);
   }
-  infer(node);                                       // before linking: an invalid node leaves no trace
+  infer(node);  // before linking: an invalid node leaves no trace
   for (size_t i = 0; i < node->inputs.size(); ++i)
     if (node->inputs[i] != nullptr) node->inputs[i]->uses.push_back({node, i});
   nodes_.insert(nodes_.begin() + static_cast<std::ptrdiff_t>(position), node);
@@ -124,7 +130,9 @@ Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs,
 }
 
 std::vector<Node*> Graph::nodes() const { return nodes_; }
-bool Graph::is_output(const Value* value) const { return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end(); }
+bool Graph::is_output(const Value* value) const {
+  return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
+}
 
 void Graph::replace(Value* from, Value* to) {
   if (from == to) return;
@@ -148,7 +156,8 @@ void Graph::set_input(Node* node, size_t index, Value* value) {
 
 void Graph::erase(Node* node) {
   for (const Value* output : node->outputs)
-    HONE_ASSERT(output->uses.empty() && !is_output(output), "erasing {} whose result {} is still used", node->name, output->label());
+    HONE_ASSERT(output->uses.empty() && !is_output(output), "erasing {} whose result {} is still used", node->name,
+                output->label());
   for (size_t i = 0; i < node->inputs.size(); ++i) remove_use(node->inputs[i], node, i);
   node->inputs.clear();
   node->op = nullptr;
@@ -166,7 +175,8 @@ std::set<std::string> symbols_used(const Node& node) {
     if (input != nullptr && input->symbolic)
       for (const Dim& dim : *input->symbolic) dim.collect_symbols(names);
   for (const char* list : kSizeTexts)
-    if (const AttrValue* attr = node.attrs.find(list); attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr))
+    if (const AttrValue* attr = node.attrs.find(list);
+        attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr))
       for (const std::string& text : std::get<std::vector<std::string>>(*attr)) Dim::parse(text).collect_symbols(names);
   return names;
 }
@@ -194,7 +204,8 @@ size_t Graph::erase_dead() {
   std::unordered_set<const Node*> live;
   std::vector<const Node*> work;
   const auto mark = [&](const Value* value) {
-    if (value != nullptr && value->producer != nullptr && live.insert(value->producer).second) work.push_back(value->producer);
+    if (value != nullptr && value->producer != nullptr && live.insert(value->producer).second)
+      work.push_back(value->producer);
   };
   for (const Value* value : outputs_) mark(value);
   // A node that decides a size lives as long as somebody uses the size, even if nobody reads its data.
@@ -205,7 +216,8 @@ size_t Graph::erase_dead() {
     for (const Value* value : node->inputs) mark(value);
     if (deciders.empty()) continue;
     for (const std::string& symbol : symbols_used(*node))
-      if (const auto at = deciders.find(symbol); at != deciders.end() && live.insert(at->second).second) work.push_back(at->second);
+      if (const auto at = deciders.find(symbol); at != deciders.end() && live.insert(at->second).second)
+        work.push_back(at->second);
   }
   std::vector<Node*> kept;
   size_t removed = 0;
@@ -226,7 +238,8 @@ size_t Graph::erase_dead() {
 void Graph::infer(Node* node) {
   for (Value* output : node->outputs) output->symbolic = nullptr;
   const auto unknown = [](const Value* input) { return input != nullptr && !input->type.ranked; };
-  if (!node->op->traits.any_rank && std::any_of(node->inputs.begin(), node->inputs.end(), unknown)) return infer_unranked(*node);
+  if (!node->op->traits.any_rank && std::any_of(node->inputs.begin(), node->inputs.end(), unknown))
+    return infer_unranked(*node);
   InferContext context(*node);
   if (node->op->infer != nullptr) node->op->infer(context);
   else if (node->op->is_pointwise()) infer_pointwise(context);
@@ -282,23 +295,28 @@ std::string Graph::unique_name(std::string_view base) const {
 void Graph::verify() const {
   std::unordered_set<const Value*> defined(inputs_.begin(), inputs_.end());
   std::set<std::string_view> interface;
-  for (const Value* value : inputs_) HONE_ASSERT(interface.insert(value->name).second, "two graph inputs are called {}", value->name);
+  for (const Value* value : inputs_)
+    HONE_ASSERT(interface.insert(value->name).second, "two graph inputs are called {}", value->name);
   for (const Node* node : nodes_) {
     HONE_ASSERT(node->op != nullptr, "node {} was erased but is listed", node->name);
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const Value* value = node->inputs[i];
       if (value == nullptr) continue;
-      HONE_ASSERT(value->is_constant() || defined.contains(value), "{} ({}) uses {} before it is defined", node->name, node->op->name, value->label());
-      HONE_ASSERT(std::find(value->uses.begin(), value->uses.end(), Use{const_cast<Node*>(node), i}) != value->uses.end(), "use of {} by {} is not recorded",
-                  value->label(), node->name);
+      HONE_ASSERT(value->is_constant() || defined.contains(value), "{} ({}) uses {} before it is defined", node->name,
+                  node->op->name, value->label());
+      HONE_ASSERT(
+          std::find(value->uses.begin(), value->uses.end(), Use{const_cast<Node*>(node), i}) != value->uses.end(),
+          "use of {} by {} is not recorded", value->label(), node->name);
     }
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       const Value* value = node->outputs[i];
-      HONE_ASSERT(value->producer == node && value->index == i, "result {} of {} names another producer", value->label(), node->name);
+      HONE_ASSERT(value->producer == node && value->index == i, "result {} of {} names another producer",
+                  value->label(), node->name);
       HONE_ASSERT(defined.insert(value).second, "{} is defined twice", value->label());
     }
   }
-  for (const Value* value : outputs_) HONE_ASSERT(value->is_constant() || defined.contains(value), "graph output {} is not defined", value->label());
+  for (const Value* value : outputs_)
+    HONE_ASSERT(value->is_constant() || defined.contains(value), "graph output {} is not defined", value->label());
 }
 
 Graph Graph::clone() const {
@@ -329,7 +347,13 @@ Graph Graph::clone() const {
     }
     for (const Value* output : node->outputs) {
       Value* value = copy.new_value();
-      *value = Value{.name = output->name, .type = output->type, .producer = made, .index = output->index, .uses = {}, .constant = {}, .symbolic = output->symbolic};
+      *value = Value{.name = output->name,
+                     .type = output->type,
+                     .producer = made,
+                     .index = output->index,
+                     .uses = {},
+                     .constant = {},
+                     .symbolic = output->symbolic};
       made->outputs.push_back(value);
       map[output] = value;
     }
@@ -345,9 +369,11 @@ Graph Graph::specialize(const SymbolValues& values) const {
   for (Node* node : copy.nodes_) {
     // Sizes written as texts are expressions over the same symbols.
     for (const char* list : kSizeTexts)
-      if (const AttrValue* attr = node->attrs.find(list); attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr)) {
+      if (const AttrValue* attr = node->attrs.find(list);
+          attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr)) {
         std::vector<std::string> texts;
-        for (const std::string& text : std::get<std::vector<std::string>>(*attr)) texts.push_back(Dim::parse(text).substitute(values).text());
+        for (const std::string& text : std::get<std::vector<std::string>>(*attr))
+          texts.push_back(Dim::parse(text).substitute(values).text());
         node->attrs.set(list, std::move(texts));
       }
     for (auto& body : node->bodies) *body = body->specialize(values);

@@ -25,7 +25,7 @@ class Graph;
 
 struct Use {
   Node* node;
-  size_t index;                                     // which operand
+  size_t index;  // which operand
   friend bool operator==(const Use&, const Use&) = default;
 };
 
@@ -35,11 +35,11 @@ using SymbolicData = std::vector<Dim>;
 struct Value {
   std::string name;
   TensorType type;
-  Node* producer = nullptr;                         // null for inputs and constants
-  size_t index = 0;                                 // which output of the producer
-  std::vector<Use> uses;                            // graph outputs are not counted as uses
+  Node* producer = nullptr;  // null for inputs and constants
+  size_t index = 0;          // which output of the producer
+  std::vector<Use> uses;     // graph outputs are not counted as uses
   std::optional<Tensor> constant;
-  std::shared_ptr<const SymbolicData> symbolic;     // set by inference when every element is known
+  std::shared_ptr<const SymbolicData> symbolic;  // set by inference when every element is known
 
   bool is_constant() const { return constant.has_value(); }
   std::string label() const { return name.empty() ? "?" : name; }
@@ -47,12 +47,12 @@ struct Value {
 
 struct Node {
   const OpDef* op = nullptr;
-  Attrs attrs;                                      // complete: defaults are filled in
-  std::vector<Value*> inputs;                       // null: an optional operand that is not given
+  Attrs attrs;                 // complete: defaults are filled in
+  std::vector<Value*> inputs;  // null: an optional operand that is not given
   std::vector<Value*> outputs;
-  std::string name;                                 // the layer's name
-  std::vector<std::string> origin;                  // ONNX nodes it came from; survives every rewrite
-  std::vector<std::unique_ptr<Graph>> bodies;       // If/Loop/Scan; empty otherwise
+  std::string name;                            // the layer's name
+  std::vector<std::string> origin;             // ONNX nodes it came from; survives every rewrite
+  std::vector<std::unique_ptr<Graph>> bodies;  // If/Loop/Scan; empty otherwise
 
   Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   Value* output(size_t i = 0) const { return outputs[i]; }
@@ -76,7 +76,8 @@ class Graph {
   Node* add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs = {}, std::string name = {}, size_t outputs = 0,
             std::vector<std::unique_ptr<Graph>> bodies = {});
   /// The same, placed directly before `position` in the order.
-  Node* insert(Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs = {}, std::string name = {}, size_t outputs = 0);
+  Node* insert(Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs = {}, std::string name = {},
+               size_t outputs = 0);
   void set_outputs(std::vector<Value*> outputs) { outputs_ = std::move(outputs); }
 
   const std::vector<Value*>& inputs() const { return inputs_; }
@@ -110,13 +111,13 @@ class Graph {
 
  private:
   struct State;
-  Node* place(size_t position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string name, size_t outputs,
-              std::vector<std::unique_ptr<Graph>> bodies);
+  Node* place(size_t position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string name,
+              size_t outputs, std::vector<std::unique_ptr<Graph>> bodies);
   Value* new_value();
 
   std::vector<Value*> inputs_, outputs_;
   std::vector<Node*> nodes_;
-  std::unique_ptr<State> state_;                    // owns nodes and values
+  std::unique_ptr<State> state_;  // owns nodes and values
 };
 
 /// The symbols in the sizes of a node's results, in the integer contents it reads or gives, and in its attributes.

@@ -8,7 +8,11 @@
 namespace hone {
 namespace {
 
-const OpDef kAdd{.name = "Add", .min_inputs = 2, .max_inputs = 2, .pointwise = Expr::parse("x + y"), .traits = {.commutative = true}};
+const OpDef kAdd{.name = "Add",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .pointwise = Expr::parse("x + y"),
+                 .traits = {.commutative = true}};
 const OpDef kRelu{.name = "Relu", .pointwise = Expr::parse("max(x, 0)")};
 const OpDef kScale{.name = "Scale", .attrs = {{"factor", AttrKind::real, 2.0}}, .pointwise = Expr::parse("x * factor")};
 
@@ -38,7 +42,8 @@ TEST(GraphText, KeepsTensorAttributes) {
   graph.set_outputs({node->output()});
   const std::string text = print(graph);
   EXPECT_EQ(print(parse_graph(text, lookup)), text);
-  EXPECT_EQ(deserialize(serialize(graph), lookup).nodes()[0]->attrs.tensor("value").integers(), (std::vector<int64_t>{3, -4}));
+  EXPECT_EQ(deserialize(serialize(graph), lookup).nodes()[0]->attrs.tensor("value").integers(),
+            (std::vector<int64_t>{3, -4}));
 }
 
 TEST(GraphText, SaysTheLineOfAMistake) {
@@ -57,7 +62,8 @@ TEST(GraphText, SerializesWithData) {
   const std::vector<Tensor> a = evaluate(graph, inputs), b = evaluate(copy, inputs);
   EXPECT_TRUE(std::ranges::equal(a[0].bytes(), b[0].bytes()));
   const Blob bytes = serialize(graph);
-  for (size_t cut = 0; cut < bytes.size(); cut += 7) EXPECT_THROW(deserialize(Blob::copy(bytes.bytes().first(cut)), lookup), Error) << cut;
+  for (size_t cut = 0; cut < bytes.size(); cut += 7)
+    EXPECT_THROW(deserialize(Blob::copy(bytes.bytes().first(cut)), lookup), Error) << cut;
 }
 
 TEST(Graph, EvaluatesWithBroadcasting) {
@@ -82,8 +88,10 @@ TEST(Graph, ReplaceMovesUsesAndOutputNames) {
 
 TEST(Graph, KeysIgnoreNamesAndWeights) {
   const auto key = [](std::string_view text) { return structure_key(parse_graph(text, lookup)); };
-  EXPECT_EQ(key("(%x: f32[2]) {\n %c = constant f32[2]{1, 2}\n %y = Add(%x, %c)\n}"), key("(%u: f32[2]) {\n %w = constant f32[2]{3, 4}\n %v = Add(%u, %w) \"n\"\n}"));
-  EXPECT_NE(key("(%x: f32[2]) {\n %y = Scale(%x) {factor=1.0}\n}"), key("(%x: f32[2]) {\n %y = Scale(%x) {factor=2.0}\n}"));
+  EXPECT_EQ(key("(%x: f32[2]) {\n %c = constant f32[2]{1, 2}\n %y = Add(%x, %c)\n}"),
+            key("(%u: f32[2]) {\n %w = constant f32[2]{3, 4}\n %v = Add(%u, %w) \"n\"\n}"));
+  EXPECT_NE(key("(%x: f32[2]) {\n %y = Scale(%x) {factor=1.0}\n}"),
+            key("(%x: f32[2]) {\n %y = Scale(%x) {factor=2.0}\n}"));
 }
 
 TEST(Graph, SpecializeReplacesSymbols) {

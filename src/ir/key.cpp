@@ -11,15 +11,19 @@ namespace hone {
 
 std::string structure_key(const Graph& graph) {
   std::unordered_map<const Value*, int> numbers;
-  const auto number = [&](const Value* value) { return numbers.try_emplace(value, static_cast<int>(numbers.size())).first->second; };
+  const auto number = [&](const Value* value) {
+    return numbers.try_emplace(value, static_cast<int>(numbers.size())).first->second;
+  };
   const auto operand = [&](const Value* value) -> std::string {
     if (value == nullptr) return "_";
     if (!value->is_constant()) return fmt::format("%{}", number(value));
     const Tensor& tensor = *value->constant;
-    const bool is_data = tensor.size() > 16 || (is_float(tensor.dtype()) && tensor.size() > 1) || tensor.dtype() == DType::string;
+    const bool is_data =
+        tensor.size() > 16 || (is_float(tensor.dtype()) && tensor.size() > 1) || tensor.dtype() == DType::string;
     if (is_data) return "const " + tensor.type().text();
     std::vector<std::string> values;
-    for (int64_t i = 0; i < tensor.size(); ++i) values.push_back(is_float(tensor.dtype()) ? exact(tensor.real(i)) : std::to_string(tensor.integer(i)));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      values.push_back(is_float(tensor.dtype()) ? exact(tensor.real(i)) : std::to_string(tensor.integer(i)));
     return fmt::format("const {}{{{}}}", tensor.type().text(), join(values, ","));
   };
   std::string key = "(";

@@ -50,7 +50,8 @@ class InferContext {
 /// What the reference meaning of one node sees and sets.
 class EvalContext {
  public:
-  EvalContext(const Node& node, std::vector<const Tensor*> inputs) : node_(node), inputs_(std::move(inputs)), results_(node.outputs.size()) {}
+  EvalContext(const Node& node, std::vector<const Tensor*> inputs)
+      : node_(node), inputs_(std::move(inputs)), results_(node.outputs.size()) {}
 
   const Attrs& attrs() const { return node_.attrs; }
   const Node& node() const { return node_; }
@@ -75,12 +76,12 @@ class ImportContext {
   virtual int opset() const = 0;
   virtual std::string_view node_name() const = 0;
   virtual size_t inputs() const = 0;
-  virtual Value* input(size_t i) const = 0;                    ///< null when not given
-  virtual size_t outputs() const = 0;                          ///< number of outputs, trailing missing ones cut
-  virtual bool output_used(size_t i) const = 0;                ///< false for an empty output name
-  virtual Attrs& attrs() = 0;                                  ///< the ONNX attributes (graphs are in `bodies`)
-  virtual std::vector<std::unique_ptr<Graph>>& bodies() = 0;   ///< graph attributes in order of name
-  virtual const OpDef& op(std::string_view name) const = 0;    ///< any operator by name
+  virtual Value* input(size_t i) const = 0;                   ///< null when not given
+  virtual size_t outputs() const = 0;                         ///< number of outputs, trailing missing ones cut
+  virtual bool output_used(size_t i) const = 0;               ///< false for an empty output name
+  virtual Attrs& attrs() = 0;                                 ///< the ONNX attributes (graphs are in `bodies`)
+  virtual std::vector<std::unique_ptr<Graph>>& bodies() = 0;  ///< graph attributes in order of name
+  virtual const OpDef& op(std::string_view name) const = 0;   ///< any operator by name
   /// Adds a node that carries this ONNX node's name and origin.
   virtual Node* add(std::string_view op, std::vector<Value*> inputs, Attrs attrs = {}, size_t outputs = 0) = 0;
   Value* constant(Tensor tensor) { return graph().add_constant(std::move(tensor)); }
@@ -89,8 +90,8 @@ class ImportContext {
 
 struct OnnxRule {
   std::string_view op_type;
-  int since = 1, until = 1 << 20;                              // opset range in which the rule applies, inclusive
-  void (*import)(ImportContext&) = nullptr;                    // null: same operands, attributes and outputs
+  int since = 1, until = 1 << 20;            // opset range in which the rule applies, inclusive
+  void (*import)(ImportContext&) = nullptr;  // null: same operands, attributes and outputs
   std::string_view domain = "";
 };
 
@@ -98,29 +99,29 @@ enum class AttrKind : uint8_t { integer, real, text, integers, reals, texts, ten
 struct AttrSpec {
   std::string_view name;
   AttrKind kind;
-  std::optional<AttrValue> fallback;                           // nothing: optional without default unless `required`
+  std::optional<AttrValue> fallback;  // nothing: optional without default unless `required`
   bool required = false;
   std::string_view doc = {};
 };
 
 struct Traits {
-  bool commutative = false;       // operands 0 and 1 may change places
-  bool view = false;              // output 0 has the bytes of operand 0 (linear layout) under another shape
-  bool random = false;            // never folded, never merged
+  bool commutative = false;  // operands 0 and 1 may change places
+  bool view = false;         // output 0 has the bytes of operand 0 (linear layout) under another shape
+  bool random = false;       // never folded, never merged
   bool has_bodies = false;
-  bool data_dependent = false;    // output sizes depend on the data
-  bool any_rank = false;          // inference copes with operands of unknown rank; for others it is tried at several ranks
+  bool data_dependent = false;  // output sizes depend on the data
+  bool any_rank = false;  // inference copes with operands of unknown rank; for others it is tried at several ranks
 };
 
 struct OpDef {
   std::string_view name;
   std::vector<AttrSpec> attrs = {};
-  size_t min_inputs = 1, max_inputs = 1;                       // max 0xffff: variadic
-  size_t outputs = 1;                                          // how many it always has; `add` may ask for more
+  size_t min_inputs = 1, max_inputs = 1;  // max 0xffff: variadic
+  size_t outputs = 1;                     // how many it always has; `add` may ask for more
   void (*infer)(InferContext&) = nullptr;
-  void (*eval)(EvalContext&) = nullptr;                        // may be null when `pointwise` is given
-  Expr pointwise = {};                                         // scalar formula over broadcast operands
-  DType result = DType::string;                                // pointwise: fixed result type (comparisons); string: that of operand 0
+  void (*eval)(EvalContext&) = nullptr;  // may be null when `pointwise` is given
+  Expr pointwise = {};                   // scalar formula over broadcast operands
+  DType result = DType::string;          // pointwise: fixed result type (comparisons); string: that of operand 0
   std::vector<OnnxRule> onnx = {};
   Traits traits = {};
 

@@ -26,7 +26,8 @@ class Lexer {
   }
   void blanks() {
     while (at_ < text_.size()) {
-      if (text_[at_] == '#') while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      if (text_[at_] == '#')
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
       else if (std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
       else return;
     }
@@ -51,7 +52,9 @@ class Lexer {
   std::string_view word(std::string_view extra = "_") {
     blanks();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || extra.find(text_[at_]) != std::string_view::npos)) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 ||
+                                  extra.find(text_[at_]) != std::string_view::npos))
+      ++at_;
     return text_.substr(start, at_ - start);
   }
   std::string_view until(char end) {
@@ -116,7 +119,8 @@ Shape parse_shape(std::string_view text) {
 
 class Parser {
  public:
-  Parser(Lexer& lexer, OpLookup lookup, std::span<const Tensor> data, int nesting) : lexer_(lexer), lookup_(lookup), data_(data), nesting_(nesting) {}
+  Parser(Lexer& lexer, OpLookup lookup, std::span<const Tensor> data, int nesting)
+      : lexer_(lexer), lookup_(lookup), data_(data), nesting_(nesting) {}
 
   Graph graph() {
     if (nesting_ > kMaxNesting) lexer_.fail(fmt::format("graphs are nested deeper than {}", kMaxNesting));
@@ -201,11 +205,14 @@ class Parser {
     const std::string name = lexer_.peek() == '"' ? lexer_.quoted() : "";
     std::vector<std::string> origin;
     if (lexer_.peek() == '[')
-      if (AttrValue list = value(); std::holds_alternative<std::vector<std::string>>(list)) origin = std::get<std::vector<std::string>>(list);
+      if (AttrValue list = value(); std::holds_alternative<std::vector<std::string>>(list))
+        origin = std::get<std::vector<std::string>>(list);
     std::vector<std::unique_ptr<Graph>> bodies;
-    while (lexer_.peek() == '(') bodies.push_back(std::make_unique<Graph>(Parser(lexer_, lookup_, data_, nesting_ + 1).graph()));
-    last_ = with_note([&] { return fmt::format("reading node %{} ({})", names[0], op_name); },
-                      [&] { return graph_.add(*op, std::move(inputs), std::move(attrs), name, names.size(), std::move(bodies)); });
+    while (lexer_.peek() == '(')
+      bodies.push_back(std::make_unique<Graph>(Parser(lexer_, lookup_, data_, nesting_ + 1).graph()));
+    last_ = with_note(
+        [&] { return fmt::format("reading node %{} ({})", names[0], op_name); },
+        [&] { return graph_.add(*op, std::move(inputs), std::move(attrs), name, names.size(), std::move(bodies)); });
     last_->origin = std::move(origin);
     for (size_t i = 0; i < names.size(); ++i) {
       last_->outputs[i]->name = names[i];
@@ -229,7 +236,7 @@ class Parser {
       }
       lexer_.take(",");
     }
-    DType dtype = DType::f32;                       // a literal takes the type of the first named operand
+    DType dtype = DType::f32;  // a literal takes the type of the first named operand
     for (const Value* input : inputs)
       if (input != nullptr) {
         dtype = input->type.dtype;
@@ -268,7 +275,8 @@ class Parser {
     const Dims dims = constant_type.shape.values();
     if (lexer_.take("$")) {
       const std::optional<int64_t> index = parse_integer(lexer_.number());
-      if (!index || *index < 0 || *index >= static_cast<int64_t>(data_.size())) lexer_.fail("a constant refers to data that is not there");
+      if (!index || *index < 0 || *index >= static_cast<int64_t>(data_.size()))
+        lexer_.fail("a constant refers to data that is not there");
       const Tensor& tensor = data_[static_cast<size_t>(*index)];
       if (tensor.type() != constant_type) lexer_.fail("a constant's data has another type");
       return tensor;

@@ -17,7 +17,7 @@ Dim broadcast_dim(const Dim& a, const Dim& b) {
   if (a == Dim(1)) return b;
   if (b == Dim(1)) return a;
   HONE_CHECK(!(a.is_constant() && b.is_constant()), "sizes {} and {} do not broadcast", a.text(), b.text());
-  if (a.is_constant()) return a;                       // a symbol against 5 must be 5 (or 1)
+  if (a.is_constant()) return a;  // a symbol against 5 must be 5 (or 1)
   return b.is_constant() ? b : maximum(a, b);
 }
 
@@ -37,7 +37,8 @@ MaybeDim apply_numbers(const ExprNode& node, std::span<const MaybeDim> operands)
   std::vector<int64_t> numbers;
   ExprNode last{.kind = node.kind, .number = 0, .input = 0, .attribute = {}, .operands = {}};
   for (size_t i = 0; i < operands.size(); ++i) {
-    lone.push_back({.kind = ExprKind::input, .number = 0, .input = static_cast<int>(i), .attribute = {}, .operands = {}});
+    lone.push_back(
+        {.kind = ExprKind::input, .number = 0, .input = static_cast<int>(i), .attribute = {}, .operands = {}});
     numbers.push_back(operands[i]->value());
     last.operands.push_back(static_cast<int>(i));
   }
@@ -59,7 +60,9 @@ MaybeDim apply_dims(const ExprNode& node, std::span<const MaybeDim> operands) {
   if (all_numbers) return apply_numbers(node, operands);
   const Dim& a = *operands[0];
   const Dim b = operands.size() > 1 ? *operands[1] : Dim();
-  const auto decide = [](const Dim& difference, auto test) { return difference.is_constant() ? MaybeDim(Dim(test(difference.value()) ? 1 : 0)) : std::nullopt; };
+  const auto decide = [](const Dim& difference, auto test) {
+    return difference.is_constant() ? MaybeDim(Dim(test(difference.value()) ? 1 : 0)) : std::nullopt;
+  };
   switch (node.kind) {
     case ExprKind::negate: return Dim(0) - a;
     case ExprKind::floor:
@@ -103,7 +106,8 @@ MaybeDim evaluate_dims(const Expr& expr, std::span<const Dim> inputs) {
 /// Walks the elements of the broadcast result; offsets[k] is the element of operand k.
 class BroadcastWalk {
  public:
-  BroadcastWalk(std::span<const int64_t> dims, const std::vector<Dims>& operand_dims) : dims_(dims.begin(), dims.end()), index_(dims.size(), 0) {
+  BroadcastWalk(std::span<const int64_t> dims, const std::vector<Dims>& operand_dims)
+      : dims_(dims.begin(), dims.end()), index_(dims.size(), 0) {
     for (const Dims& operand : operand_dims) {
       Dims strides(dims.size(), 0), own = strides_of(operand);
       const size_t shift = dims.size() - operand.size();
@@ -129,7 +133,9 @@ class BroadcastWalk {
 };
 
 void propagate_symbolic(InferContext& context, const Shape& shape, DType result) {
-  if (is_float(result) || result == DType::string || !shape.is_static() || elements(shape.values()) > kMaxSymbolicElements) return;
+  if (is_float(result) || result == DType::string || !shape.is_static() ||
+      elements(shape.values()) > kMaxSymbolicElements)
+    return;
   std::vector<SymbolicData> data;
   std::vector<Dims> dims;
   for (size_t i = 0; i < context.inputs(); ++i) {
@@ -158,7 +164,8 @@ std::vector<To> read_all(const Tensor& tensor) {
   visit(tensor.dtype(), [&]<typename T>() {
     const std::span<const T> data = tensor.data<T>();
     for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) values[i] = static_cast<To>(static_cast<float>(data[i]));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+        values[i] = static_cast<To>(static_cast<float>(data[i]));
       else values[i] = static_cast<To>(data[i]);
     }
   });
@@ -204,7 +211,9 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
-Dims broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b) { return broadcast(Shape(a), Shape(b)).values(); }
+Dims broadcast_dims(std::span<const int64_t> a, std::span<const int64_t> b) {
+  return broadcast(Shape(a), Shape(b)).values();
+}
 
 void infer_pointwise(InferContext& context) {
   Shape shape = context.shape(0);
@@ -230,7 +239,8 @@ void eval_pointwise(EvalContext& context) {
   const bool conditional = inputs.size() == 3 && inputs[0]->dtype() == DType::boolean;
   const DType result = op.result != DType::string ? op.result : inputs[conditional ? 1 : 0]->dtype();
   const Expr expr = op.pointwise.bind(context.attrs());
-  context.set(0, floating ? evaluate_as<double>(expr, inputs, dims, result) : evaluate_as<int64_t>(expr, inputs, dims, result));
+  context.set(
+      0, floating ? evaluate_as<double>(expr, inputs, dims, result) : evaluate_as<int64_t>(expr, inputs, dims, result));
 }
 
 }  // namespace hone

@@ -22,7 +22,9 @@ namespace hone {
 namespace {
 
 bool plain(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '/'; });
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '/';
+  });
 }
 
 class Printer {
@@ -119,6 +121,8 @@ class Printer {
 }  // namespace
 
 std::string print(const Graph& graph) { return Printer(graph, nullptr).print("") + "\n"; }
-std::string print_with_data(const Graph& graph, std::vector<Tensor>& data) { return Printer(graph, &data).print("") + "\n"; }
+std::string print_with_data(const Graph& graph, std::vector<Tensor>& data) {
+  return Printer(graph, &data).print("") + "\n";
+}
 
 }  // namespace hone

@@ -28,10 +28,12 @@ class SplitMix {
 
 Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low, double high) {
   SplitMix random(seed);
-  if (dtype == DType::string) return Tensor::of_strings(dims, std::vector<std::string>(static_cast<size_t>(elements(dims)), "a"));
+  if (dtype == DType::string)
+    return Tensor::of_strings(dims, std::vector<std::string>(static_cast<size_t>(elements(dims)), "a"));
   TensorBuilder builder(dtype, dims);
   if (is_small(dtype)) {
-    for (uint8_t& code : builder.codes()) code = float_to_small(dtype, static_cast<float>(low + random.uniform() * (high - low)));
+    for (uint8_t& code : builder.codes())
+      code = float_to_small(dtype, static_cast<float>(low + random.uniform() * (high - low)));
     return builder.finish();
   }
   visit(dtype, [&]<typename T>() {
@@ -57,7 +59,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed) {
     const IntegerRange range = accepted_range(input).value_or(IntegerRange{0, 1});
     const int64_t most = dtype == DType::i8 ? 126 : dtype == DType::u8 ? 254 : range.high;
     const double high = static_cast<double>(std::min(range.high, most)) + 1;
-    tensors.push_back(random_tensor(dtype, input->type.shape.values(), seed * 1000003 + tensors.size(), static_cast<double>(range.low), high));
+    tensors.push_back(random_tensor(dtype, input->type.shape.values(), seed * 1000003 + tensors.size(),
+                                    static_cast<double>(range.low), high));
   }
   return tensors;
 }

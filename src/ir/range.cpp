@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-constexpr int kMaxDepth = 8;                   // of operators looked through: chains between an input and its consumer are short
+constexpr int kMaxDepth = 8;  // of operators looked through: chains between an input and its consumer are short
 
 /// The sizes of the data's axes that a gather or scatter indexes.
 std::vector<Dim> indexed_axes(const Node& node, const Shape& data) {
@@ -19,7 +19,9 @@ std::vector<Dim> indexed_axes(const Node& node, const Shape& data) {
   const Dim depth = indices.rank() > 0 ? indices[indices.rank() - 1] : Dim(0);
   const size_t first = static_cast<size_t>(node.attrs.integer_or("batch_dims", 0));
   std::vector<Dim> sizes;
-  for (size_t axis = first; depth.is_constant() && axis < std::min(data.rank(), first + static_cast<size_t>(depth.value())); ++axis) sizes.push_back(data[axis]);
+  for (size_t axis = first;
+       depth.is_constant() && axis < std::min(data.rank(), first + static_cast<size_t>(depth.value())); ++axis)
+    sizes.push_back(data[axis]);
   return sizes;
 }
 
@@ -45,18 +47,23 @@ std::optional<IntegerRange> lengths_along(const Shape& data, int64_t axis) {
 std::optional<IntegerRange> accepted_by(const Node& node, size_t operand) {
   const std::string_view op = node.op_name();
   if (operand == 1 && (op.starts_with("Gather") || op.starts_with("Scatter"))) return indices_into(node);
-  if (operand == 1 && op == "ReverseSequence") return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("time_axis", 0));
+  if (operand == 1 && op == "ReverseSequence")
+    return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("time_axis", 0));
   if (operand == 1 && op == "TopK") return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("axis", -1));
   if (operand == 4 && (op == "LSTM" || op == "GRU" || op == "RNN")) return lengths_along(node.input(0)->type.shape, 0);
   if (operand == 0 && op == "OneHot") {
     const Value* depth = node.input(1);
-    return IntegerRange{0, depth->is_constant() && depth->constant->size() == 1 ? std::max<int64_t>(depth->constant->integers()[0], 1) - 1 : 0};
+    return IntegerRange{0, depth->is_constant() && depth->constant->size() == 1
+                               ? std::max<int64_t>(depth->constant->integers()[0], 1) - 1
+                               : 0};
   }
   return std::nullopt;
 }
 
 bool hands_on(const Node& node, size_t operand) {
-  static constexpr std::string_view kOperators[] = {"Cast", "Reshape", "View", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Expand", "Transpose", "Slice", "Concat", "Split", "Tile"};
+  static constexpr std::string_view kOperators[] = {"Cast",    "Reshape",  "View",   "Unsqueeze", "Squeeze",
+                                                    "Flatten", "Identity", "Expand", "Transpose", "Slice",
+                                                    "Concat",  "Split",    "Tile"};
   const std::string_view op = node.op_name();
   return std::ranges::find(kOperators, op) != std::end(kOperators) && (operand == 0 || op == "Concat");
 }

@@ -12,7 +12,7 @@ namespace hone {
 struct Value;
 
 struct IntegerRange {
-  int64_t low = 0, high = 0;                   // both included
+  int64_t low = 0, high = 0;  // both included
   friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
 };
 

@@ -13,11 +13,18 @@ namespace {
 void infer_float(InferContext& context) { context.set(0, DType::f32, Shape{1}); }
 void infer_same(InferContext& context) { context.set(0, context.dtype(0), context.shape(0)); }
 
-AttrSpec integer_attr(std::string_view name, int64_t fallback) { return {.name = name, .kind = AttrKind::integer, .fallback = fallback}; }
+AttrSpec integer_attr(std::string_view name, int64_t fallback) {
+  return {.name = name, .kind = AttrKind::integer, .fallback = fallback};
+}
 
-const OpDef kGather{.name = "Gather", .attrs = {integer_attr("axis", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_float};
+const OpDef kGather{
+    .name = "Gather", .attrs = {integer_attr("axis", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_float};
 const OpDef kLstm{.name = "LSTM", .min_inputs = 3, .max_inputs = 8, .infer = infer_float};
-const OpDef kReverse{.name = "ReverseSequence", .attrs = {integer_attr("time_axis", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_float};
+const OpDef kReverse{.name = "ReverseSequence",
+                     .attrs = {integer_attr("time_axis", 0)},
+                     .min_inputs = 2,
+                     .max_inputs = 2,
+                     .infer = infer_float};
 const OpDef kReshape{.name = "Unsqueeze", .min_inputs = 1, .max_inputs = 1, .infer = infer_same};
 const OpDef kCast{.name = "Cast", .min_inputs = 1, .max_inputs = 1, .infer = infer_float};
 const OpDef kAdd{.name = "Add", .min_inputs = 2, .max_inputs = 2, .infer = infer_same};

@@ -37,7 +37,8 @@ class Restore {
 
 void try_rank(Node& node, const Restore& original, int rank) {
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.inputs[i] != nullptr && !original.type(i).ranked) node.inputs[i]->type = {original.type(i).dtype, trial_shape(i, rank), Layout::linear};
+    if (node.inputs[i] != nullptr && !original.type(i).ranked)
+      node.inputs[i]->type = {original.type(i).dtype, trial_shape(i, rank), Layout::linear};
   InferContext context(node);
   if (node.op->infer != nullptr) node.op->infer(context);
   else infer_pointwise(context);

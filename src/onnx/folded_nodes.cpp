@@ -25,7 +25,8 @@ std::vector<const NodeProto*> live_nodes(const GraphProto& model) {
   for (bool grew = true; grew;) {
     grew = false;
     for (auto node = model.nodes.rbegin(); node != model.nodes.rend(); ++node) {
-      const bool needed = std::ranges::any_of(node->outputs, [&](std::string_view name) { return !name.empty() && wanted.contains(name); });
+      const bool needed = std::ranges::any_of(
+          node->outputs, [&](std::string_view name) { return !name.empty() && wanted.contains(name); });
       if (!needed || !live.insert(&*node).second) continue;
       add_reads(*node, wanted);
       grew = true;
@@ -45,7 +46,7 @@ void add_origins(const Graph& graph, std::set<std::string, std::less<>>& names) 
 
 std::vector<std::string> live_names(const GraphProto& model) {
   std::vector<const NodeProto*> nodes = live_nodes(model);
-  std::ranges::sort(nodes);                    // they lie in one vector: by address is in the model's order
+  std::ranges::sort(nodes);  // they lie in one vector: by address is in the model's order
   std::vector<std::string> names;
   for (const NodeProto* node : nodes)
     if (!node->name.empty() && node->op_type != "Constant") names.emplace_back(node->name);
@@ -56,7 +57,8 @@ std::vector<std::string> folded_nodes(const std::vector<std::string>& live, cons
   std::set<std::string, std::less<>> present;
   add_origins(graph, present);
   std::vector<std::string> folded;
-  std::ranges::copy_if(live, std::back_inserter(folded), [&](const std::string& name) { return !present.contains(name); });
+  std::ranges::copy_if(live, std::back_inserter(folded),
+                       [&](const std::string& name) { return !present.contains(name); });
   return folded;
 }
 

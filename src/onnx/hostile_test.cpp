@@ -36,11 +36,16 @@ std::string refusal(const Blob& bytes, const std::string& directory = {}) {
 }
 
 std::string refusal_of_nodes(const std::vector<std::string>& nodes, const std::vector<std::string>& functions = {}) {
-  return refusal(W::model(W::graph({.nodes = nodes, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), functions));
+  return refusal(
+      W::model(W::graph({.nodes = nodes, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), functions));
 }
 
 std::string refusal_of_tensor(const std::string& tensor, const std::string& directory = {}) {
-  return refusal(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})}, .initializers = {tensor}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}})), directory);
+  return refusal(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
+                                    .initializers = {tensor},
+                                    .inputs = {vector_value("x")},
+                                    .outputs = {vector_value("y")}})),
+                 directory);
 }
 
 // ---- not a model ----
@@ -70,7 +75,8 @@ TEST(HostileModel, AModelCutAnywhereIsRefusedOrRead) {
     EXPECT_THAT(message, Not(HasSubstr("INTERNAL"))) << "cut to " << size;
     refused += message.empty() ? 0 : 1;
   }
-  EXPECT_GT(refused, static_cast<int>(whole.size()) - 30);    // behind the graph only the operator sets and domains follow
+  EXPECT_GT(refused,
+            static_cast<int>(whole.size()) - 30);  // behind the graph only the operator sets and domains follow
 }
 
 TEST(HostileModel, AlteredBytesNeverCrash) {
@@ -88,30 +94,51 @@ TEST(HostileModel, AlteredBytesNeverCrash) {
 // ---- structure ----
 
 TEST(HostileModel, AMissingInputIsNamedWithItsNode) {
-  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"nowhere"}, {"y"}, {}, "r")}), AllOf(HasSubstr("'nowhere'"), HasSubstr("node r (Relu")));
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"nowhere"}, {"y"}, {}, "r")}),
+              AllOf(HasSubstr("'nowhere'"), HasSubstr("node r (Relu")));
 }
-TEST(HostileModel, AMissingOutputIsNamed) { EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"z"})}), HasSubstr("'y'")); }
+TEST(HostileModel, AMissingOutputIsNamed) {
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"z"})}), HasSubstr("'y'"));
+}
 TEST(HostileModel, ACycleIsNamed) {
-  EXPECT_THAT(refusal_of_nodes({W::node("Add", {"x", "b"}, {"a"}, {}, "one"), W::node("Relu", {"a"}, {"b"}, {}, "two"), W::node("Relu", {"b"}, {"y"})}),
+  EXPECT_THAT(refusal_of_nodes({W::node("Add", {"x", "b"}, {"a"}, {}, "one"), W::node("Relu", {"a"}, {"b"}, {}, "two"),
+                                W::node("Relu", {"b"}, {"y"})}),
               AllOf(HasSubstr("cycle"), HasSubstr("one")));
 }
 TEST(HostileModel, TwoProducersOfOneNameAreNamed) {
-  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"y"}, {}, "one"), W::node("Neg", {"x"}, {"y"}, {}, "two")}), AllOf(HasSubstr("one"), HasSubstr("two"), HasSubstr("'y'")));
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"y"}, {}, "one"), W::node("Neg", {"x"}, {"y"}, {}, "two")}),
+              AllOf(HasSubstr("one"), HasSubstr("two"), HasSubstr("'y'")));
   EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"x"}, {}, "one")}), HasSubstr("x"));
 }
-TEST(HostileModel, ANodeWithoutOutputsIsRefused) { EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {}, {}, "mute"), W::node("Relu", {"x"}, {"y"})}), HasSubstr("mute")); }
-TEST(HostileModel, ANodeWithoutInputsIsRefused) { EXPECT_THAT(refusal_of_nodes({W::node("Relu", {}, {"y"}, {}, "r")}), HasSubstr("node r")); }
-TEST(HostileModel, AnAxisBeyondTheRankIsRefused) {
-  EXPECT_THAT(refusal_of_nodes({W::node("Concat", {"x", "x"}, {"y"}, {W::integer_attr("axis", 1)}, "c")}), AllOf(HasSubstr("axis 1"), HasSubstr("node c")));
+TEST(HostileModel, ANodeWithoutOutputsIsRefused) {
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {}, {}, "mute"), W::node("Relu", {"x"}, {"y"})}),
+              HasSubstr("mute"));
 }
-TEST(HostileModel, UnknownAttributesAreRefused) { EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"y"}, {W::integer_attr("power", 9000)})}), HasSubstr("'power'")); }
+TEST(HostileModel, ANodeWithoutInputsIsRefused) {
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {}, {"y"}, {}, "r")}), HasSubstr("node r"));
+}
+TEST(HostileModel, AnAxisBeyondTheRankIsRefused) {
+  EXPECT_THAT(refusal_of_nodes({W::node("Concat", {"x", "x"}, {"y"}, {W::integer_attr("axis", 1)}, "c")}),
+              AllOf(HasSubstr("axis 1"), HasSubstr("node c")));
+}
+TEST(HostileModel, UnknownAttributesAreRefused) {
+  EXPECT_THAT(refusal_of_nodes({W::node("Relu", {"x"}, {"y"}, {W::integer_attr("power", 9000)})}),
+              HasSubstr("'power'"));
+}
 
 TEST(HostileModel, AllUnknownOperatorsAreListedAtOnce) {
-  EXPECT_THAT(refusal_of_nodes({W::node("Rellu", {"x"}, {"a"}, {}, "typo"), W::node("Magic", {"a"}, {"b"}, {}, "trick", "com.example"), W::node("Rellu", {"b"}, {"y"}, {}, "again")}),
-              AllOf(HasSubstr("2 operators"), HasSubstr("Rellu (opset 17) at typo, again"), HasSubstr("com.example::Magic"), HasSubstr("hint")));
+  EXPECT_THAT(refusal_of_nodes({W::node("Rellu", {"x"}, {"a"}, {}, "typo"),
+                                W::node("Magic", {"a"}, {"b"}, {}, "trick", "com.example"),
+                                W::node("Rellu", {"b"}, {"y"}, {}, "again")}),
+              AllOf(HasSubstr("2 operators"), HasSubstr("Rellu (opset 17) at typo, again"),
+                    HasSubstr("com.example::Magic"), HasSubstr("hint")));
 }
 TEST(HostileModel, AnAncientOpsetIsRead) {
-  EXPECT_EQ(refusal(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"y"})}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), {}, 3)), "");
+  EXPECT_EQ(refusal(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"y"})},
+                                       .inputs = {vector_value("x")},
+                                       .outputs = {vector_value("y")}}),
+                             {}, 3)),
+            "");
 }
 
 // ---- nesting ----
@@ -119,14 +146,19 @@ TEST(HostileModel, AnAncientOpsetIsRead) {
 std::string nested(int depth) {
   std::string graph = W::graph({.nodes = {W::node("Relu", {"x"}, {"r"})}, .outputs = {vector_value("r")}});
   for (int i = 0; i < depth; ++i)
-    graph = W::graph({.nodes = {W::node("If", {"c"}, {"r"}, {W::graph_attr("then_branch", graph), W::graph_attr("else_branch", W::graph({.nodes = {W::node("Neg", {"x"}, {"r"})}, .outputs = {vector_value("r")}}))})},
+    graph = W::graph({.nodes = {W::node("If", {"c"}, {"r"},
+                                        {W::graph_attr("then_branch", graph),
+                                         W::graph_attr("else_branch", W::graph({.nodes = {W::node("Neg", {"x"}, {"r"})},
+                                                                                .outputs = {vector_value("r")}}))})},
                       .outputs = {vector_value("r")}});
   return graph;
 }
 Blob nested_model(int depth) {
-  return W::model(W::graph({.nodes = {W::node("If", {"c"}, {"y"}, {W::graph_attr("then_branch", nested(depth)), W::graph_attr("else_branch", nested(0))})},
-                            .inputs = {W::value("c", 9, {}), vector_value("x")},
-                            .outputs = {vector_value("y")}}));
+  return W::model(W::graph(
+      {.nodes = {W::node("If", {"c"}, {"y"},
+                         {W::graph_attr("then_branch", nested(depth)), W::graph_attr("else_branch", nested(0))})},
+       .inputs = {W::value("c", 9, {}), vector_value("x")},
+       .outputs = {vector_value("y")}}));
 }
 TEST(HostileModel, NestingHasALimitThatIsSaid) {
   EXPECT_EQ(refusal(nested_model(40)), "");
@@ -135,13 +167,19 @@ TEST(HostileModel, NestingHasALimitThatIsSaid) {
 
 TEST(HostileModel, RecursiveFunctionsAreRefused) {
   const auto call = [](const std::string& name) { return W::node(name, {"a"}, {"b"}, {}, "", "local"); };
-  EXPECT_THAT(refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")}, {W::function("F", {"a"}, {"b"}, {call("F")})}), HasSubstr("calls itself"));
-  EXPECT_THAT(refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")}, {W::function("F", {"a"}, {"b"}, {call("G")}), W::function("G", {"a"}, {"b"}, {call("F")})}),
-              HasSubstr("calls itself"));
+  EXPECT_THAT(
+      refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")}, {W::function("F", {"a"}, {"b"}, {call("F")})}),
+      HasSubstr("calls itself"));
+  EXPECT_THAT(
+      refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")},
+                       {W::function("F", {"a"}, {"b"}, {call("G")}), W::function("G", {"a"}, {"b"}, {call("F")})}),
+      HasSubstr("calls itself"));
 }
 TEST(HostileModel, FunctionsNestedTooDeepAreRefused) {
   std::vector<std::string> functions{W::function("F0", {"a"}, {"b"}, {W::node("Relu", {"a"}, {"b"})})};
-  for (int i = 1; i < 100; ++i) functions.push_back(W::function(fmt::format("F{}", i), {"a"}, {"b"}, {W::node(fmt::format("F{}", i - 1), {"a"}, {"b"}, {}, "", "local")}));
+  for (int i = 1; i < 100; ++i)
+    functions.push_back(W::function(fmt::format("F{}", i), {"a"}, {"b"},
+                                    {W::node(fmt::format("F{}", i - 1), {"a"}, {"b"}, {}, "", "local")}));
   EXPECT_THAT(refusal_of_nodes({W::node("F99", {"x"}, {"y"}, {}, "", "local")}, functions), HasSubstr("64"));
 }
 
@@ -157,16 +195,22 @@ TEST(HostileModel, TypedDataMustFitTheSizes) {
 }
 TEST(HostileModel, HugeSizesAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THAT(refusal_of_tensor(W::integers("w", {int64_t{1} << 40}, {1})), HasSubstr("'w'"));
-  EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 1, {int64_t{1} << 33, int64_t{1} << 33}, "abcd")), HasSubstr("overflow"));
+  EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 1, {int64_t{1} << 33, int64_t{1} << 33}, "abcd")),
+              HasSubstr("overflow"));
 }
-TEST(HostileModel, NegativeSizesAreRefused) { EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 1, {-1, -2}, std::string(8, 'a'))), HasSubstr("negative")); }
+TEST(HostileModel, NegativeSizesAreRefused) {
+  EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 1, {-1, -2}, std::string(8, 'a'))), HasSubstr("negative"));
+}
 TEST(HostileModel, UnknownElementTypesAreNamed) {
   EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 14, {1}, std::string(8, 'a'))), HasSubstr("COMPLEX64"));
   EXPECT_THAT(refusal_of_tensor(W::raw_tensor("w", 999, {1}, "a")), HasSubstr("999"));
 }
 TEST(HostileModel, AnInitialiserTwiceIsRefused) {
   const std::string w = W::raw_tensor("w", 1, {2}, std::string(8, 'a'));
-  EXPECT_THAT(refusal(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})}, .initializers = {w, w}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}))),
+  EXPECT_THAT(refusal(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
+                                         .initializers = {w, w},
+                                         .inputs = {vector_value("x")},
+                                         .outputs = {vector_value("y")}}))),
               HasSubstr("'w' is defined twice"));
 }
 
@@ -174,14 +218,20 @@ TEST(HostileModel, AnInitialiserTwiceIsRefused) {
 
 class ExternalData : public ::testing::Test {
  protected:
-  ExternalData() : root_(std::filesystem::temp_directory_path() / fmt::format("hone_external_{}", ::getpid())), model_(root_ / "model") {
+  ExternalData()
+      : root_(std::filesystem::temp_directory_path() / fmt::format("hone_external_{}", ::getpid())),
+        model_(root_ / "model") {
     std::filesystem::create_directories(model_ / "sub");
-    for (const auto& path : {root_ / "secret.bin", model_ / "w.bin", model_ / "sub" / "w.bin"}) std::ofstream(path) << "0123456789abcdef";
+    for (const auto& path : {root_ / "secret.bin", model_ / "w.bin", model_ / "sub" / "w.bin"})
+      std::ofstream(path) << "0123456789abcdef";
   }
   ~ExternalData() override { std::filesystem::remove_all(root_); }
 
-  std::string refusal_at(const std::string& location, const std::string& offset = "0", const std::string& length = "8") {
-    return refusal_of_tensor(W::external("w", 1, {2}, {{"location", location}, {"offset", offset}, {"length", length}, {"unknown", "x"}}), model_.string());
+  std::string refusal_at(const std::string& location, const std::string& offset = "0",
+                         const std::string& length = "8") {
+    return refusal_of_tensor(
+        W::external("w", 1, {2}, {{"location", location}, {"offset", offset}, {"length", length}, {"unknown", "x"}}),
+        model_.string());
   }
 
   std::filesystem::path root_, model_;
@@ -222,7 +272,8 @@ TEST_F(ExternalData, APipeDoesNotBlock) {
   EXPECT_THAT(refusal_at("pipe"), HasSubstr("regular file"));
 }
 TEST_F(ExternalData, IsRefusedWithoutADirectory) {
-  EXPECT_THAT(refusal_of_tensor(W::external("w", 1, {2}, {{"location", "w.bin"}})), HasSubstr("not read from a directory"));
+  EXPECT_THAT(refusal_of_tensor(W::external("w", 1, {2}, {{"location", "w.bin"}})),
+              HasSubstr("not read from a directory"));
 }
 
 }  // namespace

@@ -32,13 +32,14 @@ using AttributeValues = std::map<std::string_view, const AttributeProto*>;
 struct Place {
   Scope& scope;
   const OpsetVersions& opsets;
-  std::string prefix;                                 // of node and value names: the path of function calls
-  const AttributeValues* attributes = nullptr;        // null outside functions
+  std::string prefix;                           // of node and value names: the path of function calls
+  const AttributeValues* attributes = nullptr;  // null outside functions
 };
 
 class Importer {
  public:
-  Importer(const ModelProto& model, ModelData& data, const Logger& log) : model_(model), data_(data), log_(log), rules_(model) {}
+  Importer(const ModelProto& model, ModelData& data, const Logger& log)
+      : model_(model), data_(data), log_(log), rules_(model) {}
 
   Graph run();
 
@@ -53,9 +54,12 @@ class Importer {
   void inline_branch(Place& place, const NodeProto& node, const GraphProto& branch);
   void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
   std::vector<Value*> find_operands(Place& place, const NodeProto& node);
-  Attrs import_attributes(const Place& place, const NodeProto& node, std::map<std::string_view, const GraphProto*>& graphs);
-  std::vector<std::unique_ptr<Graph>> import_bodies(Place& place, const std::map<std::string_view, const GraphProto*>& graphs, const std::string& name,
-                                                    const std::vector<TensorType>* formals, std::vector<Value*>& operands);
+  Attrs import_attributes(const Place& place, const NodeProto& node,
+                          std::map<std::string_view, const GraphProto*>& graphs);
+  std::vector<std::unique_ptr<Graph>> import_bodies(Place& place,
+                                                    const std::map<std::string_view, const GraphProto*>& graphs,
+                                                    const std::string& name, const std::vector<TensorType>* formals,
+                                                    std::vector<Value*>& operands);
   void define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values);
   std::string unique_node_name(std::string name);
 
@@ -73,7 +77,8 @@ class Importer {
 std::string text_of(std::string_view view) { return std::string(view); }
 
 /// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
-std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands, const Attrs& attrs) {
+std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands,
+                                                    const Attrs& attrs) {
   std::vector<TensorType> types;
   const auto operand_type = [&](size_t i) -> const TensorType& {
     HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
@@ -86,19 +91,22 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
     return types;
   }
   if (op_type == "SequenceMap") {
-    for (size_t i = 0; i < operands.size(); ++i) types.push_back(operand_type(i).element != nullptr ? *operand_type(i).element : operand_type(i));
+    for (size_t i = 0; i < operands.size(); ++i)
+      types.push_back(operand_type(i).element != nullptr ? *operand_type(i).element : operand_type(i));
     return types;
   }
   if (op_type != "Scan") return std::nullopt;
   const int64_t scanned = attrs.integer("num_scan_inputs");
-  HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()), "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
+  HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()),
+             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
   const size_t states = operands.size() - static_cast<size_t>(scanned);
   for (size_t i = 0; i < operands.size(); ++i) {
     TensorType type = operand_type(i);
     if (i >= states) {
       const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
       std::vector<Dim> dims = type.shape.dims();
-      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(normalize_axis(given ? attrs.integers("scan_input_axes")[i - states] : 0, dims.size())));
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(normalize_axis(
+                                    given ? attrs.integers("scan_input_axes")[i - states] : 0, dims.size())));
       type.shape = Shape(std::move(dims));
     }
     types.push_back(std::move(type));
@@ -110,7 +118,8 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
 std::optional<bool> known_condition(const Value* condition) {
   if (condition == nullptr) return std::nullopt;
   if (condition->is_constant() && condition->constant->size() == 1) return condition->constant->integer(0) != 0;
-  const bool known = condition->symbolic && condition->symbolic->size() == 1 && condition->symbolic->front().is_constant();
+  const bool known =
+      condition->symbolic && condition->symbolic->size() == 1 && condition->symbolic->front().is_constant();
   return known ? std::optional(condition->symbolic->front().value() != 0) : std::nullopt;
 }
 
@@ -134,22 +143,27 @@ Graph Importer::run() {
 void Importer::check_opset() const {
   const auto at = model_.opsets.find("");
   if (at == model_.opsets.end()) {
-    const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(), [](const NodeProto& node) { return node.domain.empty(); });
+    const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(),
+                                    [](const NodeProto& node) { return node.domain.empty(); });
     HONE_CHECK(!needed, "the model does not say which version of the ONNX operator set it uses");
     return;
   }
   if (at->second < kOldestOpset)
-    throw Error(fmt::format("the model uses opset {}; the oldest supported is {}", at->second, kOldestOpset), "convert it with onnx.version_converter.convert_version(model, 17)");
-  if (at->second > kNewestOpset) log_.logger().warning("The model uses opset {}, newer than {}; its operators are read as of opset {}", at->second, kNewestOpset, kNewestOpset);
+    throw Error(fmt::format("the model uses opset {}; the oldest supported is {}", at->second, kOldestOpset),
+                "convert it with onnx.version_converter.convert_version(model, 17)");
+  if (at->second > kNewestOpset)
+    log_.logger().warning("The model uses opset {}, newer than {}; its operators are read as of opset {}", at->second,
+                          kNewestOpset, kNewestOpset);
 }
 
 void Importer::add_input(Place& place, const ValueProto& input) {
-  with_note([&] { return fmt::format("importing the model's input '{}'", input.name); }, [&] {
-    HONE_CHECK(!input.name.empty(), "an input of the graph has no name");
-    Value* value = place.scope.graph().add_input(text_of(input.name), type_of(input));
-    place.scope.define(input.name, value);
-    log_.network_input(*value);
-  });
+  with_note([&] { return fmt::format("importing the model's input '{}'", input.name); },
+            [&] {
+              HONE_CHECK(!input.name.empty(), "an input of the graph has no name");
+              Value* value = place.scope.graph().add_input(text_of(input.name), type_of(input));
+              place.scope.define(input.name, value);
+              log_.network_input(*value);
+            });
 }
 
 /// Of elements of sequences and optionals the sizes are not read: they may differ from one to the next.
@@ -158,7 +172,8 @@ TensorType Importer::type_of(const ValueProto& value) {
   const std::optional<DType> dtype = dtype_of_onnx(value.elem_type);
   HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(value.elem_type));
   if (value.containers.empty()) {
-    if (!value.shape) throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
+    if (!value.shape)
+      throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
     return {*dtype, symbols_.shape(value)};
   }
   TensorType type = unranked(*dtype);
@@ -167,7 +182,8 @@ TensorType Importer::type_of(const ValueProto& value) {
 }
 
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
-  if (graph.has_sparse) throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
+  if (graph.has_sparse)
+    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
   for (const TensorProto& tensor : graph.initializers) {
     HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
     log_.initializer(tensor.name);
@@ -177,17 +193,30 @@ void Importer::add_initializers(Place& place, const GraphProto& graph) {
 
 void Importer::add_outputs(Place& place, const GraphProto& graph) {
   Graph& target = place.scope.graph();
-  const OpDef* identity = rules_.find(NodeProto{.name = {}, .op_type = "Identity", .domain = {}, .overload = {}, .inputs = {}, .outputs = {}, .attributes = {}}, kNewestOpset).op;
+  const OpDef* identity = rules_
+                              .find(NodeProto{.name = {},
+                                              .op_type = "Identity",
+                                              .domain = {},
+                                              .overload = {},
+                                              .inputs = {},
+                                              .outputs = {},
+                                              .attributes = {}},
+                                    kNewestOpset)
+                              .op;
   std::vector<Value*> outputs;
   for (const ValueProto& output : graph.outputs) {
     const std::optional<Value*> found = place.scope.find(output.name);
     if (!found || *found == nullptr)
-      throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name), "the model is incomplete; export it again");
+      throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name),
+                  "the model is incomplete; export it again");
     Value* value = *found;
     // Of the model's own outputs each is the result of a node and carries the output's name.
-    const bool own = value->producer != nullptr && value->name == output.name && std::find(outputs.begin(), outputs.end(), value) == outputs.end();
-    HONE_CHECK(std::none_of(outputs.begin(), outputs.end(), [&](const Value* other) { return other->name == output.name; }) || &graph != &*model_.graph,
-               "the output '{}' is listed twice", output.name);
+    const bool own = value->producer != nullptr && value->name == output.name &&
+                     std::find(outputs.begin(), outputs.end(), value) == outputs.end();
+    HONE_CHECK(
+        std::none_of(outputs.begin(), outputs.end(), [&](const Value* other) { return other->name == output.name; }) ||
+            &graph != &*model_.graph,
+        "the output '{}' is listed twice", output.name);
     if (!own && &graph == &*model_.graph) {
       Node* copy = target.add(*identity, {value}, {}, unique_node_name(fmt::format("Identity_{}", output.name)));
       copy->origin = value->producer != nullptr ? value->producer->origin : std::vector<std::string>{copy->name};
@@ -204,10 +233,16 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
 void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
   for (const size_t i : sorted_order(nodes)) {
     const NodeProto& node = nodes[i];
-    if (++node_count_ > kMaxNodes) throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes), "export it without nested functions");
+    if (++node_count_ > kMaxNodes)
+      throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes),
+                  "export it without nested functions");
     const std::string name = unique_node_name(place.prefix + display_name(node, i));
-    with_note([&] { return fmt::format("importing node {} ({}, opset {})", name, node.op_type, opset_of(place.opsets, node.domain)); },
-              [&] { import_node(place, node, name); });
+    with_note(
+        [&] {
+          return fmt::format("importing node {} ({}, opset {})", name, node.op_type,
+                             opset_of(place.opsets, node.domain));
+        },
+        [&] { import_node(place, node, name); });
   }
 }
 
@@ -226,7 +261,9 @@ std::vector<Value*> Importer::find_operands(Place& place, const NodeProto& node)
     }
     log_.searching(name);
     const std::optional<Value*> value = place.scope.find(name);
-    if (!value) throw Error(fmt::format("its input '{}' is not defined by any node, input or initialiser", name), "the model is incomplete; export it again");
+    if (!value)
+      throw Error(fmt::format("its input '{}' is not defined by any node, input or initialiser", name),
+                  "the model is incomplete; export it again");
     operands.push_back(*value);
   }
   return operands;
@@ -256,8 +293,8 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
-  NodeContext context(place.scope.graph(), std::min(opset, node.domain.empty() ? kNewestOpset : opset), name, std::move(operands), node.outputs, std::move(attrs),
-                      std::move(bodies));
+  NodeContext context(place.scope.graph(), std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
+                      std::move(operands), node.outputs, std::move(attrs), std::move(bodies));
   const std::vector<Value*>& results = context.run(*match.op, *match.rule);
   log_.layer(name);
   define_results(place, node, results);
@@ -266,7 +303,8 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
 
 /// Exporters leave both branches of questions that only the rank or a fixed size decides, and the other one may be invalid.
 void Importer::inline_branch(Place& place, const NodeProto& node, const GraphProto& branch) {
-  HONE_CHECK(node.outputs.size() <= branch.outputs.size(), "the branch has {} results but {} are named", branch.outputs.size(), node.outputs.size());
+  HONE_CHECK(node.outputs.size() <= branch.outputs.size(), "the branch has {} results but {} are named",
+             branch.outputs.size(), node.outputs.size());
   Scope scope(place.scope.graph(), &place.scope);
   Place inner{scope, place.opsets, place.prefix, place.attributes};
   add_initializers(inner, branch);
@@ -276,7 +314,8 @@ void Importer::inline_branch(Place& place, const NodeProto& node, const GraphPro
     const std::optional<Value*> value = scope.find(branch.outputs[i].name);
     HONE_CHECK(value && *value != nullptr, "the branch does not define its output '{}'", branch.outputs[i].name);
     results.push_back(*value);
-    if (scope.defines(branch.outputs[i].name) && results.back()->producer != nullptr) results.back()->name.clear();   // takes the If's name
+    if (scope.defines(branch.outputs[i].name) && results.back()->producer != nullptr)
+      results.back()->name.clear();  // takes the If's name
   }
   define_results(place, node, results);
 }
@@ -289,14 +328,16 @@ void Importer::define_results(Place& place, const NodeProto& node, const std::ve
   }
 }
 
-Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std::map<std::string_view, const GraphProto*>& graphs) {
+Attrs Importer::import_attributes(const Place& place, const NodeProto& node,
+                                  std::map<std::string_view, const GraphProto*>& graphs) {
   Attrs attrs;
   for (const AttributeProto& own : node.attributes) {
     const AttributeProto* value = &own;
     if (!own.reference.empty()) {
-      HONE_CHECK(place.attributes != nullptr, "attribute '{}' refers to '{}' outside of a function", own.name, own.reference);
+      HONE_CHECK(place.attributes != nullptr, "attribute '{}' refers to '{}' outside of a function", own.name,
+                 own.reference);
       const auto at = place.attributes->find(own.reference);
-      if (at == place.attributes->end()) continue;     // the call leaves it out: the operator's default holds
+      if (at == place.attributes->end()) continue;  // the call leaves it out: the operator's default holds
       value = at->second;
     }
     const std::string name(own.name);
@@ -306,7 +347,9 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std
       case AttributeType::text: attrs.set(name, text_of(value->text)); break;
       case AttributeType::reals: attrs.set(name, value->reals); break;
       case AttributeType::integers: attrs.set(name, value->integers); break;
-      case AttributeType::texts: attrs.set(name, std::vector<std::string>(value->texts.begin(), value->texts.end())); break;
+      case AttributeType::texts:
+        attrs.set(name, std::vector<std::string>(value->texts.begin(), value->texts.end()));
+        break;
       case AttributeType::tensor:
         HONE_CHECK(value->tensor, "attribute '{}' holds no tensor", name);
         attrs.set(name, data_.tensor(*value->tensor));
@@ -319,7 +362,9 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std
         HONE_CHECK(value->value_type, "attribute '{}' holds no type", name);
         attrs.set(name, type_of(*value->value_type).text());
         break;
-      case AttributeType::sparse: throw Error(fmt::format("attribute '{}' is a sparse tensor, which is not supported", name), "export the model with dense tensors");
+      case AttributeType::sparse:
+        throw Error(fmt::format("attribute '{}' is a sparse tensor, which is not supported", name),
+                    "export the model with dense tensors");
       case AttributeType::tensors:
       case AttributeType::graphs:
       case AttributeType::other:
@@ -329,50 +374,62 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node, std
   return attrs;
 }
 
-std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place, const std::map<std::string_view, const GraphProto*>& graphs, const std::string& name,
-                                                            const std::vector<TensorType>* formals, std::vector<Value*>& operands) {
+std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
+                                                            const std::map<std::string_view, const GraphProto*>& graphs,
+                                                            const std::string& name,
+                                                            const std::vector<TensorType>* formals,
+                                                            std::vector<Value*>& operands) {
   std::vector<std::unique_ptr<Graph>> bodies;
-  std::vector<Value*> captured;                        // the same list, in the same order, for every body of the node
+  std::vector<Value*> captured;  // the same list, in the same order, for every body of the node
   for (const auto& [attribute, proto] : graphs) {
-    with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); }, [&] {
-      auto graph = std::make_unique<Graph>();
-      graph->name = text_of(attribute);                // which of the node's bodies it is
-      Scope scope(*graph, &place.scope);
-      Place inner{scope, place.opsets, place.prefix, place.attributes};
-      if (formals != nullptr) {
-        HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}", proto->inputs.size(), formals->size());
-        for (size_t i = 0; i < formals->size(); ++i) scope.define(proto->inputs[i].name, graph->add_input(text_of(proto->inputs[i].name), (*formals)[i]));
-      } else {
-        for (const ValueProto& input : proto->inputs) add_input(inner, input);
-      }
-      for (Value* outside : captured) scope.capture(outside);
-      add_initializers(inner, *proto);
-      import_nodes(inner, proto->nodes);
-      add_outputs(inner, *proto);
-      for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
-        captured.push_back(scope.captured()[i]);
-        for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
-      }
-      bodies.push_back(std::move(graph));
-    });
+    with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
+              [&] {
+                auto graph = std::make_unique<Graph>();
+                graph->name = text_of(attribute);  // which of the node's bodies it is
+                Scope scope(*graph, &place.scope);
+                Place inner{scope, place.opsets, place.prefix, place.attributes};
+                if (formals != nullptr) {
+                  HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
+                             proto->inputs.size(), formals->size());
+                  for (size_t i = 0; i < formals->size(); ++i)
+                    scope.define(proto->inputs[i].name,
+                                 graph->add_input(text_of(proto->inputs[i].name), (*formals)[i]));
+                } else {
+                  for (const ValueProto& input : proto->inputs) add_input(inner, input);
+                }
+                for (Value* outside : captured) scope.capture(outside);
+                add_initializers(inner, *proto);
+                import_nodes(inner, proto->nodes);
+                add_outputs(inner, *proto);
+                for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
+                  captured.push_back(scope.captured()[i]);
+                  for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
+                }
+                bodies.push_back(std::move(graph));
+              });
   }
   operands.insert(operands.end(), captured.begin(), captured.end());
   return bodies;
 }
 
-void Importer::call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name) {
+void Importer::call_function(Place& place, const NodeProto& node, const FunctionProto& function,
+                             const std::string& name) {
   if (std::find(calls_.begin(), calls_.end(), &function) != calls_.end())
-    throw Error(fmt::format("the function {} calls itself", function.name), "ONNX functions must not be recursive; use Loop");
+    throw Error(fmt::format("the function {} calls itself", function.name),
+                "ONNX functions must not be recursive; use Loop");
   HONE_CHECK(calls_.size() < kMaxNesting, "functions are nested more than {} deep", kMaxNesting);
-  HONE_CHECK(node.inputs.size() <= function.inputs.size(), "the function {} takes {} inputs but is given {}", function.name, function.inputs.size(), node.inputs.size());
-  HONE_CHECK(node.outputs.size() <= function.outputs.size(), "the function {} has {} outputs but {} are named", function.name, function.outputs.size(), node.outputs.size());
+  HONE_CHECK(node.inputs.size() <= function.inputs.size(), "the function {} takes {} inputs but is given {}",
+             function.name, function.inputs.size(), node.inputs.size());
+  HONE_CHECK(node.outputs.size() <= function.outputs.size(), "the function {} has {} outputs but {} are named",
+             function.name, function.outputs.size(), node.outputs.size());
 
   AttributeValues attributes;
   for (const AttributeProto& fallback : function.defaults) attributes[fallback.name] = &fallback;
   for (const AttributeProto& given : node.attributes) {
     const AttributeProto* value = &given;
     if (!given.reference.empty()) {
-      const auto at = place.attributes == nullptr ? AttributeValues::const_iterator() : place.attributes->find(given.reference);
+      const auto at =
+          place.attributes == nullptr ? AttributeValues::const_iterator() : place.attributes->find(given.reference);
       if (place.attributes == nullptr || at == place.attributes->end()) continue;
       value = at->second;
     }
@@ -392,10 +449,12 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   std::vector<Value*> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::optional<Value*> value = scope.find(function.outputs[i]);
-    HONE_CHECK(node.outputs[i].empty() || (value && *value != nullptr), "the function {} does not define its output '{}'", function.name, function.outputs[i]);
+    HONE_CHECK(node.outputs[i].empty() || (value && *value != nullptr),
+               "the function {} does not define its output '{}'", function.name, function.outputs[i]);
     results.push_back(node.outputs[i].empty() ? nullptr : *value);
-    const bool made_here = results.back() != nullptr && results.back()->producer != nullptr && std::find(operands.begin(), operands.end(), results.back()) == operands.end();
-    if (made_here) results.back()->name.clear();       // takes the name that the caller gives it
+    const bool made_here = results.back() != nullptr && results.back()->producer != nullptr &&
+                           std::find(operands.begin(), operands.end(), results.back()) == operands.end();
+    if (made_here) results.back()->name.clear();  // takes the name that the caller gives it
   }
   define_results(place, node, results);
   log_.node_outputs(name, node.op_type, node.outputs, results);
@@ -426,13 +485,14 @@ void print_summary(const std::string& name, const OnnxSummary& summary, const Lo
   log.info("{}", rule);
 }
 
-ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log, const std::string& directory, const std::string& name) {
+ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
+                          const std::string& directory, const std::string& name) {
   const ModelProto model = parse_model(bytes);
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
   ModelData data(std::move(owner), directory);
   Graph graph = Importer(model, data, log).run();
-  std::vector<std::string> live = live_names(*model.graph);      // run() refuses a model without graph
+  std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
   std::vector<std::string> folded = folded_nodes(live, graph);
   return {std::move(graph), std::move(summary), std::move(live), std::move(folded)};
 }
@@ -441,11 +501,13 @@ ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const 
 }  // namespace onnx
 
 ImportedModel import_onnx(const std::string& path, const Logger& log) {
-  return with_note([&] { return fmt::format("importing {}", path); }, [&] {
-    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-    const size_t slash = path.rfind('/');
-    return onnx::import_from(file->bytes(), file, log, slash == std::string::npos ? "." : path.substr(0, slash + 1), path);
-  });
+  return with_note([&] { return fmt::format("importing {}", path); },
+                   [&] {
+                     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+                     const size_t slash = path.rfind('/');
+                     return onnx::import_from(file->bytes(), file, log,
+                                              slash == std::string::npos ? "." : path.substr(0, slash + 1), path);
+                   });
 }
 
 ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory) {

@@ -15,7 +15,7 @@ namespace hone {
 
 struct OnnxSummary {
   int64_t ir_version = 0;
-  int opset = 0;                                      // of the default domain
+  int opset = 0;  // of the default domain
   std::string producer_name, producer_version, domain, doc_string;
   int64_t model_version = 0;
 };
@@ -23,8 +23,8 @@ struct OnnxSummary {
 struct ImportedModel {
   Graph graph;
   OnnxSummary summary;
-  std::vector<std::string> live;                      // names of the model's nodes that its outputs depend on
-  std::vector<std::string> folded;                    // those of them that need no node in the graph
+  std::vector<std::string> live;    // names of the model's nodes that its outputs depend on
+  std::vector<std::string> folded;  // those of them that need no node in the graph
 };
 
 /// Throws Error, naming the node, for a model that is damaged, invalid or uses what Hone does not have.

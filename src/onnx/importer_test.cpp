@@ -26,9 +26,10 @@ std::string vector_value(const std::string& name, int64_t size = 2) { return W::
 std::vector<float> floats(const Tensor& tensor) { return {tensor.data<float>().begin(), tensor.data<float>().end()}; }
 
 TEST(Importer, KeepsNamesAndNumbersUnnamedNodes) {
-  const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"a"}, {}, "first"), W::node("Relu", {"a"}, {"y"})},
-                                                        .inputs = {vector_value("x")},
-                                                        .outputs = {vector_value("y")}})));
+  const ImportedModel model =
+      import(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"a"}, {}, "first"), W::node("Relu", {"a"}, {"y"})},
+                                .inputs = {vector_value("x")},
+                                .outputs = {vector_value("y")}})));
   ASSERT_EQ(model.graph.node_count(), 2u);
   EXPECT_EQ(model.graph.nodes()[0]->name, "first");
   EXPECT_EQ(model.graph.nodes()[1]->name, "Relu_1");
@@ -41,7 +42,8 @@ TEST(Importer, KeepsNamesAndNumbersUnnamedNodes) {
 
 TEST(Importer, MakesSymbolsOfOpenSizes) {
   const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Add", {"x", "z"}, {"y"})},
-                                                        .inputs = {W::value("x", 1, {W::dim("batch size"), W::dim("")}), W::value("z", 1, {W::dim("batch size"), W::dim(3)})},
+                                                        .inputs = {W::value("x", 1, {W::dim("batch size"), W::dim("")}),
+                                                                   W::value("z", 1, {W::dim("batch size"), W::dim(3)})},
                                                         .outputs = {W::value("y", 1, {})}})));
   EXPECT_EQ(model.graph.inputs()[0]->type.text(), "f32[batch_size,x_1]");
   EXPECT_EQ(model.graph.inputs()[1]->type.text(), "f32[batch_size,3]");
@@ -49,13 +51,15 @@ TEST(Importer, MakesSymbolsOfOpenSizes) {
 }
 
 TEST(Importer, LeavesAlignedWeightsWhereTheyAre) {
-  for (int shift = 0; shift < 4; ++shift) {                   // one of four paddings aligns the raw data
-    const Blob bytes = W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
-                                          .initializers = {W::raw_tensor("w" + std::string(static_cast<size_t>(shift), '_'), 1, {2}, std::string(8, '\0')),
-                                                           W::raw_tensor("w", 1, {2}, std::string("\0\0\x80?\0\0\0@", 8))},
-                                          .inputs = {vector_value("x")},
-                                          .outputs = {vector_value("y")}}));
-    if (shift == 0) continue;                                 // "w" twice: see hostile_test
+  for (int shift = 0; shift < 4; ++shift) {  // one of four paddings aligns the raw data
+    const Blob bytes =
+        W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
+                           .initializers = {W::raw_tensor("w" + std::string(static_cast<size_t>(shift), '_'), 1, {2},
+                                                          std::string(8, '\0')),
+                                            W::raw_tensor("w", 1, {2}, std::string("\0\0\x80?\0\0\0@", 8))},
+                           .inputs = {vector_value("x")},
+                           .outputs = {vector_value("y")}}));
+    if (shift == 0) continue;  // "w" twice: see hostile_test
     const ImportedModel model = import(bytes);
     const Tensor& w = *model.graph.nodes()[0]->input(1)->constant;
     EXPECT_THAT(floats(w), ElementsAre(1.0f, 2.0f));
@@ -67,20 +71,28 @@ TEST(Importer, LeavesAlignedWeightsWhereTheyAre) {
 }
 
 TEST(Importer, SortsNodesThatAreOutOfOrder) {
-  const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Neg", {"a"}, {"y"}), W::node("Relu", {"x"}, {"a"})}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}})));
+  const ImportedModel model =
+      import(W::model(W::graph({.nodes = {W::node("Neg", {"a"}, {"y"}), W::node("Relu", {"x"}, {"a"})},
+                                .inputs = {vector_value("x")},
+                                .outputs = {vector_value("y")}})));
   EXPECT_EQ(model.graph.nodes()[0]->op_name(), "Relu");
 }
 
 TEST(Importer, GivesAnOutputThatIsAnInputANodeOfItsOwn) {
-  const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"y"})}, .inputs = {vector_value("x")}, .outputs = {vector_value("y"), vector_value("x")}})));
+  const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Relu", {"x"}, {"y"})},
+                                                        .inputs = {vector_value("x")},
+                                                        .outputs = {vector_value("y"), vector_value("x")}})));
   EXPECT_EQ(model.graph.outputs()[1]->producer->op_name(), "Identity");
   EXPECT_EQ(model.graph.outputs()[1]->name, "x");
 }
 
 TEST(Importer, InlinesFunctionsWithTheirAttributes) {
-  const std::string function = W::function("Join", {"a", "b"}, {"c"}, {W::node("Concat", {"a", "b"}, {"t"}, {W::reference_attr("axis", "where", 2)}), W::node("Relu", {"t"}, {"c"})});
+  const std::string function = W::function(
+      "Join", {"a", "b"}, {"c"},
+      {W::node("Concat", {"a", "b"}, {"t"}, {W::reference_attr("axis", "where", 2)}), W::node("Relu", {"t"}, {"c"})});
   const std::string call = W::node("Join", {"x", "x"}, {"y"}, {W::integer_attr("where", 0)}, "call", "local");
-  const ImportedModel model = import(W::model(W::graph({.nodes = {call}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), {function}));
+  const ImportedModel model = import(
+      W::model(W::graph({.nodes = {call}, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), {function}));
   ASSERT_EQ(model.graph.node_count(), 2u);
   EXPECT_EQ(model.graph.nodes()[0]->name, "call/Concat_0");
   EXPECT_EQ(model.graph.outputs()[0]->type.text(), "f32[4]");
@@ -92,10 +104,11 @@ TEST(Importer, InlinesFunctionsWithTheirAttributes) {
 Blob conditional(const std::vector<std::string>& initializers, const std::vector<std::string>& inputs) {
   const std::string yes = W::graph({.nodes = {W::node("Neg", {"x"}, {"p"})}, .outputs = {vector_value("p")}});
   const std::string no = W::graph({.nodes = {W::node("Add", {"x", "x"}, {"q"})}, .outputs = {vector_value("q")}});
-  return W::model(W::graph({.nodes = {W::node("If", {"c"}, {"y"}, {W::graph_attr("then_branch", yes), W::graph_attr("else_branch", no)})},
-                            .initializers = initializers,
-                            .inputs = inputs,
-                            .outputs = {vector_value("y")}}));
+  return W::model(W::graph(
+      {.nodes = {W::node("If", {"c"}, {"y"}, {W::graph_attr("then_branch", yes), W::graph_attr("else_branch", no)})},
+       .initializers = initializers,
+       .inputs = inputs,
+       .outputs = {vector_value("y")}}));
 }
 
 TEST(Importer, MakesCapturedValuesExplicit) {
@@ -106,7 +119,8 @@ TEST(Importer, MakesCapturedValuesExplicit) {
   EXPECT_EQ(node->attrs.integer("captures"), 1);
   for (const auto& body : node->bodies) ASSERT_EQ(body->inputs().size(), 1u);
   const Tensor x = Tensor::of<float>({2}, {1.0f, 2.0f});
-  EXPECT_THAT(floats(evaluate(model.graph, std::vector<Tensor>{Tensor::scalar(true), x})[0]), ElementsAre(-1.0f, -2.0f));
+  EXPECT_THAT(floats(evaluate(model.graph, std::vector<Tensor>{Tensor::scalar(true), x})[0]),
+              ElementsAre(-1.0f, -2.0f));
   EXPECT_THAT(floats(evaluate(model.graph, std::vector<Tensor>{Tensor::scalar(false), x})[0]), ElementsAre(2.0f, 4.0f));
 }
 
@@ -118,13 +132,15 @@ TEST(Importer, TakesOnlyTheBranchThatAConstantChooses) {
 }
 
 TEST(Importer, FindsTheLengthOfALoopThatRunsToItsEnd) {
-  const std::string body = W::graph({.nodes = {W::node("Identity", {"go"}, {"on"}), W::node("Add", {"s", "x"}, {"t"}), W::node("Identity", {"t"}, {"each"})},
+  const std::string body = W::graph({.nodes = {W::node("Identity", {"go"}, {"on"}), W::node("Add", {"s", "x"}, {"t"}),
+                                               W::node("Identity", {"t"}, {"each"})},
                                      .inputs = {W::value("i", 7, {}), W::value("go", 9, {}), vector_value("s")},
                                      .outputs = {W::value("on", 9, {}), vector_value("t"), vector_value("each")}});
-  const ImportedModel model = import(W::model(W::graph({.nodes = {W::node("Loop", {"n", "", "x"}, {"last", "all"}, {W::graph_attr("body", body)})},
-                                                        .initializers = {W::integers("n", {}, {3})},
-                                                        .inputs = {vector_value("x")},
-                                                        .outputs = {vector_value("last"), vector_value("all")}})));
+  const ImportedModel model = import(
+      W::model(W::graph({.nodes = {W::node("Loop", {"n", "", "x"}, {"last", "all"}, {W::graph_attr("body", body)})},
+                         .initializers = {W::integers("n", {}, {3})},
+                         .inputs = {vector_value("x")},
+                         .outputs = {vector_value("last"), vector_value("all")}})));
   EXPECT_EQ(model.graph.outputs()[1]->type.text(), "f32[3,2]");
   const std::vector<Tensor> results = evaluate(model.graph, std::vector<Tensor>{Tensor::of<float>({2}, {1.0f, 10.0f})});
   EXPECT_THAT(floats(results[0]), ElementsAre(4.0f, 40.0f));
@@ -150,11 +166,14 @@ TEST(Importer, SaysWhatItDoesInTrtexecsWords) {
 
 TEST(Importer, ReadsTenThousandNodesInASecond) {
   std::vector<std::string> nodes;
-  for (int i = 0; i < 10000; ++i) nodes.push_back(W::node(i % 2 == 0 ? "Relu" : "Neg", {fmt::format("v{}", i)}, {fmt::format("v{}", i + 1)}));
-  const Blob bytes = W::model(W::graph({.nodes = nodes, .inputs = {W::value("v0", 1, {W::dim("N")})}, .outputs = {vector_value("v10000")}}));
+  for (int i = 0; i < 10000; ++i)
+    nodes.push_back(W::node(i % 2 == 0 ? "Relu" : "Neg", {fmt::format("v{}", i)}, {fmt::format("v{}", i + 1)}));
+  const Blob bytes = W::model(
+      W::graph({.nodes = nodes, .inputs = {W::value("v0", 1, {W::dim("N")})}, .outputs = {vector_value("v10000")}}));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(import(bytes).graph.node_count(), 10000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << "twenty milliseconds are usual; quadratic work takes minutes";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5))
+      << "twenty milliseconds are usual; quadratic work takes minutes";
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ struct ModelWriter {
     writer.add_string(21, reference);
     return out;
   }
-  static std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                          const std::vector<std::string>& attributes = {}, const std::string& name = {}, const std::string& domain = {}) {
+  static std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs, const std::vector<std::string>& attributes = {},
+                          const std::string& name = {}, const std::string& domain = {}) {
     std::string out;
     protozero::pbf_writer writer(out);
     for (const std::string& each : inputs) writer.add_string(1, each);
@@ -72,7 +73,8 @@ struct ModelWriter {
     writer.add_string(7, domain);
     return out;
   }
-  static std::string raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims, const std::string& raw) {
+  static std::string raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims,
+                                const std::string& raw) {
     std::string out;
     protozero::pbf_writer writer(out);
     writer.add_packed_int64(1, dims.begin(), dims.end());
@@ -81,7 +83,8 @@ struct ModelWriter {
     writer.add_bytes(9, raw);
     return out;
   }
-  static std::string integers(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+  static std::string integers(const std::string& name, const std::vector<int64_t>& dims,
+                              const std::vector<int64_t>& values) {
     std::string out;
     protozero::pbf_writer writer(out);
     writer.add_packed_int64(1, dims.begin(), dims.end());
@@ -124,8 +127,8 @@ struct ModelWriter {
     protozero::pbf_writer(out).add_int64(2, version);
     return out;
   }
-  static std::string function(const std::string& name, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                              const std::vector<std::string>& nodes) {
+  static std::string function(const std::string& name, const std::vector<std::string>& inputs,
+                              const std::vector<std::string>& outputs, const std::vector<std::string>& nodes) {
     std::string out;
     protozero::pbf_writer writer(out);
     writer.add_string(1, name);
@@ -137,7 +140,8 @@ struct ModelWriter {
     writer.add_string(10, "local");
     return out;
   }
-  static Blob model(const std::string& graph_bytes, const std::vector<std::string>& functions = {}, int64_t version = 17) {
+  static Blob model(const std::string& graph_bytes, const std::vector<std::string>& functions = {},
+                    int64_t version = 17) {
     std::string out;
     protozero::pbf_writer writer(out);
     writer.add_int64(1, 8);

@@ -7,9 +7,14 @@
 
 namespace hone::onnx {
 
-NodeContext::NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs, std::vector<std::string_view> outputs, Attrs attrs,
-                         std::vector<std::unique_ptr<Graph>> bodies)
-    : graph_(graph), opset_(opset), name_(std::move(name)), inputs_(std::move(inputs)), output_names_(std::move(outputs)), attrs_(std::move(attrs)),
+NodeContext::NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs,
+                         std::vector<std::string_view> outputs, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies)
+    : graph_(graph),
+      opset_(opset),
+      name_(std::move(name)),
+      inputs_(std::move(inputs)),
+      output_names_(std::move(outputs)),
+      attrs_(std::move(attrs)),
       bodies_(std::move(bodies)) {
   while (!output_names_.empty() && output_names_.back().empty()) output_names_.pop_back();
   HONE_CHECK(!output_names_.empty(), "the node has no output");
@@ -21,7 +26,8 @@ const std::vector<Value*>& NodeContext::run(const OpDef& op, const OnnxRule& rul
     rule.import(*this);
   } else {
     const Node* node = add(op.name, inputs_, attrs_, outputs());
-    HONE_CHECK(node->outputs.size() >= results_.size(), "{} has {} outputs but {} are named", op.name, node->outputs.size(), results_.size());
+    HONE_CHECK(node->outputs.size() >= results_.size(), "{} has {} outputs but {} are named", op.name,
+               node->outputs.size(), results_.size());
     for (size_t i = 0; i < results_.size(); ++i) set_output(i, node->outputs[i]);
   }
   for (size_t i = 0; i < results_.size(); ++i)

@@ -13,8 +13,8 @@ namespace hone::onnx {
 
 class NodeContext : public ImportContext {
  public:
-  NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs, std::vector<std::string_view> outputs, Attrs attrs,
-              std::vector<std::unique_ptr<Graph>> bodies);
+  NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs,
+              std::vector<std::string_view> outputs, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies);
 
   /// The rule's result: one value per output; checks that the used ones are there.
   const std::vector<Value*>& run(const OpDef& op, const OnnxRule& rule);

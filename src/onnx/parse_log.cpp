@@ -54,7 +54,8 @@ std::string list_text(const std::vector<std::string_view>& names, const std::vec
   for (size_t i = 0; i < names.size(); ++i) {
     const Value* value = i < values.size() ? values[i] : nullptr;
     if (value == nullptr) text += "[optional input, not set], ";
-    else text += fmt::format("[{} -> {}[{}]], ", names[i], dims_text(value->type.shape), names_of(value->type.dtype).onnx);
+    else
+      text += fmt::format("[{} -> {}[{}]], ", names[i], dims_text(value->type.shape), names_of(value->type.dtype).onnx);
   }
   return text;
 }
@@ -62,7 +63,9 @@ std::string list_text(const std::vector<std::string_view>& names, const std::vec
 }  // namespace
 
 void ParseLog::network_input(const Value& value) const {
-  if (enabled_) log_.verbose("Adding network input: {} with dtype: {}, dimensions: {}", value.name, names_of(value.type.dtype).network, dims_text(value.type.shape));
+  if (enabled_)
+    log_.verbose("Adding network input: {} with dtype: {}, dimensions: {}", value.name,
+                 names_of(value.type.dtype).network, dims_text(value.type.shape));
 }
 void ParseLog::initializer(std::string_view name) const {
   if (enabled_) log_.verbose("Importing initializer: {}", name);
@@ -73,13 +76,15 @@ void ParseLog::node_begins(std::string_view node, std::string_view op) const {
 void ParseLog::searching(std::string_view input) const {
   if (enabled_) log_.verbose("Searching for input: {}", input);
 }
-void ParseLog::node_inputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names, const std::vector<Value*>& values) const {
+void ParseLog::node_inputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names,
+                           const std::vector<Value*>& values) const {
   if (enabled_) log_.verbose("{} [{}] inputs: {}", node, op, list_text(names, values));
 }
 void ParseLog::layer(std::string_view node) const {
   if (enabled_) log_.verbose("Registering layer: {} for ONNX node: {}", node, node);
 }
-void ParseLog::node_outputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names, const std::vector<Value*>& values) const {
+void ParseLog::node_outputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names,
+                            const std::vector<Value*>& values) const {
   if (enabled_) log_.verbose("{} [{}] outputs: {}", node, op, list_text(names, values));
 }
 void ParseLog::network_output(std::string_view name) const {

@@ -21,9 +21,11 @@ class ParseLog {
   void initializer(std::string_view name) const;
   void node_begins(std::string_view node, std::string_view op) const;
   void searching(std::string_view input) const;
-  void node_inputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names, const std::vector<Value*>& values) const;
+  void node_inputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names,
+                   const std::vector<Value*>& values) const;
   void layer(std::string_view node) const;
-  void node_outputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names, const std::vector<Value*>& values) const;
+  void node_outputs(std::string_view node, std::string_view op, const std::vector<std::string_view>& names,
+                    const std::vector<Value*>& values) const;
   void network_output(std::string_view name) const;
 
  private:

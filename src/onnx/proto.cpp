@@ -14,7 +14,8 @@ namespace {
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
-constexpr std::string_view kNotOnnxHint = "give a file that was exported to ONNX; `python -m onnx.checker` examines one";
+constexpr std::string_view kNotOnnxHint =
+    "give a file that was exported to ONNX; `python -m onnx.checker` examines one";
 
 bool is_bytes(const pbf_reader& field) { return field.wire_type() == pbf_wire_type::length_delimited; }
 bool is_varint(const pbf_reader& field) { return field.wire_type() == pbf_wire_type::varint; }
@@ -43,13 +44,15 @@ void add_text(pbf_reader& field, std::vector<std::string_view>& out) {
 
 void add_integers(pbf_reader& field, std::vector<int64_t>& out) {
   if (is_varint(field)) out.push_back(field.get_int64());
-  else if (is_bytes(field)) for (const int64_t value : field.get_packed_int64()) out.push_back(value);
+  else if (is_bytes(field))
+    for (const int64_t value : field.get_packed_int64()) out.push_back(value);
   else field.skip();
 }
 
 void add_floats(pbf_reader& field, std::vector<double>& out) {
   if (field.wire_type() == pbf_wire_type::fixed32) out.push_back(field.get_float());
-  else if (is_bytes(field)) for (const float value : field.get_packed_float()) out.push_back(value);
+  else if (is_bytes(field))
+    for (const float value : field.get_packed_float()) out.push_back(value);
   else field.skip();
 }
 
@@ -86,13 +89,19 @@ TensorProto read_tensor(pbf_reader message) {
   while (message.next()) switch (message.tag()) {
       case 1: add_integers(message, tensor.dims); break;
       case 2: read_integer(message, tensor.data_type); break;
-      case 3: tensor.has_segment = true; message.skip(); break;
+      case 3:
+        tensor.has_segment = true;
+        message.skip();
+        break;
       case 4: add_run(message, tensor.floats); break;
       case 5: add_run(message, tensor.int32s); break;
       case 6: add_text(message, tensor.strings); break;
       case 7: add_run(message, tensor.int64s); break;
       case 8: read_text(message, tensor.name); break;
-      case 9: if (is_bytes(message)) tensor.raw = view_bytes(message); else message.skip(); break;
+      case 9:
+        if (is_bytes(message)) tensor.raw = view_bytes(message);
+        else message.skip();
+        break;
       case 10: add_run(message, tensor.doubles); break;
       case 11: add_run(message, tensor.uint64s); break;
       case 13: each_message(message, [&](pbf_reader entry) { tensor.external.push_back(read_entry(entry)); }); break;
@@ -106,9 +115,11 @@ TensorProto read_tensor(pbf_reader message) {
 GraphProto read_graph(pbf_reader message, int depth);
 
 AttributeType attribute_type(int64_t number) {
-  constexpr AttributeType kTypes[] = {AttributeType::none,     AttributeType::real,  AttributeType::integer, AttributeType::text,    AttributeType::tensor,
-                                      AttributeType::graph,    AttributeType::reals, AttributeType::integers, AttributeType::texts,  AttributeType::tensors,
-                                      AttributeType::graphs,   AttributeType::sparse, AttributeType::sparse, AttributeType::type,   AttributeType::other};
+  constexpr AttributeType kTypes[] = {AttributeType::none,    AttributeType::real,     AttributeType::integer,
+                                      AttributeType::text,    AttributeType::tensor,   AttributeType::graph,
+                                      AttributeType::reals,   AttributeType::integers, AttributeType::texts,
+                                      AttributeType::tensors, AttributeType::graphs,   AttributeType::sparse,
+                                      AttributeType::sparse,  AttributeType::type,     AttributeType::other};
   return number >= 0 && number < static_cast<int64_t>(std::size(kTypes)) ? kTypes[number] : AttributeType::other;
 }
 
@@ -116,7 +127,7 @@ void read_type(pbf_reader message, ValueProto& value);
 
 AttributeProto read_attribute(pbf_reader message, int depth) {
   AttributeProto attribute;
-  AttributeType implied = AttributeType::none;         // very old writers leave the type out
+  AttributeType implied = AttributeType::none;  // very old writers leave the type out
   while (message.next()) switch (message.tag()) {
       case 1: read_text(message, attribute.name); break;
       case 2:
@@ -124,19 +135,36 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
         if (message.wire_type() == pbf_wire_type::fixed32) attribute.real = message.get_float();
         else message.skip();
         break;
-      case 3: implied = AttributeType::integer; read_integer(message, attribute.integer); break;
-      case 4: implied = AttributeType::text; read_text(message, attribute.text); break;
+      case 3:
+        implied = AttributeType::integer;
+        read_integer(message, attribute.integer);
+        break;
+      case 4:
+        implied = AttributeType::text;
+        read_text(message, attribute.text);
+        break;
       case 5:
         implied = AttributeType::tensor;
         each_message(message, [&](pbf_reader tensor) { attribute.tensor = read_tensor(tensor); });
         break;
       case 6:
         implied = AttributeType::graph;
-        each_message(message, [&](pbf_reader graph) { attribute.graph = std::make_shared<const GraphProto>(read_graph(graph, depth + 1)); });
+        each_message(message, [&](pbf_reader graph) {
+          attribute.graph = std::make_shared<const GraphProto>(read_graph(graph, depth + 1));
+        });
         break;
-      case 7: implied = AttributeType::reals; add_floats(message, attribute.reals); break;
-      case 8: implied = AttributeType::integers; add_integers(message, attribute.integers); break;
-      case 9: implied = AttributeType::texts; add_text(message, attribute.texts); break;
+      case 7:
+        implied = AttributeType::reals;
+        add_floats(message, attribute.reals);
+        break;
+      case 8:
+        implied = AttributeType::integers;
+        add_integers(message, attribute.integers);
+        break;
+      case 9:
+        implied = AttributeType::texts;
+        add_text(message, attribute.texts);
+        break;
       case 20: {
         int64_t type = 0;
         read_integer(message, type);
@@ -165,7 +193,10 @@ NodeProto read_node(pbf_reader message, int depth) {
       case 2: add_text(message, node.outputs); break;
       case 3: read_text(message, node.name); break;
       case 4: read_text(message, node.op_type); break;
-      case 5: each_message(message, [&](pbf_reader attribute) { node.attributes.push_back(read_attribute(attribute, depth)); }); break;
+      case 5:
+        each_message(message,
+                     [&](pbf_reader attribute) { node.attributes.push_back(read_attribute(attribute, depth)); });
+        break;
       case 7: read_text(message, node.domain); break;
       case 8: read_text(message, node.overload); break;
       default: message.skip();
@@ -216,7 +247,10 @@ void read_type(pbf_reader message, ValueProto& value) {
         break;
       }
       case 5:
-      case 8: value.is_tensor = false; message.skip(); break;
+      case 8:
+        value.is_tensor = false;
+        message.skip();
+        break;
       default: message.skip();
     }
 }
@@ -225,9 +259,7 @@ ValueProto read_value(pbf_reader message) {
   ValueProto value;
   while (message.next()) switch (message.tag()) {
       case 1: read_text(message, value.name); break;
-      case 2:
-        each_message(message, [&](pbf_reader type) { read_type(type, value); });
-        break;
+      case 2: each_message(message, [&](pbf_reader type) { read_type(type, value); }); break;
       default: message.skip();
     }
   return value;
@@ -235,15 +267,21 @@ ValueProto read_value(pbf_reader message) {
 
 GraphProto read_graph(pbf_reader message, int depth) {
   if (depth > kMaxNesting)
-    throw Error(fmt::format("graphs are nested more than {} deep", kMaxNesting), "flatten the If, Loop and Scan bodies of the model");
+    throw Error(fmt::format("graphs are nested more than {} deep", kMaxNesting),
+                "flatten the If, Loop and Scan bodies of the model");
   GraphProto graph;
   while (message.next()) switch (message.tag()) {
       case 1: each_message(message, [&](pbf_reader node) { graph.nodes.push_back(read_node(node, depth)); }); break;
       case 2: read_text(message, graph.name); break;
-      case 5: each_message(message, [&](pbf_reader tensor) { graph.initializers.push_back(read_tensor(tensor)); }); break;
+      case 5:
+        each_message(message, [&](pbf_reader tensor) { graph.initializers.push_back(read_tensor(tensor)); });
+        break;
       case 11: each_message(message, [&](pbf_reader value) { graph.inputs.push_back(read_value(value)); }); break;
       case 12: each_message(message, [&](pbf_reader value) { graph.outputs.push_back(read_value(value)); }); break;
-      case 15: graph.has_sparse = true; message.skip(); break;
+      case 15:
+        graph.has_sparse = true;
+        message.skip();
+        break;
       default: message.skip();
     }
   return graph;
@@ -270,7 +308,9 @@ FunctionProto read_function(pbf_reader message) {
       case 7: each_message(message, [&](pbf_reader node) { function.nodes.push_back(read_node(node, 1)); }); break;
       case 9: each_message(message, [&](pbf_reader opset) { read_opset(opset, function.opsets); }); break;
       case 10: read_text(message, function.domain); break;
-      case 11: each_message(message, [&](pbf_reader attribute) { function.defaults.push_back(read_attribute(attribute, 1)); }); break;
+      case 11:
+        each_message(message, [&](pbf_reader attribute) { function.defaults.push_back(read_attribute(attribute, 1)); });
+        break;
       case 13: read_text(message, function.overload); break;
       default: message.skip();
     }
@@ -289,7 +329,9 @@ ModelProto read_model(pbf_reader message) {
       case 6: read_text(message, model.doc_string); break;
       case 7: each_message(message, [&](pbf_reader graph) { model.graph = read_graph(graph, 1); }); break;
       case 8: each_message(message, [&](pbf_reader opset) { read_opset(opset, model.opsets); }); break;
-      case 25: each_message(message, [&](pbf_reader function) { model.functions.push_back(read_function(function)); }); break;
+      case 25:
+        each_message(message, [&](pbf_reader function) { model.functions.push_back(read_function(function)); });
+        break;
       default: message.skip();
     }
   return model;
@@ -298,12 +340,16 @@ ModelProto read_model(pbf_reader message) {
 /// Says what the file is when it is something else that people give by mistake.
 void reject_other_kinds(std::string_view text) {
   if (text.empty()) throw Error("the model is empty (0 bytes)", "the export or the download did not finish");
-  if (text.starts_with("HONEPLAN")) throw Error("the file is a plan, not an ONNX model", "load plans with --loadEngine=<file>");
+  if (text.starts_with("HONEPLAN"))
+    throw Error("the file is a plan, not an ONNX model", "load plans with --loadEngine=<file>");
   if (text.starts_with("version https://git-lfs"))
     throw Error("the file is a Git LFS pointer, not the model itself", "fetch the model with `git lfs pull`");
-  if (text.starts_with("PK\x03\x04")) throw Error("the file is a ZIP archive, not an ONNX model", "unpack it, or export the model to ONNX if it is a framework's own checkpoint");
+  if (text.starts_with("PK\x03\x04"))
+    throw Error("the file is a ZIP archive, not an ONNX model",
+                "unpack it, or export the model to ONNX if it is a framework's own checkpoint");
   if (text.starts_with("ir_version") || text.starts_with("{") || text.starts_with("<") || text.starts_with("graph"))
-    throw Error("the file is text, not a binary ONNX model", "convert it, for example with onnx.save(onnx.load(path, format=...), 'model.onnx')");
+    throw Error("the file is text, not a binary ONNX model",
+                "convert it, for example with onnx.save(onnx.load(path, format=...), 'model.onnx')");
 }
 
 }  // namespace
@@ -315,7 +361,9 @@ ModelProto parse_model(Bytes bytes) {
   try {
     model = read_model(pbf_reader(text.data(), text.size()));
   } catch (const protozero::exception& error) {
-    throw Error(fmt::format("the file is not an ONNX model or is cut short ({} after {} bytes)", error.what(), bytes.size()), std::string(kNotOnnxHint));
+    throw Error(
+        fmt::format("the file is not an ONNX model or is cut short ({} after {} bytes)", error.what(), bytes.size()),
+        std::string(kNotOnnxHint));
   }
   if (!model.graph) throw Error("the file holds no ONNX graph", std::string(kNotOnnxHint));
   return model;
@@ -329,13 +377,33 @@ struct TypeRow {
   std::string_view name;
   std::optional<DType> dtype;
 };
-constexpr TypeRow kTypes[] = {
-    {"UNDEFINED", {}},          {"FLOAT", DType::f32},     {"UINT8", DType::u8},      {"INT8", DType::i8},      {"UINT16", DType::u16},
-    {"INT16", DType::i16},      {"INT32", DType::i32},     {"INT64", DType::i64},     {"STRING", DType::string}, {"BOOL", DType::boolean},
-    {"FLOAT16", DType::f16},    {"DOUBLE", DType::f64},    {"UINT32", DType::u32},    {"UINT64", DType::u64},   {"COMPLEX64", {}},
-    {"COMPLEX128", {}},         {"BFLOAT16", DType::bf16}, {"FLOAT8E4M3FN", DType::f8e4m3fn},      {"FLOAT8E4M3FNUZ", DType::f8e4m3fnuz},   {"FLOAT8E5M2", DType::f8e5m2},
-    {"FLOAT8E5M2FNUZ", DType::f8e5m2fnuz},     {"UINT4", DType::u4},             {"INT4", DType::i4},              {"FLOAT4E2M1", DType::f4e2m1},       {"FLOAT8E8M0", DType::f8e8m0},
-    {"UINT2", DType::u2},              {"INT2", DType::i2}};
+constexpr TypeRow kTypes[] = {{"UNDEFINED", {}},
+                              {"FLOAT", DType::f32},
+                              {"UINT8", DType::u8},
+                              {"INT8", DType::i8},
+                              {"UINT16", DType::u16},
+                              {"INT16", DType::i16},
+                              {"INT32", DType::i32},
+                              {"INT64", DType::i64},
+                              {"STRING", DType::string},
+                              {"BOOL", DType::boolean},
+                              {"FLOAT16", DType::f16},
+                              {"DOUBLE", DType::f64},
+                              {"UINT32", DType::u32},
+                              {"UINT64", DType::u64},
+                              {"COMPLEX64", {}},
+                              {"COMPLEX128", {}},
+                              {"BFLOAT16", DType::bf16},
+                              {"FLOAT8E4M3FN", DType::f8e4m3fn},
+                              {"FLOAT8E4M3FNUZ", DType::f8e4m3fnuz},
+                              {"FLOAT8E5M2", DType::f8e5m2},
+                              {"FLOAT8E5M2FNUZ", DType::f8e5m2fnuz},
+                              {"UINT4", DType::u4},
+                              {"INT4", DType::i4},
+                              {"FLOAT4E2M1", DType::f4e2m1},
+                              {"FLOAT8E8M0", DType::f8e8m0},
+                              {"UINT2", DType::u2},
+                              {"INT2", DType::i2}};
 
 }  // namespace
 
@@ -344,7 +412,8 @@ std::optional<DType> dtype_of_onnx(int64_t data_type) {
 }
 
 std::string onnx_type_name(int64_t data_type) {
-  return data_type >= 0 && data_type < static_cast<int64_t>(std::size(kTypes)) ? std::string(kTypes[data_type].name) : fmt::format("type {}", data_type);
+  return data_type >= 0 && data_type < static_cast<int64_t>(std::size(kTypes)) ? std::string(kTypes[data_type].name)
+                                                                               : fmt::format("type {}", data_type);
 }
 
 }  // namespace hone::onnx

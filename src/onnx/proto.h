@@ -28,7 +28,7 @@ struct TensorProto {
   std::vector<int64_t> dims;
   int64_t data_type = 0;
   std::optional<Bytes> raw;
-  std::vector<Bytes> floats, int32s, int64s, doubles, uint64s;   // runs as they stand in the file
+  std::vector<Bytes> floats, int32s, int64s, doubles, uint64s;  // runs as they stand in the file
   std::vector<std::string_view> strings;
   std::vector<std::pair<std::string_view, std::string_view>> external;
   bool is_external = false;
@@ -37,12 +37,27 @@ struct TensorProto {
 
 struct GraphProto;
 
-enum class AttributeType { none, real, integer, text, tensor, graph, reals, integers, texts, tensors, graphs, sparse, type, other };
+enum class AttributeType {
+  none,
+  real,
+  integer,
+  text,
+  tensor,
+  graph,
+  reals,
+  integers,
+  texts,
+  tensors,
+  graphs,
+  sparse,
+  type,
+  other
+};
 
 struct ValueProto;
 
 struct AttributeProto {
-  std::string_view name, reference;                  // reference: the enclosing function's attribute whose value this takes
+  std::string_view name, reference;  // reference: the enclosing function's attribute whose value this takes
   AttributeType type = AttributeType::none;
   double real = 0;
   int64_t integer = 0;
@@ -52,7 +67,7 @@ struct AttributeProto {
   std::vector<std::string_view> texts;
   std::optional<TensorProto> tensor;
   std::shared_ptr<const GraphProto> graph;
-  std::shared_ptr<const ValueProto> value_type;      // a type, as a value without name
+  std::shared_ptr<const ValueProto> value_type;  // a type, as a value without name
 };
 
 struct NodeProto {
@@ -68,10 +83,10 @@ struct DimProto {
 
 struct ValueProto {
   std::string_view name;
-  int64_t elem_type = 0;                             // 0: not given
-  std::optional<std::vector<DimProto>> shape;        // nothing: rank not given
-  bool is_tensor = true;                             // false: map, sparse tensor
-  std::vector<DType> containers;                     // sequences and optionals around the tensor, outermost first
+  int64_t elem_type = 0;                       // 0: not given
+  std::optional<std::vector<DimProto>> shape;  // nothing: rank not given
+  bool is_tensor = true;                       // false: map, sparse tensor
+  std::vector<DType> containers;               // sequences and optionals around the tensor, outermost first
 };
 
 struct GraphProto {
@@ -82,7 +97,7 @@ struct GraphProto {
   bool has_sparse = false;
 };
 
-using OpsetVersions = std::map<std::string, int, std::less<>>;   // by domain; "ai.onnx" is ""
+using OpsetVersions = std::map<std::string, int, std::less<>>;  // by domain; "ai.onnx" is ""
 
 struct FunctionProto {
   std::string_view name, domain, overload;

@@ -16,7 +16,7 @@
 namespace hone::onnx {
 
 struct Rules::Missing {
-  std::map<std::string, std::vector<std::string>> nodes;      // by operator
+  std::map<std::string, std::vector<std::string>> nodes;  // by operator
   std::set<std::pair<const FunctionProto*, std::string>> seen;
   std::set<std::string_view> op_types;
 };
@@ -24,8 +24,11 @@ struct Rules::Missing {
 Rules::Rules(const ModelProto& model) {
   for (const OpDef* op : all_ops())
     for (const OnnxRule& rule : op->onnx) rules_[{canonical_domain(rule.domain), rule.op_type}].push_back({op, &rule});
-  for (const std::span<const OnnxRule> expansions : {microsoft_fused_rules(), microsoft_attention_rules(), microsoft_quantized_rules()})
-    for (const OnnxRule& rule : expansions) rules_[{canonical_domain(rule.domain), rule.op_type}].push_back({&ops::identity, &rule});   // the rule names its operators itself
+  for (const std::span<const OnnxRule> expansions :
+       {microsoft_fused_rules(), microsoft_attention_rules(), microsoft_quantized_rules()})
+    for (const OnnxRule& rule : expansions)
+      rules_[{canonical_domain(rule.domain), rule.op_type}].push_back(
+          {&ops::identity, &rule});  // the rule names its operators itself
   for (const FunctionProto& function : model.functions)
     if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second)
       throw Error(fmt::format("the model-local function {}::{} is defined twice", function.domain, function.name));
@@ -55,7 +58,8 @@ void Rules::collect(const std::vector<NodeProto>& nodes, const OpsetVersions& op
     }
     const int opset = opset_of(opsets, node.domain);
     if (find(node, opset)) continue;
-    const std::string name = (node.domain.empty() ? "" : std::string(node.domain) + "::") + std::string(node.op_type) + fmt::format(" (opset {})", opset);
+    const std::string name = (node.domain.empty() ? "" : std::string(node.domain) + "::") + std::string(node.op_type) +
+                             fmt::format(" (opset {})", opset);
     missing.nodes[name].push_back(display_name(node, i));
     missing.op_types.insert(node.op_type);
   }
@@ -63,11 +67,14 @@ void Rules::collect(const std::vector<NodeProto>& nodes, const OpsetVersions& op
 
 std::string Rules::hint_for(const Missing& missing) const {
   for (const auto& [key, matches] : rules_)
-    if (missing.op_types.contains(key.second)) return "the operator exists in another operator set; convert the model with onnx.version_converter";
+    if (missing.op_types.contains(key.second))
+      return "the operator exists in another operator set; convert the model with onnx.version_converter";
   std::vector<std::string_view> known;
   for (const auto& [key, matches] : rules_) known.push_back(key.second);
   const std::string_view wanted = *missing.op_types.begin(), close = nearest(wanted, known);
-  return fmt::format("rewrite the model without them, or define them as model-local functions; the nearest known name to {} is {}", wanted, close);
+  return fmt::format(
+      "rewrite the model without them, or define them as model-local functions; the nearest known name to {} is {}",
+      wanted, close);
 }
 
 void Rules::check_all(const ModelProto& model) const {
@@ -77,11 +84,13 @@ void Rules::check_all(const ModelProto& model) const {
   constexpr size_t kShown = 5;
   std::vector<std::string> parts;
   for (const auto& [op, nodes] : missing.nodes) {
-    std::vector<std::string> shown(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kShown)));
+    std::vector<std::string> shown(nodes.begin(),
+                                   nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kShown)));
     if (nodes.size() > kShown) shown.push_back(fmt::format("and {} more", nodes.size() - kShown));
     parts.push_back(fmt::format("{} at {}", op, join(shown, ", ")));
   }
-  throw Error(fmt::format("{} operator{} of the model {} not supported: {}", parts.size(), parts.size() == 1 ? "" : "s", parts.size() == 1 ? "is" : "are", join(parts, "; ")),
+  throw Error(fmt::format("{} operator{} of the model {} not supported: {}", parts.size(), parts.size() == 1 ? "" : "s",
+                          parts.size() == 1 ? "is" : "are", join(parts, "; ")),
               hint_for(missing));
 }
 
@@ -119,14 +128,16 @@ class Sorter {
     for (size_t i = 0; i < nodes.size(); ++i)
       for (const std::string_view name : nodes[i].outputs)
         if (const auto [at, fresh] = producers.emplace(name, i); !name.empty() && !fresh)
-          throw Error(fmt::format("nodes {} and {} both produce '{}'", display_name(nodes[at->second], at->second), display_name(nodes[i], i), name),
+          throw Error(fmt::format("nodes {} and {} both produce '{}'", display_name(nodes[at->second], at->second),
+                                  display_name(nodes[i], i), name),
                       "every node output needs a name of its own");
     for (size_t i = 0; i < nodes.size(); ++i) {
       std::unordered_set<std::string_view> names(nodes[i].inputs.begin(), nodes[i].inputs.end());
       for (const AttributeProto& attribute : nodes[i].attributes)
         if (attribute.graph) collect_free(*attribute.graph, names);
       for (const std::string_view name : names)
-        if (const auto at = producers.find(name); !name.empty() && at != producers.end()) needs_[i].push_back(at->second);
+        if (const auto at = producers.find(name); !name.empty() && at != producers.end())
+          needs_[i].push_back(at->second);
       std::sort(needs_[i].begin(), needs_[i].end());
     }
   }
@@ -146,7 +157,7 @@ class Sorter {
     enum class Mark : uint8_t { none, open, done };
     std::vector<Mark> marks(nodes_.size(), Mark::none);
     std::vector<size_t> result;
-    std::vector<std::pair<size_t, size_t>> stack;              // node, next need
+    std::vector<std::pair<size_t, size_t>> stack;  // node, next need
     for (size_t root = 0; root < nodes_.size(); ++root) {
       if (marks[root] != Mark::none) continue;
       stack.emplace_back(root, 0);
@@ -161,7 +172,8 @@ class Sorter {
         }
         const size_t need = needs_[node][next++];
         if (marks[need] == Mark::open)
-          throw Error(fmt::format("the graph has a cycle: node {} ({}) needs its own result", display_name(nodes_[need], need), nodes_[need].op_type),
+          throw Error(fmt::format("the graph has a cycle: node {} ({}) needs its own result",
+                                  display_name(nodes_[need], need), nodes_[need].op_type),
                       "an ONNX graph must be acyclic; repair the exporter's output");
         if (marks[need] == Mark::done) continue;
         marks[need] = Mark::open;

@@ -19,7 +19,7 @@ struct RuleMatch {
   explicit operator bool() const { return rule != nullptr; }
 };
 
-using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;   // domain, name, overload
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
 inline FunctionKey key_of(const NodeProto& node) { return {node.domain, node.op_type, node.overload}; }
 
 class Rules {
@@ -36,7 +36,7 @@ class Rules {
   void collect(const std::vector<NodeProto>& nodes, const OpsetVersions& opsets, Missing& missing) const;
   std::string hint_for(const Missing& missing) const;
 
-  std::map<std::pair<std::string_view, std::string_view>, std::vector<RuleMatch>> rules_;   // domain, operator
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<RuleMatch>> rules_;  // domain, operator
   std::map<FunctionKey, const FunctionProto*> functions_;
 };
 

@@ -14,7 +14,9 @@ std::optional<Value*> Scope::find(std::string_view name) {
   if (!outside || *outside == nullptr || &outer_->graph_ == &graph_) return outside;
   const auto at = inside_.find(*outside);
   Value* inside = at != inside_.end() ? at->second : nullptr;
-  if (inside == nullptr) inside = (*outside)->is_constant() ? graph_.add_constant(*(*outside)->constant, (*outside)->name) : capture(*outside);
+  if (inside == nullptr)
+    inside =
+        (*outside)->is_constant() ? graph_.add_constant(*(*outside)->constant, (*outside)->name) : capture(*outside);
   inside_.emplace(*outside, inside);
   names_.emplace(name, inside);
   return inside;
@@ -22,7 +24,8 @@ std::optional<Value*> Scope::find(std::string_view name) {
 
 void Scope::define(std::string_view name, Value* value) {
   if (!names_.emplace(name, value).second)
-    throw Error(fmt::format("'{}' is defined twice", name), "every input, initialiser and node output needs a name of its own");
+    throw Error(fmt::format("'{}' is defined twice", name),
+                "every input, initialiser and node output needs a name of its own");
 }
 
 Value* Scope::capture(Value* outside) {

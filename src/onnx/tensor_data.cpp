@@ -68,24 +68,26 @@ size_t run_bytes(const std::vector<Bytes>& runs) {
 }
 
 Tensor decode_typed(const TensorProto& proto, DType dtype) {
-  const std::vector<Bytes>& runs = dtype == DType::f32                            ? proto.floats
-                                   : dtype == DType::f64                          ? proto.doubles
-                                   : dtype == DType::i64                          ? proto.int64s
+  const std::vector<Bytes>& runs = dtype == DType::f32                          ? proto.floats
+                                   : dtype == DType::f64                        ? proto.doubles
+                                   : dtype == DType::i64                        ? proto.int64s
                                    : dtype == DType::u64 || dtype == DType::u32 ? proto.uint64s
-                                                                                  : proto.int32s;
+                                                                                : proto.int32s;
   const int64_t count = elements(proto.dims);
-  HONE_CHECK(static_cast<uint64_t>(count) <= run_bytes(runs), "it holds fewer elements than the {} of its sizes", count);
+  HONE_CHECK(static_cast<uint64_t>(count) <= run_bytes(runs), "it holds fewer elements than the {} of its sizes",
+             count);
   TensorBuilder builder(dtype, proto.dims);
   visit(dtype, [&]<typename T>() {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) copy_fixed(runs, builder.bytes(), builder.data<T>().size_bytes());
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+      copy_fixed(runs, builder.bytes(), builder.data<T>().size_bytes());
     else decode_varints<T>(runs, builder.data<T>());
   });
   return builder.finish();
 }
 
 Tensor decode_strings(const TensorProto& proto) {
-  HONE_CHECK(elements(proto.dims) == static_cast<int64_t>(proto.strings.size()), "it holds {} strings but its sizes need {}", proto.strings.size(),
-             elements(proto.dims));
+  HONE_CHECK(elements(proto.dims) == static_cast<int64_t>(proto.strings.size()),
+             "it holds {} strings but its sizes need {}", proto.strings.size(), elements(proto.dims));
   return Tensor::of_strings(proto.dims, {proto.strings.begin(), proto.strings.end()});
 }
 
@@ -93,7 +95,8 @@ Tensor decode_strings(const TensorProto& proto) {
 Tensor unpack(const TensorProto& proto, DType dtype, Bytes packed) {
   const int64_t count = elements(proto.dims);
   const int bits = bits_of(dtype), per_byte = 8 / bits;
-  HONE_CHECK(static_cast<int64_t>(packed.size()) == (count + per_byte - 1) / per_byte, "{}[{}] needs {} bytes but has {}", name_of(dtype), join_dims(proto.dims, ","),
+  HONE_CHECK(static_cast<int64_t>(packed.size()) == (count + per_byte - 1) / per_byte,
+             "{}[{}] needs {} bytes but has {}", name_of(dtype), join_dims(proto.dims, ","),
              (count + per_byte - 1) / per_byte, packed.size());
   TensorBuilder builder(dtype, proto.dims);
   const std::span<uint8_t> codes = builder.codes();
@@ -108,7 +111,8 @@ Tensor unpack(const TensorProto& proto, DType dtype, Bytes packed) {
 /// Small kinds stand in int32_data, one byte (of one or several elements) per number.
 Tensor decode_small(const TensorProto& proto, DType dtype) {
   const int64_t count = elements(proto.dims), per_byte = 8 / bits_of(dtype);
-  HONE_CHECK(static_cast<uint64_t>(count / per_byte) <= run_bytes(proto.int32s), "it holds fewer elements than the {} of its sizes", count);
+  HONE_CHECK(static_cast<uint64_t>(count / per_byte) <= run_bytes(proto.int32s),
+             "it holds fewer elements than the {} of its sizes", count);
   std::vector<uint8_t> bytes(static_cast<size_t>((count + per_byte - 1) / per_byte));
   decode_varints<uint8_t>(proto.int32s, bytes);
   return view_raw(proto, dtype, std::as_bytes(std::span(bytes)), nullptr);
@@ -117,7 +121,8 @@ Tensor decode_small(const TensorProto& proto, DType dtype) {
 Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner) {
   const int64_t expected = byte_size(dtype, proto.dims);
   if (bits_of(dtype) < 8) return unpack(proto, dtype, raw);
-  HONE_CHECK(static_cast<uint64_t>(expected) == raw.size(), "{}[{}] needs {} bytes but has {}", name_of(dtype), join_dims(proto.dims, ","), expected, raw.size());
+  HONE_CHECK(static_cast<uint64_t>(expected) == raw.size(), "{}[{}] needs {} bytes but has {}", name_of(dtype),
+             join_dims(proto.dims, ","), expected, raw.size());
   // Protobuf aligns nothing; reading a float across its alignment is not defined.
   const bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % size_of(dtype) == 0;
   return Tensor(dtype, proto.dims, aligned && owner != nullptr ? Blob(std::move(owner), raw) : Blob::copy(raw));
@@ -135,39 +140,46 @@ Bytes ModelData::external(const TensorProto& proto, std::shared_ptr<const void>&
   std::string_view location;
   int64_t offset = 0;
   std::optional<int64_t> length;
-  for (const auto& [key, value] : proto.external) {    // other keys (checksum, …) carry nothing that is needed
+  for (const auto& [key, value] : proto.external) {  // other keys (checksum, …) carry nothing that is needed
     if (key == "location") location = value;
     else if (key == "offset") offset = external_number(value, key);
     else if (key == "length") length = external_number(value, key);
   }
   HONE_CHECK(!location.empty(), "its external data have no location");
-  if (directory_.empty()) throw Error(fmt::format("its data are in the file '{}', but the model was not read from a directory", location), "import the model from a file");
+  if (directory_.empty())
+    throw Error(fmt::format("its data are in the file '{}', but the model was not read from a directory", location),
+                "import the model from a file");
   auto at = files_.find(location);
-  if (at == files_.end()) at = files_.emplace(std::string(location), MappedFile::open_below(directory_, std::string(location))).first;
+  if (at == files_.end())
+    at = files_.emplace(std::string(location), MappedFile::open_below(directory_, std::string(location))).first;
   const Bytes all = at->second->bytes();
   const auto size = static_cast<int64_t>(all.size());
   HONE_CHECK(offset <= size, "its external data begin at byte {} of '{}', which has only {}", offset, location, size);
   const int64_t count = length.value_or(size - offset);
-  HONE_CHECK(count <= size - offset, "its external data end {} bytes behind the end of '{}'", count - (size - offset), location);
+  HONE_CHECK(count <= size - offset, "its external data end {} bytes behind the end of '{}'", count - (size - offset),
+             location);
   owner = at->second;
   return all.subspan(static_cast<size_t>(offset), static_cast<size_t>(count));
 }
 
 Tensor ModelData::tensor(const TensorProto& proto) {
-  return with_note([&] { return fmt::format("reading tensor '{}'", proto.name); }, [&] {
-    const std::optional<DType> dtype = dtype_of_onnx(proto.data_type);
-    if (!dtype) throw Error(fmt::format("its element type {} is not supported", onnx_type_name(proto.data_type)), "convert it to a type of 8 bits or more, e.g. FLOAT16");
-    HONE_CHECK(!proto.has_segment, "it is split into segments, which is not supported");
-    for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
-    if (*dtype == DType::string) return decode_strings(proto);
-    if (proto.is_external) {
-      std::shared_ptr<const void> owner;
-      const Bytes bytes = external(proto, owner);
-      return view_raw(proto, *dtype, bytes, std::move(owner));
-    }
-    if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_);
-    return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
-  });
+  return with_note([&] { return fmt::format("reading tensor '{}'", proto.name); },
+                   [&] {
+                     const std::optional<DType> dtype = dtype_of_onnx(proto.data_type);
+                     if (!dtype)
+                       throw Error(fmt::format("its element type {} is not supported", onnx_type_name(proto.data_type)),
+                                   "convert it to a type of 8 bits or more, e.g. FLOAT16");
+                     HONE_CHECK(!proto.has_segment, "it is split into segments, which is not supported");
+                     for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
+                     if (*dtype == DType::string) return decode_strings(proto);
+                     if (proto.is_external) {
+                       std::shared_ptr<const void> owner;
+                       const Bytes bytes = external(proto, owner);
+                       return view_raw(proto, *dtype, bytes, std::move(owner));
+                     }
+                     if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_);
+                     return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
+                   });
 }
 
 }  // namespace hone::onnx

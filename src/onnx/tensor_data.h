@@ -18,7 +18,8 @@ namespace hone::onnx {
 class ModelData {
  public:
   /// `directory` empty: no external data.
-  ModelData(std::shared_ptr<const void> owner, std::string directory) : owner_(std::move(owner)), directory_(std::move(directory)) {}
+  ModelData(std::shared_ptr<const void> owner, std::string directory)
+      : owner_(std::move(owner)), directory_(std::move(directory)) {}
 
   /// Throws Error naming the tensor.
   Tensor tensor(const TensorProto& proto);

@@ -43,11 +43,19 @@ void eval_arg(EvalContext& context, const Better& better) {
   else dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
   context.set(0, write_integers(DType::i64, std::move(dims), result));
 }
-void eval_arg_max(EvalContext& context) { eval_arg(context, [](double a, double b) { return a > b; }); }
-void eval_arg_min(EvalContext& context) { eval_arg(context, [](double a, double b) { return a < b; }); }
+void eval_arg_max(EvalContext& context) {
+  eval_arg(context, [](double a, double b) { return a > b; });
+}
+void eval_arg_min(EvalContext& context) {
+  eval_arg(context, [](double a, double b) { return a < b; });
+}
 
 OpDef arg_op(std::string_view name, void (*eval)(EvalContext&)) {
-  return {.name = name, .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1), integer_attr("select_last_index", 0)}, .infer = infer_arg, .eval = eval, .onnx = {{name}}};
+  return {.name = name,
+          .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1), integer_attr("select_last_index", 0)},
+          .infer = infer_arg,
+          .eval = eval,
+          .onnx = {{name}}};
 }
 
 template <typename T>
@@ -72,7 +80,8 @@ void eval_running(EvalContext& context) {
   const Tensor& x = context.input(0);
   const AxisView view(x.dims(), normalize_axis(context.input(1).integer(0), x.dims().size()));
   const bool exclusive = context.attrs().integer("exclusive") != 0, reverse = context.attrs().integer("reverse") != 0;
-  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), x.dims(), running(read_doubles(x), view, exclusive, reverse, product)));
+  if (is_float(x.dtype()))
+    context.set(0, write_doubles(x.dtype(), x.dims(), running(read_doubles(x), view, exclusive, reverse, product)));
   else context.set(0, write_integers(x.dtype(), x.dims(), running(x.integers(), view, exclusive, reverse, product)));
 }
 
@@ -80,9 +89,19 @@ void eval_running(EvalContext& context) {
 
 const OpDef ops::arg_max = arg_op("ArgMax", eval_arg_max);
 const OpDef ops::arg_min = arg_op("ArgMin", eval_arg_min);
-const OpDef ops::cum_sum{.name = "CumSum", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_running<false>,
+const OpDef ops::cum_sum{.name = "CumSum",
+                         .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)},
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .infer = infer_same,
+                         .eval = eval_running<false>,
                          .onnx = {{"CumSum", 11}}};
-const OpDef ops::cum_prod{.name = "CumProd", .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)}, .min_inputs = 2, .max_inputs = 2, .infer = infer_same, .eval = eval_running<true>,
+const OpDef ops::cum_prod{.name = "CumProd",
+                          .attrs = {integer_attr("exclusive", 0), integer_attr("reverse", 0)},
+                          .min_inputs = 2,
+                          .max_inputs = 2,
+                          .infer = infer_same,
+                          .eval = eval_running<true>,
                           .onnx = {{"CumProd", 26}}};
 
 }  // namespace hone

@@ -13,10 +13,14 @@ void import_aligned(ImportContext& context) {
   Value* y = context.input(1);
   const int64_t axis = context.attrs().integer_or("axis", -1);
   if (context.attrs().integer_or("broadcast", 0) != 0 && axis >= 0) {
-    const auto rank_x = static_cast<int64_t>(context.input(0)->type.shape.rank()), rank_y = static_cast<int64_t>(y->type.shape.rank());
+    const auto rank_x = static_cast<int64_t>(context.input(0)->type.shape.rank()),
+               rank_y = static_cast<int64_t>(y->type.shape.rank());
     std::vector<int64_t> axes;
     for (int64_t i = rank_y; i < rank_x - axis; ++i) axes.push_back(i);
-    if (!axes.empty()) y = context.add("Unsqueeze", {y, context.constant(Tensor::of<int64_t>({static_cast<int64_t>(axes.size())}, axes))})->output();
+    if (!axes.empty())
+      y = context
+              .add("Unsqueeze", {y, context.constant(Tensor::of<int64_t>({static_cast<int64_t>(axes.size())}, axes))})
+              ->output();
   }
   context.set_output(0, context.add(op.name, {context.input(0), y})->output());
 }

@@ -39,14 +39,15 @@ void import_bit_cast(ImportContext& context) {
 
 void infer_bit_cast(InferContext& context) {
   const DType from = context.dtype(0), to = target(context.attrs());
-  HONE_CHECK(!is_object(from) && !is_object(to) && bits_of(from) == bits_of(to), "the bits of {} cannot be read as {}", name_of(from), name_of(to));
+  HONE_CHECK(!is_object(from) && !is_object(to) && bits_of(from) == bits_of(to), "the bits of {} cannot be read as {}",
+             name_of(from), name_of(to));
   context.set(0, to, context.shape(0));
 }
 void eval_bit_cast(EvalContext& context) {
   const Tensor& x = context.input(0);
   const DType to = target(context.attrs());
   if (bits_of(to) == 8 || !is_small(to)) return context.set(0, Tensor(to, x.dims(), x.blob()));
-  TensorBuilder builder(to, x.dims());                 // codes of signed kinds extend their sign, those of others do not
+  TensorBuilder builder(to, x.dims());  // codes of signed kinds extend their sign, those of others do not
   const uint8_t mask = static_cast<uint8_t>((1 << bits_of(to)) - 1);
   for (size_t i = 0; i < x.codes().size(); ++i) {
     const uint8_t code = x.codes()[i] & mask;
@@ -76,7 +77,8 @@ void infer_cast(InferContext& context) {
   context.set(0, to, context.shape(0));
   std::optional<SymbolicData> data = context.symbolic(0);
   const Tensor* constant = context.constant(0);
-  if (constant != nullptr && is_float(constant->dtype()) && constant->size() <= kMaxCastSizes && (to == DType::i64 || to == DType::i32)) {
+  if (constant != nullptr && is_float(constant->dtype()) && constant->size() <= kMaxCastSizes &&
+      (to == DType::i64 || to == DType::i32)) {
     SymbolicData whole;
     for (int64_t i = 0; i < constant->size(); ++i) whole.emplace_back(convert<int64_t>(constant->real(i)));
     return context.set_symbolic(0, std::move(whole));
@@ -99,7 +101,8 @@ uint8_t power_code(float value, const Attrs& attrs) {
   const int exponent = std::ilogb(value);
   const bool exact = std::ldexp(1.0f, exponent) == value;
   const int rounded = exponent + (mode == "up" && !exact ? 1 : 0);
-  return rounded + 127 > 254 ? static_cast<uint8_t>(saturate ? 254 : 255) : static_cast<uint8_t>(std::max(rounded + 127, 0));
+  return rounded + 127 > 254 ? static_cast<uint8_t>(saturate ? 254 : 255)
+                             : static_cast<uint8_t>(std::max(rounded + 127, 0));
 }
 
 Tensor to_small(const Tensor& x, DType to, const Attrs& attrs) {
@@ -126,7 +129,9 @@ Tensor from_strings(const Tensor& x, DType to) {
 Tensor to_strings(const Tensor& x) {
   std::vector<std::string> texts;
   for (int64_t i = 0; i < x.size(); ++i)
-    texts.push_back(x.dtype() == DType::f64 ? exact(x.real(i)) : is_float(x.dtype()) ? exact(static_cast<float>(x.real(i))) : std::to_string(x.integer(i)));
+    texts.push_back(x.dtype() == DType::f64 ? exact(x.real(i))
+                    : is_float(x.dtype())   ? exact(static_cast<float>(x.real(i)))
+                                            : std::to_string(x.integer(i)));
   return Tensor::of_strings(x.dims(), std::move(texts));
 }
 
@@ -151,11 +156,12 @@ void eval_cast(EvalContext& context) {
 
 }  // namespace
 
-const OpDef ops::cast{.name = "Cast",
-                      .attrs = {required_attr("to", AttrKind::text), integer_attr("saturate", 1), text_attr("round_mode", "up")},
-                      .infer = infer_cast,
-                      .eval = eval_cast,
-                      .onnx = {{"Cast", 6, 1 << 20, import_cast}, {"CastLike", 15, 1 << 20, import_cast_like}}};
+const OpDef ops::cast{
+    .name = "Cast",
+    .attrs = {required_attr("to", AttrKind::text), integer_attr("saturate", 1), text_attr("round_mode", "up")},
+    .infer = infer_cast,
+    .eval = eval_cast,
+    .onnx = {{"Cast", 6, 1 << 20, import_cast}, {"CastLike", 15, 1 << 20, import_cast_like}}};
 
 const OpDef ops::bit_cast{.name = "BitCast",
                           .attrs = {required_attr("to", AttrKind::text)},

@@ -11,7 +11,9 @@
 namespace hone {
 namespace {
 
-Tensor integer_tensor(Dims dims, const std::vector<int64_t>& values) { return Tensor::of<int64_t>(std::move(dims), std::span<const int64_t>(values)); }
+Tensor integer_tensor(Dims dims, const std::vector<int64_t>& values) {
+  return Tensor::of<int64_t>(std::move(dims), std::span<const int64_t>(values));
+}
 
 // ---- OneHot ----
 
@@ -43,7 +45,8 @@ void eval_one_hot(EvalContext& context) {
     for (int64_t column = 0; column < after; ++column) {
       int64_t index = indices.integer(row * after + column);
       if (index < 0) index += depth;
-      if (index >= 0 && index < depth) chosen[static_cast<size_t>((row * depth + index) * after + column)] = 1;   // outside: all off
+      if (index >= 0 && index < depth)
+        chosen[static_cast<size_t>((row * depth + index) * after + column)] = 1;  // outside: all off
     }
   context.set(0, pick_flat(values, std::move(dims), chosen));
 }
@@ -55,8 +58,8 @@ void infer_top_k(InferContext& context) {
   const size_t axis = normalize_axis(context.attrs().integer("axis"), shape.rank());
   const std::optional<SymbolicData> k = context.symbolic(1);
   HONE_CHECK(!k || k->size() == 1, "k is not one number");
-  HONE_CHECK(!k || !(*k)[0].is_constant() || !shape[axis].is_constant() || (*k)[0].value() <= shape[axis].value(), "k is {} but the axis has {} elements",
-             (*k)[0].text(), shape[axis].text());
+  HONE_CHECK(!k || !(*k)[0].is_constant() || !shape[axis].is_constant() || (*k)[0].value() <= shape[axis].value(),
+             "k is {} but the axis has {} elements", (*k)[0].text(), shape[axis].text());
   shape[axis] = k ? (*k)[0] : context.data_dependent(0, axis);
   context.set(1, DType::i64, shape);
   context.set(0, context.dtype(0), std::move(shape));
@@ -64,7 +67,8 @@ void infer_top_k(InferContext& context) {
 
 /// Element numbers of one line in the order of their values; equal ones by position; not-a-number counts as largest.
 template <typename T>
-std::vector<int64_t> ranking(std::span<const T> data, int64_t base, int64_t stride, int64_t count, int64_t k, bool largest) {
+std::vector<int64_t> ranking(std::span<const T> data, int64_t base, int64_t stride, int64_t count, int64_t k,
+                             bool largest) {
   const auto value = [&](int64_t i) {
     const T element = data[static_cast<size_t>(base + i * stride)];
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<float>(element);
@@ -98,7 +102,8 @@ void eval_top_k(EvalContext& context) {
     for (int64_t row = 0; row < before; ++row)
       for (int64_t column = 0; column < after; ++column) {
         const int64_t base = row * count * after + column;
-        const std::vector<int64_t> order = ranking(data.data<T>(), base, after, count, k, context.attrs().integer("largest") != 0);
+        const std::vector<int64_t> order =
+            ranking(data.data<T>(), base, after, count, k, context.attrs().integer("largest") != 0);
         for (int64_t i = 0; i < k; ++i) {
           const auto at = static_cast<size_t>((row * k + i) * after + column);
           indices[at] = order[static_cast<size_t>(i)];
@@ -156,7 +161,8 @@ void infer_unique(InferContext& context) {
 
 /// Three-way comparison of two elements.
 int compare(const Tensor& data, int64_t a, int64_t b) {
-  if (data.dtype() == DType::string) return data.strings()[static_cast<size_t>(a)].compare(data.strings()[static_cast<size_t>(b)]);
+  if (data.dtype() == DType::string)
+    return data.strings()[static_cast<size_t>(a)].compare(data.strings()[static_cast<size_t>(b)]);
   if (is_float(data.dtype())) {
     const double x = data.real(a), y = data.real(b);
     return x < y ? -1 : x > y ? 1 : 0;
@@ -171,11 +177,14 @@ void eval_unique(EvalContext& context) {
   const Tensor data = whole ? input.reshaped({input.size()}) : input;
   const size_t axis = whole ? 0 : normalize_axis(context.attrs().integer("axis"), data.dims().size());
   const int64_t count = data.dims()[axis];
-  const int64_t before = elements(std::span(data.dims()).first(axis)), after = elements(std::span(data.dims()).subspan(axis + 1));
+  const int64_t before = elements(std::span(data.dims()).first(axis)),
+                after = elements(std::span(data.dims()).subspan(axis + 1));
   const auto compare_slices = [&](int64_t a, int64_t b) {
     for (int64_t row = 0; row < before; ++row)
       for (int64_t column = 0; column < after; ++column)
-        if (const int order = compare(data, (row * count + a) * after + column, (row * count + b) * after + column); order != 0) return order;
+        if (const int order = compare(data, (row * count + a) * after + column, (row * count + b) * after + column);
+            order != 0)
+          return order;
     return 0;
   };
   std::vector<int64_t> order = iota(count);
@@ -186,7 +195,8 @@ void eval_unique(EvalContext& context) {
   for (const int64_t slice : order)
     if (groups.empty() || compare_slices(groups.back().front(), slice) != 0) groups.push_back({slice});
     else groups.back().push_back(slice);
-  if (context.attrs().integer("sorted") == 0) std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
+  if (context.attrs().integer("sorted") == 0)
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
 
   std::vector<int64_t> first, inverse(static_cast<size_t>(count)), counts;
   for (size_t group = 0; group < groups.size(); ++group) {
@@ -231,11 +241,16 @@ const OpDef top_k = {
     .onnx = {{"TopK", 10}, {"TopK", 1, 9, import_top_k_attr}},
 };
 
-const OpDef non_zero = {.name = "NonZero", .infer = infer_non_zero, .eval = eval_non_zero, .onnx = {{"NonZero"}}, .traits = {.data_dependent = true}};
+const OpDef non_zero = {.name = "NonZero",
+                        .infer = infer_non_zero,
+                        .eval = eval_non_zero,
+                        .onnx = {{"NonZero"}},
+                        .traits = {.data_dependent = true}};
 
 const OpDef unique = {
     .name = "Unique",
-    .attrs = {{"axis", AttrKind::integer, std::nullopt, false, "axis whose slices are compared; flattened when not given"},
+    .attrs = {{"axis", AttrKind::integer, std::nullopt, false,
+               "axis whose slices are compared; flattened when not given"},
               {"sorted", AttrKind::integer, int64_t{1}, false, "1: by value, 0: by first appearance"}},
     .infer = infer_unique,
     .eval = eval_unique,

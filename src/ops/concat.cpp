@@ -17,16 +17,19 @@ void infer_concat(InferContext& context) {
   const size_t axis = normalize_axis(context.attrs().integer("axis"), context.rank(0));
   std::vector<Dim> dims = context.shape(0).dims();
   for (size_t i = 1; i < context.inputs(); ++i) {
-    HONE_CHECK(context.dtype(i) == context.dtype(0), "operand {} is {} but operand 0 is {}", i, name_of(context.dtype(i)), name_of(context.dtype(0)));
+    HONE_CHECK(context.dtype(i) == context.dtype(0), "operand {} is {} but operand 0 is {}", i,
+               name_of(context.dtype(i)), name_of(context.dtype(0)));
     const Shape& other = context.shape(i);
-    HONE_CHECK(other.rank() == dims.size(), "operand {} has rank {} but operand 0 has {}", i, other.rank(), dims.size());
+    HONE_CHECK(other.rank() == dims.size(), "operand {} has rank {} but operand 0 has {}", i, other.rank(),
+               dims.size());
     for (size_t d = 0; d < dims.size(); ++d) {
       if (d == axis) {
         dims[d] = dims[d] + other[d];
         continue;
       }
-      HONE_CHECK(!dims[d].is_constant() || !other[d].is_constant() || dims[d] == other[d], "operand {} is [{}], which does not fit operand 0 [{}] on axis {}", i,
-                 other.text(), context.shape(0).text(), d);
+      HONE_CHECK(!dims[d].is_constant() || !other[d].is_constant() || dims[d] == other[d],
+                 "operand {} is [{}], which does not fit operand 0 [{}] on axis {}", i, other.text(),
+                 context.shape(0).text(), d);
       if (other[d].is_constant()) dims[d] = other[d];
     }
   }
@@ -53,7 +56,8 @@ void eval_concat(EvalContext& context) {
   const size_t axis = normalize_axis(context.attrs().integer("axis"), dims.size());
   for (size_t i = 1; i < context.inputs(); ++i) {
     const Dims& other = context.input(i).dims();
-    for (size_t d = 0; d < dims.size(); ++d) HONE_CHECK(d == axis || other[d] == dims[d], "operand {} does not fit operand 0 on axis {}", i, d);
+    for (size_t d = 0; d < dims.size(); ++d)
+      HONE_CHECK(d == axis || other[d] == dims[d], "operand {} does not fit operand 0 on axis {}", i, d);
     dims[axis] += other[axis];
   }
   if (context.input(0).dtype() == DType::string) return context.set(0, concat_strings(context, std::move(dims), axis));
@@ -88,7 +92,8 @@ void check_parts(const Dim& size, std::span<const Dim> parts, size_t outputs) {
     HONE_CHECK(!part.is_constant() || part.value() >= 0, "the size {} of a part is negative", part.text());
     total = total + part;
   }
-  HONE_CHECK(!total.is_constant() || !size.is_constant() || total == size, "the parts have {} elements together but the axis has {}", total.text(), size.text());
+  HONE_CHECK(!total.is_constant() || !size.is_constant() || total == size,
+             "the parts have {} elements together but the axis has {}", total.text(), size.text());
 }
 
 void infer_split(InferContext& context) {
@@ -116,7 +121,8 @@ void eval_split(EvalContext& context) {
   const Tensor& data = context.input(0);
   const size_t axis = normalize_axis(context.attrs().integer("axis"), data.dims().size());
   std::vector<Dim> parts;
-  if (context.has(1)) for (const int64_t size : context.input(1).integers()) parts.emplace_back(size);
+  if (context.has(1))
+    for (const int64_t size : context.input(1).integers()) parts.emplace_back(size);
   else parts = even_parts(data.dims()[axis], context.outputs());
   check_parts(data.dims()[axis], parts, context.outputs());
   const Dims strides = strides_of(data.dims());
@@ -134,7 +140,8 @@ void import_split(ImportContext& context) {
   Value* sizes = context.inputs() > 1 ? context.input(1) : operand_from_attr(context, "split");
   if (context.attrs().has("num_outputs")) {
     const int64_t count = context.attrs().integer("num_outputs");
-    HONE_CHECK(count >= static_cast<int64_t>(context.outputs()) && count <= 1 << 16, "num_outputs is {} but the node has {} outputs", count, context.outputs());
+    HONE_CHECK(count >= static_cast<int64_t>(context.outputs()) && count <= 1 << 16,
+               "num_outputs is {} but the node has {} outputs", count, context.outputs());
     context.attrs().erase("num_outputs");
     set_outputs(context, *context.add("Split", {context.input(0), sizes}, context.attrs(), static_cast<size_t>(count)));
     return;

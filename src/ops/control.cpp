@@ -12,11 +12,13 @@
 namespace hone {
 namespace {
 
-const AttrSpec kCaptures = {"captures", AttrKind::integer, int64_t{0}, false, "how many of the last operands are captured values"};
+const AttrSpec kCaptures = {"captures", AttrKind::integer, int64_t{0}, false,
+                            "how many of the last operands are captured values"};
 
 size_t captures_of(const Attrs& attrs, size_t operands) {
   const int64_t captures = attrs.integer("captures");
-  HONE_CHECK(captures >= 0 && captures <= static_cast<int64_t>(operands), "{} operands are captured but there are only {}", captures, operands);
+  HONE_CHECK(captures >= 0 && captures <= static_cast<int64_t>(operands),
+             "{} operands are captured but there are only {}", captures, operands);
   return static_cast<size_t>(captures);
 }
 
@@ -41,7 +43,8 @@ bool retype_captures(const Node& node, Graph& body, size_t captures) {
 void check_bodies(const Node& node, size_t count, size_t inputs) {
   HONE_CHECK(node.bodies.size() == count, "{} needs {} bodies but has {}", node.op_name(), count, node.bodies.size());
   for (const auto& body : node.bodies)
-    HONE_CHECK(body->inputs().size() == inputs, "a body of {} has {} inputs but the node gives it {}", node.op_name(), body->inputs().size(), inputs);
+    HONE_CHECK(body->inputs().size() == inputs, "a body of {} has {} inputs but the node gives it {}", node.op_name(),
+               body->inputs().size(), inputs);
 }
 
 /// Whether the outside knows all symbols of a size, so that it means something there.
@@ -58,20 +61,25 @@ bool known_outside(const InferContext& context, const Dim& dim) {
 }
 
 /// `type` with every size that differs from `other` replaced by a symbol of the node; without rank where ranks differ.
-TensorType widened(const InferContext& context, size_t output, const TensorType& type, const TensorType& other, size_t first_axis = 0) {
+TensorType widened(const InferContext& context, size_t output, const TensorType& type, const TensorType& other,
+                   size_t first_axis = 0) {
   // An optional may be handed on as what it holds.
   if (type.dtype == DType::optional && other.dtype != DType::optional) return type;
-  HONE_CHECK(type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype), name_of(other.dtype));
+  HONE_CHECK(type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype),
+             name_of(other.dtype));
   if (type.element != nullptr && other.element != nullptr) {
     if (type == other) return type;
-    HONE_CHECK((type.element->element == nullptr) == (other.element->element == nullptr), "result {} is {} here and {} there", output, type.text(), other.text());
-    if (type.element->element != nullptr) return container_of(type.dtype, widened(context, output, *type.element, *other.element));
+    HONE_CHECK((type.element->element == nullptr) == (other.element->element == nullptr),
+               "result {} is {} here and {} there", output, type.text(), other.text());
+    if (type.element->element != nullptr)
+      return container_of(type.dtype, widened(context, output, *type.element, *other.element));
     return container_of(type.dtype, *type.element == *other.element ? *type.element : unranked(type.element->dtype));
   }
   if (!type.ranked || !other.ranked || type.shape.rank() != other.shape.rank()) return unranked(type.dtype);
   TensorType result = type;
   for (size_t axis = 0; axis < type.shape.rank(); ++axis)
-    if (!(type.shape[axis] == other.shape[axis]) || !known_outside(context, type.shape[axis])) result.shape[axis] = context.data_dependent(output, first_axis + axis);
+    if (!(type.shape[axis] == other.shape[axis]) || !known_outside(context, type.shape[axis]))
+      result.shape[axis] = context.data_dependent(output, first_axis + axis);
   return result;
 }
 
@@ -89,7 +97,8 @@ void infer_if(InferContext& context) {
   check_bodies(node, 2, captures);
   for (const auto& body : node.bodies) {
     if (retype_captures(node, *body, captures)) body->infer_all();
-    HONE_CHECK(body->outputs().size() == context.outputs(), "a branch has {} results but the node {}", body->outputs().size(), context.outputs());
+    HONE_CHECK(body->outputs().size() == context.outputs(), "a branch has {} results but the node {}",
+               body->outputs().size(), context.outputs());
   }
   const auto decided = known_integers(context, 0);
   for (size_t i = 0; i < context.outputs(); ++i) {
@@ -124,7 +133,9 @@ std::optional<Dim> known_trips(const InferContext& context, const Graph& body) {
   const auto trips = context.has(0) ? context.symbolic(0) : std::nullopt;
   if (!trips) return std::nullopt;
   const Value* again = body.outputs()[0];
-  const bool passes_on = again == body.inputs()[1] || (again->producer != nullptr && again->producer->op_name() == "Identity" && again->producer->input(0) == body.inputs()[1]);
+  const bool passes_on =
+      again == body.inputs()[1] || (again->producer != nullptr && again->producer->op_name() == "Identity" &&
+                                    again->producer->input(0) == body.inputs()[1]);
   const bool always = again->is_constant() && again->constant->integer(0) != 0;
   const auto begins = context.has(1) ? known_integers(context, 1) : std::optional(std::vector<int64_t>{1});
   const bool enters = begins && begins->front() != 0;
@@ -155,11 +166,12 @@ void widen_carried(InferContext& context, Graph& body, size_t carried, bool chan
 
 void infer_loop(InferContext& context) {
   const Node& node = context.node();
-  const size_t captures = captures_of(context.attrs(), context.inputs()), carried = carried_of(context.inputs(), captures);
+  const size_t captures = captures_of(context.attrs(), context.inputs()),
+               carried = carried_of(context.inputs(), captures);
   check_bodies(node, 1, 2 + carried + captures);
   Graph& body = *node.bodies[0];
-  HONE_CHECK(body.outputs().size() == 1 + context.outputs() && context.outputs() >= carried, "the body has {} results but the node needs {}", body.outputs().size(),
-             1 + context.outputs());
+  HONE_CHECK(body.outputs().size() == 1 + context.outputs() && context.outputs() >= carried,
+             "the body has {} results but the node needs {}", body.outputs().size(), 1 + context.outputs());
   widen_carried(context, body, carried, retype_captures(node, body, captures));
   for (size_t i = 0; i < carried; ++i) {
     const TensorType &inside = body.inputs()[2 + i]->type, &handed_on = body.outputs()[1 + i]->type;
@@ -197,7 +209,8 @@ Tensor stacked(const std::vector<Tensor>& pieces, const TensorType& element, siz
   TensorBuilder builder(pieces[0].dtype(), dims);
   std::byte* out = builder.bytes();
   for (const Tensor& piece : pieces) {
-    HONE_CHECK(piece.size() == size, "a scanned result changes its size from [{}] to [{}]", join_dims(pieces[0].dims(), ","), join_dims(piece.dims(), ","));
+    HONE_CHECK(piece.size() == size, "a scanned result changes its size from [{}] to [{}]",
+               join_dims(pieces[0].dims(), ","), join_dims(piece.dims(), ","));
     if (!piece.bytes().empty()) std::memcpy(out, piece.bytes().data(), piece.bytes().size());
     out += piece.bytes().size();
   }
@@ -211,7 +224,8 @@ Tensor stacked(const std::vector<Tensor>& pieces, const TensorType& element, siz
 
 void eval_loop(EvalContext& context) {
   const Graph& body = *context.node().bodies[0];
-  const size_t captures = captures_of(context.attrs(), context.inputs()), carried = carried_of(context.inputs(), captures);
+  const size_t captures = captures_of(context.attrs(), context.inputs()),
+               carried = carried_of(context.inputs(), captures);
   const std::vector<Tensor> captured = captured_tensors(context, captures);
   const auto given = [&](size_t i) { return i + captures < context.inputs() && context.has(i); };
   const int64_t trips = given(0) ? context.input(0).integer(0) : INT64_MAX;
@@ -229,11 +243,13 @@ void eval_loop(EvalContext& context) {
     for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back(std::move(results[1 + carried + i]));
   }
   for (size_t i = 0; i < carried; ++i) context.set(i, std::move(state[i]));
-  for (size_t i = 0; i < scanned.size(); ++i) context.set(carried + i, stacked(scanned[i], body.outputs()[1 + carried + i]->type, 0));
+  for (size_t i = 0; i < scanned.size(); ++i)
+    context.set(carried + i, stacked(scanned[i], body.outputs()[1 + carried + i]->type, 0));
 }
 
 void import_loop(ImportContext& context) {
-  HONE_CHECK(context.bodies().size() == 1 && !context.bodies()[0]->outputs().empty(), "the node needs a body that returns its condition");
+  HONE_CHECK(context.bodies().size() == 1 && !context.bodies()[0]->outputs().empty(),
+             "the node needs a body that returns its condition");
   std::vector<Value*> operands;
   for (size_t i = 0; i < context.inputs(); ++i) operands.push_back(context.input(i));
   const size_t results = context.bodies()[0]->outputs().size() - 1;
@@ -249,7 +265,8 @@ struct ScanShape {
 ScanShape scan_shape(const Attrs& attrs, size_t operands, size_t results) {
   const size_t captures = captures_of(attrs, operands);
   const int64_t sequences = attrs.integer("num_scan_inputs");
-  HONE_CHECK(sequences >= 1 && sequences <= static_cast<int64_t>(operands - captures), "num_scan_inputs is {} but there are {} operands", sequences, operands - captures);
+  HONE_CHECK(sequences >= 1 && sequences <= static_cast<int64_t>(operands - captures),
+             "num_scan_inputs is {} but there are {} operands", sequences, operands - captures);
   const size_t states = operands - captures - static_cast<size_t>(sequences);
   HONE_CHECK(results >= states, "the node has {} results but {} states", results, states);
   return {captures, states, static_cast<size_t>(sequences), results - states};
@@ -266,7 +283,8 @@ void infer_scan(InferContext& context) {
   const ScanShape s = scan_shape(context.attrs(), context.inputs(), context.outputs());
   check_bodies(node, 1, context.inputs());
   Graph& body = *node.bodies[0];
-  HONE_CHECK(body.outputs().size() == context.outputs(), "the body has {} results but the node {}", body.outputs().size(), context.outputs());
+  HONE_CHECK(body.outputs().size() == context.outputs(), "the body has {} results but the node {}",
+             body.outputs().size(), context.outputs());
   bool changed = retype_captures(node, body, s.captures);
   Dim steps;
   for (size_t i = 0; i < s.states + s.sequences; ++i) {
@@ -285,7 +303,8 @@ void infer_scan(InferContext& context) {
     const TensorType& inside = body.outputs()[i]->type;
     std::vector<Dim> dims = inside.shape.dims();
     if (i >= s.states) {
-      const size_t axis = normalize_axis(list_entry(context.attrs(), "scan_output_axes", i - s.states), dims.size() + 1);
+      const size_t axis =
+          normalize_axis(list_entry(context.attrs(), "scan_output_axes", i - s.states), dims.size() + 1);
       dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), steps);
     }
     context.set(i, inside.dtype, Shape(std::move(dims)));
@@ -329,8 +348,11 @@ void eval_scan(EvalContext& context) {
   for (size_t i = 0; i < s.states; ++i) context.set(i, std::move(state[i]));
   for (size_t i = 0; i < s.scanned; ++i) {
     const TensorType& element = body.outputs()[s.states + i]->type;
-    if (list_entry(context.attrs(), "scan_output_directions", i) != 0) std::reverse(scanned[i].begin(), scanned[i].end());
-    context.set(s.states + i, stacked(scanned[i], element, normalize_axis(list_entry(context.attrs(), "scan_output_axes", i), element.shape.rank() + 1)));
+    if (list_entry(context.attrs(), "scan_output_directions", i) != 0)
+      std::reverse(scanned[i].begin(), scanned[i].end());
+    context.set(s.states + i,
+                stacked(scanned[i], element,
+                        normalize_axis(list_entry(context.attrs(), "scan_output_axes", i), element.shape.rank() + 1)));
   }
 }
 

@@ -17,11 +17,13 @@ void infer_conv(InferContext& context) {
   HONE_CHECK(x.rank() >= 3, "Conv's input has rank {} where at least 3 is needed", x.rank());
   check_rank(context, 1, x.rank(), "Conv's weight");
   const WindowAttrs window(context.attrs(), x.rank() - 2, kernel_of_weight(w));
-  HONE_CHECK(window.kernel == kernel_of_weight(w), "kernel_shape {} does not match the weight's {}", join_dims(window.kernel), join_dims(kernel_of_weight(w)));
+  HONE_CHECK(window.kernel == kernel_of_weight(w), "kernel_shape {} does not match the weight's {}",
+             join_dims(window.kernel), join_dims(kernel_of_weight(w)));
   const int64_t group = context.attrs().integer("group");
   HONE_CHECK(group >= 1, "group {} is not positive", group);
   check_equal(x[1], w[1] * Dim(group), "channels of Conv's input and weight x group");
-  HONE_CHECK(!w[0].is_constant() || w[0].value() % group == 0, "{} filters do not divide into {} groups", w[0].text(), group);
+  HONE_CHECK(!w[0].is_constant() || w[0].value() % group == 0, "{} filters do not divide into {} groups", w[0].text(),
+             group);
   if (context.has(2)) {
     check_rank(context, 2, 1, "Conv's bias");
     check_equal(context.shape(2)[0], w[0], "sizes of Conv's bias and filters");
@@ -32,12 +34,13 @@ void infer_conv(InferContext& context) {
 }
 
 struct ConvShape {
-  int64_t batch, group, channels, filters;         // channels and filters of one group
+  int64_t batch, group, channels, filters;  // channels and filters of one group
   Dims result;
 };
 
 /// columns[c * taps + tap][i] = the input element that this tap of result element `first + i` reads.
-void gather_columns(const WindowTable& table, const float* x, int64_t channels, int64_t first, int64_t count, float* columns) {
+void gather_columns(const WindowTable& table, const float* x, int64_t channels, int64_t first, int64_t count,
+                    float* columns) {
   for (int64_t c = 0; c < channels; ++c, x += table.inputs) {
     for (int64_t tap = 0; tap < table.taps; ++tap, columns += count) {
       const int32_t* offsets = table.offsets.data() + tap * table.results + first;
@@ -51,7 +54,8 @@ void convolve(const ConvShape& shape, const WindowTable& table, const float* x, 
   const int64_t depth = shape.channels * table.taps, runs = (table.results + kRun - 1) / kRun;
 #pragma omp parallel for schedule(dynamic)
   for (int64_t job = 0; job < shape.batch * shape.group * runs; ++job) {
-    const int64_t image = job / runs, g = image % shape.group, first = job % runs * kRun, count = std::min(kRun, table.results - first);
+    const int64_t image = job / runs, g = image % shape.group, first = job % runs * kRun,
+                  count = std::min(kRun, table.results - first);
     std::vector<float> columns(static_cast<size_t>(depth * count));
     gather_columns(table, x + image * shape.channels * table.inputs, shape.channels, first, count, columns.data());
     add_product(shape.filters, count, depth, {w + g * shape.filters * depth, depth, 1}, {columns.data(), count, 1},
@@ -63,7 +67,8 @@ void eval_conv(EvalContext& context) {
   const Tensor &x = context.input(0), &w = context.input(1);
   const WindowAttrs window(context.attrs(), x.dims().size() - 2, spatial_of(w.dims()));
   const int64_t group = context.attrs().integer("group");
-  HONE_CHECK(x.dims()[1] == w.dims()[1] * group, "Conv's input has {} channels, its weight takes {}", x.dims()[1], w.dims()[1] * group);
+  HONE_CHECK(x.dims()[1] == w.dims()[1] * group, "Conv's input has {} channels, its weight takes {}", x.dims()[1],
+             w.dims()[1] * group);
   const Dims input = spatial_of(x.dims());
   Dims result;
   for (size_t i = 0; i < input.size(); ++i) result.push_back(window.result_size(Dim(input[i]), i).value());
@@ -92,13 +97,14 @@ void import_conv(ImportContext& context) {
 
 }  // namespace
 
-const OpDef ops::conv{.name = "Conv",
-                      .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"), integers_attr("pads"),
-                                integers_attr("dilations"), integer_attr("group", 1)},
-                      .min_inputs = 2,
-                      .max_inputs = 3,
-                      .infer = infer_conv,
-                      .eval = eval_conv,
-                      .onnx = {{"Conv", 1, 1 << 20, import_conv}}};
+const OpDef ops::conv{
+    .name = "Conv",
+    .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"),
+              integers_attr("pads"), integers_attr("dilations"), integer_attr("group", 1)},
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = infer_conv,
+    .eval = eval_conv,
+    .onnx = {{"Conv", 1, 1 << 20, import_conv}}};
 
 }  // namespace hone

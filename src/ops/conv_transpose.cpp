@@ -14,13 +14,15 @@ namespace {
 
 Dims output_padding(const Attrs& attrs, size_t rank) {
   if (!attrs.has("output_padding") || attrs.integers("output_padding").empty()) return Dims(rank, 0);
-  HONE_CHECK(attrs.integers("output_padding").size() == rank, "output_padding has {} numbers where {} are needed", attrs.integers("output_padding").size(), rank);
+  HONE_CHECK(attrs.integers("output_padding").size() == rank, "output_padding has {} numbers where {} are needed",
+             attrs.integers("output_padding").size(), rank);
   return attrs.integers("output_padding");
 }
 
 Dim result_size(const Dim& input, const WindowAttrs& window, const Dims& extra, size_t axis) {
   const int64_t extent = (window.kernel[axis] - 1) * window.dilations[axis] + 1;
-  return Dim(window.strides[axis]) * (input - Dim(1)) + Dim(extra[axis] + extent - window.pads[axis] - window.pads[axis + window.kernel.size()]);
+  return Dim(window.strides[axis]) * (input - Dim(1)) +
+         Dim(extra[axis] + extent - window.pads[axis] - window.pads[axis + window.kernel.size()]);
 }
 
 void infer_conv_transpose(InferContext& context) {
@@ -30,9 +32,11 @@ void infer_conv_transpose(InferContext& context) {
   check_equal(x[1], w[0], "channels of ConvTranspose's input and weight");
   const size_t rank = x.rank() - 2;
   const WindowAttrs window(context.attrs(), rank, kernel_of_weight(w));
-  HONE_CHECK(window.kernel == kernel_of_weight(w), "kernel_shape {} does not match the weight's {}", join_dims(window.kernel), join_dims(kernel_of_weight(w)));
+  HONE_CHECK(window.kernel == kernel_of_weight(w), "kernel_shape {} does not match the weight's {}",
+             join_dims(window.kernel), join_dims(kernel_of_weight(w)));
   const int64_t group = context.attrs().integer("group");
-  HONE_CHECK(group >= 1 && (!w[0].is_constant() || w[0].value() % group == 0), "{} channels do not divide into {} groups", w[0].text(), group);
+  HONE_CHECK(group >= 1 && (!w[0].is_constant() || w[0].value() % group == 0),
+             "{} channels do not divide into {} groups", w[0].text(), group);
   Shape result{x[0], w[1] * Dim(group)};
   const Dims extra = output_padding(context.attrs(), rank);
   for (size_t i = 0; i < rank; ++i) result.push_back(result_size(x[i + 2], window, extra, i));
@@ -55,8 +59,10 @@ void eval_conv_transpose(EvalContext& context) {
   const Dims input = spatial_of(x.dims());
   const WindowAttrs window(context.attrs(), input.size(), spatial_of(w.dims()));
   const Dims extra = output_padding(context.attrs(), input.size());
-  const int64_t group = context.attrs().integer("group"), batch = x.dims()[0], channels = x.dims()[1] / group, filters = w.dims()[1];
-  HONE_CHECK(x.dims()[1] == w.dims()[0], "ConvTranspose's input has {} channels, its weight takes {}", x.dims()[1], w.dims()[0]);
+  const int64_t group = context.attrs().integer("group"), batch = x.dims()[0], channels = x.dims()[1] / group,
+                filters = w.dims()[1];
+  HONE_CHECK(x.dims()[1] == w.dims()[0], "ConvTranspose's input has {} channels, its weight takes {}", x.dims()[1],
+             w.dims()[0]);
   Dims dims{batch, filters * group}, result;
   for (size_t i = 0; i < input.size(); ++i) result.push_back(result_size(Dim(input[i]), window, extra, i).value());
   dims.insert(dims.end(), result.begin(), result.end());
@@ -73,7 +79,8 @@ void eval_conv_transpose(EvalContext& context) {
   for (int64_t image = 0; image < batch * group; ++image) {
     std::fill(columns.begin(), columns.end(), 0.0F);
     add_product_parallel(rows, table.results, channels, {weight.data() + image % group * channels * rows, 1, rows},
-                         {source.data() + image * channels * table.results, table.results, 1}, columns.data(), table.results);
+                         {source.data() + image * channels * table.results, table.results, 1}, columns.data(),
+                         table.results);
     scatter_columns(table, columns.data(), filters, y.data() + image * filters * table.inputs);
   }
   context.set(0, write_floats(x.dtype(), std::move(dims), y));
@@ -91,16 +98,18 @@ void import_conv_transpose(ImportContext& context) {
   Dims pads = window.auto_pad == "VALID" ? Dims(2 * rank, 0) : window.pads;
   Dims wanted = attrs.has("output_shape") ? attrs.integers("output_shape") : Dims{};
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-  HONE_CHECK(wanted.empty() || wanted.size() == rank, "output_shape has {} numbers where {} are needed", wanted.size(), rank);
+  HONE_CHECK(wanted.empty() || wanted.size() == rank, "output_shape has {} numbers where {} are needed", wanted.size(),
+             rank);
   if (!wanted.empty() || window.auto_pad.starts_with("SAME")) {
     for (size_t i = 0; i < rank; ++i) {
       const Dim& size = x[i + 2];
-      HONE_CHECK(size.is_constant() || wanted.empty(), "ConvTranspose with output_shape needs sizes that are numbers, not {}", size.text());
+      HONE_CHECK(size.is_constant() || wanted.empty(),
+                 "ConvTranspose with output_shape needs sizes that are numbers, not {}", size.text());
       const int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
       // stride * (size - 1) + extra + extent - total = wanted, and SAME wants stride * size.
       const int64_t missing = wanted.empty() ? window.strides[i] : wanted[i] - window.strides[i] * (size.value() - 1);
       const int64_t total = extra[i] + extent - missing;
-      const int64_t half = total >> 1;                 // rounded down, also when the padding is negative
+      const int64_t half = total >> 1;  // rounded down, also when the padding is negative
       pads[i] = window.auto_pad == "SAME_UPPER" ? half : total - half;
       pads[i + rank] = total - pads[i];
     }
@@ -120,8 +129,9 @@ void import_conv_transpose(ImportContext& context) {
 }  // namespace
 
 const OpDef ops::conv_transpose{.name = "ConvTranspose",
-                                .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"), integers_attr("pads"),
-                                          integers_attr("dilations"), integers_attr("output_padding"), integer_attr("group", 1)},
+                                .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"),
+                                          integers_attr("strides"), integers_attr("pads"), integers_attr("dilations"),
+                                          integers_attr("output_padding"), integer_attr("group", 1)},
                                 .min_inputs = 2,
                                 .max_inputs = 3,
                                 .infer = infer_conv_transpose,

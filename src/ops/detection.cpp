@@ -31,38 +31,46 @@ float overlap(const Box& a, const Box& b) {
 }
 
 void infer_nms(InferContext& context) {
-  HONE_CHECK(context.rank(0) == 3 && context.rank(1) == 3, "boxes and scores must have rank 3, not {} and {}", context.rank(0), context.rank(1));
+  HONE_CHECK(context.rank(0) == 3 && context.rank(1) == 3, "boxes and scores must have rank 3, not {} and {}",
+             context.rank(0), context.rank(1));
   context.set(0, DType::i64, Shape{context.data_dependent(0, 0), Dim(3)});
 }
 
 void eval_nms(EvalContext& context) {
   const Tensor &boxes = context.input(0), &scores = context.input(1);
   const int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];
-  HONE_CHECK(boxes.dims() == (Dims{batches, count, 4}), "boxes [{}] do not fit scores [{}]", join_dims(boxes.dims(), ","), join_dims(scores.dims(), ","));
+  HONE_CHECK(boxes.dims() == (Dims{batches, count, 4}), "boxes [{}] do not fit scores [{}]",
+             join_dims(boxes.dims(), ","), join_dims(scores.dims(), ","));
   const int64_t most = context.has(2) && context.input(2).size() > 0 ? context.input(2).integer(0) : 0;
-  const float limit = context.has(3) && context.input(3).size() > 0 ? static_cast<float>(context.input(3).real(0)) : 0.0f;
+  const float limit =
+      context.has(3) && context.input(3).size() > 0 ? static_cast<float>(context.input(3).real(0)) : 0.0f;
   const bool thresholded = context.has(4) && context.input(4).size() > 0;
   const float least = thresholded ? static_cast<float>(context.input(4).real(0)) : 0.0f;
   const bool centered = context.attrs().integer("center_point_box") != 0;
   std::vector<int64_t> selected;
   for (int64_t batch = 0; batch < batches; ++batch)
     for (int64_t cls = 0; cls < classes; ++cls) {
-      const std::span<const float> score = scores.data<float>().subspan(static_cast<size_t>((batch * classes + cls) * count), static_cast<size_t>(count));
+      const std::span<const float> score = scores.data<float>().subspan(
+          static_cast<size_t>((batch * classes + cls) * count), static_cast<size_t>(count));
       const std::span<const float> own_boxes = boxes.data<float>().subspan(static_cast<size_t>(batch * count * 4));
       std::vector<int64_t> order;
       for (int64_t i = 0; i < count; ++i)
         if (!thresholded || score[static_cast<size_t>(i)] > least) order.push_back(i);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score[static_cast<size_t>(a)] > score[static_cast<size_t>(b)]; });
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return score[static_cast<size_t>(a)] > score[static_cast<size_t>(b)];
+      });
       std::vector<Box> kept;
       for (const int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= most) break;
         const Box box = box_of(own_boxes, i, centered);
-        if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(box, other) > limit; })) continue;
+        if (std::any_of(kept.begin(), kept.end(), [&](const Box& other) { return overlap(box, other) > limit; }))
+          continue;
         kept.push_back(box);
         selected.insert(selected.end(), {batch, cls, i});
       }
     }
-  context.set(0, Tensor::of<int64_t>({static_cast<int64_t>(selected.size()) / 3, 3}, std::span<const int64_t>(selected)));
+  context.set(0,
+              Tensor::of<int64_t>({static_cast<int64_t>(selected.size()) / 3, 3}, std::span<const int64_t>(selected)));
 }
 
 // ---- RoiAlign: x [n, c, h, w], rois [r, 4], batch_indices [r] -> [r, c, oh, ow] ----
@@ -70,7 +78,9 @@ void eval_nms(EvalContext& context) {
 void infer_roi_align(InferContext& context) {
   HONE_CHECK(context.rank(0) == 4 && context.rank(1) == 2, "RoiAlign needs a rank-4 input and rank-2 regions");
   const Attrs& attrs = context.attrs();
-  context.set(0, context.dtype(0), Shape{context.shape(1)[0], context.shape(0)[1], Dim(attrs.integer("output_height")), Dim(attrs.integer("output_width"))});
+  context.set(0, context.dtype(0),
+              Shape{context.shape(1)[0], context.shape(0)[1], Dim(attrs.integer("output_height")),
+                    Dim(attrs.integer("output_width"))});
 }
 
 /// Bilinear sample; outside by more than one pixel counts as 0. For "max" the largest of the four weighted neighbours.
@@ -90,7 +100,8 @@ float sample(std::span<const float> plane, int64_t height, int64_t width, float 
   }
   const float dy = y - static_cast<float>(top), dx = x - static_cast<float>(left);
   const auto at = [&](int64_t row, int64_t column) { return plane[static_cast<size_t>(row * width + column)]; };
-  const float a = (1 - dy) * (1 - dx) * at(top, left), b = (1 - dy) * dx * at(top, right), c = dy * (1 - dx) * at(bottom, left), d = dy * dx * at(bottom, right);
+  const float a = (1 - dy) * (1 - dx) * at(top, left), b = (1 - dy) * dx * at(top, right),
+              c = dy * (1 - dx) * at(bottom, left), d = dy * dx * at(bottom, right);
   return largest ? std::max({a, b, c, d}) : a + b + c + d;
 }
 
@@ -98,11 +109,14 @@ void eval_roi_align(EvalContext& context) {
   const Tensor &x = context.input(0), &rois = context.input(1), &batch_indices = context.input(2);
   const Attrs& attrs = context.attrs();
   const Dims& d = x.dims();
-  const int64_t out_height = attrs.integer("output_height"), out_width = attrs.integer("output_width"), regions = rois.dims()[0];
+  const int64_t out_height = attrs.integer("output_height"), out_width = attrs.integer("output_width"),
+                regions = rois.dims()[0];
   HONE_CHECK(out_height > 0 && out_width > 0, "the output size {} x {} is not positive", out_height, out_width);
-  HONE_CHECK(rois.dims()[1] == 4 && batch_indices.size() == regions, "{} regions do not fit {} batch indices", regions, batch_indices.size());
+  HONE_CHECK(rois.dims()[1] == 4 && batch_indices.size() == regions, "{} regions do not fit {} batch indices", regions,
+             batch_indices.size());
   const auto scale = static_cast<float>(attrs.real("spatial_scale"));
-  const bool half_pixel = attrs.text("coordinate_transformation_mode") == "half_pixel", largest = attrs.text("mode") == "max";
+  const bool half_pixel = attrs.text("coordinate_transformation_mode") == "half_pixel",
+             largest = attrs.text("mode") == "max";
   const float offset = half_pixel ? 0.5f : 0.0f;
   TensorBuilder builder(DType::f32, {regions, d[1], out_height, out_width});
   float* out = builder.data<float>().data();
@@ -116,18 +130,22 @@ void eval_roi_align(EvalContext& context) {
     }
     const float bin_height = height / static_cast<float>(out_height), bin_width = width / static_cast<float>(out_width);
     const int64_t ratio = attrs.integer("sampling_ratio");
-    const int64_t rows = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_height)), columns = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_width));
+    const int64_t rows = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_height)),
+                  columns = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_width));
     HONE_CHECK(rows < 1 << 16 && columns < 1 << 16, "region {} is too large", region);
     const int64_t image = checked_index(batch_indices.integer(region), d[0]);
     for (int64_t channel = 0; channel < d[1]; ++channel) {
-      const std::span<const float> plane = x.data<float>().subspan(static_cast<size_t>((image * d[1] + channel) * d[2] * d[3]), static_cast<size_t>(d[2] * d[3]));
+      const std::span<const float> plane = x.data<float>().subspan(
+          static_cast<size_t>((image * d[1] + channel) * d[2] * d[3]), static_cast<size_t>(d[2] * d[3]));
       for (int64_t oy = 0; oy < out_height; ++oy)
         for (int64_t ox = 0; ox < out_width; ++ox) {
           float total = 0, best = rows * columns > 0 ? -INFINITY : 0.0f;
           for (int64_t iy = 0; iy < rows; ++iy)
             for (int64_t ix = 0; ix < columns; ++ix) {
-              const float sy = top + static_cast<float>(oy) * bin_height + (static_cast<float>(iy) + 0.5f) * bin_height / static_cast<float>(rows);
-              const float sx = left + static_cast<float>(ox) * bin_width + (static_cast<float>(ix) + 0.5f) * bin_width / static_cast<float>(columns);
+              const float sy = top + static_cast<float>(oy) * bin_height +
+                               (static_cast<float>(iy) + 0.5f) * bin_height / static_cast<float>(rows);
+              const float sx = left + static_cast<float>(ox) * bin_width +
+                               (static_cast<float>(ix) + 0.5f) * bin_width / static_cast<float>(columns);
               const float value = sample(plane, d[2], d[3], sy, sx, largest);
               total += value;
               best = std::max(best, value);
@@ -143,7 +161,8 @@ void eval_roi_align(EvalContext& context) {
 void import_roi_align_10(ImportContext& context) {
   Attrs attrs = context.attrs();
   attrs.set("coordinate_transformation_mode", std::string("output_half_pixel"));
-  set_outputs(context, *context.add("RoiAlign", {context.input(0), context.input(1), context.input(2)}, std::move(attrs)));
+  set_outputs(context,
+              *context.add("RoiAlign", {context.input(0), context.input(1), context.input(2)}, std::move(attrs)));
 }
 
 // ---- ReverseSequence: the first `length` steps of each sequence in reverse ----
@@ -156,15 +175,19 @@ void infer_reverse_sequence(InferContext& context) {
 void eval_reverse_sequence(EvalContext& context) {
   const Tensor& data = context.input(0);
   const Dims& dims = data.dims();
-  const size_t time = normalize_axis(context.attrs().integer("time_axis"), dims.size()), batch = normalize_axis(context.attrs().integer("batch_axis"), dims.size());
+  const size_t time = normalize_axis(context.attrs().integer("time_axis"), dims.size()),
+               batch = normalize_axis(context.attrs().integer("batch_axis"), dims.size());
   HONE_CHECK(time != batch, "time and batch are the same axis");
   const std::vector<int64_t> lengths = context.input(1).integers();
-  HONE_CHECK(static_cast<int64_t>(lengths.size()) == dims[batch], "{} lengths are given for {} sequences", lengths.size(), dims[batch]);
-  for (const int64_t length : lengths) HONE_CHECK(length >= 0 && length <= dims[time], "the length {} exceeds the {} steps", length, dims[time]);
+  HONE_CHECK(static_cast<int64_t>(lengths.size()) == dims[batch], "{} lengths are given for {} sequences",
+             lengths.size(), dims[batch]);
+  for (const int64_t length : lengths)
+    HONE_CHECK(length >= 0 && length <= dims[time], "the length {} exceeds the {} steps", length, dims[time]);
   const Dims strides = strides_of(dims);
   std::vector<int64_t> flat = iota(data.size());
   for (int64_t& number : flat) {
-    const int64_t step = number / strides[time] % dims[time], length = lengths[static_cast<size_t>(number / strides[batch] % dims[batch])];
+    const int64_t step = number / strides[time] % dims[time],
+                  length = lengths[static_cast<size_t>(number / strides[batch] % dims[batch])];
     if (step < length) number += (length - 1 - 2 * step) * strides[time];
   }
   context.set(0, pick_flat(data, dims, flat));
@@ -187,11 +210,13 @@ const OpDef non_max_suppression = {
 
 const OpDef roi_align = {
     .name = "RoiAlign",
-    .attrs = {{"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel"), false, "half_pixel or output_half_pixel"},
+    .attrs = {{"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel"), false,
+               "half_pixel or output_half_pixel"},
               {"mode", AttrKind::text, std::string("avg"), false, "avg or max"},
               {"output_height", AttrKind::integer, int64_t{1}, false, "rows of the result"},
               {"output_width", AttrKind::integer, int64_t{1}, false, "columns of the result"},
-              {"sampling_ratio", AttrKind::integer, int64_t{0}, false, "samples per bin and axis; 0: as many as pixels"},
+              {"sampling_ratio", AttrKind::integer, int64_t{0}, false,
+               "samples per bin and axis; 0: as many as pixels"},
               {"spatial_scale", AttrKind::real, 1.0, false, "input pixels per unit of the regions"}},
     .min_inputs = 3,
     .max_inputs = 3,
@@ -202,7 +227,8 @@ const OpDef roi_align = {
 
 const OpDef reverse_sequence = {
     .name = "ReverseSequence",
-    .attrs = {{"time_axis", AttrKind::integer, int64_t{0}, false, "axis of the steps"}, {"batch_axis", AttrKind::integer, int64_t{1}, false, "axis of the sequences"}},
+    .attrs = {{"time_axis", AttrKind::integer, int64_t{0}, false, "axis of the steps"},
+              {"batch_axis", AttrKind::integer, int64_t{1}, false, "axis of the sequences"}},
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = infer_reverse_sequence,

@@ -48,19 +48,23 @@ EinsumEquation parse_einsum(std::string_view text, const std::vector<size_t>& ra
     if (c == ',') terms.emplace_back();
     else terms.back() += c;
   }
-  HONE_CHECK(terms.size() == ranks.size(), "Einsum '{}' names {} operands, {} are given", equation, terms.size(), ranks.size());
+  HONE_CHECK(terms.size() == ranks.size(), "Einsum '{}' names {} operands, {} are given", equation, terms.size(),
+             ranks.size());
   size_t widest = 0;
   EinsumEquation result;
   for (size_t i = 0; i < terms.size(); ++i) {
     const bool open = terms[i].find("...") != std::string::npos;
     const size_t named = terms[i].size() - (open ? 3 : 0);
-    HONE_CHECK(open ? ranks[i] >= named && ranks[i] - named < 10 : ranks[i] == named, "operand {} of Einsum '{}' has rank {}", i, equation, ranks[i]);
+    HONE_CHECK(open ? ranks[i] >= named && ranks[i] - named < 10 : ranks[i] == named,
+               "operand {} of Einsum '{}' has rank {}", i, equation, ranks[i]);
     widest = std::max(widest, ranks[i] - named);
     result.operands.push_back(written_out(terms[i], ranks[i] - named));
   }
-  result.result = arrow == std::string::npos ? implied_result(result.operands, widest) : written_out(equation.substr(arrow + 2), widest);
+  result.result = arrow == std::string::npos ? implied_result(result.operands, widest)
+                                             : written_out(equation.substr(arrow + 2), widest);
   for (const char label : result.result)
-    HONE_CHECK(std::any_of(result.operands.begin(), result.operands.end(), [&](const std::string& operand) { return operand.find(label) != std::string::npos; }),
+    HONE_CHECK(std::any_of(result.operands.begin(), result.operands.end(),
+                           [&](const std::string& operand) { return operand.find(label) != std::string::npos; }),
                "the result of Einsum '{}' uses a label that no operand has", equation);
   return result;
 }
@@ -86,7 +90,8 @@ void infer_einsum(InferContext& context) {
 /// Calls `visit(offset of every operand)` for all values of the labels from `first` on.
 class Loops {
  public:
-  Loops(const std::string& labels, const std::map<char, int64_t>& sizes, const EinsumEquation& equation, const std::vector<Dims>& dims) {
+  Loops(const std::string& labels, const std::map<char, int64_t>& sizes, const EinsumEquation& equation,
+        const std::vector<Dims>& dims) {
     for (const char label : labels) {
       sizes_.push_back(sizes.at(label));
       Dims strides(dims.size(), 0);
@@ -129,7 +134,8 @@ void eval_einsum(EvalContext& context) {
     for (size_t axis = 0; axis < ranks[i]; ++axis) {
       const char label = equation.operands[i][axis];
       int64_t& size = sizes.try_emplace(label, 1).first->second;
-      HONE_CHECK(size == 1 || dims[i][axis] == 1 || size == dims[i][axis], "sizes {} and {} of label '{}' of Einsum differ", size, dims[i][axis], label);
+      HONE_CHECK(size == 1 || dims[i][axis] == 1 || size == dims[i][axis],
+                 "sizes {} and {} of label '{}' of Einsum differ", size, dims[i][axis], label);
       if (dims[i][axis] != 1) size = dims[i][axis];
       if (equation.result.find(label) == std::string::npos && summed.find(label) == std::string::npos) summed += label;
     }

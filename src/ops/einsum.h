@@ -10,7 +10,7 @@
 namespace hone {
 
 struct EinsumEquation {
-  std::vector<std::string> operands;      // one label per axis
+  std::vector<std::string> operands;  // one label per axis
   std::string result;
 };
 

@@ -9,14 +9,15 @@
 
 namespace hone {
 
-inline std::vector<Tensor> run_all(std::string_view op, const std::vector<Tensor>& operands, Attrs attrs = {}, size_t outputs = 0) {
+inline std::vector<Tensor> run_all(std::string_view op, const std::vector<Tensor>& operands, Attrs attrs = {},
+                                   size_t outputs = 0) {
   Graph graph;
   std::vector<Value*> inputs;
   std::vector<Tensor> given;
   for (size_t i = 0; i < operands.size(); ++i) {
     const Tensor& operand = operands[i];
     if (operand.dims() == Dims{0}) {
-      inputs.push_back(nullptr);                       // a default-made tensor: operand not given
+      inputs.push_back(nullptr);  // a default-made tensor: operand not given
     } else if (i == 0) {
       inputs.push_back(graph.add_input("x", operand.type()));
       given.push_back(operand);
@@ -27,19 +28,26 @@ inline std::vector<Tensor> run_all(std::string_view op, const std::vector<Tensor
   const Node* node = graph.add(*find_op(op), inputs, std::move(attrs), "node", outputs);
   graph.set_outputs({node->outputs.begin(), node->outputs.end()});
   std::vector<Tensor> results = evaluate(graph, given);
-  for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(node->outputs[i]->type, results[i].type()) << "inference and meaning differ";
+  for (size_t i = 0; i < results.size(); ++i)
+    EXPECT_EQ(node->outputs[i]->type, results[i].type()) << "inference and meaning differ";
   return results;
 }
 
-inline Tensor run_op(std::string_view op, const std::vector<Tensor>& operands, Attrs attrs = {}) { return run_all(op, operands, std::move(attrs)).front(); }
+inline Tensor run_op(std::string_view op, const std::vector<Tensor>& operands, Attrs attrs = {}) {
+  return run_all(op, operands, std::move(attrs)).front();
+}
 
-inline Tensor floats(Dims dims, std::vector<float> values) { return Tensor::of<float>(std::move(dims), std::span<const float>(values)); }
+inline Tensor floats(Dims dims, std::vector<float> values) {
+  return Tensor::of<float>(std::move(dims), std::span<const float>(values));
+}
 inline Tensor counted(Dims dims, float first = 0) {
   std::vector<float> values(static_cast<size_t>(elements(dims)));
   for (float& value : values) value = first++;
   return floats(std::move(dims), values);
 }
-inline Tensor integers(std::vector<int64_t> values) { return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)); }
+inline Tensor integers(std::vector<int64_t> values) {
+  return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
+}
 
 inline std::vector<double> values_of(const Tensor& tensor) {
   std::vector<double> values;
@@ -47,7 +55,8 @@ inline std::vector<double> values_of(const Tensor& tensor) {
   return values;
 }
 
-inline void expect_near(const Tensor& tensor, const Dims& dims, const std::vector<double>& expected, double tolerance = 1e-6) {
+inline void expect_near(const Tensor& tensor, const Dims& dims, const std::vector<double>& expected,
+                        double tolerance = 1e-6) {
   EXPECT_EQ(tensor.dims(), dims);
   EXPECT_THAT(values_of(tensor), testing::Pointwise(testing::DoubleNear(tolerance), expected));
 }

@@ -15,7 +15,8 @@ void infer_expand(InferContext& context) {
   const size_t rank = known_count(context, 1);
   Shape target;
   if (const std::optional<SymbolicData> wanted = context.symbolic(1)) {
-    for (const Dim& dim : *wanted) HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "the size {} is negative", dim.text());
+    for (const Dim& dim : *wanted)
+      HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "the size {} is negative", dim.text());
     target = broadcast(context.shape(0), Shape(*wanted));
   } else {
     for (size_t i = 0; i < std::max(rank, context.rank(0)); ++i) target.push_back(context.data_dependent(0, i));
@@ -43,7 +44,8 @@ void infer_tile(InferContext& context) {
   HONE_CHECK(count == shape.rank(), "{} repeats are given for rank {}", count, shape.rank());
   const std::optional<SymbolicData> repeats = context.symbolic(1);
   for (size_t i = 0; i < count; ++i) {
-    HONE_CHECK(!repeats || !(*repeats)[i].is_constant() || (*repeats)[i].value() >= 0, "the repeat {} is negative", (*repeats)[i].text());
+    HONE_CHECK(!repeats || !(*repeats)[i].is_constant() || (*repeats)[i].value() >= 0, "the repeat {} is negative",
+               (*repeats)[i].text());
     shape[i] = repeats ? shape[i] * (*repeats)[i] : context.data_dependent(0, i);
   }
   context.set(0, context.dtype(0), std::move(shape));
@@ -55,7 +57,7 @@ void eval_tile(EvalContext& context) {
   const std::vector<int64_t> repeats = context.input(1).integers();
   const Dims own = strides_of(data.dims());
   HONE_CHECK(repeats.size() == own.size(), "{} repeats are given for rank {}", repeats.size(), own.size());
-  Dims dims, split, strides;                          // split: repeat, size, repeat, size, ...
+  Dims dims, split, strides;  // split: repeat, size, repeat, size, ...
   for (size_t i = 0; i < own.size(); ++i) {
     HONE_CHECK(repeats[i] >= 0, "the repeat {} is negative", repeats[i]);
     dims.push_back(checked_multiply(data.dims()[i], repeats[i]));
@@ -69,8 +71,14 @@ void eval_tile(EvalContext& context) {
 
 namespace ops {
 
-const OpDef expand = {.name = "Expand", .min_inputs = 2, .max_inputs = 2, .infer = infer_expand, .eval = eval_expand, .onnx = {{"Expand"}}};
-const OpDef tile = {.name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = infer_tile, .eval = eval_tile, .onnx = {{"Tile", 6}}};
+const OpDef expand = {.name = "Expand",
+                      .min_inputs = 2,
+                      .max_inputs = 2,
+                      .infer = infer_expand,
+                      .eval = eval_expand,
+                      .onnx = {{"Expand"}}};
+const OpDef tile = {
+    .name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = infer_tile, .eval = eval_tile, .onnx = {{"Tile", 6}}};
 
 }  // namespace ops
 }  // namespace hone

@@ -31,13 +31,15 @@ void eval_gather(EvalContext& context) {
   Dims dims(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
   dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
   dims.insert(dims.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
-  context.set(0, pick(data.reshaped({before, from[axis], after}), {iota(before), std::move(picked), iota(after)}).reshaped(std::move(dims)));
+  context.set(0, pick(data.reshaped({before, from[axis], after}), {iota(before), std::move(picked), iota(after)})
+                     .reshaped(std::move(dims)));
 }
 
 // ---- GatherElements: result[i][j] = data[indices[i][j]][j] for axis 0 ----
 
 void infer_gather_elements(InferContext& context) {
-  HONE_CHECK(context.rank(0) == context.rank(1) && context.rank(0) >= 1, "data have rank {} but indices {}", context.rank(0), context.rank(1));
+  HONE_CHECK(context.rank(0) == context.rank(1) && context.rank(0) >= 1, "data have rank {} but indices {}",
+             context.rank(0), context.rank(1));
   normalize_axis(context.attrs().integer("axis"), context.rank(0));
   context.set(0, context.dtype(0), context.shape(1));
   propagate_moved(context);
@@ -47,7 +49,8 @@ void eval_gather_elements(EvalContext& context) {
   const Tensor &data = context.input(0), &indices = context.input(1);
   const Dims &from = data.dims(), strides = strides_of(from), &dims = indices.dims();
   const size_t axis = normalize_axis(context.attrs().integer("axis"), from.size());
-  for (size_t i = 0; i < dims.size(); ++i) HONE_CHECK(i == axis || dims[i] <= from[i], "indices have size {} on axis {} but the data {}", dims[i], i, from[i]);
+  for (size_t i = 0; i < dims.size(); ++i)
+    HONE_CHECK(i == axis || dims[i] <= from[i], "indices have size {} on axis {} but the data {}", dims[i], i, from[i]);
   std::vector<int64_t> flat = indices.integers();
   Dims at(dims.size(), 0);
   for (int64_t& number : flat) {
@@ -65,15 +68,18 @@ void eval_gather_elements(EvalContext& context) {
 // ---- GatherND: the last axis of indices holds whole positions ----
 
 struct NdShape {
-  size_t batch, depth;                                 // leading axes in common; length of a position
+  size_t batch, depth;  // leading axes in common; length of a position
 };
 
 NdShape nd_shape(const Attrs& attrs, const Shape& data, const Shape& indices) {
   const int64_t batch = attrs.integer("batch_dims");
-  HONE_CHECK(indices.rank() >= 1 && indices[indices.rank() - 1].is_constant(), "the length of a position must be known");
+  HONE_CHECK(indices.rank() >= 1 && indices[indices.rank() - 1].is_constant(),
+             "the length of a position must be known");
   const int64_t depth = indices[indices.rank() - 1].value();
-  HONE_CHECK(batch >= 0 && batch < static_cast<int64_t>(std::min(data.rank(), indices.rank())), "batch_dims is {} for data of rank {}", batch, data.rank());
-  HONE_CHECK(depth >= 1 && depth <= static_cast<int64_t>(data.rank()) - batch, "positions have {} entries but the data only {} axes", depth, static_cast<int64_t>(data.rank()) - batch);
+  HONE_CHECK(batch >= 0 && batch < static_cast<int64_t>(std::min(data.rank(), indices.rank())),
+             "batch_dims is {} for data of rank {}", batch, data.rank());
+  HONE_CHECK(depth >= 1 && depth <= static_cast<int64_t>(data.rank()) - batch,
+             "positions have {} entries but the data only {} axes", depth, static_cast<int64_t>(data.rank()) - batch);
   return {static_cast<size_t>(batch), static_cast<size_t>(depth)};
 }
 
@@ -96,14 +102,19 @@ void eval_gather_nd(EvalContext& context) {
   const Dims& from = data.dims();
   const Dims strides = strides_of(from);
   const int64_t run = elements(std::span(from).subspan(nd.batch + nd.depth));
-  const int64_t batches = elements(std::span(from).first(nd.batch)), batch_size = elements(std::span(from).subspan(nd.batch));
+  const int64_t batches = elements(std::span(from).first(nd.batch)),
+                batch_size = elements(std::span(from).subspan(nd.batch));
   const int64_t positions = indices.size() / static_cast<int64_t>(nd.depth);
-  for (size_t i = 0; i < nd.batch; ++i) HONE_CHECK(indices.dims()[i] == from[i], "batch axis {} has size {} in the data but {} in the indices", i, from[i], indices.dims()[i]);
+  for (size_t i = 0; i < nd.batch; ++i)
+    HONE_CHECK(indices.dims()[i] == from[i], "batch axis {} has size {} in the data but {} in the indices", i, from[i],
+               indices.dims()[i]);
   std::vector<int64_t> flat;
   for (int64_t position = 0; position < positions; ++position) {
     int64_t base = batches == 0 ? 0 : position / (positions / batches) * batch_size;
     for (size_t i = 0; i < nd.depth; ++i)
-      base += checked_index(indices.integer(position * static_cast<int64_t>(nd.depth) + static_cast<int64_t>(i)), from[nd.batch + i]) * strides[nd.batch + i];
+      base += checked_index(indices.integer(position * static_cast<int64_t>(nd.depth) + static_cast<int64_t>(i)),
+                            from[nd.batch + i]) *
+              strides[nd.batch + i];
     for (int64_t i = 0; i < run; ++i) flat.push_back(base + i);
   }
   context.set(0, pick_flat(data, gather_nd_shape(data_shape, index_shape, nd).values(), flat));

@@ -62,8 +62,8 @@ void add_product(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, fl
       pack_columns(depth, width, {b.data + p * b.row + j * b.column, b.row, b.column}, b_panels.data());
       for (int64_t i = 0; i < m; i += kRows)
         for (int64_t q = 0; q < width; q += kColumns)
-          add_block(depth, a_panels.data() + i * depth, b_panels.data() + q * depth, std::min(kRows, m - i), std::min(kColumns, width - q),
-                    c + i * c_row + j + q, c_row);
+          add_block(depth, a_panels.data() + i * depth, b_panels.data() + q * depth, std::min(kRows, m - i),
+                    std::min(kColumns, width - q), c + i * c_row + j + q, c_row);
     }
   }
 }

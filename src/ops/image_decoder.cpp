@@ -22,11 +22,14 @@ class Bytes {
   int64_t number(int64_t at, int size) const {
     const std::span<const uint8_t> part = range(at, size);
     int64_t value = 0;
-    for (int i = 0; i < size; ++i) value |= static_cast<int64_t>(part[static_cast<size_t>(big_ ? size - 1 - i : i)]) << (8 * i);
+    for (int i = 0; i < size; ++i)
+      value |= static_cast<int64_t>(part[static_cast<size_t>(big_ ? size - 1 - i : i)]) << (8 * i);
     return value;
   }
   std::span<const uint8_t> range(int64_t at, int64_t size) const {
-    HONE_CHECK(at >= 0 && size >= 0 && at <= static_cast<int64_t>(bytes_.size()) && size <= static_cast<int64_t>(bytes_.size()) - at, "the image is cut short at byte {}", bytes_.size());
+    HONE_CHECK(at >= 0 && size >= 0 && at <= static_cast<int64_t>(bytes_.size()) &&
+                   size <= static_cast<int64_t>(bytes_.size()) - at,
+               "the image is cut short at byte {}", bytes_.size());
     return bytes_.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
   }
 
@@ -36,7 +39,8 @@ class Bytes {
 };
 
 RgbImage blank(int64_t width, int64_t height) {
-  HONE_CHECK(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide, "an image of {} x {} cannot be read", width, height);
+  HONE_CHECK(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide, "an image of {} x {} cannot be read",
+             width, height);
   return {.width = width, .height = height, .pixels = std::vector<uint8_t>(static_cast<size_t>(3 * width * height))};
 }
 
@@ -44,13 +48,17 @@ RgbImage decode_bmp(std::span<const uint8_t> data) {
   const Bytes bytes(data, false);
   const int64_t begin = bytes.number(10, 4), width = bytes.number(18, 4), depth = bytes.number(28, 2);
   const auto signed_height = static_cast<int32_t>(bytes.number(22, 4));
-  HONE_CHECK((depth == 24 || depth == 32) && bytes.number(30, 4) == 0, "a BMP image of {} bits per pixel, or compressed, cannot be read", depth);
-  const int64_t height = std::abs(static_cast<int64_t>(signed_height)), step = depth / 8, row_bytes = (width * step + 3) / 4 * 4;
+  HONE_CHECK((depth == 24 || depth == 32) && bytes.number(30, 4) == 0,
+             "a BMP image of {} bits per pixel, or compressed, cannot be read", depth);
+  const int64_t height = std::abs(static_cast<int64_t>(signed_height)), step = depth / 8,
+                row_bytes = (width * step + 3) / 4 * 4;
   RgbImage image = blank(width, height);
   for (int64_t y = 0; y < height; ++y) {
-    const std::span<const uint8_t> row = bytes.range(begin + (signed_height > 0 ? height - 1 - y : y) * row_bytes, width * step);
+    const std::span<const uint8_t> row =
+        bytes.range(begin + (signed_height > 0 ? height - 1 - y : y) * row_bytes, width * step);
     for (int64_t x = 0; x < width; ++x)
-      for (int64_t c = 0; c < 3; ++c) image.pixels[static_cast<size_t>((y * width + x) * 3 + c)] = row[static_cast<size_t>(x * step + 2 - c)];
+      for (int64_t c = 0; c < 3; ++c)
+        image.pixels[static_cast<size_t>((y * width + x) * 3 + c)] = row[static_cast<size_t>(x * step + 2 - c)];
   }
   return image;
 }
@@ -60,17 +68,21 @@ RgbImage decode_pnm(std::span<const uint8_t> data) {
   size_t at = 2;
   const auto number = [&] {
     while (at < data.size() && (std::isspace(data[at]) != 0 || data[at] == '#')) {
-      if (data[at] == '#') at = static_cast<size_t>(std::find(data.begin() + static_cast<std::ptrdiff_t>(at), data.end(), '\n') - data.begin());
+      if (data[at] == '#')
+        at = static_cast<size_t>(std::find(data.begin() + static_cast<std::ptrdiff_t>(at), data.end(), '\n') -
+                                 data.begin());
       else ++at;
     }
     int64_t value = 0;
-    for (; at < data.size() && std::isdigit(data[at]) != 0 && value < kMaxSide; ++at) value = value * 10 + (data[at] - '0');
+    for (; at < data.size() && std::isdigit(data[at]) != 0 && value < kMaxSide; ++at)
+      value = value * 10 + (data[at] - '0');
     return value;
   };
   const int64_t width = number(), height = number(), top = number(), channels = data[1] == '6' ? 3 : 1;
   HONE_CHECK(top == 255, "a PNM image with values up to {} cannot be read", top);
   RgbImage image = blank(width, height);
-  const std::span<const uint8_t> pixels = Bytes(data, false).range(static_cast<int64_t>(at) + 1, width * height * channels);
+  const std::span<const uint8_t> pixels =
+      Bytes(data, false).range(static_cast<int64_t>(at) + 1, width * height * channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = pixels[channels == 3 ? i : i / 3];
   return image;
 }
@@ -94,11 +106,14 @@ RgbImage decode_tiff(std::span<const uint8_t> data) {
       if (const int64_t entry = directory + 2 + 12 * i; bytes.number(entry, 2) == tag) return tiff_values(bytes, entry);
     return fallback;
   };
-  const std::vector<int64_t> width = values(256, {}), height = values(257, {}), offsets = values(273, {}), sizes = values(279, {});
-  HONE_CHECK(width.size() == 1 && height.size() == 1 && !offsets.empty() && offsets.size() == sizes.size(), "the TIFF image names no sizes or no strips");
+  const std::vector<int64_t> width = values(256, {}), height = values(257, {}), offsets = values(273, {}),
+                             sizes = values(279, {});
+  HONE_CHECK(width.size() == 1 && height.size() == 1 && !offsets.empty() && offsets.size() == sizes.size(),
+             "the TIFF image names no sizes or no strips");
   const std::vector<int64_t> depth = values(258, {1});
-  const bool plain = std::all_of(depth.begin(), depth.end(), [](int64_t bits) { return bits == 8; }) && values(277, {1}) == std::vector<int64_t>{3} &&
-                     values(259, {1}) == std::vector<int64_t>{1} && values(284, {1}) == std::vector<int64_t>{1};
+  const bool plain = std::all_of(depth.begin(), depth.end(), [](int64_t bits) { return bits == 8; }) &&
+                     values(277, {1}) == std::vector<int64_t>{3} && values(259, {1}) == std::vector<int64_t>{1} &&
+                     values(284, {1}) == std::vector<int64_t>{1};
   HONE_CHECK(plain, "only TIFF images of three bytes per pixel without compression can be read");
   RgbImage image = blank(width[0], height[0]);
   size_t done = 0;
@@ -108,7 +123,8 @@ RgbImage decode_tiff(std::span<const uint8_t> data) {
     std::copy(strip.begin(), strip.end(), image.pixels.begin() + static_cast<std::ptrdiff_t>(done));
     done += strip.size();
   }
-  HONE_CHECK(done == image.pixels.size(), "the strips of the TIFF image hold {} of {} bytes", done, image.pixels.size());
+  HONE_CHECK(done == image.pixels.size(), "the strips of the TIFF image hold {} of {} bytes", done,
+             image.pixels.size());
   return image;
 }
 
@@ -116,7 +132,8 @@ void infer_image(InferContext& context) {
   HONE_CHECK(context.dtype(0) == DType::u8 && context.rank(0) == 1, "ImageDecoder reads bytes");
   const std::string& format = context.attrs().text("pixel_format");
   HONE_CHECK(format == "RGB" || format == "BGR" || format == "Grayscale", "'{}' is no pixel format", format);
-  context.set(0, DType::u8, {context.data_dependent(0, 0), context.data_dependent(0, 1), Dim(format == "Grayscale" ? 1 : 3)});
+  context.set(0, DType::u8,
+              {context.data_dependent(0, 0), context.data_dependent(0, 1), Dim(format == "Grayscale" ? 1 : 3)});
 }
 
 void eval_image(EvalContext& context) {
@@ -128,7 +145,8 @@ void eval_image(EvalContext& context) {
     const uint8_t *pixel = image.pixels.data() + i, r = pixel[0], g = pixel[1], b = pixel[2];
     // Grey as in ITU-R 601, in 16 bits behind the point.
     if (format == "Grayscale") out[i / 3] = static_cast<uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);
-    else for (size_t c = 0; c < 3; ++c) out[i + c] = pixel[format == "BGR" ? 2 - c : c];
+    else
+      for (size_t c = 0; c < 3; ++c) out[i + c] = pixel[format == "BGR" ? 2 - c : c];
   }
   context.set(0, builder.finish());
 }
@@ -141,10 +159,17 @@ RgbImage decode_image(std::span<const uint8_t> bytes) {
   if (text.starts_with("\xff\xd8\xff")) return decode_jpeg(bytes);
   if (text.starts_with("BM")) return decode_bmp(bytes);
   if (text.starts_with("P5") || text.starts_with("P6")) return decode_pnm(bytes);
-  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4))) return decode_tiff(bytes);
-  throw Error("the image is in a format that is not known here", "known are BMP, PNM, TIFF without compression, PNG and JPEG");
+  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4)))
+    return decode_tiff(bytes);
+  throw Error("the image is in a format that is not known here",
+              "known are BMP, PNM, TIFF without compression, PNG and JPEG");
 }
 
-const OpDef ops::image_decoder{.name = "ImageDecoder", .attrs = {text_attr("pixel_format", "RGB")}, .infer = infer_image, .eval = eval_image, .onnx = {{"ImageDecoder", 20}}, .traits = {.data_dependent = true}};
+const OpDef ops::image_decoder{.name = "ImageDecoder",
+                               .attrs = {text_attr("pixel_format", "RGB")},
+                               .infer = infer_image,
+                               .eval = eval_image,
+                               .onnx = {{"ImageDecoder", 20}},
+                               .traits = {.data_dependent = true}};
 
 }  // namespace hone

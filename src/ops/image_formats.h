@@ -18,7 +18,7 @@ struct RgbImage {
 /// The format is told by the first bytes. Throws Error for damaged data and for formats that this build cannot read.
 RgbImage decode_image(std::span<const uint8_t> bytes);
 
-RgbImage decode_png(std::span<const uint8_t> bytes);       ///< image_png.cpp
-RgbImage decode_jpeg(std::span<const uint8_t> bytes);      ///< image_jpeg.cpp
+RgbImage decode_png(std::span<const uint8_t> bytes);   ///< image_png.cpp
+RgbImage decode_jpeg(std::span<const uint8_t> bytes);  ///< image_jpeg.cpp
 
 }  // namespace hone

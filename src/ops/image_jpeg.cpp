@@ -49,7 +49,8 @@ bool read(std::span<const uint8_t> bytes, RgbImage& image, ErrorManager& manager
   image.height = jpeg.output_height;
   image.pixels.resize(static_cast<size_t>(image.width * image.height * 3));
   while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = image.pixels.data() + static_cast<size_t>(jpeg.output_scanline) * static_cast<size_t>(image.width) * 3;
+    JSAMPROW row =
+        image.pixels.data() + static_cast<size_t>(jpeg.output_scanline) * static_cast<size_t>(image.width) * 3;
     jpeg_read_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_decompress(&jpeg);
@@ -66,7 +67,9 @@ RgbImage decode_jpeg(std::span<const uint8_t> bytes) {
   return image;
 }
 #else
-RgbImage decode_jpeg(std::span<const uint8_t>) { throw Error("this build cannot read JPEG images", "build it with libjpeg-dev installed"); }
+RgbImage decode_jpeg(std::span<const uint8_t>) {
+  throw Error("this build cannot read JPEG images", "build it with libjpeg-dev installed");
+}
 #endif
 
 }  // namespace hone

@@ -12,7 +12,8 @@ namespace hone {
 RgbImage decode_png(std::span<const uint8_t> bytes) {
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
-  HONE_CHECK(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0, "the PNG image is damaged: {}", png.message);
+  HONE_CHECK(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0, "the PNG image is damaged: {}",
+             png.message);
   png.format = PNG_FORMAT_RGB;
   RgbImage image{.width = png.width, .height = png.height, .pixels = std::vector<uint8_t>(PNG_IMAGE_SIZE(png))};
   const bool read = png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) != 0;
@@ -21,7 +22,9 @@ RgbImage decode_png(std::span<const uint8_t> bytes) {
   return image;
 }
 #else
-RgbImage decode_png(std::span<const uint8_t>) { throw Error("this build cannot read PNG images", "build it with libpng-dev installed"); }
+RgbImage decode_png(std::span<const uint8_t>) {
+  throw Error("this build cannot read PNG images", "build it with libpng-dev installed");
+}
 #endif
 
 }  // namespace hone

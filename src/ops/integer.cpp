@@ -16,7 +16,8 @@ namespace {
 Value* optional_input(ImportContext& context, size_t i) { return i < context.inputs() ? context.input(i) : nullptr; }
 
 Value* as_type(ImportContext& context, Value* value, DType dtype) {
-  return value->type.dtype == dtype ? value : context.add("Cast", {value}, {{"to", std::string(name_of(dtype))}})->output();
+  return value->type.dtype == dtype ? value
+                                    : context.add("Cast", {value}, {{"to", std::string(name_of(dtype))}})->output();
 }
 
 /// Per-row values (one per row of a matrix) as a column that broadcasts.
@@ -27,7 +28,9 @@ Value* as_column(ImportContext& context, Value* value, bool rows) {
 
 Value* without_zero(ImportContext& context, Value* x, Value* zero, bool rows) {
   Value* wide = as_type(context, x, DType::i32);
-  return zero == nullptr ? wide : context.add("Sub", {wide, as_column(context, as_type(context, zero, DType::i32), rows)})->output();
+  return zero == nullptr
+             ? wide
+             : context.add("Sub", {wide, as_column(context, as_type(context, zero, DType::i32), rows)})->output();
 }
 
 void import_mat_mul_integer(ImportContext& context) {
@@ -42,9 +45,13 @@ void import_q_linear_mat_mul(ImportContext& context) {
   Value* b = without_zero(context, context.input(3), context.input(5), false);
   Value* product = as_type(context, context.add("MatMul", {a, b})->output(), DType::f32);
   for (const size_t scale : {size_t{1}, size_t{4}})
-    product = context.add("Mul", {product, as_column(context, as_type(context, context.input(scale), DType::f32), scale == 1)})->output();
+    product =
+        context
+            .add("Mul", {product, as_column(context, as_type(context, context.input(scale), DType::f32), scale == 1)})
+            ->output();
   Value* scale = as_type(context, context.input(6), DType::f32);
-  context.set_output(0, context.add("QuantizeLinear", {product, scale, context.input(7)}, {{"axis", int64_t{1}}})->output());
+  context.set_output(
+      0, context.add("QuantizeLinear", {product, scale, context.input(7)}, {{"axis", int64_t{1}}})->output());
 }
 
 // ---- ConvInteger(x, w, x_zero?, w_zero?) ----
@@ -70,12 +77,14 @@ void eval_conv_integer(EvalContext& context) {
   for (size_t i = 0; i < input.size(); ++i) result.push_back(window.result_size(Dim(input[i]), i).value());
   const WindowTable table(window, input, result);
   const std::vector<int64_t> image = integers_of(x), weight = integers_of(w);
-  const int64_t x_zero = context.has(2) ? context.input(2).integer(0) : 0, filters = w.dims()[0], channels = w.dims()[1], groups = context.attrs().integer("group");
+  const int64_t x_zero = context.has(2) ? context.input(2).integer(0) : 0, filters = w.dims()[0],
+                channels = w.dims()[1], groups = context.attrs().integer("group");
   const std::vector<int64_t> w_zeros = context.has(3) ? integers_of(context.input(3)) : std::vector<int64_t>{0};
   std::vector<int64_t> out;
   for (int64_t n = 0; n < x.dims()[0]; ++n)
     for (int64_t f = 0; f < filters; ++f) {
-      const int64_t w_zero = w_zeros[w_zeros.size() == 1 ? 0 : static_cast<size_t>(f)], first = f / (filters / groups) * channels;
+      const int64_t w_zero = w_zeros[w_zeros.size() == 1 ? 0 : static_cast<size_t>(f)],
+                    first = f / (filters / groups) * channels;
       for (int64_t r = 0; r < table.results; ++r) {
         int64_t sum = 0;
         for (int64_t c = 0; c < channels; ++c)
@@ -98,7 +107,8 @@ Value* add_conv_integer(ImportContext& context, Value* x, Value* w, Value* x_zer
 }
 
 void import_conv_integer(ImportContext& context) {
-  context.set_output(0, add_conv_integer(context, context.input(0), context.input(1), optional_input(context, 2), optional_input(context, 3)));
+  context.set_output(0, add_conv_integer(context, context.input(0), context.input(1), optional_input(context, 2),
+                                         optional_input(context, 3)));
 }
 
 /// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias?
@@ -107,13 +117,16 @@ void import_q_linear_conv(ImportContext& context) {
   Value* sum = add_conv_integer(context, context.input(0), context.input(3), context.input(2), context.input(5));
   std::vector<int64_t> spatial;
   for (size_t i = 1; i + 1 < rank; ++i) spatial.push_back(static_cast<int64_t>(i));
-  const auto per_filter = [&](Value* value) {          // along axis 1 of the result
-    return value->type.shape.rank() == 1 ? context.add("Unsqueeze", {value, integer_constant(context, spatial)})->output() : value;
+  const auto per_filter = [&](Value* value) {  // along axis 1 of the result
+    return value->type.shape.rank() == 1
+               ? context.add("Unsqueeze", {value, integer_constant(context, spatial)})->output()
+               : value;
   };
   if (Value* bias = optional_input(context, 8)) sum = context.add("Add", {sum, per_filter(bias)})->output();
   Value* scaled = context.add("Mul", {as_type(context, sum, DType::f32), context.input(1)})->output();
   scaled = context.add("Mul", {scaled, per_filter(context.input(4))})->output();
-  context.set_output(0, context.add("QuantizeLinear", {scaled, context.input(6), context.input(7)}, {{"axis", int64_t{1}}})->output());
+  context.set_output(
+      0, context.add("QuantizeLinear", {scaled, context.input(6), context.input(7)}, {{"axis", int64_t{1}}})->output());
 }
 
 // ---- DynamicQuantizeLinear: scale and zero point such that the data and 0 fit u8 ----
@@ -128,7 +141,8 @@ void eval_dynamic_quantize(EvalContext& context) {
   const Floats x(context.input(0));
   float low = 0, high = 0;
   for (size_t i = 0; i < x.size(); ++i) low = std::min(low, x.data()[i]), high = std::max(high, x.data()[i]);
-  const float scale = (high - low) / 255, zero = scale == 0 ? 0 : std::clamp(std::nearbyint(-low / scale), 0.0f, 255.0f);
+  const float scale = (high - low) / 255,
+              zero = scale == 0 ? 0 : std::clamp(std::nearbyint(-low / scale), 0.0f, 255.0f);
   std::vector<float> out;
   for (size_t i = 0; i < x.size(); ++i) out.push_back(scale == 0 ? 0 : std::nearbyint(x.data()[i] / scale) + zero);
   context.set(0, write_floats(DType::u8, context.input(0).dims(), out));
@@ -138,16 +152,23 @@ void eval_dynamic_quantize(EvalContext& context) {
 
 }  // namespace
 
-const OpDef ops::conv_integer{.name = "ConvInteger",
-                              .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"), integers_attr("pads"), integers_attr("dilations"),
-                                        integer_attr("group", 1)},
-                              .min_inputs = 2,
-                              .max_inputs = 4,
-                              .infer = infer_conv_integer,
-                              .eval = eval_conv_integer,
-                              .onnx = {{"ConvInteger", 10, 1 << 20, import_conv_integer}, {"QLinearConv", 10, 1 << 20, import_q_linear_conv},
-                                       {"MatMulInteger", 10, 1 << 20, import_mat_mul_integer}, {"QLinearMatMul", 10, 1 << 20, import_q_linear_mat_mul}}};
+const OpDef ops::conv_integer{
+    .name = "ConvInteger",
+    .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"),
+              integers_attr("pads"), integers_attr("dilations"), integer_attr("group", 1)},
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .infer = infer_conv_integer,
+    .eval = eval_conv_integer,
+    .onnx = {{"ConvInteger", 10, 1 << 20, import_conv_integer},
+             {"QLinearConv", 10, 1 << 20, import_q_linear_conv},
+             {"MatMulInteger", 10, 1 << 20, import_mat_mul_integer},
+             {"QLinearMatMul", 10, 1 << 20, import_q_linear_mat_mul}}};
 
-const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear", .outputs = 3, .infer = infer_dynamic_quantize, .eval = eval_dynamic_quantize, .onnx = {{"DynamicQuantizeLinear", 11}}};
+const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear",
+                                         .outputs = 3,
+                                         .infer = infer_dynamic_quantize,
+                                         .eval = eval_dynamic_quantize,
+                                         .onnx = {{"DynamicQuantizeLinear", 11}}};
 
 }  // namespace hone

@@ -27,8 +27,10 @@ void eval_attention(EvalContext& context) {
   const bool by_head = context.attrs().text("layout") == "bhsd";
   const auto scale = static_cast<float>(context.attrs().real("scale"));
   const size_t head_axis = by_head ? 1 : 2, seq_axis = by_head ? 2 : 1;
-  const AttentionSizes s{q.dims()[0], q.dims()[head_axis], k.dims()[head_axis], q.dims()[seq_axis], k.dims()[seq_axis], q.dims()[3], v.dims()[3]};
-  HONE_CHECK(s.key_heads > 0 && s.heads % s.key_heads == 0, "attention has {} heads of queries and {} of keys", s.heads, s.key_heads);
+  const AttentionSizes s{q.dims()[0],        q.dims()[head_axis], k.dims()[head_axis], q.dims()[seq_axis],
+                         k.dims()[seq_axis], q.dims()[3],         v.dims()[3]};
+  HONE_CHECK(s.key_heads > 0 && s.heads % s.key_heads == 0, "attention has {} heads of queries and {} of keys", s.heads,
+             s.key_heads);
   const Floats fq(q), fk(k), fv(v);
   std::vector<float> mask_data;
   Dims mask_dims;
@@ -72,7 +74,8 @@ void eval_attention(EvalContext& context) {
           for (int64_t d = 0; d < s.value_depth; ++d) sums[static_cast<size_t>(d)] += weight * value[d];
         }
         float* result = out.data() + row(s.heads, s.queries, s.value_depth, b, h, i);
-        for (int64_t d = 0; d < s.value_depth; ++d) result[d] = static_cast<float>(sums[static_cast<size_t>(d)] / total);
+        for (int64_t d = 0; d < s.value_depth; ++d)
+          result[d] = static_cast<float>(sums[static_cast<size_t>(d)] / total);
       }
     }
   Dims dims = q.dims();
@@ -88,17 +91,21 @@ Shape shape_attr(const Attrs& attrs) {
 
 void infer_view(InferContext& context) {
   const Shape shape = shape_attr(context.attrs());
-  HONE_CHECK(!shape.is_static() || !context.shape(0).is_static() || shape.elements() == context.shape(0).elements(), "cannot view [{}] as [{}]", context.shape(0).text(), shape.text());
+  HONE_CHECK(!shape.is_static() || !context.shape(0).is_static() || shape.elements() == context.shape(0).elements(),
+             "cannot view [{}] as [{}]", context.shape(0).text(), shape.text());
   context.set(0, context.dtype(0), shape);
   if (std::optional<SymbolicData> data = context.symbolic(0)) context.set_symbolic(0, std::move(*data));
 }
-void eval_view(EvalContext& context) { context.set(0, context.input(0).reshaped(shape_attr(context.attrs()).values())); }
+void eval_view(EvalContext& context) {
+  context.set(0, context.input(0).reshaped(shape_attr(context.attrs()).values()));
+}
 
 void infer_symbolic_constant(InferContext& context) {
   SymbolicData data;
   for (const std::string& text : context.attrs().texts("values")) data.push_back(Dim::parse(text));
   const Dims& dims = context.attrs().integers("dims");
-  HONE_CHECK(elements(dims) == static_cast<int64_t>(data.size()), "SymbolicConstant has {} values for [{}]", data.size(), join_dims(dims, ","));
+  HONE_CHECK(elements(dims) == static_cast<int64_t>(data.size()), "SymbolicConstant has {} values for [{}]",
+             data.size(), join_dims(dims, ","));
   context.set(0, DType::i64, Shape(std::span<const int64_t>(dims)));
   context.set_symbolic(0, std::move(data));
 }
@@ -112,22 +119,32 @@ void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
 
 }  // namespace
 
-const OpDef clamp{.name = "Clamp", .attrs = {{"min", AttrKind::real, -INFINITY}, {"max", AttrKind::real, INFINITY}}, .pointwise = Expr::parse("min(max(x, min), max)")};
+const OpDef clamp{.name = "Clamp",
+                  .attrs = {{"min", AttrKind::real, -INFINITY}, {"max", AttrKind::real, INFINITY}},
+                  .pointwise = Expr::parse("min(max(x, min), max)")};
 const OpDef silu{.name = "Silu", .pointwise = Expr::parse("x / (1 + exp(-x))")};
-const OpDef gelu_tanh{.name = "GeluTanh", .pointwise = Expr::parse("x * 0.5 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))")};
-const OpDef scaled_dot_product_attention{.name = "ScaledDotProductAttention",
-                                         .attrs = {{"scale", AttrKind::real, 1.0}, {"layout", AttrKind::text, std::string("bhsd")}},
-                                         .min_inputs = 3,
-                                         .max_inputs = 4,
-                                         .infer = infer_attention,
-                                         .eval = eval_attention};
-const OpDef view{.name = "View", .attrs = {{"shape", AttrKind::texts, std::nullopt, true}}, .infer = infer_view, .eval = eval_view, .traits = {.view = true}};
-const OpDef symbolic_constant{.name = "SymbolicConstant",
-                              .attrs = {{"values", AttrKind::texts, std::nullopt, true}, {"dims", AttrKind::integers, std::nullopt, true}},
-                              .min_inputs = 0,
-                              .max_inputs = 0,
-                              .infer = infer_symbolic_constant,
-                              .eval = eval_symbolic_constant};
+const OpDef gelu_tanh{
+    .name = "GeluTanh",
+    .pointwise = Expr::parse("x * 0.5 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))")};
+const OpDef scaled_dot_product_attention{
+    .name = "ScaledDotProductAttention",
+    .attrs = {{"scale", AttrKind::real, 1.0}, {"layout", AttrKind::text, std::string("bhsd")}},
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .infer = infer_attention,
+    .eval = eval_attention};
+const OpDef view{.name = "View",
+                 .attrs = {{"shape", AttrKind::texts, std::nullopt, true}},
+                 .infer = infer_view,
+                 .eval = eval_view,
+                 .traits = {.view = true}};
+const OpDef symbolic_constant{
+    .name = "SymbolicConstant",
+    .attrs = {{"values", AttrKind::texts, std::nullopt, true}, {"dims", AttrKind::integers, std::nullopt, true}},
+    .min_inputs = 0,
+    .max_inputs = 0,
+    .infer = infer_symbolic_constant,
+    .eval = eval_symbolic_constant};
 const OpDef reformat{.name = "Reformat", .infer = infer_same, .eval = eval_same};
 
 }  // namespace hone::ops

@@ -18,7 +18,8 @@ struct LinearSizes {
 void infer_linear(InferContext& context) {
   for (size_t i = 0; i < 3; ++i) check_rank(context, i, 3, "an operand of LinearAttention");
   const int64_t heads = context.attrs().integer("q_num_heads"), key_heads = context.attrs().integer("kv_num_heads");
-  HONE_CHECK(heads > 0 && key_heads > 0 && heads % key_heads == 0, "{} heads of queries cannot share {} of keys", heads, key_heads);
+  HONE_CHECK(heads > 0 && key_heads > 0 && heads % key_heads == 0, "{} heads of queries cannot share {} of keys", heads,
+             key_heads);
   const Shape &q = context.shape(0), &v = context.shape(2);
   const Dim depth = floor_divide(q[2], Dim(heads)), value_depth = floor_divide(v[2], Dim(key_heads));
   context.set(0, context.dtype(0), {q[0], q[1], Dim(heads) * value_depth});
@@ -66,12 +67,20 @@ void eval_linear(EvalContext& context) {
   const std::string& rule = attrs.text("update_rule");
   const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
   HONE_CHECK(gated || delta || rule == "linear", "'{}' is no update rule of LinearAttention", rule);
-  HONE_CHECK(gated == context.has(4) && delta == context.has(5), "the update rule {} {} decay and {} beta", rule, gated ? "needs" : "forbids", delta ? "needs" : "forbids");
+  HONE_CHECK(gated == context.has(4) && delta == context.has(5), "the update rule {} {} decay and {} beta", rule,
+             gated ? "needs" : "forbids", delta ? "needs" : "forbids");
   const Floats q(context.input(0)), k(context.input(1)), v(context.input(2));
   const int64_t heads = attrs.integer("q_num_heads"), key_heads = attrs.integer("kv_num_heads");
-  const LinearSizes s{context.input(0).dims()[0], context.input(0).dims()[1], heads, key_heads, context.input(0).dims()[2] / heads, context.input(2).dims()[2] / key_heads};
-  const float scale = attrs.real("scale") == 0 ? 1 / std::sqrt(static_cast<float>(s.depth)) : static_cast<float>(attrs.real("scale"));
-  std::vector<float> state(static_cast<size_t>(s.batch * key_heads * s.depth * s.value_depth), 0.0f), out(static_cast<size_t>(s.batch * s.tokens * heads * s.value_depth));
+  const LinearSizes s{context.input(0).dims()[0],
+                      context.input(0).dims()[1],
+                      heads,
+                      key_heads,
+                      context.input(0).dims()[2] / heads,
+                      context.input(2).dims()[2] / key_heads};
+  const float scale =
+      attrs.real("scale") == 0 ? 1 / std::sqrt(static_cast<float>(s.depth)) : static_cast<float>(attrs.real("scale"));
+  std::vector<float> state(static_cast<size_t>(s.batch * key_heads * s.depth * s.value_depth), 0.0f),
+      out(static_cast<size_t>(s.batch * s.tokens * heads * s.value_depth));
   if (context.has(3)) {
     const Floats past(context.input(3));
     HONE_CHECK(past.size() == state.size(), "the past state has {} values, not {}", past.size(), state.size());
@@ -80,24 +89,30 @@ void eval_linear(EvalContext& context) {
   std::optional<Floats> decay, beta;
   if (gated) decay.emplace(context.input(4));
   if (delta) beta.emplace(context.input(5));
-  const int64_t decay_width = gated ? context.input(4).dims().back() : 0, beta_width = delta ? context.input(5).dims().back() : 0;
+  const int64_t decay_width = gated ? context.input(4).dims().back() : 0,
+                beta_width = delta ? context.input(5).dims().back() : 0;
   const int64_t group = heads / key_heads, area = s.depth * s.value_depth;
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < key_heads; ++h) {
-      HeadState head(std::span<float>(state).subspan(static_cast<size_t>((b * key_heads + h) * area), static_cast<size_t>(area)), s.depth, s.value_depth);
+      HeadState head(
+          std::span<float>(state).subspan(static_cast<size_t>((b * key_heads + h) * area), static_cast<size_t>(area)),
+          s.depth, s.value_depth);
       for (int64_t t = 0; t < s.tokens; ++t) {
         const int64_t token = b * s.tokens + t;
         const bool per_row = decay_width != key_heads;
         if (gated) head.decay(decay->data() + token * decay_width + (per_row ? h * s.depth : h), per_row);
         const float* rate = delta ? beta->data() + token * beta_width + (beta_width == 1 ? 0 : h) : nullptr;
-        head.add(k.data() + (token * key_heads + h) * s.depth, v.data() + (token * key_heads + h) * s.value_depth, rate);
+        head.add(k.data() + (token * key_heads + h) * s.depth, v.data() + (token * key_heads + h) * s.value_depth,
+                 rate);
         for (int64_t g = h * group; g < (h + 1) * group; ++g)
-          head.answer(q.data() + (token * heads + g) * s.depth, scale, out.data() + (token * heads + g) * s.value_depth);
+          head.answer(q.data() + (token * heads + g) * s.depth, scale,
+                      out.data() + (token * heads + g) * s.value_depth);
       }
     }
   context.set(0, write_floats(context.input(0).dtype(), {s.batch, s.tokens, heads * s.value_depth}, out));
   if (context.outputs() > 1)
-    context.set(1, write_floats(context.has(3) ? context.input(3).dtype() : context.input(0).dtype(), {s.batch, key_heads, s.depth, s.value_depth}, state));
+    context.set(1, write_floats(context.has(3) ? context.input(3).dtype() : context.input(0).dtype(),
+                                {s.batch, key_heads, s.depth, s.value_depth}, state));
 }
 
 // ---- CausalConvWithState ----
@@ -122,7 +137,9 @@ void eval_causal_conv(EvalContext& context) {
   if (context.has(3)) past.emplace(context.input(3));
   std::vector<float> out, state;
   for (int64_t row = 0; row < dims[0] * channels; ++row) {
-    const auto at = [&](int64_t i) { return i < kept ? (past ? (*past)[row * kept + i] : 0.0f) : x[row * length + i - kept]; };
+    const auto at = [&](int64_t i) {
+      return i < kept ? (past ? (*past)[row * kept + i] : 0.0f) : x[row * length + i - kept];
+    };
     const int64_t c = row % channels;
     for (int64_t i = 0; i < length; ++i) {
       float sum = bias ? (*bias)[c] : 0.0f;
@@ -137,14 +154,15 @@ void eval_causal_conv(EvalContext& context) {
 
 }  // namespace
 
-const OpDef ops::linear_attention{.name = "LinearAttention",
-                                  .attrs = {required_attr("q_num_heads", AttrKind::integer), required_attr("kv_num_heads", AttrKind::integer), integer_attr("chunk_size", 64),
-                                            real_attr("scale", 0), text_attr("update_rule", "gated_delta")},
-                                  .min_inputs = 3,
-                                  .max_inputs = 6,
-                                  .infer = infer_linear,
-                                  .eval = eval_linear,
-                                  .onnx = {{"LinearAttention", 27}}};
+const OpDef ops::linear_attention{
+    .name = "LinearAttention",
+    .attrs = {required_attr("q_num_heads", AttrKind::integer), required_attr("kv_num_heads", AttrKind::integer),
+              integer_attr("chunk_size", 64), real_attr("scale", 0), text_attr("update_rule", "gated_delta")},
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .infer = infer_linear,
+    .eval = eval_linear,
+    .onnx = {{"LinearAttention", 27}}};
 
 const OpDef ops::causal_conv_with_state{.name = "CausalConvWithState",
                                         .attrs = {text_attr("activation", "none")},

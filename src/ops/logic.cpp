@@ -7,7 +7,8 @@
 namespace hone {
 namespace {
 
-OpDef truth(std::string_view name, size_t inputs, std::string_view formula, bool commutative = false, std::vector<AttrSpec> attrs = {}) {
+OpDef truth(std::string_view name, size_t inputs, std::string_view formula, bool commutative = false,
+            std::vector<AttrSpec> attrs = {}) {
   OpDef def = formula_op(name, inputs, formula, {{name}}, std::move(attrs));
   def.result = DType::boolean;
   def.traits.commutative = commutative;
@@ -15,8 +16,10 @@ OpDef truth(std::string_view name, size_t inputs, std::string_view formula, bool
 }
 
 void infer_bits(InferContext& context) {
-  HONE_CHECK(!is_float(context.dtype(0)), "{} works on integers, not {}", context.node().op_name(), name_of(context.dtype(0)));
-  context.set(0, context.dtype(0), context.inputs() == 1 ? context.shape(0) : broadcast(context.shape(0), context.shape(1)));
+  HONE_CHECK(!is_float(context.dtype(0)), "{} works on integers, not {}", context.node().op_name(),
+             name_of(context.dtype(0)));
+  context.set(0, context.dtype(0),
+              context.inputs() == 1 ? context.shape(0) : broadcast(context.shape(0), context.shape(1)));
 }
 
 template <typename Combine>
@@ -27,28 +30,38 @@ void eval_bits(EvalContext& context, const Combine& combine) {
   std::vector<int64_t> result(static_cast<size_t>(elements(dims)));
   for (size_t i = 0; i < result.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    result[i] = combine(a.integer(broadcast_offset(dims, a.dims(), at)), b.integer(broadcast_offset(dims, b.dims(), at)));
+    result[i] =
+        combine(a.integer(broadcast_offset(dims, a.dims(), at)), b.integer(broadcast_offset(dims, b.dims(), at)));
   }
   context.set(0, write_integers(a.dtype(), dims, result));
 }
 
 void eval_bit_shift(EvalContext& context) {
   const std::string& direction = context.attrs().text("direction");
-  HONE_CHECK(direction == "LEFT" || direction == "RIGHT", "BitShift's direction is '{}', known are LEFT and RIGHT", direction);
+  HONE_CHECK(direction == "LEFT" || direction == "RIGHT", "BitShift's direction is '{}', known are LEFT and RIGHT",
+             direction);
   const DType dtype = context.input(0).dtype();
   const auto bits = static_cast<int64_t>(8 * size_of(dtype));
   const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
   eval_bits(context, [&](int64_t a, int64_t b) -> int64_t {
     const bool beyond = b < 0 || b >= bits;
     if (direction == "LEFT") return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
-    if (is_signed) return a >> (beyond ? 63 : b);      // keeps the sign
+    if (is_signed) return a >> (beyond ? 63 : b);  // keeps the sign
     return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
   });
 }
-void eval_bitwise_and(EvalContext& context) { eval_bits(context, [](int64_t a, int64_t b) { return a & b; }); }
-void eval_bitwise_or(EvalContext& context) { eval_bits(context, [](int64_t a, int64_t b) { return a | b; }); }
-void eval_bitwise_xor(EvalContext& context) { eval_bits(context, [](int64_t a, int64_t b) { return a ^ b; }); }
-void eval_bitwise_not(EvalContext& context) { eval_bits(context, [](int64_t a, int64_t) { return ~a; }); }
+void eval_bitwise_and(EvalContext& context) {
+  eval_bits(context, [](int64_t a, int64_t b) { return a & b; });
+}
+void eval_bitwise_or(EvalContext& context) {
+  eval_bits(context, [](int64_t a, int64_t b) { return a | b; });
+}
+void eval_bitwise_xor(EvalContext& context) {
+  eval_bits(context, [](int64_t a, int64_t b) { return a ^ b; });
+}
+void eval_bitwise_not(EvalContext& context) {
+  eval_bits(context, [](int64_t a, int64_t) { return ~a; });
+}
 
 OpDef bits(std::string_view name, size_t inputs, void (*eval)(EvalContext&), std::vector<AttrSpec> attrs = {}) {
   OpDef def{.name = name};
@@ -66,7 +79,8 @@ void eval_equal(EvalContext& context) {
   TensorBuilder builder(DType::boolean, broadcast_dims(a.dims(), b.dims()));
   for (int64_t i = 0; i < elements(builder.dims()); ++i)
     builder.data<bool>()[static_cast<size_t>(i)] =
-        a.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), a.dims(), i))] == b.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), b.dims(), i))];
+        a.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), a.dims(), i))] ==
+        b.strings()[static_cast<size_t>(broadcast_offset(builder.dims(), b.dims(), i))];
   context.set(0, builder.finish());
 }
 

@@ -24,7 +24,8 @@ void eval_loss(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const std::string& reduction = attrs.text("reduction");
   const AxisView view(x.dims(), 1);
-  const std::vector<double> scores = read_doubles(x), weights = context.has(2) ? read_doubles(context.input(2)) : std::vector<double>();
+  const std::vector<double> scores = read_doubles(x),
+                            weights = context.has(2) ? read_doubles(context.input(2)) : std::vector<double>();
   std::vector<double> losses;
   double sum = 0, weight_sum = 0;
   for (int64_t i = 0; i < target.size(); ++i) {
@@ -35,7 +36,8 @@ void eval_loss(EvalContext& context) {
     }
     HONE_CHECK(label >= 0 && label < view.length, "target {} is not one of {} classes", label, view.length);
     const double weight = weights.empty() ? 1 : weights[static_cast<size_t>(label)];
-    losses.push_back(-weight * scores[static_cast<size_t>((i / view.inner * view.length + label) * view.inner + i % view.inner)]);
+    losses.push_back(-weight *
+                     scores[static_cast<size_t>((i / view.inner * view.length + label) * view.inner + i % view.inner)]);
     sum += losses.back();
     weight_sum += weight;
   }
@@ -56,7 +58,8 @@ void import_cross_entropy(ImportContext& context) {
 
 const OpDef ops::negative_log_likelihood_loss{
     .name = "NegativeLogLikelihoodLoss",
-    .attrs = {{"ignore_index", AttrKind::integer, std::nullopt, false, "the target that does not count"}, text_attr("reduction", "mean")},
+    .attrs = {{"ignore_index", AttrKind::integer, std::nullopt, false, "the target that does not count"},
+              text_attr("reduction", "mean")},
     .min_inputs = 2,
     .max_inputs = 3,
     .infer = infer_loss,

@@ -12,7 +12,9 @@ namespace {
 
 // ---- MatMul ----
 
-Shape leading(const Shape& shape, size_t drop) { return Shape(std::vector<Dim>(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(drop))); }
+Shape leading(const Shape& shape, size_t drop) {
+  return Shape(std::vector<Dim>(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(drop)));
+}
 
 void infer_mat_mul(InferContext& context) {
   const Shape &a = context.shape(0), &b = context.shape(1);
@@ -69,7 +71,8 @@ struct MatMulShape {
     const int64_t count = elements(batches);
     std::vector<T> c(static_cast<size_t>(count * m * n), T(0));
     for (int64_t i = 0; i < count; ++i)
-      multiply(left + batch_offset(batches, batches_a, i, m * k), right + batch_offset(batches, batches_b, i, k * n), c.data() + i * m * n);
+      multiply(left + batch_offset(batches, batches_a, i, m * k), right + batch_offset(batches, batches_b, i, k * n),
+               c.data() + i * m * n);
     return c;
   }
 };
@@ -79,11 +82,15 @@ void eval_mat_mul(EvalContext& context) {
   const MatMulShape shape(a.dims(), b.dims());
   if (a.dtype() == DType::f64) {
     const auto left = read_doubles(a), right = read_doubles(b);
-    const auto c = shape.run<double>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) { multiply_plain(shape.m, shape.n, shape.k, x, y, z); });
+    const auto c = shape.run<double>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) {
+      multiply_plain(shape.m, shape.n, shape.k, x, y, z);
+    });
     context.set(0, write_doubles(a.dtype(), shape.result, c));
   } else if (!is_float(a.dtype())) {
     const auto left = a.integers(), right = b.integers();
-    const auto c = shape.run<int64_t>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) { multiply_plain(shape.m, shape.n, shape.k, x, y, z); });
+    const auto c = shape.run<int64_t>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) {
+      multiply_plain(shape.m, shape.n, shape.k, x, y, z);
+    });
     context.set(0, write_integers(a.dtype(), shape.result, c));
   } else {
     const Floats left(a), right(b);
@@ -121,14 +128,16 @@ void eval_gemm(EvalContext& context) {
   const Floats left(a), right(b);
   std::vector<float> c(static_cast<size_t>(m * n), 0.0F);
   add_product_parallel(m, n, k, matrix(left, a.dims(), trans_a), matrix(right, b.dims(), trans_b), c.data(), n);
-  const auto alpha = static_cast<float>(context.attrs().real("alpha")), beta = static_cast<float>(context.attrs().real("beta"));
+  const auto alpha = static_cast<float>(context.attrs().real("alpha")),
+             beta = static_cast<float>(context.attrs().real("beta"));
   for (float& value : c) value *= alpha;
   if (context.has(2)) {
     const Floats bias(context.input(2));
     Dims dims = context.input(2).dims();
     while (dims.size() < 2) dims.insert(dims.begin(), 1);
     for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) c[static_cast<size_t>(i * n + j)] += beta * bias[(dims[0] == 1 ? 0 : i) * dims[1] + (dims[1] == 1 ? 0 : j)];
+      for (int64_t j = 0; j < n; ++j)
+        c[static_cast<size_t>(i * n + j)] += beta * bias[(dims[0] == 1 ? 0 : i) * dims[1] + (dims[1] == 1 ? 0 : j)];
   }
   context.set(0, write_floats(a.dtype(), {m, n}, c));
 }
@@ -177,14 +186,25 @@ void eval_linear(EvalContext& context) {
 
 }  // namespace
 
-const OpDef ops::mat_mul{.name = "MatMul", .min_inputs = 2, .max_inputs = 2, .infer = infer_mat_mul, .eval = eval_mat_mul, .onnx = {{"MatMul"}}};
-const OpDef ops::gemm{.name = "Gemm",
-                      .attrs = {real_attr("alpha", 1), real_attr("beta", 1), integer_attr("transA", 0), integer_attr("transB", 0)},
-                      .min_inputs = 2,
-                      .max_inputs = 3,
-                      .infer = infer_gemm,
-                      .eval = eval_gemm,
-                      .onnx = {{"Gemm", 1, 1 << 20, import_gemm}}};
-const OpDef ops::linear{.name = "Linear", .attrs = {integer_attr("trans_w", 0)}, .min_inputs = 2, .max_inputs = 3, .infer = infer_linear, .eval = eval_linear};
+const OpDef ops::mat_mul{.name = "MatMul",
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .infer = infer_mat_mul,
+                         .eval = eval_mat_mul,
+                         .onnx = {{"MatMul"}}};
+const OpDef ops::gemm{
+    .name = "Gemm",
+    .attrs = {real_attr("alpha", 1), real_attr("beta", 1), integer_attr("transA", 0), integer_attr("transB", 0)},
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = infer_gemm,
+    .eval = eval_gemm,
+    .onnx = {{"Gemm", 1, 1 << 20, import_gemm}}};
+const OpDef ops::linear{.name = "Linear",
+                        .attrs = {integer_attr("trans_w", 0)},
+                        .min_inputs = 2,
+                        .max_inputs = 3,
+                        .infer = infer_linear,
+                        .eval = eval_linear};
 
 }  // namespace hone

@@ -18,14 +18,16 @@ void infer_trilu(InferContext& context) {
 
 void eval_trilu(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const int64_t k = context.has(1) ? context.input(1).integer(0) : 0, rows = x.dims()[x.dims().size() - 2], columns = x.dims().back();
+  const int64_t k = context.has(1) ? context.input(1).integer(0) : 0, rows = x.dims()[x.dims().size() - 2],
+                columns = x.dims().back();
   const bool upper = context.attrs().integer("upper") != 0;
   TensorBuilder builder(x.dtype(), x.dims());
   const auto size = static_cast<int64_t>(size_of(x.dtype()));
   std::memset(builder.bytes(), 0, x.bytes().size());
   for (int64_t i = 0; i < x.size(); ++i) {
     const int64_t row = i / columns % rows, column = i % columns;
-    if (upper ? column - row >= k : column - row <= k) std::memcpy(builder.bytes() + i * size, x.bytes().data() + i * size, static_cast<size_t>(size));
+    if (upper ? column - row >= k : column - row <= k)
+      std::memcpy(builder.bytes() + i * size, x.bytes().data() + i * size, static_cast<size_t>(size));
   }
   context.set(0, builder.finish());
 }
@@ -42,7 +44,8 @@ void eval_eye(EvalContext& context) {
   visit(x.dtype(), [&]<typename T>() {
     for (int64_t i = 0; i < x.size(); ++i) {
       const bool one = i % x.dims()[1] - i / x.dims()[1] == k;
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) builder.data<T>()[static_cast<size_t>(i)] = T(one ? 1.0f : 0.0f);
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+        builder.data<T>()[static_cast<size_t>(i)] = T(one ? 1.0f : 0.0f);
       else builder.data<T>()[static_cast<size_t>(i)] = static_cast<T>(one);
     }
   });
@@ -51,7 +54,9 @@ void eval_eye(EvalContext& context) {
 
 void import_eye(ImportContext& context) {
   Value* x = context.input(0);
-  if (context.attrs().has("dtype")) x = context.add("Cast", {x}, {{"to", std::string(name_of(dtype_of_onnx(context.attrs().integer("dtype"))))}})->output();
+  if (context.attrs().has("dtype"))
+    x = context.add("Cast", {x}, {{"to", std::string(name_of(dtype_of_onnx(context.attrs().integer("dtype"))))}})
+            ->output();
   context.set_output(0, context.add("EyeLike", {x}, {{"k", context.attrs().integer_or("k", 0)}})->output());
 }
 
@@ -71,7 +76,9 @@ double determinant(std::span<double> m, size_t n) {
       if (std::abs(m[i * n + k]) > std::abs(m[pivot * n + k])) pivot = i;
     if (m[pivot * n + k] == 0) return 0;
     if (pivot != k) {
-      std::swap_ranges(m.begin() + static_cast<std::ptrdiff_t>(k * n), m.begin() + static_cast<std::ptrdiff_t>(k * n + n), m.begin() + static_cast<std::ptrdiff_t>(pivot * n));
+      std::swap_ranges(m.begin() + static_cast<std::ptrdiff_t>(k * n),
+                       m.begin() + static_cast<std::ptrdiff_t>(k * n + n),
+                       m.begin() + static_cast<std::ptrdiff_t>(pivot * n));
       result = -result;
     }
     result *= m[k * n + k];
@@ -88,14 +95,25 @@ void eval_det(EvalContext& context) {
   const auto n = static_cast<size_t>(x.dims().back());
   std::vector<double> data = read_doubles(x), out;
   const Dims dims(x.dims().begin(), x.dims().end() - 2);
-  for (int64_t i = 0; i < elements(dims); ++i) out.push_back(determinant(std::span<double>(data).subspan(static_cast<size_t>(i) * n * n, n * n), n));
+  for (int64_t i = 0; i < elements(dims); ++i)
+    out.push_back(determinant(std::span<double>(data).subspan(static_cast<size_t>(i) * n * n, n * n), n));
   context.set(0, write_doubles(x.dtype(), dims, out));
 }
 
 }  // namespace
 
 const OpDef det{.name = "Det", .infer = infer_det, .eval = eval_det, .onnx = {{"Det", 11}}};
-const OpDef trilu{.name = "Trilu", .attrs = {{"upper", AttrKind::integer, int64_t{1}}}, .min_inputs = 1, .max_inputs = 2, .infer = infer_trilu, .eval = eval_trilu, .onnx = {{"Trilu", 14}}};
-const OpDef eye_like{.name = "EyeLike", .attrs = {{"k", AttrKind::integer, int64_t{0}}}, .infer = infer_eye, .eval = eval_eye, .onnx = {{"EyeLike", 9, 1 << 20, import_eye}}};
+const OpDef trilu{.name = "Trilu",
+                  .attrs = {{"upper", AttrKind::integer, int64_t{1}}},
+                  .min_inputs = 1,
+                  .max_inputs = 2,
+                  .infer = infer_trilu,
+                  .eval = eval_trilu,
+                  .onnx = {{"Trilu", 14}}};
+const OpDef eye_like{.name = "EyeLike",
+                     .attrs = {{"k", AttrKind::integer, int64_t{0}}},
+                     .infer = infer_eye,
+                     .eval = eval_eye,
+                     .onnx = {{"EyeLike", 9, 1 << 20, import_eye}}};
 
 }  // namespace hone::ops

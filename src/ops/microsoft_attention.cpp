@@ -12,15 +12,24 @@ constexpr std::string_view kDomain = "com.microsoft";
 constexpr int kNewest = 1 << 20;
 
 Value* number(ImportContext& context, int64_t value) { return context.constant(Tensor::scalar<int64_t>(value)); }
-Value* size_of_axis(ImportContext& context, Value* x, int64_t axis) { return made(context, "Gather", {made(context, "Shape", {x}), number(context, axis)}); }
-Value* counting(ImportContext& context, Value* count) { return made(context, "Range", {number(context, 0), count, number(context, 1)}); }
-Value* unsqueezed(ImportContext& context, Value* x, std::vector<int64_t> axes) { return made(context, "Unsqueeze", {x, integer_constant(context, std::move(axes))}); }
-double real_or(const Attrs& attrs, std::string_view name, double fallback) { return attrs.has(name) ? attrs.real(name) : fallback; }
+Value* size_of_axis(ImportContext& context, Value* x, int64_t axis) {
+  return made(context, "Gather", {made(context, "Shape", {x}), number(context, axis)});
+}
+Value* counting(ImportContext& context, Value* count) {
+  return made(context, "Range", {number(context, 0), count, number(context, 1)});
+}
+Value* unsqueezed(ImportContext& context, Value* x, std::vector<int64_t> axes) {
+  return made(context, "Unsqueeze", {x, integer_constant(context, std::move(axes))});
+}
+double real_or(const Attrs& attrs, std::string_view name, double fallback) {
+  return attrs.has(name) ? attrs.real(name) : fallback;
+}
 
 /// Ones and zeros as what is added to scores: 0 and the value that excludes.
 Value* additive(ImportContext& context, Value* mask, DType dtype, double excluded) {
   Value* real = as_type(context, mask, dtype);
-  return made(context, "Mul", {made(context, "Sub", {scalar_like(context, real, 1), real}), scalar_like(context, real, excluded)});
+  return made(context, "Mul",
+              {made(context, "Sub", {scalar_like(context, real, 1), real}), scalar_like(context, real, excluded)});
 }
 
 /// A mask of keys, by its rank: lengths per row of the batch, [batch, keys] or [batch, queries, keys]; as batch, 1, queries or 1, keys.
@@ -33,7 +42,9 @@ Value* key_mask(ImportContext& context, Value* mask, Value* keys, DType dtype, d
     }
     case 2: return unsqueezed(context, additive(context, mask, dtype, excluded), {1, 2});
     case 3: return unsqueezed(context, additive(context, mask, dtype, excluded), {1});
-    default: throw Error(fmt::format("a mask of rank {} is not known here", mask->type.shape.rank()), "give it as [batch], [batch, keys] or [batch, queries, keys]");
+    default:
+      throw Error(fmt::format("a mask of rank {} is not known here", mask->type.shape.rank()),
+                  "give it as [batch], [batch, keys] or [batch, queries, keys]");
   }
 }
 
@@ -48,7 +59,10 @@ struct Parts {
 };
 
 const Node* attend(ImportContext& context, const Parts& p, size_t outputs) {
-  Attrs attrs{{"q_num_heads", p.heads}, {"kv_num_heads", p.key_heads}, {"is_causal", int64_t{p.causal}}, {"left_window_size", p.window}};
+  Attrs attrs{{"q_num_heads", p.heads},
+              {"kv_num_heads", p.key_heads},
+              {"is_causal", int64_t{p.causal}},
+              {"left_window_size", p.window}};
   const double scale = real_or(context.attrs(), "scale", 0), softcap = real_or(context.attrs(), "softcap", 0);
   if (scale != 0) attrs.set("scale", scale);
   if (softcap != 0) attrs.set("softcap", softcap);
@@ -63,7 +77,8 @@ int64_t heads_of(const Attrs& attrs, const char* name = "num_heads") {
 
 /// One tensor of queries, keys and values behind each other in the last axis, divided.
 std::vector<Value*> divided(ImportContext& context, Value* joined, std::vector<int64_t> sizes) {
-  const Node* node = context.add("Split", {joined, integer_constant(context, std::move(sizes))}, {{"axis", int64_t{-1}}}, 3);
+  const Node* node =
+      context.add("Split", {joined, integer_constant(context, std::move(sizes))}, {{"axis", int64_t{-1}}}, 3);
   return {node->outputs[0], node->outputs[1], node->outputs[2]};
 }
 
@@ -75,22 +90,34 @@ void finish_attention(ImportContext& context, Value* joined, Value* mask, Value*
   const Dim& width = joined->type.shape[2];
   HONE_CHECK(width.is_constant(), "the weight of Attention has a size that is not a number");
   std::vector<int64_t> sizes(3, width.value() / 3);
-  if (attrs.has("qkv_hidden_sizes") && !attrs.integers("qkv_hidden_sizes").empty()) sizes = attrs.integers("qkv_hidden_sizes");
+  if (attrs.has("qkv_hidden_sizes") && !attrs.integers("qkv_hidden_sizes").empty())
+    sizes = attrs.integers("qkv_hidden_sizes");
   const std::vector<Value*> qkv = divided(context, joined, sizes);
-  Parts parts{.q = qkv[0], .k = qkv[1], .v = qkv[2], .heads = heads_of(attrs), .key_heads = heads_of(attrs), .causal = attrs.integer_or("unidirectional", 0) != 0};
-  HONE_CHECK(attrs.integer_or("do_rotary", 0) == 0, "Attention with do_rotary is not supported; export the rotation as nodes");
+  Parts parts{.q = qkv[0],
+              .k = qkv[1],
+              .v = qkv[2],
+              .heads = heads_of(attrs),
+              .key_heads = heads_of(attrs),
+              .causal = attrs.integer_or("unidirectional", 0) != 0};
+  HONE_CHECK(attrs.integer_or("do_rotary", 0) == 0,
+             "Attention with do_rotary is not supported; export the rotation as nodes");
   Value* keys = size_of_axis(context, joined, 1);
   if (past != nullptr) {
-    const auto half = [&](int64_t i) { return made(context, "Gather", {past, number(context, i)}, {{"axis", int64_t{0}}}); };
+    const auto half = [&](int64_t i) {
+      return made(context, "Gather", {past, number(context, i)}, {{"axis", int64_t{0}}});
+    };
     parts.past_key = half(0), parts.past_value = half(1);
     keys = made(context, "Add", {keys, size_of_axis(context, past, 3)});
   }
-  if (mask != nullptr) parts.mask = key_mask(context, mask, keys, joined->type.dtype, real_or(attrs, "mask_filter_value", -10000));
+  if (mask != nullptr)
+    parts.mask = key_mask(context, mask, keys, joined->type.dtype, real_or(attrs, "mask_filter_value", -10000));
   if (score_bias != nullptr) parts.mask = sum_of(context, parts.mask, score_bias);
   const Node* node = attend(context, parts, 3);
   context.set_output(0, node->outputs[0]);
   if (context.outputs() < 2 || !context.output_used(1)) return;
-  context.set_output(1, made(context, "Concat", {unsqueezed(context, node->outputs[1], {0}), unsqueezed(context, node->outputs[2], {0})}, {{"axis", int64_t{0}}}));
+  context.set_output(1, made(context, "Concat",
+                             {unsqueezed(context, node->outputs[1], {0}), unsqueezed(context, node->outputs[2], {0})},
+                             {{"axis", int64_t{0}}}));
 }
 
 void import_attention(ImportContext& context) {
@@ -104,9 +131,11 @@ void import_q_attention(ImportContext& context) {
     Value* integers = as_type(context, x, DType::i32);
     return zero == nullptr ? integers : made(context, "Sub", {integers, as_type(context, zero, DType::i32)});
   };
-  Value* product = made(context, "MatMul", {wide(context.input(0), given(context, 6)), wide(context.input(1), given(context, 7))});
+  Value* product =
+      made(context, "MatMul", {wide(context.input(0), given(context, 6)), wide(context.input(1), given(context, 7))});
   Value* scale = made(context, "Mul", {context.input(3), context.input(4)});
-  Value* joined = plus(context, made(context, "Mul", {as_type(context, product, scale->type.dtype), scale}), context.input(2));
+  Value* joined =
+      plus(context, made(context, "Mul", {as_type(context, product, scale->type.dtype), scale}), context.input(2));
   finish_attention(context, joined, given(context, 5), given(context, 8), nullptr);
 }
 
@@ -114,15 +143,25 @@ void import_q_attention(ImportContext& context) {
 
 void import_multi_head(ImportContext& context) {
   const Attrs& attrs = context.attrs();
-  HONE_CHECK(context.input(0)->type.shape.rank() == 3 && given(context, 1) != nullptr && given(context, 2) != nullptr, "MultiHeadAttention with queries, keys and values in one tensor is not supported");
-  Parts parts{.q = context.input(0), .k = context.input(1), .v = context.input(2), .past_key = given(context, 6), .past_value = given(context, 7), .heads = heads_of(attrs),
-              .key_heads = heads_of(attrs), .causal = attrs.integer_or("unidirectional", 0) != 0};
+  HONE_CHECK(context.input(0)->type.shape.rank() == 3 && given(context, 1) != nullptr && given(context, 2) != nullptr,
+             "MultiHeadAttention with queries, keys and values in one tensor is not supported");
+  Parts parts{.q = context.input(0),
+              .k = context.input(1),
+              .v = context.input(2),
+              .past_key = given(context, 6),
+              .past_value = given(context, 7),
+              .heads = heads_of(attrs),
+              .key_heads = heads_of(attrs),
+              .causal = attrs.integer_or("unidirectional", 0) != 0};
   if (Value* bias = given(context, 3)) {
     const Dim &q = parts.q->type.shape[2], &k = parts.k->type.shape.rank() == 3 ? parts.k->type.shape[2] : q;
-    HONE_CHECK(q.is_constant() && k.is_constant() && bias->type.shape[0].is_constant(), "the bias of MultiHeadAttention needs sizes that are numbers");
-    const std::vector<Value*> biases = divided(context, bias, {q.value(), k.value(), bias->type.shape[0].value() - q.value() - k.value()});
+    HONE_CHECK(q.is_constant() && k.is_constant() && bias->type.shape[0].is_constant(),
+               "the bias of MultiHeadAttention needs sizes that are numbers");
+    const std::vector<Value*> biases =
+        divided(context, bias, {q.value(), k.value(), bias->type.shape[0].value() - q.value() - k.value()});
     parts.q = plus(context, parts.q, biases[0]);
-    if (parts.k->type.shape.rank() == 3) parts.k = plus(context, parts.k, biases[1]), parts.v = plus(context, parts.v, biases[2]);
+    if (parts.k->type.shape.rank() == 3)
+      parts.k = plus(context, parts.k, biases[1]), parts.v = plus(context, parts.v, biases[2]);
   }
   if (Value* mask = given(context, 4)) {
     Value* keys = size_of_axis(context, parts.k, parts.k->type.shape.rank() == 3 ? 1 : 2);
@@ -139,13 +178,20 @@ void import_multi_head(ImportContext& context) {
 Value* positions_of(ImportContext& context, Value* ids, Value* x, int64_t token_axis) {
   if (ids->type.shape.rank() == 2) return ids;
   Value* row = made(context, "Add", {counting(context, size_of_axis(context, x, token_axis)), ids});
-  Value* shape = made(context, "Concat", {unsqueezed(context, size_of_axis(context, x, 0), {0}), unsqueezed(context, size_of_axis(context, x, token_axis), {0})}, {{"axis", int64_t{0}}});
+  Value* shape = made(context, "Concat",
+                      {unsqueezed(context, size_of_axis(context, x, 0), {0}),
+                       unsqueezed(context, size_of_axis(context, x, token_axis), {0})},
+                      {{"axis", int64_t{0}}});
   return made(context, "Expand", {unsqueezed(context, row, {0}), shape});
 }
 
-Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosines, Value* sines, int64_t heads, int64_t width) {
-  return made(context, "RotaryEmbedding", {x, cosines, sines, positions},
-              {{"interleaved", context.attrs().integer_or("interleaved", context.attrs().integer_or("rotary_interleaved", 0))}, {"num_heads", heads}, {"rotary_embedding_dim", width}});
+Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosines, Value* sines, int64_t heads,
+               int64_t width) {
+  return made(
+      context, "RotaryEmbedding", {x, cosines, sines, positions},
+      {{"interleaved", context.attrs().integer_or("interleaved", context.attrs().integer_or("rotary_interleaved", 0))},
+       {"num_heads", heads},
+       {"rotary_embedding_dim", width}});
 }
 
 void import_rotary(ImportContext& context) {
@@ -155,11 +201,13 @@ void import_rotary(ImportContext& context) {
   int64_t heads = attrs.integer_or("num_heads", 0);
   const bool flat = x->type.shape.rank() == 3;
   if (flat && heads == 0) {
-    HONE_CHECK(half.is_constant() && hidden.is_constant(), "RotaryEmbedding needs sizes that are numbers, or num_heads");
+    HONE_CHECK(half.is_constant() && hidden.is_constant(),
+               "RotaryEmbedding needs sizes that are numbers, or num_heads");
     heads = hidden.value() / (2 * half.value());
   }
   Value* positions = positions_of(context, context.input(1), x, flat ? 1 : 2);
-  Value* y = rotated(context, x, positions, context.input(2), context.input(3), heads, attrs.integer_or("rotary_embedding_dim", 0));
+  Value* y = rotated(context, x, positions, context.input(2), context.input(3), heads,
+                     attrs.integer_or("rotary_embedding_dim", 0));
   const double scale = real_or(attrs, "scale", 1);
   context.set_output(0, scale == 1 ? y : made(context, "Mul", {y, scalar_like(context, y, scale)}));
 }
@@ -168,13 +216,20 @@ void import_rotary(ImportContext& context) {
 
 void import_group_query(ImportContext& context) {
   const Attrs& attrs = context.attrs();
-  Parts parts{.q = context.input(0), .k = given(context, 1), .v = given(context, 2), .past_key = given(context, 3), .past_value = given(context, 4), .heads = heads_of(attrs),
-              .key_heads = heads_of(attrs, "kv_num_heads"), .causal = true};
+  Parts parts{.q = context.input(0),
+              .k = given(context, 1),
+              .v = given(context, 2),
+              .past_key = given(context, 3),
+              .past_value = given(context, 4),
+              .heads = heads_of(attrs),
+              .key_heads = heads_of(attrs, "kv_num_heads"),
+              .causal = true};
   if (parts.k == nullptr) {
     const Dim& width = parts.q->type.shape[2];
     HONE_CHECK(width.is_constant(), "GroupQueryAttention with a joined operand needs a size that is a number");
     const int64_t depth = width.value() / (parts.heads + 2 * parts.key_heads);
-    const std::vector<Value*> qkv = divided(context, parts.q, {parts.heads * depth, parts.key_heads * depth, parts.key_heads * depth});
+    const std::vector<Value*> qkv =
+        divided(context, parts.q, {parts.heads * depth, parts.key_heads * depth, parts.key_heads * depth});
     parts.q = qkv[0], parts.k = qkv[1], parts.v = qkv[2];
   }
   if (attrs.integer_or("do_rotary", 0) != 0) {
@@ -183,7 +238,8 @@ void import_group_query(ImportContext& context) {
     Value* last = unsqueezed(context, as_type(context, context.input(5), DType::i64), {1});
     Value* tokens = size_of_axis(context, parts.q, 1);
     Value* first = made(context, "Sub", {made(context, "Add", {last, number(context, 1)}), tokens});
-    Value* positions = made(context, "Max", {made(context, "Add", {first, counting(context, tokens)}), number(context, 0)});
+    Value* positions =
+        made(context, "Max", {made(context, "Add", {first, counting(context, tokens)}), number(context, 0)});
     parts.q = rotated(context, parts.q, positions, context.input(7), context.input(8), parts.heads, 0);
     parts.k = rotated(context, parts.k, positions, context.input(7), context.input(8), parts.key_heads, 0);
   }

@@ -12,7 +12,9 @@ namespace {
 constexpr std::string_view kDomain = "com.microsoft";
 constexpr int kNewest = 1 << 20;
 
-Value* dequantized(ImportContext& context, Value* x, Value* scale, Value* zero) { return made(context, "DequantizeLinear", {x, scale, zero}, {{"axis", int64_t{0}}}); }
+Value* dequantized(ImportContext& context, Value* x, Value* scale, Value* zero) {
+  return made(context, "DequantizeLinear", {x, scale, zero}, {{"axis", int64_t{0}}});
+}
 
 /// Back to the type of `like` when no zero point says it.
 Value* quantized(ImportContext& context, Value* y, Value* scale, Value* zero, const Value* like) {
@@ -20,24 +22,31 @@ Value* quantized(ImportContext& context, Value* y, Value* scale, Value* zero, co
   return made(context, "QuantizeLinear", {y, scale, zero}, {{"axis", int64_t{0}}});
 }
 
-void refuse_channels_last(const ImportContext&, const Attrs& attrs) { HONE_CHECK(attrs.integer_or("channels_last", 0) == 0, "channels_last=1 is not supported; save the model without layout changes"); }
+void refuse_channels_last(const ImportContext&, const Attrs& attrs) {
+  HONE_CHECK(attrs.integer_or("channels_last", 0) == 0,
+             "channels_last=1 is not supported; save the model without layout changes");
+}
 
 /// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 template <bool product>
 void import_binary(ImportContext& context) {
   Value* a = dequantized(context, context.input(0), context.input(1), given(context, 2));
   Value* b = dequantized(context, context.input(3), context.input(4), given(context, 5));
-  context.set_output(0, quantized(context, made(context, product ? "Mul" : "Add", {a, b}), context.input(6), given(context, 7), context.input(0)));
+  context.set_output(0, quantized(context, made(context, product ? "Mul" : "Add", {a, b}), context.input(6),
+                                  given(context, 7), context.input(0)));
 }
 
 /// x, x_scale, x_zero, y_scale, y_zero around one operator with these attributes.
 void import_unary(ImportContext& context, std::string_view op, Attrs attrs) {
   Value* x = dequantized(context, context.input(0), context.input(1), given(context, 2));
-  context.set_output(0, quantized(context, made(context, op, {x}, std::move(attrs)), context.input(3), given(context, 4), context.input(0)));
+  context.set_output(0, quantized(context, made(context, op, {x}, std::move(attrs)), context.input(3),
+                                  given(context, 4), context.input(0)));
 }
 
 void import_sigmoid(ImportContext& context) { import_unary(context, "Sigmoid", {}); }
-void import_leaky_relu(ImportContext& context) { import_unary(context, "LeakyRelu", {{"alpha", context.attrs().has("alpha") ? context.attrs().real("alpha") : 0.01}}); }
+void import_leaky_relu(ImportContext& context) {
+  import_unary(context, "LeakyRelu", {{"alpha", context.attrs().has("alpha") ? context.attrs().real("alpha") : 0.01}});
+}
 void import_global_average(ImportContext& context) {
   refuse_channels_last(context, context.attrs());
   import_unary(context, "GlobalAveragePool", {});
@@ -52,9 +61,12 @@ void import_average(ImportContext& context) {
 /// y_scale, y_zero, then x, scale, zero of each part
 void import_concat(ImportContext& context) {
   std::vector<Value*> parts;
-  for (size_t i = 2; i + 1 < context.inputs(); i += 3) parts.push_back(dequantized(context, context.input(i), context.input(i + 1), given(context, i + 2)));
+  for (size_t i = 2; i + 1 < context.inputs(); i += 3)
+    parts.push_back(dequantized(context, context.input(i), context.input(i + 1), given(context, i + 2)));
   HONE_CHECK(!parts.empty(), "QLinearConcat has nothing to join");
-  context.set_output(0, quantized(context, made(context, "Concat", std::move(parts), {{"axis", context.attrs().integer("axis")}}), context.input(0), context.input(1), context.input(2)));
+  context.set_output(
+      0, quantized(context, made(context, "Concat", std::move(parts), {{"axis", context.attrs().integer("axis")}}),
+                   context.input(0), context.input(1), context.input(2)));
 }
 
 // ---- Products ----
@@ -65,21 +77,24 @@ Value* without_zero(ImportContext& context, Value* x, Value* zero) {
 }
 
 /// The product of integers, scaled.
-Value* scaled_product(ImportContext& context, Value* a, Value* b, Value* a_scale, Value* b_scale, Value* a_zero, Value* b_zero) {
+Value* scaled_product(ImportContext& context, Value* a, Value* b, Value* a_scale, Value* b_scale, Value* a_zero,
+                      Value* b_zero) {
   Value* sum = made(context, "MatMul", {without_zero(context, a, a_zero), without_zero(context, b, b_zero)});
   return made(context, "Mul", {as_type(context, sum, a_scale->type.dtype), made(context, "Mul", {a_scale, b_scale})});
 }
 
 /// a, b, a_scale, b_scale, a_zero?, b_zero?, bias?
 void import_integer_to_float(ImportContext& context) {
-  Value* y = scaled_product(context, context.input(0), context.input(1), context.input(2), context.input(3), given(context, 4), given(context, 5));
+  Value* y = scaled_product(context, context.input(0), context.input(1), context.input(2), context.input(3),
+                            given(context, 4), given(context, 5));
   context.set_output(0, plus(context, y, given(context, 6)));
 }
 
 /// a, b, b_scale, b_zero?, bias?
 void import_dynamic_product(ImportContext& context) {
   const Node* a = context.add("DynamicQuantizeLinear", {context.input(0)});
-  Value* y = scaled_product(context, a->outputs[0], context.input(1), a->outputs[1], context.input(2), a->outputs[2], given(context, 3));
+  Value* y = scaled_product(context, a->outputs[0], context.input(1), a->outputs[1], context.input(2), a->outputs[2],
+                            given(context, 3));
   context.set_output(0, plus(context, y, given(context, 4)));
 }
 
@@ -93,22 +108,32 @@ int64_t field(std::span<const uint8_t> row, int64_t index, int64_t bits) {
 
 /// b: [n, blocks of k, bytes]; scales: [n * blocks]; zeros as numbers or packed like b. The result is k x n.
 Tensor unpacked_weight(const Tensor& b, const Tensor& scales, const Tensor* zeros, const Attrs& attrs) {
-  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), bits = attrs.integer_or("bits", 4), block = attrs.integer("block_size");
-  HONE_CHECK((bits == 2 || bits == 4 || bits == 8) && block >= 16 && k > 0 && n > 0, "MatMulNBits with {} bits in blocks of {}", bits, block);
-  const int64_t blocks = (k + block - 1) / block, row_bytes = blocks * block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
-  HONE_CHECK(b.dtype() == DType::u8 && b.size() == n * row_bytes && scales.size() == n * blocks, "the packed weight or its scales do not have {} rows of {} blocks", n, blocks);
+  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), bits = attrs.integer_or("bits", 4),
+                block = attrs.integer("block_size");
+  HONE_CHECK((bits == 2 || bits == 4 || bits == 8) && block >= 16 && k > 0 && n > 0,
+             "MatMulNBits with {} bits in blocks of {}", bits, block);
+  const int64_t blocks = (k + block - 1) / block, row_bytes = blocks * block * bits / 8,
+                zero_bytes = (blocks * bits + 7) / 8;
+  HONE_CHECK(b.dtype() == DType::u8 && b.size() == n * row_bytes && scales.size() == n * blocks,
+             "the packed weight or its scales do not have {} rows of {} blocks", n, blocks);
   const bool packed_zeros = zeros != nullptr && zeros->dtype() == DType::u8;
-  HONE_CHECK(zeros == nullptr || zeros->size() == n * (packed_zeros ? zero_bytes : blocks), "the zero points do not have {} rows of {} blocks", n, blocks);
-  const std::vector<double> factor = read_doubles(scales), shifts = zeros != nullptr && !packed_zeros ? read_doubles(*zeros) : std::vector<double>();
+  HONE_CHECK(zeros == nullptr || zeros->size() == n * (packed_zeros ? zero_bytes : blocks),
+             "the zero points do not have {} rows of {} blocks", n, blocks);
+  const std::vector<double> factor = read_doubles(scales),
+                            shifts = zeros != nullptr && !packed_zeros ? read_doubles(*zeros) : std::vector<double>();
   std::vector<float> out(static_cast<size_t>(k * n));
   for (int64_t row = 0; row < n; ++row) {
-    const std::span<const uint8_t> fields = b.data<uint8_t>().subspan(static_cast<size_t>(row * row_bytes), static_cast<size_t>(row_bytes));
+    const std::span<const uint8_t> fields =
+        b.data<uint8_t>().subspan(static_cast<size_t>(row * row_bytes), static_cast<size_t>(row_bytes));
     for (int64_t i = 0; i < k; ++i) {
       const int64_t at = row * blocks + i / block;
       double zero = static_cast<double>(1 << (bits - 1));
-      if (packed_zeros) zero = static_cast<double>(field(zeros->data<uint8_t>().subspan(static_cast<size_t>(row * zero_bytes)), i / block, bits));
+      if (packed_zeros)
+        zero = static_cast<double>(
+            field(zeros->data<uint8_t>().subspan(static_cast<size_t>(row * zero_bytes)), i / block, bits));
       else if (zeros != nullptr) zero = shifts[static_cast<size_t>(at)];
-      out[static_cast<size_t>(i * n + row)] = static_cast<float>((static_cast<double>(field(fields, i, bits)) - zero) * factor[static_cast<size_t>(at)]);
+      out[static_cast<size_t>(i * n + row)] =
+          static_cast<float>((static_cast<double>(field(fields, i, bits)) - zero) * factor[static_cast<size_t>(at)]);
     }
   }
   return write_floats(scales.dtype(), {k, n}, out);
@@ -116,10 +141,12 @@ Tensor unpacked_weight(const Tensor& b, const Tensor& scales, const Tensor* zero
 
 void import_n_bits(ImportContext& context) {
   for (const size_t i : {size_t{1}, size_t{2}, size_t{3}})
-    HONE_CHECK(given(context, i) == nullptr || context.input(i)->is_constant(), "operand {} of MatMulNBits must be a constant", i);
+    HONE_CHECK(given(context, i) == nullptr || context.input(i)->is_constant(),
+               "operand {} of MatMulNBits must be a constant", i);
   HONE_CHECK(given(context, 4) == nullptr, "MatMulNBits with a group index is not supported");
   const Value* zeros = given(context, 3);
-  Value* weight = context.constant(unpacked_weight(*context.input(1)->constant, *context.input(2)->constant, zeros == nullptr ? nullptr : &*zeros->constant, context.attrs()));
+  Value* weight = context.constant(unpacked_weight(*context.input(1)->constant, *context.input(2)->constant,
+                                                   zeros == nullptr ? nullptr : &*zeros->constant, context.attrs()));
   context.set_output(0, plus(context, made(context, "MatMul", {context.input(0), weight}), given(context, 5)));
 }
 

@@ -14,7 +14,9 @@ namespace {
 constexpr std::string_view kDomain = "ai.onnx.ml";
 constexpr int kNewest = 1 << 20;
 
-std::vector<double> reals_or(const Attrs& attrs, std::string_view name) { return attrs.has(name) ? attrs.reals(name) : std::vector<double>(); }
+std::vector<double> reals_or(const Attrs& attrs, std::string_view name) {
+  return attrs.has(name) ? attrs.reals(name) : std::vector<double>();
+}
 
 // ---- ArrayFeatureExtractor(x, indices): along the last axis ----
 
@@ -63,15 +65,18 @@ double of_column(const std::vector<double>& list, size_t column, double fallback
 
 void eval_scaler(EvalContext& context) {
   const std::vector<double> offset = reals_or(context.attrs(), "offset"), scale = reals_or(context.attrs(), "scale");
-  eval_each(context, DType::f32, [&](double x, size_t column) { return (x - of_column(offset, column, 0)) * of_column(scale, column, 1); });
+  eval_each(context, DType::f32,
+            [&](double x, size_t column) { return (x - of_column(offset, column, 0)) * of_column(scale, column, 1); });
 }
 
 void eval_imputer(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const bool integers = !is_float(context.input(0).dtype());
   std::vector<double> values = reals_or(attrs, "imputed_value_floats");
-  if (integers && attrs.has("imputed_value_int64s")) values.assign(attrs.integers("imputed_value_int64s").begin(), attrs.integers("imputed_value_int64s").end());
-  const double replaced = integers ? static_cast<double>(attrs.integer("replaced_value_int64")) : attrs.real("replaced_value_float");
+  if (integers && attrs.has("imputed_value_int64s"))
+    values.assign(attrs.integers("imputed_value_int64s").begin(), attrs.integers("imputed_value_int64s").end());
+  const double replaced =
+      integers ? static_cast<double>(attrs.integer("replaced_value_int64")) : attrs.real("replaced_value_float");
   HONE_CHECK(!values.empty(), "Imputer has no value to fill in");
   eval_each(context, context.input(0).dtype(), [&](double x, size_t column) {
     const bool missing = x == replaced || (std::isnan(x) && std::isnan(replaced));
@@ -101,7 +106,8 @@ void eval_normalizer(EvalContext& context) {
 
 void infer_vectorizer(InferContext& context) {
   const Dims& widths = context.attrs().integers("inputdimensions");
-  HONE_CHECK(widths.size() == context.inputs(), "inputdimensions has {} numbers for {} operands", widths.size(), context.inputs());
+  HONE_CHECK(widths.size() == context.inputs(), "inputdimensions has {} numbers for {} operands", widths.size(),
+             context.inputs());
   int64_t total = 0;
   for (const int64_t width : widths) total += width;
   context.set(0, DType::f32, {context.rank(0) == 2 ? context.shape(0)[0] : Dim(1), Dim(total)});
@@ -116,7 +122,8 @@ void eval_vectorizer(EvalContext& context) {
   for (int64_t r = 0; r < rows; ++r)
     for (size_t i = 0; i < data.size(); ++i) {
       const size_t width = data[i].size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
-      for (size_t c = 0; c < static_cast<size_t>(widths[i]); ++c) out.push_back(c < width ? data[i][static_cast<size_t>(r) * width + c] : 0);
+      for (size_t c = 0; c < static_cast<size_t>(widths[i]); ++c)
+        out.push_back(c < width ? data[i][static_cast<size_t>(r) * width + c] : 0);
     }
   for (const int64_t width : widths) total += width;
   context.set(0, write_doubles(DType::f32, {rows, total}, out));
@@ -127,7 +134,9 @@ void eval_vectorizer(EvalContext& context) {
 void infer_one_hot(InferContext& context) {
   const Attrs& attrs = context.attrs();
   const bool strings = attrs.has("cats_strings") && !attrs.texts("cats_strings").empty();
-  const size_t count = strings ? attrs.texts("cats_strings").size() : attrs.has("cats_int64s") ? attrs.integers("cats_int64s").size() : 0;
+  const size_t count = strings                    ? attrs.texts("cats_strings").size()
+                       : attrs.has("cats_int64s") ? attrs.integers("cats_int64s").size()
+                                                  : 0;
   HONE_CHECK(count > 0, "OneHotEncoder has no categories");
   std::vector<Dim> dims = context.shape(0).dims();
   dims.emplace_back(static_cast<int64_t>(count));
@@ -142,7 +151,8 @@ void eval_one_hot(EvalContext& context) {
   for (int64_t i = 0; i < x.size(); ++i) {
     bool found = false;
     for (size_t c = 0; c < count; ++c) {
-      const bool same = strings ? x.strings()[static_cast<size_t>(i)] == attrs.texts("cats_strings")[c] : x.integer(i) == attrs.integers("cats_int64s")[c];
+      const bool same = strings ? x.strings()[static_cast<size_t>(i)] == attrs.texts("cats_strings")[c]
+                                : x.integer(i) == attrs.integers("cats_int64s")[c];
       out.push_back(same ? 1 : 0);
       found |= same;
     }
@@ -160,8 +170,10 @@ Tensor first_of(const Attrs& attrs, std::initializer_list<const char*> names) {
     const AttrValue* value = attrs.find(name);
     if (value == nullptr) continue;
     if (const auto* tensor = std::get_if<Tensor>(value)) return *tensor;
-    if (const auto* texts = std::get_if<std::vector<std::string>>(value)) return Tensor::of_strings({static_cast<int64_t>(texts->size())}, *texts);
-    if (const auto* integers = std::get_if<std::vector<int64_t>>(value)) return Tensor::of<int64_t>({static_cast<int64_t>(integers->size())}, std::span<const int64_t>(*integers));
+    if (const auto* texts = std::get_if<std::vector<std::string>>(value))
+      return Tensor::of_strings({static_cast<int64_t>(texts->size())}, *texts);
+    if (const auto* integers = std::get_if<std::vector<int64_t>>(value))
+      return Tensor::of<int64_t>({static_cast<int64_t>(integers->size())}, std::span<const int64_t>(*integers));
     const std::vector<double>& reals = std::get<std::vector<double>>(*value);
     const std::vector<float> floats(reals.begin(), reals.end());
     return Tensor::of<float>({static_cast<int64_t>(floats.size())}, std::span<const float>(floats));
@@ -171,7 +183,8 @@ Tensor first_of(const Attrs& attrs, std::initializer_list<const char*> names) {
 
 Tensor default_of(const Attrs& attrs, DType dtype) {
   if (attrs.has("default_tensor")) return attrs.tensor("default_tensor");
-  if (dtype == DType::string) return Tensor::of_strings({1}, {attrs.has("default_string") ? attrs.text("default_string") : "_Unused"});
+  if (dtype == DType::string)
+    return Tensor::of_strings({1}, {attrs.has("default_string") ? attrs.text("default_string") : "_Unused"});
   if (is_float(dtype)) return scalar_of(dtype, attrs.has("default_float") ? attrs.real("default_float") : -0.0);
   return scalar_of(dtype, static_cast<double>(attrs.integer_or("default_int64", -1)));
 }
@@ -179,7 +192,9 @@ Tensor default_of(const Attrs& attrs, DType dtype) {
 void import_label_encoder(ImportContext& context) {
   const Attrs& attrs = context.attrs();
   const Tensor values = first_of(attrs, {"values_tensor", "values_strings", "values_int64s", "values_floats"});
-  Attrs own{{"keys", first_of(attrs, {"keys_tensor", "keys_strings", "keys_int64s", "keys_floats"})}, {"to", values}, {"otherwise", default_of(attrs, values.dtype())}};
+  Attrs own{{"keys", first_of(attrs, {"keys_tensor", "keys_strings", "keys_int64s", "keys_floats"})},
+            {"to", values},
+            {"otherwise", default_of(attrs, values.dtype())}};
   context.set_output(0, context.add("LabelEncoder", {context.input(0)}, std::move(own))->output());
 }
 
@@ -188,26 +203,33 @@ void import_class_list(ImportContext& context) {
   const std::vector<std::string>& classes = context.attrs().texts("classes_strings");
   const auto count = static_cast<int64_t>(classes.size());
   const std::vector<int64_t> places = iota(count);
-  const Tensor names = Tensor::of_strings({count}, classes), numbers = Tensor::of<int64_t>({count}, std::span<const int64_t>(places));
+  const Tensor names = Tensor::of_strings({count}, classes),
+               numbers = Tensor::of<int64_t>({count}, std::span<const int64_t>(places));
   const bool from_names = context.input(0)->type.dtype == DType::string;
   const Tensor& values = from_names ? numbers : names;
-  Attrs own{{"keys", from_names ? names : numbers}, {"to", values}, {"otherwise", default_of(context.attrs(), values.dtype())}};
+  Attrs own{{"keys", from_names ? names : numbers},
+            {"to", values},
+            {"otherwise", default_of(context.attrs(), values.dtype())}};
   context.set_output(0, context.add("LabelEncoder", {context.input(0)}, std::move(own))->output());
 }
 
 /// CategoryMapper: two lists, used in the direction that the operand's type asks for.
 void import_category_mapper(ImportContext& context) {
   const bool from_names = context.input(0)->type.dtype == DType::string;
-  const Tensor names = first_of(context.attrs(), {"cats_strings"}), numbers = first_of(context.attrs(), {"cats_int64s"});
+  const Tensor names = first_of(context.attrs(), {"cats_strings"}),
+               numbers = first_of(context.attrs(), {"cats_int64s"});
   const Tensor& values = from_names ? numbers : names;
-  Attrs own{{"keys", from_names ? names : numbers}, {"to", values}, {"otherwise", default_of(context.attrs(), values.dtype())}};
+  Attrs own{{"keys", from_names ? names : numbers},
+            {"to", values},
+            {"otherwise", default_of(context.attrs(), values.dtype())}};
   context.set_output(0, context.add("LabelEncoder", {context.input(0)}, std::move(own))->output());
 }
 
 void infer_label_encoder(InferContext& context) {
   const Tensor &keys = context.attrs().tensor("keys"), &values = context.attrs().tensor("to");
   HONE_CHECK(keys.size() == values.size(), "LabelEncoder has {} keys and {} values", keys.size(), values.size());
-  HONE_CHECK((keys.dtype() == DType::string) == (context.dtype(0) == DType::string), "LabelEncoder's keys are {}, its operand {}", name_of(keys.dtype()), name_of(context.dtype(0)));
+  HONE_CHECK((keys.dtype() == DType::string) == (context.dtype(0) == DType::string),
+             "LabelEncoder's keys are {}, its operand {}", name_of(keys.dtype()), name_of(context.dtype(0)));
   context.set(0, values.dtype(), context.shape(0));
 }
 
@@ -219,7 +241,8 @@ std::string key_of(const Tensor& tensor, int64_t i) {
 }
 
 void eval_label_encoder(EvalContext& context) {
-  const Tensor &x = context.input(0), &keys = context.attrs().tensor("keys"), &values = context.attrs().tensor("to"), &otherwise = context.attrs().tensor("otherwise");
+  const Tensor &x = context.input(0), &keys = context.attrs().tensor("keys"), &values = context.attrs().tensor("to"),
+               &otherwise = context.attrs().tensor("otherwise");
   std::map<std::string, int64_t> places;
   for (int64_t i = 0; i < keys.size(); ++i) places.emplace(key_of(keys, i), i);
   std::vector<int64_t> chosen;
@@ -233,7 +256,8 @@ void eval_label_encoder(EvalContext& context) {
   context.set(0, flat.reshaped(x.dims()));
 }
 
-OpDef ml_op(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
+OpDef ml_op(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(InferContext&),
+            void (*eval)(EvalContext&)) {
   OpDef op{.name = name};
   op.attrs = std::move(attrs);
   op.infer = infer;
@@ -252,19 +276,33 @@ OpDef with_inputs(OpDef op, size_t least, size_t most) {
 
 }  // namespace
 
-const OpDef ops::array_feature_extractor = with_inputs(ml_op("ArrayFeatureExtractor", {}, infer_extract, eval_extract), 2, 2);
+const OpDef ops::array_feature_extractor =
+    with_inputs(ml_op("ArrayFeatureExtractor", {}, infer_extract, eval_extract), 2, 2);
 const OpDef ops::binarizer = ml_op("Binarizer", {real_attr("threshold", 0)}, infer_same, eval_binarizer);
-const OpDef ops::feature_vectorizer = with_inputs(ml_op("FeatureVectorizer", {required_attr("inputdimensions", AttrKind::integers)}, infer_vectorizer, eval_vectorizer), 1, 0xffff);
-const OpDef ops::imputer = ml_op("Imputer", {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"), real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
-                                 infer_same, eval_imputer);
-const OpDef ops::one_hot_encoder = ml_op("OneHotEncoder", {integers_attr("cats_int64s"), optional_attr("cats_strings", AttrKind::texts), integer_attr("zeros", 1)}, infer_one_hot, eval_one_hot);
+const OpDef ops::feature_vectorizer =
+    with_inputs(ml_op("FeatureVectorizer", {required_attr("inputdimensions", AttrKind::integers)}, infer_vectorizer,
+                      eval_vectorizer),
+                1, 0xffff);
+const OpDef ops::imputer =
+    ml_op("Imputer",
+          {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"),
+           real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
+          infer_same, eval_imputer);
+const OpDef ops::one_hot_encoder =
+    ml_op("OneHotEncoder",
+          {integers_attr("cats_int64s"), optional_attr("cats_strings", AttrKind::texts), integer_attr("zeros", 1)},
+          infer_one_hot, eval_one_hot);
 const OpDef ops::ml_normalizer = ml_op("Normalizer", {text_attr("norm", "MAX")}, infer_f32, eval_normalizer);
-const OpDef ops::scaler = ml_op("Scaler", {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)}, infer_f32, eval_scaler);
+const OpDef ops::scaler =
+    ml_op("Scaler", {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)}, infer_f32,
+          eval_scaler);
 const OpDef ops::label_encoder{.name = "LabelEncoder",
-                               .attrs = {required_attr("keys", AttrKind::tensor), required_attr("to", AttrKind::tensor), required_attr("otherwise", AttrKind::tensor)},
+                               .attrs = {required_attr("keys", AttrKind::tensor), required_attr("to", AttrKind::tensor),
+                                         required_attr("otherwise", AttrKind::tensor)},
                                .infer = infer_label_encoder,
                                .eval = eval_label_encoder,
-                               .onnx = {{"LabelEncoder", 2, kNewest, import_label_encoder, kDomain}, {"LabelEncoder", 1, 1, import_class_list, kDomain},
+                               .onnx = {{"LabelEncoder", 2, kNewest, import_label_encoder, kDomain},
+                                        {"LabelEncoder", 1, 1, import_class_list, kDomain},
                                         {"CategoryMapper", 1, kNewest, import_category_mapper, kDomain}}};
 
 }  // namespace hone

@@ -15,14 +15,17 @@ constexpr std::string_view kDomain = "ai.onnx.ml";
 constexpr int kNewest = 1 << 20;
 
 AttrSpec optional_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, false, {}}; }
-std::vector<double> reals_of(const Attrs& attrs, std::string_view name) { return attrs.has(name) ? attrs.reals(name) : std::vector<double>(); }
+std::vector<double> reals_of(const Attrs& attrs, std::string_view name) {
+  return attrs.has(name) ? attrs.reals(name) : std::vector<double>();
+}
 
 // ---- Linear ----
 
 /// One score per row of coefficients.
 std::vector<double> linear_scores(const Attrs& attrs, std::span<const double> row, size_t count) {
-  const std::vector<double> &weights = attrs.reals("coefficients"), bias = reals_of(attrs, "intercepts");
-  HONE_CHECK(weights.size() == count * row.size(), "{} coefficients for {} scores of {} features", weights.size(), count, row.size());
+  const std::vector<double>&weights = attrs.reals("coefficients"), bias = reals_of(attrs, "intercepts");
+  HONE_CHECK(weights.size() == count * row.size(), "{} coefficients for {} scores of {} features", weights.size(),
+             count, row.size());
   std::vector<double> scores;
   for (size_t s = 0; s < count; ++s) {
     double sum = s < bias.size() ? bias[s] : 0;
@@ -32,7 +35,9 @@ std::vector<double> linear_scores(const Attrs& attrs, std::span<const double> ro
   return scores;
 }
 
-void infer_linear_regressor(InferContext& context) { context.set(0, DType::f32, {row_count(context), Dim(context.attrs().integer("targets"))}); }
+void infer_linear_regressor(InferContext& context) {
+  context.set(0, DType::f32, {row_count(context), Dim(context.attrs().integer("targets"))});
+}
 
 void eval_linear_regressor(EvalContext& context) {
   const FeatureRows x(context.input(0));
@@ -56,15 +61,17 @@ void eval_linear_classifier(EvalContext& context) {
   const FeatureRows x(context.input(0));
   const ClassLabels labels(context.attrs());
   const std::string& kind = context.attrs().text("post_transform");
-  const auto given = static_cast<size_t>(x.width == 0 ? 0 : context.attrs().reals("coefficients").size() / static_cast<size_t>(x.width));
+  const auto given = static_cast<size_t>(
+      x.width == 0 ? 0 : context.attrs().reals("coefficients").size() / static_cast<size_t>(x.width));
   std::vector<size_t> winners;
   std::vector<double> out;
   for (int64_t r = 0; r < x.rows; ++r) {
     std::vector<double> scores = linear_scores(context.attrs(), x.row(r), given);
-    if (given == 1) {                                  // of two classes only the second has a score
+    if (given == 1) {  // of two classes only the second has a score
       const double score = scores[0];
       winners.push_back(score > 0 && labels.size() > 1 ? 1 : 0);
-      scores = kind == "LOGISTIC" || kind == "NONE" ? std::vector<double>{-score, score} : std::vector<double>{0, score};
+      scores =
+          kind == "LOGISTIC" || kind == "NONE" ? std::vector<double>{-score, score} : std::vector<double>{0, score};
     } else {
       winners.push_back(static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
     }
@@ -79,7 +86,10 @@ void eval_linear_classifier(EvalContext& context) {
 
 class SvmKernel {
  public:
-  explicit SvmKernel(const Attrs& attrs) : kind_(attrs.text("kernel_type")), parameters_(reals_of(attrs, "kernel_params")) { parameters_.resize(3, 0); }
+  explicit SvmKernel(const Attrs& attrs)
+      : kind_(attrs.text("kernel_type")), parameters_(reals_of(attrs, "kernel_params")) {
+    parameters_.resize(3, 0);
+  }
   double operator()(std::span<const double> a, std::span<const double> b) const {
     const double gamma = parameters_[0], offset = parameters_[1], degree = parameters_[2];
     double sum = 0;
@@ -102,14 +112,17 @@ void eval_svm_regressor(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const FeatureRows x(context.input(0));
   const SvmKernel kernel(attrs);
-  const std::vector<double> vectors = reals_of(attrs, "support_vectors"), weights = reals_of(attrs, "coefficients"), rho = reals_of(attrs, "rho");
+  const std::vector<double> vectors = reals_of(attrs, "support_vectors"), weights = reals_of(attrs, "coefficients"),
+                            rho = reals_of(attrs, "rho");
   const auto count = static_cast<size_t>(attrs.integer("n_supports")), width = static_cast<size_t>(x.width);
-  HONE_CHECK(count == 0 ? weights.size() == width : vectors.size() == count * width && weights.size() >= count, "the support vectors do not fit rows of {} features", width);
+  HONE_CHECK(count == 0 ? weights.size() == width : vectors.size() == count * width && weights.size() >= count,
+             "the support vectors do not fit rows of {} features", width);
   std::vector<double> out;
   for (int64_t r = 0; r < x.rows; ++r) {
     double sum = rho.empty() ? 0 : rho[0];
     if (count == 0) sum += kernel(x.row(r), weights);
-    for (size_t s = 0; s < count; ++s) sum += weights[s] * kernel(x.row(r), std::span<const double>(vectors).subspan(s * width, width));
+    for (size_t s = 0; s < count; ++s)
+      sum += weights[s] * kernel(x.row(r), std::span<const double>(vectors).subspan(s * width, width));
     if (attrs.integer("one_class") != 0) sum = sum > 0 ? 1 : -1;
     post_transform(attrs.text("post_transform"), std::span(&sum, 1));
     out.push_back(sum);
@@ -120,13 +133,16 @@ void eval_svm_regressor(EvalContext& context) {
 /// One decision per pair of classes; each vector belongs to a class and has a weight against every other class.
 std::vector<double> pair_decisions(const Attrs& attrs, const SvmKernel& kernel, std::span<const double> row) {
   const Dims& per_class = attrs.integers("vectors_per_class");
-  const std::vector<double> &vectors = attrs.reals("support_vectors"), &weights = attrs.reals("coefficients"), &rho = attrs.reals("rho");
+  const std::vector<double>&vectors = attrs.reals("support_vectors"), &weights = attrs.reals("coefficients"),
+        &rho = attrs.reals("rho");
   const size_t classes = per_class.size(), width = row.size();
   std::vector<size_t> begin{0};
   for (const int64_t count : per_class) begin.push_back(begin.back() + static_cast<size_t>(count));
-  HONE_CHECK(vectors.size() == begin.back() * width && weights.size() >= begin.back() * (classes - 1), "the support vectors do not fit rows of {} features", width);
+  HONE_CHECK(vectors.size() == begin.back() * width && weights.size() >= begin.back() * (classes - 1),
+             "the support vectors do not fit rows of {} features", width);
   std::vector<double> values;
-  for (size_t v = 0; v < begin.back(); ++v) values.push_back(kernel(row, std::span<const double>(vectors).subspan(v * width, width)));
+  for (size_t v = 0; v < begin.back(); ++v)
+    values.push_back(kernel(row, std::span<const double>(vectors).subspan(v * width, width)));
   std::vector<double> decisions;
   for (size_t i = 0; i < classes; ++i)
     for (size_t j = i + 1; j < classes; ++j) {
@@ -139,7 +155,8 @@ std::vector<double> pair_decisions(const Attrs& attrs, const SvmKernel& kernel, 
 }
 
 /// Platt's probabilities of pairs, joined by the iteration of Wu, Lin and Weng.
-std::vector<double> joined_probabilities(const std::vector<double>& decisions, const std::vector<double>& a, const std::vector<double>& b, size_t classes) {
+std::vector<double> joined_probabilities(const std::vector<double>& decisions, const std::vector<double>& a,
+                                         const std::vector<double>& b, size_t classes) {
   std::vector<double> pairs(classes * classes, 0.0);
   for (size_t i = 0, at = 0; i < classes; ++i)
     for (size_t j = i + 1; j < classes; ++j, ++at) {
@@ -179,11 +196,14 @@ std::vector<double> joined_probabilities(const std::vector<double>& decisions, c
 
 void infer_svm_classifier(InferContext& context) {
   const ClassLabels labels(context.attrs());
-  HONE_CHECK(context.attrs().has("vectors_per_class") && context.attrs().integers("vectors_per_class").size() == labels.size(), "SVMClassifier needs vectors_per_class for each label");
+  HONE_CHECK(
+      context.attrs().has("vectors_per_class") && context.attrs().integers("vectors_per_class").size() == labels.size(),
+      "SVMClassifier needs vectors_per_class for each label");
   const auto classes = static_cast<int64_t>(labels.size());
   const bool probabilities = context.attrs().has("prob_a") && !context.attrs().reals("prob_a").empty();
   context.set(0, labels.dtype(), {row_count(context)});
-  context.set(1, DType::f32, {row_count(context), Dim(probabilities || classes == 2 ? classes : classes * (classes - 1) / 2)});
+  context.set(1, DType::f32,
+              {row_count(context), Dim(probabilities || classes == 2 ? classes : classes * (classes - 1) / 2)});
 }
 
 void eval_svm_classifier(EvalContext& context) {
@@ -213,7 +233,8 @@ void eval_svm_classifier(EvalContext& context) {
   context.set(1, write_doubles(DType::f32, {x.rows, static_cast<int64_t>(width)}, out));
 }
 
-OpDef model(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
+OpDef model(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, void (*infer)(InferContext&),
+            void (*eval)(EvalContext&)) {
   OpDef op{.name = name};
   op.attrs = std::move(attrs);
   op.attrs.push_back(text_attr("post_transform", "NONE"));
@@ -225,23 +246,32 @@ OpDef model(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, 
 }
 
 std::vector<AttrSpec> svm_attrs(std::vector<AttrSpec> more) {
-  for (const char* name : {"coefficients", "kernel_params", "rho", "support_vectors"}) more.push_back(optional_attr(name, AttrKind::reals));
+  for (const char* name : {"coefficients", "kernel_params", "rho", "support_vectors"})
+    more.push_back(optional_attr(name, AttrKind::reals));
   more.push_back(text_attr("kernel_type", "LINEAR"));
   return more;
 }
 
 }  // namespace
 
-const OpDef ops::linear_regressor = model("LinearRegressor", {required_attr("coefficients", AttrKind::reals), optional_attr("intercepts", AttrKind::reals), integer_attr("targets", 1)}, 1,
-                                          infer_linear_regressor, eval_linear_regressor);
-const OpDef ops::linear_classifier = model("LinearClassifier",
-                                           {required_attr("coefficients", AttrKind::reals), optional_attr("intercepts", AttrKind::reals), integers_attr("classlabels_ints"),
-                                            optional_attr("classlabels_strings", AttrKind::texts), integer_attr("multi_class", 0)},
-                                           2, infer_classifier, eval_linear_classifier);
-const OpDef ops::svm_regressor = model("SVMRegressor", svm_attrs({integer_attr("n_supports", 0), integer_attr("one_class", 0)}), 1, infer_svm_regressor, eval_svm_regressor);
-const OpDef ops::svm_classifier = model("SVMClassifier",
-                                        svm_attrs({integers_attr("classlabels_ints"), optional_attr("classlabels_strings", AttrKind::texts), integers_attr("vectors_per_class"),
-                                                   optional_attr("prob_a", AttrKind::reals), optional_attr("prob_b", AttrKind::reals)}),
-                                        2, infer_svm_classifier, eval_svm_classifier);
+const OpDef ops::linear_regressor = model("LinearRegressor",
+                                          {required_attr("coefficients", AttrKind::reals),
+                                           optional_attr("intercepts", AttrKind::reals), integer_attr("targets", 1)},
+                                          1, infer_linear_regressor, eval_linear_regressor);
+const OpDef ops::linear_classifier =
+    model("LinearClassifier",
+          {required_attr("coefficients", AttrKind::reals), optional_attr("intercepts", AttrKind::reals),
+           integers_attr("classlabels_ints"), optional_attr("classlabels_strings", AttrKind::texts),
+           integer_attr("multi_class", 0)},
+          2, infer_classifier, eval_linear_classifier);
+const OpDef ops::svm_regressor =
+    model("SVMRegressor", svm_attrs({integer_attr("n_supports", 0), integer_attr("one_class", 0)}), 1,
+          infer_svm_regressor, eval_svm_regressor);
+const OpDef ops::svm_classifier =
+    model("SVMClassifier",
+          svm_attrs({integers_attr("classlabels_ints"), optional_attr("classlabels_strings", AttrKind::texts),
+                     integers_attr("vectors_per_class"), optional_attr("prob_a", AttrKind::reals),
+                     optional_attr("prob_b", AttrKind::reals)}),
+          2, infer_svm_classifier, eval_svm_classifier);
 
 }  // namespace hone

@@ -57,10 +57,13 @@ Tensor ClassLabels::pick(const std::vector<size_t>& classes) const {
   return Tensor::of<int64_t>(dims, std::span<const int64_t>(out));
 }
 
-FeatureRows::FeatureRows(const Tensor& x) : values(read_doubles(x)), rows(x.dims().size() < 2 ? 1 : x.dims()[0]) { width = rows == 0 ? 0 : x.size() / rows; }
+FeatureRows::FeatureRows(const Tensor& x) : values(read_doubles(x)), rows(x.dims().size() < 2 ? 1 : x.dims()[0]) {
+  width = rows == 0 ? 0 : x.size() / rows;
+}
 
 Dim row_count(const InferContext& context) {
-  HONE_CHECK(context.rank(0) == 1 || context.rank(0) == 2, "{} reads [C] or [N,C], not rank {}", context.node().op_name(), context.rank(0));
+  HONE_CHECK(context.rank(0) == 1 || context.rank(0) == 2, "{} reads [C] or [N,C], not rank {}",
+             context.node().op_name(), context.rank(0));
   return context.rank(0) == 2 ? context.shape(0)[0] : Dim(1);
 }
 

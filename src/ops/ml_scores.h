@@ -31,7 +31,9 @@ class ClassLabels {
 /// A row of features: operand 0 as [rows, width].
 struct FeatureRows {
   explicit FeatureRows(const Tensor& x);
-  std::span<const double> row(int64_t i) const { return std::span<const double>(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width)); }
+  std::span<const double> row(int64_t i) const {
+    return std::span<const double>(values).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
+  }
   std::vector<double> values;
   int64_t rows, width;
 };

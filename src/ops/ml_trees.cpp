@@ -19,27 +19,28 @@ constexpr std::string_view kDomain = "ai.onnx.ml";
 constexpr int kNewest = 1 << 20;
 constexpr std::array<std::string_view, 5> kTransforms = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
 constexpr std::array<std::string_view, 4> kAggregates = {"AVERAGE", "SUM", "MIN", "MAX"};
-constexpr std::array<std::string_view, 7> kModes = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER"};
+constexpr std::array<std::string_view, 7> kModes = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",   "BRANCH_GT",
+                                                    "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER"};
 
 struct Branch {
   size_t mode = 0, feature = 0;
   float split = 0;
   std::set<float> members;
   bool missing_goes_true = false;
-  int64_t on_true = 0, on_false = 0;                   // a branch, or -1 - leaf
+  int64_t on_true = 0, on_false = 0;  // a branch, or -1 - leaf
 
   int64_t next(float x) const {
     if (std::isnan(x)) return missing_goes_true ? on_true : on_false;
-    const bool tests[] = {x <= split, x < split, x >= split, x > split, x == split, x != split, members.contains(x)};
+    const bool tests[] = {x <= split, x<split, x >= split, x> split, x == split, x != split, members.contains(x)};
     return tests[mode] ? on_true : on_false;
   }
 };
-using Leaf = std::vector<std::pair<size_t, double>>;   // target, weight
+using Leaf = std::vector<std::pair<size_t, double>>;  // target, weight
 
 struct Forest {
   std::vector<Branch> branches;
   std::vector<Leaf> leaves;
-  std::vector<int64_t> roots;                          // as Branch::on_true
+  std::vector<int64_t> roots;  // as Branch::on_true
 
   const Leaf& leaf(int64_t root, std::span<const double> row) const {
     int64_t at = root;
@@ -77,32 +78,42 @@ size_t place_of(const std::array<std::string_view, count>& names, std::string_vi
   return static_cast<size_t>(at - names.begin());
 }
 
-bool flag(const Attrs& attrs, std::string_view name, size_t i) { return attrs.has(name) && i < attrs.integers(name).size() && attrs.integers(name)[i] != 0; }
+bool flag(const Attrs& attrs, std::string_view name, size_t i) {
+  return attrs.has(name) && i < attrs.integers(name).size() && attrs.integers(name)[i] != 0;
+}
 
 /// The form of version 5: leaves apart from branches, one target each.
 Forest read_forest(const Attrs& attrs) {
   Forest forest;
-  const Dims &features = attrs.integers("nodes_featureids"), &on_true = attrs.integers("nodes_truenodeids"), &on_false = attrs.integers("nodes_falsenodeids");
-  const Tensor &modes = attrs.tensor("nodes_modes"), &splits = attrs.tensor("nodes_splits"), &weights = attrs.tensor("leaf_weights");
+  const Dims &features = attrs.integers("nodes_featureids"), &on_true = attrs.integers("nodes_truenodeids"),
+             &on_false = attrs.integers("nodes_falsenodeids");
+  const Tensor &modes = attrs.tensor("nodes_modes"), &splits = attrs.tensor("nodes_splits"),
+               &weights = attrs.tensor("leaf_weights");
   const Dims& targets = attrs.integers("leaf_targetids");
-  HONE_CHECK(features.size() == on_true.size() && features.size() == on_false.size() && modes.size() == static_cast<int64_t>(features.size()) && splits.size() == modes.size(),
+  HONE_CHECK(features.size() == on_true.size() && features.size() == on_false.size() &&
+                 modes.size() == static_cast<int64_t>(features.size()) && splits.size() == modes.size(),
              "the lists of nodes have different lengths");
-  HONE_CHECK(weights.size() == static_cast<int64_t>(targets.size()), "{} leaves have {} weights", targets.size(), weights.size());
+  HONE_CHECK(weights.size() == static_cast<int64_t>(targets.size()), "{} leaves have {} weights", targets.size(),
+             weights.size());
   int64_t member = 0;
   for (size_t i = 0; i < features.size(); ++i) {
-    Branch branch{.mode = static_cast<size_t>(modes.integer(static_cast<int64_t>(i))), .feature = static_cast<size_t>(features[i]), .split = static_cast<float>(splits.real(static_cast<int64_t>(i)))};
+    Branch branch{.mode = static_cast<size_t>(modes.integer(static_cast<int64_t>(i))),
+                  .feature = static_cast<size_t>(features[i]),
+                  .split = static_cast<float>(splits.real(static_cast<int64_t>(i)))};
     HONE_CHECK(branch.mode < kModes.size(), "a node has the mode {}", branch.mode);
     branch.missing_goes_true = flag(attrs, "nodes_missing_value_tracks_true", i);
     branch.on_true = flag(attrs, "nodes_trueleafs", i) ? -1 - on_true[i] : on_true[i];
     branch.on_false = flag(attrs, "nodes_falseleafs", i) ? -1 - on_false[i] : on_false[i];
-    if (branch.mode == 6) {                            // its members end at the next NaN
+    if (branch.mode == 6) {  // its members end at the next NaN
       const Tensor& members = attrs.tensor("membership_values");
-      for (; member < members.size() && !std::isnan(members.real(member)); ++member) branch.members.insert(static_cast<float>(members.real(member)));
+      for (; member < members.size() && !std::isnan(members.real(member)); ++member)
+        branch.members.insert(static_cast<float>(members.real(member)));
       ++member;
     }
     forest.branches.push_back(std::move(branch));
   }
-  for (size_t i = 0; i < targets.size(); ++i) forest.leaves.push_back({{static_cast<size_t>(targets[i]), weights.real(static_cast<int64_t>(i))}});
+  for (size_t i = 0; i < targets.size(); ++i)
+    forest.leaves.push_back({{static_cast<size_t>(targets[i]), weights.real(static_cast<int64_t>(i))}});
   forest.roots = attrs.integers("tree_roots");
   return forest;
 }
@@ -118,10 +129,12 @@ Forest read_named_forest(const Attrs& attrs, const std::string& kind) {
   const Dims &trees = attrs.integers("nodes_treeids"), &numbers = attrs.integers("nodes_nodeids");
   const std::vector<std::string>& modes = attrs.texts("nodes_modes");
   const std::vector<double> values = numbers_of(attrs, "nodes_values"), weights = numbers_of(attrs, kind + "_weights");
-  HONE_CHECK(numbers.size() == trees.size() && modes.size() == trees.size(), "the lists of nodes have different lengths");
+  HONE_CHECK(numbers.size() == trees.size() && modes.size() == trees.size(),
+             "the lists of nodes have different lengths");
   std::map<std::pair<int64_t, int64_t>, int64_t> places;
   int64_t branches = 0, leaves = 0;
-  for (size_t i = 0; i < trees.size(); ++i) places[{trees[i], numbers[i]}] = modes[i] == "LEAF" ? -1 - leaves++ : branches++;
+  for (size_t i = 0; i < trees.size(); ++i)
+    places[{trees[i], numbers[i]}] = modes[i] == "LEAF" ? -1 - leaves++ : branches++;
   const auto place = [&](int64_t tree, int64_t number) {
     const auto at = places.find({tree, number});
     HONE_CHECK(at != places.end(), "tree {} has no node {}", tree, number);
@@ -132,14 +145,17 @@ Forest read_named_forest(const Attrs& attrs, const std::string& kind) {
   for (size_t i = 0; i < trees.size(); ++i) {
     root_of.try_emplace(trees[i], place(trees[i], numbers[i]));
     if (modes[i] == "LEAF") continue;
-    Branch branch{.mode = place_of(kModes, modes[i]), .feature = static_cast<size_t>(attrs.integers("nodes_featureids").at(i)), .split = static_cast<float>(values.at(i))};
+    Branch branch{.mode = place_of(kModes, modes[i]),
+                  .feature = static_cast<size_t>(attrs.integers("nodes_featureids").at(i)),
+                  .split = static_cast<float>(values.at(i))};
     branch.missing_goes_true = flag(attrs, "nodes_missing_value_tracks_true", i);
     branch.on_true = place(trees[i], attrs.integers("nodes_truenodeids").at(i));
     branch.on_false = place(trees[i], attrs.integers("nodes_falsenodeids").at(i));
     forest.branches.push_back(std::move(branch));
   }
   for (const auto& [tree, root] : root_of) forest.roots.push_back(root);
-  const Dims &weight_trees = attrs.integers(kind + "_treeids"), &weight_nodes = attrs.integers(kind + "_nodeids"), &targets = attrs.integers(kind + "_ids");
+  const Dims &weight_trees = attrs.integers(kind + "_treeids"), &weight_nodes = attrs.integers(kind + "_nodeids"),
+             &targets = attrs.integers(kind + "_ids");
   for (size_t i = 0; i < weight_trees.size(); ++i) {
     const int64_t at = place(weight_trees[i], weight_nodes.at(i));
     HONE_CHECK(at < 0, "tree {} has weights at the branch {}", weight_trees[i], weight_nodes[i]);
@@ -150,10 +166,15 @@ Forest read_named_forest(const Attrs& attrs, const std::string& kind) {
 
 // ---- TreeEnsemble, TreeEnsembleRegressor ----
 
-void infer_trees(InferContext& context) { context.set(0, context.dtype(0), {row_count(context), Dim(context.attrs().integer("n_targets"))}); }
-void infer_tree_regressor(InferContext& context) { context.set(0, DType::f32, {row_count(context), Dim(context.attrs().integer("n_targets"))}); }
+void infer_trees(InferContext& context) {
+  context.set(0, context.dtype(0), {row_count(context), Dim(context.attrs().integer("n_targets"))});
+}
+void infer_tree_regressor(InferContext& context) {
+  context.set(0, DType::f32, {row_count(context), Dim(context.attrs().integer("n_targets"))});
+}
 
-void eval_forest(EvalContext& context, const Forest& forest, std::string_view aggregate, const std::string& transform, DType dtype) {
+void eval_forest(EvalContext& context, const Forest& forest, std::string_view aggregate, const std::string& transform,
+                 DType dtype) {
   const FeatureRows x(context.input(0));
   const auto targets = static_cast<size_t>(context.attrs().integer("n_targets"));
   const std::vector<double> base = numbers_of(context.attrs(), "base_values");
@@ -168,13 +189,17 @@ void eval_forest(EvalContext& context, const Forest& forest, std::string_view ag
 }
 
 void eval_trees(EvalContext& context) {
-  const auto aggregate = static_cast<size_t>(context.attrs().integer("aggregate_function")), transform = static_cast<size_t>(context.attrs().integer("post_transform"));
-  HONE_CHECK(aggregate < kAggregates.size() && transform < kTransforms.size(), "aggregate_function {} or post_transform {} is not known", aggregate, transform);
-  eval_forest(context, read_forest(context.attrs()), kAggregates[aggregate], std::string(kTransforms[transform]), context.input(0).dtype());
+  const auto aggregate = static_cast<size_t>(context.attrs().integer("aggregate_function")),
+             transform = static_cast<size_t>(context.attrs().integer("post_transform"));
+  HONE_CHECK(aggregate < kAggregates.size() && transform < kTransforms.size(),
+             "aggregate_function {} or post_transform {} is not known", aggregate, transform);
+  eval_forest(context, read_forest(context.attrs()), kAggregates[aggregate], std::string(kTransforms[transform]),
+              context.input(0).dtype());
 }
 
 void eval_tree_regressor(EvalContext& context) {
-  eval_forest(context, read_named_forest(context.attrs(), "target"), context.attrs().text("aggregate_function"), context.attrs().text("post_transform"), DType::f32);
+  eval_forest(context, read_named_forest(context.attrs(), "target"), context.attrs().text("aggregate_function"),
+              context.attrs().text("post_transform"), DType::f32);
 }
 
 // ---- TreeEnsembleClassifier ----
@@ -194,7 +219,8 @@ void eval_tree_classifier(EvalContext& context) {
   const std::vector<double> base = numbers_of(attrs, "base_values"), weights = numbers_of(attrs, "class_weights");
   const Dims& ids = attrs.integers("class_ids");
   // Of two classes commonly one alone has weights: a score, or a probability when no weight is negative.
-  const bool one_sided = labels.size() <= 2 && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == ids[0]; });
+  const bool one_sided =
+      labels.size() <= 2 && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == ids[0]; });
   const bool positive = std::all_of(weights.begin(), weights.end(), [](double weight) { return weight >= 0; });
   const size_t count = std::max<size_t>(labels.size(), 2);
   std::vector<size_t> winners;
@@ -208,7 +234,9 @@ void eval_tree_classifier(EvalContext& context) {
       scores = positive && kind == "NONE" ? std::vector<double>{1 - score, score} : std::vector<double>{-score, score};
     } else {
       for (size_t i = 0; i < base.size() && i < count; ++i) scores[i] += base[i];
-      winners.push_back(static_cast<size_t>(std::max_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(labels.size())) - scores.begin()));
+      winners.push_back(static_cast<size_t>(
+          std::max_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(labels.size())) -
+          scores.begin()));
     }
     post_transform(kind, scores);
     out.insert(out.end(), scores.begin(), scores.end());
@@ -219,20 +247,28 @@ void eval_tree_classifier(EvalContext& context) {
 
 AttrSpec optional_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, false, {}}; }
 
-std::vector<AttrSpec> named_attrs(std::string_view kind_ids, std::string_view kind_nodes, std::string_view kind_trees, std::string_view kind_weights, std::string_view kind_tensor, std::vector<AttrSpec> more) {
-  for (const std::string_view name : {std::string_view("nodes_treeids"), std::string_view("nodes_nodeids"), std::string_view("nodes_featureids"), std::string_view("nodes_truenodeids"),
+std::vector<AttrSpec> named_attrs(std::string_view kind_ids, std::string_view kind_nodes, std::string_view kind_trees,
+                                  std::string_view kind_weights, std::string_view kind_tensor,
+                                  std::vector<AttrSpec> more) {
+  for (const std::string_view name : {std::string_view("nodes_treeids"), std::string_view("nodes_nodeids"),
+                                      std::string_view("nodes_featureids"), std::string_view("nodes_truenodeids"),
                                       std::string_view("nodes_falsenodeids"), kind_ids, kind_nodes, kind_trees})
     more.push_back(required_attr(name, AttrKind::integers));
   more.push_back(integers_attr("nodes_missing_value_tracks_true"));
   more.push_back(required_attr("nodes_modes", AttrKind::texts));
   more.push_back(text_attr("post_transform", "NONE"));
-  for (const std::string_view name : {std::string_view("base_values"), std::string_view("nodes_values"), std::string_view("nodes_hitrates"), kind_weights}) more.push_back(optional_attr(name, AttrKind::reals));
-  for (const std::string_view name : {std::string_view("base_values_as_tensor"), std::string_view("nodes_values_as_tensor"), std::string_view("nodes_hitrates_as_tensor"), kind_tensor})
+  for (const std::string_view name : {std::string_view("base_values"), std::string_view("nodes_values"),
+                                      std::string_view("nodes_hitrates"), kind_weights})
+    more.push_back(optional_attr(name, AttrKind::reals));
+  for (const std::string_view name :
+       {std::string_view("base_values_as_tensor"), std::string_view("nodes_values_as_tensor"),
+        std::string_view("nodes_hitrates_as_tensor"), kind_tensor})
     more.push_back(optional_attr(name, AttrKind::tensor));
   return more;
 }
 
-OpDef tree_op(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
+OpDef tree_op(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, void (*infer)(InferContext&),
+              void (*eval)(EvalContext&)) {
   OpDef op{.name = name};
   op.attrs = std::move(attrs);
   op.outputs = outputs;
@@ -244,18 +280,22 @@ OpDef tree_op(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs
 
 }  // namespace
 
-const OpDef ops::tree_ensemble = tree_op("TreeEnsemble",
-                                         {integer_attr("aggregate_function", 1), required_attr("leaf_targetids", AttrKind::integers), required_attr("leaf_weights", AttrKind::tensor),
-                                          optional_attr("membership_values", AttrKind::tensor), integer_attr("n_targets", 1), integers_attr("nodes_falseleafs"),
-                                          required_attr("nodes_falsenodeids", AttrKind::integers), required_attr("nodes_featureids", AttrKind::integers), optional_attr("nodes_hitrates", AttrKind::tensor),
-                                          integers_attr("nodes_missing_value_tracks_true"), required_attr("nodes_modes", AttrKind::tensor), required_attr("nodes_splits", AttrKind::tensor),
-                                          integers_attr("nodes_trueleafs"), required_attr("nodes_truenodeids", AttrKind::integers), integer_attr("post_transform", 0),
-                                          required_attr("tree_roots", AttrKind::integers)},
-                                         1, infer_trees, eval_trees);
+const OpDef ops::tree_ensemble = tree_op(
+    "TreeEnsemble",
+    {integer_attr("aggregate_function", 1), required_attr("leaf_targetids", AttrKind::integers),
+     required_attr("leaf_weights", AttrKind::tensor), optional_attr("membership_values", AttrKind::tensor),
+     integer_attr("n_targets", 1), integers_attr("nodes_falseleafs"),
+     required_attr("nodes_falsenodeids", AttrKind::integers), required_attr("nodes_featureids", AttrKind::integers),
+     optional_attr("nodes_hitrates", AttrKind::tensor), integers_attr("nodes_missing_value_tracks_true"),
+     required_attr("nodes_modes", AttrKind::tensor), required_attr("nodes_splits", AttrKind::tensor),
+     integers_attr("nodes_trueleafs"), required_attr("nodes_truenodeids", AttrKind::integers),
+     integer_attr("post_transform", 0), required_attr("tree_roots", AttrKind::integers)},
+    1, infer_trees, eval_trees);
 const OpDef ops::tree_ensemble_regressor =
     tree_op("TreeEnsembleRegressor",
-            named_attrs("target_ids", "target_nodeids", "target_treeids", "target_weights", "target_weights_as_tensor", {text_attr("aggregate_function", "SUM"), integer_attr("n_targets", 1)}), 1,
-            infer_tree_regressor, eval_tree_regressor);
+            named_attrs("target_ids", "target_nodeids", "target_treeids", "target_weights", "target_weights_as_tensor",
+                        {text_attr("aggregate_function", "SUM"), integer_attr("n_targets", 1)}),
+            1, infer_tree_regressor, eval_tree_regressor);
 const OpDef ops::tree_ensemble_classifier =
     tree_op("TreeEnsembleClassifier",
             named_attrs("class_ids", "class_nodeids", "class_treeids", "class_weights", "class_weights_as_tensor",

@@ -76,11 +76,13 @@ Tensor pick(const Tensor& source, const std::vector<std::vector<int64_t>>& indic
     }
   }
   if (fill == nullptr) return pick_flat(source, std::move(dims), flat);
-  HONE_CHECK(fill->dtype() == source.dtype() && fill->size() == 1, "the fill value must be one element of the data's type");
+  HONE_CHECK(fill->dtype() == source.dtype() && fill->size() == 1,
+             "the fill value must be one element of the data's type");
   if (source.dtype() == DType::string)
     return with_words(source, std::move(dims), [&](auto from, auto to) {
       if constexpr (std::is_same_v<std::remove_const_t<typename decltype(from)::element_type>, std::string>)
-        for (size_t i = 0; i < to.size(); ++i) to[i] = flat[i] < 0 ? fill->strings()[0] : from[static_cast<size_t>(flat[i])];
+        for (size_t i = 0; i < to.size(); ++i)
+          to[i] = flat[i] < 0 ? fill->strings()[0] : from[static_cast<size_t>(flat[i])];
     });
   return with_words(source, std::move(dims), [&](auto from, auto to) {
     using Word = std::remove_const_t<typename decltype(from)::element_type>;
@@ -158,11 +160,14 @@ std::optional<std::vector<int64_t>> known_integers(const InferContext& context, 
 
 size_t known_count(const InferContext& context, size_t operand) {
   const Shape& shape = context.shape(operand);
-  HONE_CHECK(shape.rank() == 1 && shape[0].is_constant(), "operand {} of {} must be a list of known length but is [{}]", operand, context.node().op->name, shape.text());
+  HONE_CHECK(shape.rank() == 1 && shape[0].is_constant(), "operand {} of {} must be a list of known length but is [{}]",
+             operand, context.node().op->name, shape.text());
   return static_cast<size_t>(shape[0].value());
 }
 
-bool surely_nonnegative(const Dim& dim) { return dim.is_constant() ? dim.value() >= 0 : dim.text().find('-') == std::string::npos; }
+bool surely_nonnegative(const Dim& dim) {
+  return dim.is_constant() ? dim.value() >= 0 : dim.text().find('-') == std::string::npos;
+}
 
 int64_t checked_index(int64_t index, int64_t size) {
   HONE_CHECK(index >= -size && index < size, "index {} is out of range for a size of {}", index, size);

@@ -27,7 +27,7 @@ inline constexpr int64_t kMaxSymbolicElements = 4096;
 /// Sets the symbolic contents of every result when those of the `moved` operands are known and the others are constant:
 /// runs the operator's own `eval` on element numbers in place of contents. Call after the types are set.
 void propagate_moved(InferContext& context, std::span<const size_t> moved);
-void propagate_moved(InferContext& context);                  ///< operand 0 is moved
+void propagate_moved(InferContext& context);  ///< operand 0 is moved
 /// The operand's contents when they are known numbers.
 std::optional<std::vector<int64_t>> known_integers(const InferContext& context, size_t operand);
 /// Number of elements of a rank-1 operand that gives sizes; throws Error when not a number.

@@ -23,7 +23,10 @@ struct Bench {
     for (const char* dim : dims) shape.push_back(Dim::parse(dim));
     return graph.add_input(name, {dtype, std::move(shape)});
   }
-  Value* list(std::vector<int64_t> values) { return graph.add_constant(Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values))); }
+  Value* list(std::vector<int64_t> values) {
+    return graph.add_constant(
+        Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
+  }
   Value* number(int64_t value) { return graph.add_constant(Tensor::scalar(value)); }
   Value* op(const OpDef& def, std::vector<Value*> inputs, Attrs attrs = {}, size_t outputs = 0) {
     return graph.add(def, std::move(inputs), std::move(attrs), std::string(def.name), outputs)->output();
@@ -32,7 +35,8 @@ struct Bench {
 
 std::vector<std::string> texts(const Value& value) {
   std::vector<std::string> result;
-  if (value.symbolic) for (const Dim& dim : *value.symbolic) result.push_back(dim.text());
+  if (value.symbolic)
+    for (const Dim& dim : *value.symbolic) result.push_back(dim.text());
   return result;
 }
 
@@ -44,12 +48,15 @@ std::vector<int64_t> run(const OpDef& def, Dims dims, std::vector<Tensor> operan
   for (Tensor& operand : operands) inputs.push_back(graph.add_constant(std::move(operand)));
   graph.set_outputs({graph.add(def, std::move(inputs), std::move(attrs))->output()});
   const std::vector<int64_t> numbers = iota(elements(dims));
-  const Tensor result = evaluate(graph, std::vector<Tensor>{Tensor::of<int64_t>(dims, std::span<const int64_t>(numbers))})[0];
+  const Tensor result =
+      evaluate(graph, std::vector<Tensor>{Tensor::of<int64_t>(dims, std::span<const int64_t>(numbers))})[0];
   EXPECT_EQ(result.dims(), graph.outputs()[0]->type.shape.values());
   return result.integers();
 }
 
-Tensor ints(std::vector<int64_t> values) { return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)); }
+Tensor ints(std::vector<int64_t> values) {
+  return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
+}
 
 TEST(Reshape, SolvesTheOpenSizeExactly) {
   Bench b;
@@ -86,7 +93,8 @@ TEST(Squeeze, DropsAndAddsAxes) {
 
 TEST(Shape, ReportsAPartOfTheAxes) {
   Bench b;
-  EXPECT_THAT(texts(*b.op(ops::shape, {b.input("x", {"N", "C", "7"})}, {{"start", int64_t{-2}}})), ElementsAre("C", "7"));
+  EXPECT_THAT(texts(*b.op(ops::shape, {b.input("x", {"N", "C", "7"})}, {{"start", int64_t{-2}}})),
+              ElementsAre("C", "7"));
   EXPECT_THAT(texts(*b.op(ops::size, {b.input("y", {"N", "7"})})), ElementsAre("7*N"));
 }
 
@@ -94,7 +102,9 @@ TEST(Slice, ClampsToSymbolicSizes) {
   Bench b;
   Value* x = b.input("x", {"N", "8"});
   const auto sliced = [&](int64_t start, int64_t end, int64_t step, int64_t axis) {
-    return b.op(ops::slice, {x, b.list({start}), b.list({end}), b.list({axis}), b.list({step})})->type.shape[static_cast<size_t>(axis)].text();
+    return b.op(ops::slice, {x, b.list({start}), b.list({end}), b.list({axis}), b.list({step})})
+        ->type.shape[static_cast<size_t>(axis)]
+        .text();
   };
   EXPECT_EQ(sliced(0, INT64_MAX, 1, 0), "N");
   EXPECT_EQ(sliced(1, INT32_MAX, 1, 0), "N - 1");
@@ -114,14 +124,20 @@ TEST(Slice, WalksBackwards) {
 
 TEST(Transpose, PermutesSizesAndElements) {
   Bench b;
-  EXPECT_EQ(b.op(ops::transpose, {b.input("x", {"N", "C", "H"})}, {{"perm", std::vector<int64_t>{0, 2, 1}}})->type.text(), "f32[N,H,C]");
+  EXPECT_EQ(
+      b.op(ops::transpose, {b.input("x", {"N", "C", "H"})}, {{"perm", std::vector<int64_t>{0, 2, 1}}})->type.text(),
+      "f32[N,H,C]");
   EXPECT_THAT(run(ops::transpose, {2, 3}, {}), ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
 TEST(Concat, AddsSizesAndFindsTheNumberAmongSymbols) {
   Bench b;
-  EXPECT_EQ(b.op(ops::concat, {b.input("x", {"N", "2"}), b.input("y", {"N", "P"})}, {{"axis", int64_t{1}}})->type.text(), "f32[N,P + 2]");
-  EXPECT_EQ(b.op(ops::concat, {b.input("u", {"N", "2"}), b.input("v", {"3", "2"})}, {{"axis", int64_t{1}}})->type.text(), "f32[3,4]");
+  EXPECT_EQ(
+      b.op(ops::concat, {b.input("x", {"N", "2"}), b.input("y", {"N", "P"})}, {{"axis", int64_t{1}}})->type.text(),
+      "f32[N,P + 2]");
+  EXPECT_EQ(
+      b.op(ops::concat, {b.input("u", {"N", "2"}), b.input("v", {"3", "2"})}, {{"axis", int64_t{1}}})->type.text(),
+      "f32[3,4]");
 }
 
 TEST(Split, CutsEvenlyWithASmallerLastPart) {
@@ -134,22 +150,28 @@ TEST(Split, CutsEvenlyWithASmallerLastPart) {
 
 TEST(Gather, JoinsSizesAndRefusesForeignReads) {
   Bench b;
-  EXPECT_EQ(b.op(ops::gather, {b.input("table", {"100", "64"}), b.input("ids", {"N", "S"}, DType::i64)})->type.text(), "f32[N,S,64]");
+  EXPECT_EQ(b.op(ops::gather, {b.input("table", {"100", "64"}), b.input("ids", {"N", "S"}, DType::i64)})->type.text(),
+            "f32[N,S,64]");
   EXPECT_THAT(run(ops::gather, {2, 3}, {ints({-1, 0})}, {{"axis", int64_t{1}}}), ElementsAre(2, 0, 5, 3));
   EXPECT_THROW(run(ops::gather, {2, 3}, {ints({2})}), Error);
   EXPECT_THROW(run(ops::gather, {2, 3}, {ints({-3})}), Error);
 }
 
 TEST(GatherElements, AndGatherNdFollowTheirIndices) {
-  EXPECT_THAT(run(ops::gather_elements, {2, 2}, {Tensor::of<int64_t>({2, 2}, {1, 1, 0, -1})}, {{"axis", int64_t{0}}}), ElementsAre(2, 3, 0, 3));
+  EXPECT_THAT(run(ops::gather_elements, {2, 2}, {Tensor::of<int64_t>({2, 2}, {1, 1, 0, -1})}, {{"axis", int64_t{0}}}),
+              ElementsAre(2, 3, 0, 3));
   EXPECT_THAT(run(ops::gather_nd, {2, 3}, {Tensor::of<int64_t>({2, 2}, {1, 2, 0, -1})}), ElementsAre(5, 2));
-  EXPECT_THAT(run(ops::gather_nd, {2, 2, 2}, {Tensor::of<int64_t>({2, 1}, {1, 0})}, {{"batch_dims", int64_t{1}}}), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(run(ops::gather_nd, {2, 2, 2}, {Tensor::of<int64_t>({2, 1}, {1, 0})}, {{"batch_dims", int64_t{1}}}),
+              ElementsAre(2, 3, 4, 5));
 }
 
 TEST(Scatter, WritesAndReduces) {
-  EXPECT_THAT(run(ops::scatter_elements, {4}, {ints({1, 1}), ints({10, 20})}, {{"reduction", std::string("add")}}), ElementsAre(0, 31, 2, 3));
-  EXPECT_THAT(run(ops::scatter_nd, {2, 2}, {Tensor::of<int64_t>({1, 1}, {1}), Tensor::of<int64_t>({1, 2}, {7, 8})}), ElementsAre(0, 1, 7, 8));
-  EXPECT_THROW(run(ops::scatter_nd, {2, 2}, {Tensor::of<int64_t>({1, 1}, {2}), Tensor::of<int64_t>({1, 2}, {7, 8})}), Error);
+  EXPECT_THAT(run(ops::scatter_elements, {4}, {ints({1, 1}), ints({10, 20})}, {{"reduction", std::string("add")}}),
+              ElementsAre(0, 31, 2, 3));
+  EXPECT_THAT(run(ops::scatter_nd, {2, 2}, {Tensor::of<int64_t>({1, 1}, {1}), Tensor::of<int64_t>({1, 2}, {7, 8})}),
+              ElementsAre(0, 1, 7, 8));
+  EXPECT_THROW(run(ops::scatter_nd, {2, 2}, {Tensor::of<int64_t>({1, 1}, {2}), Tensor::of<int64_t>({1, 2}, {7, 8})}),
+               Error);
 }
 
 TEST(Expand, BroadcastsToSymbolicSizes) {
@@ -161,7 +183,9 @@ TEST(Expand, BroadcastsToSymbolicSizes) {
 }
 
 TEST(Pad, KnowsItsModes) {
-  const auto padded = [](const char* mode, std::vector<int64_t> pads) { return run(ops::pad, {3}, {ints(std::move(pads))}, {{"mode", std::string(mode)}}); };
+  const auto padded = [](const char* mode, std::vector<int64_t> pads) {
+    return run(ops::pad, {3}, {ints(std::move(pads))}, {{"mode", std::string(mode)}});
+  };
   EXPECT_THAT(padded("constant", {1, 1}), ElementsAre(0, 0, 1, 2, 0));
   EXPECT_THAT(padded("reflect", {2, 3}), ElementsAre(2, 1, 0, 1, 2, 1, 0, 1));
   EXPECT_THAT(padded("edge", {1, 2}), ElementsAre(0, 0, 1, 2, 2, 2));

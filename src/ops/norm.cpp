@@ -40,7 +40,8 @@ void infer_batch_norm(InferContext& context) {
 
 void eval_batch_norm(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2)), mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4));
+  const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2)),
+             mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4));
   std::vector<double> y = read_doubles(x);
   const AxisView view(x.dims(), 1);
   for (size_t i = 0; i < y.size(); ++i) {
@@ -52,14 +53,18 @@ void eval_batch_norm(EvalContext& context) {
 
 void import_batch_norm(ImportContext& context) {
   HONE_CHECK(context.inputs() == 5, "BatchNormalization needs 5 operands, {} are given", context.inputs());
-  const bool training = context.opset() < 7 ? context.attrs().integer_or("is_test", 0) == 0 && context.outputs() > 1 : context.attrs().integer_or("training_mode", 0) != 0;
+  const bool training = context.opset() < 7 ? context.attrs().integer_or("is_test", 0) == 0 && context.outputs() > 1
+                                            : context.attrs().integer_or("training_mode", 0) != 0;
   HONE_CHECK(context.attrs().integer_or("spatial", 1) != 0, "BatchNormalization with spatial=0 is not known");
   const double epsilon = context.attrs().has("epsilon") ? context.attrs().real("epsilon") : 1e-5;
   std::vector<Value*> inputs;
   for (size_t i = 0; i < 5; ++i) inputs.push_back(context.input(i));
-  if (!training) return context.set_output(0, context.add("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}})->output());
+  if (!training)
+    return context.set_output(0,
+                              context.add("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}})->output());
   const double momentum = context.attrs().has("momentum") ? context.attrs().real("momentum") : 0.9;
-  const Node* node = context.add("BatchNormalizationTraining", std::move(inputs), {{"epsilon", epsilon}, {"momentum", momentum}});
+  const Node* node =
+      context.add("BatchNormalizationTraining", std::move(inputs), {{"epsilon", epsilon}, {"momentum", momentum}});
   for (size_t i = 0; i < 3; ++i) context.set_output(i, node->outputs[i]);
 }
 
@@ -74,7 +79,8 @@ void infer_batch_norm_training(InferContext& context) {
 void eval_batch_norm_training(EvalContext& context) {
   const Tensor& x = context.input(0);
   const auto scale = read_doubles(context.input(1)), bias = read_doubles(context.input(2));
-  std::vector<double> mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4)), y = read_doubles(x);
+  std::vector<double> mean = read_doubles(context.input(3)), variance = read_doubles(context.input(4)),
+                      y = read_doubles(x);
   const AxisView view(x.dims(), 1);
   const double momentum = context.attrs().real("momentum");
   for (int64_t c = 0; c < view.length; ++c) {
@@ -87,7 +93,8 @@ void eval_batch_norm_training(EvalContext& context) {
       }
     const Moments m = moments_of(values);
     const auto at = static_cast<size_t>(c);
-    for (const size_t i : own) y[i] = (y[i] - m.mean) / std::sqrt(m.variance + context.attrs().real("epsilon")) * scale[at] + bias[at];
+    for (const size_t i : own)
+      y[i] = (y[i] - m.mean) / std::sqrt(m.variance + context.attrs().real("epsilon")) * scale[at] + bias[at];
     mean[at] = mean[at] * momentum + m.mean * (1 - momentum);
     variance[at] = variance[at] * momentum + m.variance * (1 - momentum);
   }
@@ -126,7 +133,8 @@ void infer_group_norm(InferContext& context) {
   check_channel_operands(context, 2);
   const int64_t groups = context.attrs().integer("num_groups");
   const Dim& channels = context.shape(0)[1];
-  HONE_CHECK(groups > 0 && (!channels.is_constant() || channels.value() % groups == 0), "{} channels do not divide into {} groups", channels.text(), groups);
+  HONE_CHECK(groups > 0 && (!channels.is_constant() || channels.value() % groups == 0),
+             "{} channels do not divide into {} groups", channels.text(), groups);
   infer_same(context);
 }
 void eval_group_norm(EvalContext& context) { eval_groups(context, context.attrs().integer("num_groups")); }
@@ -135,8 +143,11 @@ void eval_group_norm(EvalContext& context) { eval_groups(context, context.attrs(
 void import_grouped_scale(ImportContext& context) {
   const int64_t groups = context.attrs().integer("num_groups");
   const Dim channels = context.input(0)->type.shape[1];
-  HONE_CHECK(channels.is_constant() && groups > 0 && channels.value() % groups == 0, "{} channels do not divide into {} groups", channels.text(), groups);
-  const auto sizes = [&](std::initializer_list<int64_t> list) { return context.constant(Tensor::of<int64_t>({static_cast<int64_t>(list.size())}, list)); };
+  HONE_CHECK(channels.is_constant() && groups > 0 && channels.value() % groups == 0,
+             "{} channels do not divide into {} groups", channels.text(), groups);
+  const auto sizes = [&](std::initializer_list<int64_t> list) {
+    return context.constant(Tensor::of<int64_t>({static_cast<int64_t>(list.size())}, list));
+  };
   const auto spread = [&](Value* value) {
     Value* column = context.add("Reshape", {value, sizes({groups, 1})})->output();
     Value* rows = context.add("Expand", {column, sizes({groups, channels.value() / groups})})->output();
@@ -157,7 +168,9 @@ Shape normalized_axes(const InferContext& context, size_t axis) {
 void infer_layer_norm(InferContext& context) {
   const size_t axis = normalize_axis(context.attrs().integer("axis"), context.rank(0));
   for (size_t i = 1; i < context.inputs(); ++i)
-    if (context.has(i)) HONE_CHECK(broadcast(normalized_axes(context, axis), context.shape(i)).rank() <= context.rank(0), "the scale's rank is too large");
+    if (context.has(i))
+      HONE_CHECK(broadcast(normalized_axes(context, axis), context.shape(i)).rank() <= context.rank(0),
+                 "the scale's rank is too large");
   infer_same(context);
   Shape reduced = context.shape(0);
   for (size_t i = axis; i < reduced.rank(); ++i) reduced[i] = Dim(1);
@@ -176,7 +189,8 @@ void eval_rows(EvalContext& context, bool centered) {
     HONE_CHECK(context.input(i).size() <= static_cast<int64_t>(row), "a scale of more than one row is not known");
     Dims dims = context.input(i).dims();
     while (dims.size() > inner.size() && dims.front() == 1) dims.erase(dims.begin());
-    for (size_t k = 0; k < row; ++k) values[k] = given[static_cast<size_t>(broadcast_offset(inner, dims, static_cast<int64_t>(k)))];
+    for (size_t k = 0; k < row; ++k)
+      values[k] = given[static_cast<size_t>(broadcast_offset(inner, dims, static_cast<int64_t>(k)))];
     return values;
   };
   const std::vector<double> scale = operand(1, 1), bias = operand(2, 0);
@@ -213,7 +227,9 @@ void eval_lp_norm(EvalContext& context) {
   std::vector<double> y = read_doubles(x);
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t i = 0; i < view.inner; ++i) {
-      const auto at = [&](int64_t k) -> double& { return y[static_cast<size_t>((o * view.length + k) * view.inner + i)]; };
+      const auto at = [&](int64_t k) -> double& {
+        return y[static_cast<size_t>((o * view.length + k) * view.inner + i)];
+      };
       double sum = 0;
       for (int64_t k = 0; k < view.length; ++k) sum += std::pow(std::fabs(at(k)), p);
       const double norm = std::pow(sum, 1 / p);
@@ -232,7 +248,8 @@ void eval_lrn(EvalContext& context) {
   const Tensor& x = context.input(0);
   const AxisView view(x.dims(), 1);
   const int64_t size = context.attrs().integer("size"), before = (size - 1) / 2, after = size - 1 - before;
-  const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta"), bias = context.attrs().real("bias");
+  const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta"),
+               bias = context.attrs().real("bias");
   const std::vector<double> data = read_doubles(x);
   std::vector<double> y(data.size());
   for (int64_t i = 0; i < static_cast<int64_t>(data.size()); ++i) {
@@ -242,7 +259,8 @@ void eval_lrn(EvalContext& context) {
       const double value = data[static_cast<size_t>(i + (k - c) * view.inner)];
       sum += value * value;
     }
-    y[static_cast<size_t>(i)] = data[static_cast<size_t>(i)] / std::pow(bias + alpha / static_cast<double>(size) * sum, beta);
+    y[static_cast<size_t>(i)] =
+        data[static_cast<size_t>(i)] / std::pow(bias + alpha / static_cast<double>(size) * sum, beta);
   }
   context.set(0, write_doubles(x.dtype(), x.dims(), y));
 }
@@ -255,25 +273,65 @@ void import_mean_variance(ImportContext& context) {
   Value* over = context.constant(Tensor::of<int64_t>({static_cast<int64_t>(axes.size())}, axes));
   Value* centered = context.add("Sub", {x, context.add("ReduceMean", {x, over})->output()})->output();
   Value* variance = context.add("ReduceMean", {context.add("Mul", {centered, centered})->output(), over})->output();
-  Value* deviation = context.add("Add", {context.add("Sqrt", {variance})->output(), context.constant(scalar_of(x->type.dtype, 1e-9))})->output();
+  Value* deviation =
+      context.add("Add", {context.add("Sqrt", {variance})->output(), context.constant(scalar_of(x->type.dtype, 1e-9))})
+          ->output();
   context.set_output(0, context.add("Div", {centered, deviation})->output());
 }
 
 }  // namespace
 
-const OpDef ops::batch_normalization{.name = "BatchNormalization", .attrs = {real_attr("epsilon", 1e-5)}, .min_inputs = 5, .max_inputs = 5, .infer = infer_batch_norm, .eval = eval_batch_norm,
-                                     .onnx = {{"BatchNormalization", 1, 1 << 20, import_batch_norm}, {"MeanVarianceNormalization", 9, 1 << 20, import_mean_variance}}};
-const OpDef ops::instance_normalization{.name = "InstanceNormalization", .attrs = {real_attr("epsilon", 1e-5)}, .min_inputs = 3, .max_inputs = 3, .infer = infer_instance_norm, .eval = eval_instance_norm,
+const OpDef ops::batch_normalization{.name = "BatchNormalization",
+                                     .attrs = {real_attr("epsilon", 1e-5)},
+                                     .min_inputs = 5,
+                                     .max_inputs = 5,
+                                     .infer = infer_batch_norm,
+                                     .eval = eval_batch_norm,
+                                     .onnx = {{"BatchNormalization", 1, 1 << 20, import_batch_norm},
+                                              {"MeanVarianceNormalization", 9, 1 << 20, import_mean_variance}}};
+const OpDef ops::instance_normalization{.name = "InstanceNormalization",
+                                        .attrs = {real_attr("epsilon", 1e-5)},
+                                        .min_inputs = 3,
+                                        .max_inputs = 3,
+                                        .infer = infer_instance_norm,
+                                        .eval = eval_instance_norm,
                                         .onnx = {{"InstanceNormalization"}}};
-const OpDef ops::group_normalization{.name = "GroupNormalization", .attrs = {real_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::integer), integer_attr("stash_type", 1)},
-                                     .min_inputs = 3, .max_inputs = 3, .infer = infer_group_norm, .eval = eval_group_norm, .onnx = {{"GroupNormalization", 21}, {"GroupNormalization", 18, 20, import_grouped_scale}}};
-const OpDef ops::layer_normalization{.name = "LayerNormalization", .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
-                                     .min_inputs = 2, .max_inputs = 3, .infer = infer_layer_norm, .eval = eval_layer_norm, .onnx = {{"LayerNormalization", 1}}};
-const OpDef ops::rms_normalization{.name = "RMSNormalization", .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
-                                   .min_inputs = 2, .max_inputs = 2, .infer = infer_layer_norm, .eval = eval_rms_norm, .onnx = {{"RMSNormalization", 1}, {"SimplifiedLayerNormalization", 1}}};
-const OpDef ops::lp_normalization{.name = "LpNormalization", .attrs = {integer_attr("axis", -1), integer_attr("p", 2)}, .infer = infer_axis, .eval = eval_lp_norm, .onnx = {{"LpNormalization"}}};
-const OpDef ops::lrn{.name = "LRN", .attrs = {real_attr("alpha", 0.0001), real_attr("beta", 0.75), real_attr("bias", 1), required_attr("size", AttrKind::integer)},
-                     .infer = infer_lrn, .eval = eval_lrn, .onnx = {{"LRN"}}};
+const OpDef ops::group_normalization{
+    .name = "GroupNormalization",
+    .attrs = {real_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::integer),
+              integer_attr("stash_type", 1)},
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = infer_group_norm,
+    .eval = eval_group_norm,
+    .onnx = {{"GroupNormalization", 21}, {"GroupNormalization", 18, 20, import_grouped_scale}}};
+const OpDef ops::layer_normalization{
+    .name = "LayerNormalization",
+    .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = infer_layer_norm,
+    .eval = eval_layer_norm,
+    .onnx = {{"LayerNormalization", 1}}};
+const OpDef ops::rms_normalization{
+    .name = "RMSNormalization",
+    .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_layer_norm,
+    .eval = eval_rms_norm,
+    .onnx = {{"RMSNormalization", 1}, {"SimplifiedLayerNormalization", 1}}};
+const OpDef ops::lp_normalization{.name = "LpNormalization",
+                                  .attrs = {integer_attr("axis", -1), integer_attr("p", 2)},
+                                  .infer = infer_axis,
+                                  .eval = eval_lp_norm,
+                                  .onnx = {{"LpNormalization"}}};
+const OpDef ops::lrn{.name = "LRN",
+                     .attrs = {real_attr("alpha", 0.0001), real_attr("beta", 0.75), real_attr("bias", 1),
+                               required_attr("size", AttrKind::integer)},
+                     .infer = infer_lrn,
+                     .eval = eval_lrn,
+                     .onnx = {{"LRN"}}};
 
 const OpDef ops::batch_normalization_training{.name = "BatchNormalizationTraining",
                                               .attrs = {real_attr("epsilon", 1e-5), real_attr("momentum", 0.9)},

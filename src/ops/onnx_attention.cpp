@@ -17,11 +17,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Heads {
   Floats data;
   int64_t batch, heads, length, depth;
-  bool packed;                                        // batch, length, heads*depth
+  bool packed;  // batch, length, heads*depth
   Heads(const Tensor& tensor, int64_t head_count) : data(tensor), packed(tensor.dims().size() == 3) {
     const Dims& dims = tensor.dims();
     HONE_CHECK(dims.size() == 3 || dims.size() == 4, "attention takes tensors of rank 3 or 4, not {}", dims.size());
-    HONE_CHECK(!packed || (head_count > 0 && dims[2] % head_count == 0), "{} values per token do not make {} heads", dims.back(), head_count);
+    HONE_CHECK(!packed || (head_count > 0 && dims[2] % head_count == 0), "{} values per token do not make {} heads",
+               dims.back(), head_count);
     batch = dims[0];
     heads = packed ? head_count : dims[1];
     length = packed ? dims[1] : dims[2];
@@ -39,7 +40,9 @@ struct Cached {
   const Heads& now;
   int64_t past_length() const { return past == nullptr ? 0 : past->length; }
   int64_t length() const { return past_length() + now.length; }
-  double at(int64_t b, int64_t h, int64_t i, int64_t d) const { return i < past_length() ? past->at(b, h, i, d) : now.at(b, h, i - past_length(), d); }
+  double at(int64_t b, int64_t h, int64_t i, int64_t d) const {
+    return i < past_length() ? past->at(b, h, i, d) : now.at(b, h, i - past_length(), d);
+  }
 };
 
 /// What is added to the scores: the mask, broadcast, its last axis filled up with what excludes.
@@ -111,7 +114,8 @@ void infer_attention(InferContext& context) {
   const Dim batch = context.shape(0)[0];
   const Dim total = context.has(4) ? context.shape(4)[2] + keys : keys;
   const DType dtype = context.dtype(0);
-  context.set(0, dtype, rank == 4 ? Shape{batch, heads, length, value_depth} : Shape{batch, length, heads * value_depth});
+  context.set(0, dtype,
+              rank == 4 ? Shape{batch, heads, length, value_depth} : Shape{batch, length, heads * value_depth});
   context.set(1, context.dtype(1), {batch, key_heads, total, depth});
   context.set(2, context.dtype(2), {batch, key_heads, total, value_depth});
   context.set(3, dtype, {batch, heads, length, total});
@@ -132,12 +136,12 @@ struct RowContext {
   double scale, softcap;
   Visible visible;
   const Mask& mask;
-  int64_t offset, valid;                              // position of the first query; keys that count
-  int64_t kept_state;                                 // 0 raw, 1 capped, 2 with bias, 3 probabilities
+  int64_t offset, valid;  // position of the first query; keys that count
+  int64_t kept_state;     // 0 raw, 1 capped, 2 with bias, 3 probabilities
 };
 
-void score_row(const RowContext& row, const Heads& q, const Cached& keys, int64_t b, int64_t h, int64_t key_head, int64_t i, std::vector<double>& scores,
-               std::vector<double>& kept) {
+void score_row(const RowContext& row, const Heads& q, const Cached& keys, int64_t b, int64_t h, int64_t key_head,
+               int64_t i, std::vector<double>& scores, std::vector<double>& kept) {
   const auto keep = [&](int64_t state) {
     if (row.kept_state == state) kept.insert(kept.end(), scores.begin(), scores.end());
   };
@@ -159,7 +163,9 @@ void score_row(const RowContext& row, const Heads& q, const Cached& keys, int64_
   keep(3);
 }
 
-double scale_of(const Attrs& attrs, int64_t depth) { return attrs.has("scale") ? attrs.real("scale") : 1 / std::sqrt(static_cast<double>(depth)); }
+double scale_of(const Attrs& attrs, int64_t depth) {
+  return attrs.has("scale") ? attrs.real("scale") : 1 / std::sqrt(static_cast<double>(depth));
+}
 
 /// Whether the rows go to batch, heads, length (rank 4) or batch, length, heads (rank 3).
 size_t row_of(bool packed, const Heads& q, int64_t b, int64_t h, int64_t i) {
@@ -169,16 +175,24 @@ size_t row_of(bool packed, const Heads& q, int64_t b, int64_t h, int64_t i) {
 void eval_attention(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const int64_t key_heads = attrs.integer("kv_num_heads");
-  const Heads q(context.input(0), attrs.integer("q_num_heads")), k(context.input(1), key_heads), v(context.input(2), key_heads);
+  const Heads q(context.input(0), attrs.integer("q_num_heads")), k(context.input(1), key_heads),
+      v(context.input(2), key_heads);
   std::optional<Heads> past_key, past_value;
   if (context.has(4)) past_key.emplace(context.input(4), 0), past_value.emplace(context.input(5), 0);
   const Cached keys{past_key ? &*past_key : nullptr, k}, values{past_value ? &*past_value : nullptr, v};
-  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads, k.heads);
+  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads,
+             k.heads);
   const Mask mask(context.has(3) ? &context.input(3) : nullptr);
-  RowContext row{.scale = scale_of(attrs, q.depth), .softcap = attrs.real("softcap"),
-                 .visible = {attrs.integer("is_causal") != 0, attrs.integer("left_window_size"), attrs.integer("right_window_size")},
-                 .mask = mask, .offset = keys.past_length(), .valid = keys.length(), .kept_state = attrs.integer("qk_matmul_output_mode")};
-  std::vector<double> out(static_cast<size_t>(q.batch * q.heads * q.length * v.depth)), scores(static_cast<size_t>(keys.length())), kept;
+  RowContext row{.scale = scale_of(attrs, q.depth),
+                 .softcap = attrs.real("softcap"),
+                 .visible = {attrs.integer("is_causal") != 0, attrs.integer("left_window_size"),
+                             attrs.integer("right_window_size")},
+                 .mask = mask,
+                 .offset = keys.past_length(),
+                 .valid = keys.length(),
+                 .kept_state = attrs.integer("qk_matmul_output_mode")};
+  std::vector<double> out(static_cast<size_t>(q.batch * q.heads * q.length * v.depth)),
+      scores(static_cast<size_t>(keys.length())), kept;
   for (int64_t b = 0; b < q.batch; ++b) {
     if (context.has(6)) {
       row.valid = context.input(6).integer(b);
@@ -190,11 +204,15 @@ void eval_attention(EvalContext& context) {
         score_row(row, q, keys, b, h, key_head, i, scores, kept);
         double* result = out.data() + row_of(q.packed, q, b, h, i) * static_cast<size_t>(v.depth);
         for (int64_t j = 0; j < keys.length(); ++j)
-          for (int64_t d = 0; d < v.depth && scores[static_cast<size_t>(j)] != 0; ++d) result[d] += scores[static_cast<size_t>(j)] * values.at(b, key_head, j, d);
+          for (int64_t d = 0; d < v.depth && scores[static_cast<size_t>(j)] != 0; ++d)
+            result[d] += scores[static_cast<size_t>(j)] * values.at(b, key_head, j, d);
       }
   }
   const DType dtype = context.input(0).dtype();
-  context.set(0, write_doubles(dtype, q.packed ? Dims{q.batch, q.length, q.heads * v.depth} : Dims{q.batch, q.heads, q.length, v.depth}, out));
+  context.set(
+      0, write_doubles(
+             dtype, q.packed ? Dims{q.batch, q.length, q.heads * v.depth} : Dims{q.batch, q.heads, q.length, v.depth},
+             out));
   if (context.outputs() > 1) context.set(1, gathered(keys, context.input(1).dtype()));
   if (context.outputs() > 2) context.set(2, gathered(values, context.input(2).dtype()));
   if (context.outputs() > 3) context.set(3, write_doubles(dtype, {q.batch, q.heads, q.length, keys.length()}, kept));
@@ -202,7 +220,7 @@ void eval_attention(EvalContext& context) {
 
 void import_attention(ImportContext& context) {
   Attrs attrs = context.attrs();
-  attrs.erase("softmax_precision");                   // the reference computes in double in any case
+  attrs.erase("softmax_precision");  // the reference computes in double in any case
   std::vector<Value*> inputs;
   for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   set_outputs(context, *context.add("Attention", std::move(inputs), std::move(attrs), context.outputs()));
@@ -220,7 +238,8 @@ void infer_flex(InferContext& context) {
   for (size_t i = 0; i < 3; ++i) check_rank(context, i, 4, "an operand of FlexAttention");
   const TensorType scores{score_type(context.attrs(), context.dtype(0)), {q[0], q[1], q[2], k[2]}, Layout::linear};
   for (const auto& body : context.node().bodies) {
-    HONE_CHECK(body->inputs().size() == 1 && body->outputs().size() == 1, "a modifier of FlexAttention takes one tensor and gives one");
+    HONE_CHECK(body->inputs().size() == 1 && body->outputs().size() == 1,
+               "a modifier of FlexAttention takes one tensor and gives one");
     if (body->inputs()[0]->type != scores) {
       body->inputs()[0]->type = scores;
       body->infer_all();
@@ -232,7 +251,8 @@ void infer_flex(InferContext& context) {
 void eval_flex(EvalContext& context) {
   const Heads q(context.input(0), 0), k(context.input(1), 0), v(context.input(2), 0);
   const Attrs& attrs = context.attrs();
-  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads, k.heads);
+  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads,
+             k.heads);
   const double scale = scale_of(attrs, q.depth);
   std::vector<double> scores;
   for (int64_t b = 0; b < q.batch; ++b)
@@ -253,7 +273,8 @@ void eval_flex(EvalContext& context) {
   };
   modify(attrs.integer("score_body"));
   for (size_t begin = 0; begin < scores.size(); begin += static_cast<size_t>(k.length)) {
-    std::vector<double> row(scores.begin() + static_cast<std::ptrdiff_t>(begin), scores.begin() + static_cast<std::ptrdiff_t>(begin) + k.length);
+    std::vector<double> row(scores.begin() + static_cast<std::ptrdiff_t>(begin),
+                            scores.begin() + static_cast<std::ptrdiff_t>(begin) + k.length);
     softmax_row(row);
     std::copy(row.begin(), row.end(), scores.begin() + static_cast<std::ptrdiff_t>(begin));
   }
@@ -264,39 +285,50 @@ void eval_flex(EvalContext& context) {
     for (int64_t h = 0; h < q.heads; ++h)
       for (int64_t i = 0; i < q.length; ++i)
         for (int64_t j = 0; j < k.length; ++j, ++at)
-          for (int64_t d = 0; d < v.depth; ++d) out[row_of(false, q, b, h, i) * static_cast<size_t>(v.depth) + static_cast<size_t>(d)] += scores[at] * v.at(b, h / (q.heads / k.heads), j, d);
+          for (int64_t d = 0; d < v.depth; ++d)
+            out[row_of(false, q, b, h, i) * static_cast<size_t>(v.depth) + static_cast<size_t>(d)] +=
+                scores[at] * v.at(b, h / (q.heads / k.heads), j, d);
   context.set(0, write_doubles(context.input(0).dtype(), {q.batch, q.heads, q.length, v.depth}, out));
 }
 
 /// Bodies carry the names of their attributes.
 void import_flex(ImportContext& context) {
   Attrs attrs = context.attrs();
-  for (size_t i = 0; i < context.bodies().size(); ++i) attrs.set(context.bodies()[i]->name == "prob_mod" ? "prob_body" : "score_body", static_cast<int64_t>(i));
-  set_outputs(context, *context.add("FlexAttention", {context.input(0), context.input(1), context.input(2)}, std::move(attrs)));
+  for (size_t i = 0; i < context.bodies().size(); ++i)
+    attrs.set(context.bodies()[i]->name == "prob_mod" ? "prob_body" : "score_body", static_cast<int64_t>(i));
+  set_outputs(context,
+              *context.add("FlexAttention", {context.input(0), context.input(1), context.input(2)}, std::move(attrs)));
 }
 
 }  // namespace
 
 const OpDef ops::attention{.name = "Attention",
                            .attrs = {{"scale", AttrKind::real, std::nullopt, false, "1/sqrt(depth) when not given"},
-                                     integer_attr("q_num_heads", 0), integer_attr("kv_num_heads", 0), integer_attr("is_causal", 0),
-                                     integer_attr("left_window_size", -1), integer_attr("right_window_size", -1),
-                                     integer_attr("qk_matmul_output_mode", 0), real_attr("softcap", 0)},
+                                     integer_attr("q_num_heads", 0),
+                                     integer_attr("kv_num_heads", 0),
+                                     integer_attr("is_causal", 0),
+                                     integer_attr("left_window_size", -1),
+                                     integer_attr("right_window_size", -1),
+                                     integer_attr("qk_matmul_output_mode", 0),
+                                     real_attr("softcap", 0)},
                            .min_inputs = 3,
                            .max_inputs = 7,
                            .infer = infer_attention,
                            .eval = eval_attention,
                            .onnx = {{"Attention", 23, 1 << 20, import_attention}}};
 
-const OpDef ops::flex_attention{.name = "FlexAttention",
-                                .attrs = {{"scale", AttrKind::real, std::nullopt, false, "1/sqrt(depth) when not given"},
-                                          {"softmax_precision", AttrKind::integer, std::nullopt, false, "ONNX element type of the scores"},
-                                          integer_attr("score_body", -1), integer_attr("prob_body", -1), integer_attr("captures", 0)},
-                                .min_inputs = 3,
-                                .max_inputs = 3,
-                                .infer = infer_flex,
-                                .eval = eval_flex,
-                                .onnx = {{"FlexAttention", 1, 1 << 20, import_flex, "ai.onnx.preview"}},
-                                .traits = {.has_bodies = true}};
+const OpDef ops::flex_attention{
+    .name = "FlexAttention",
+    .attrs = {{"scale", AttrKind::real, std::nullopt, false, "1/sqrt(depth) when not given"},
+              {"softmax_precision", AttrKind::integer, std::nullopt, false, "ONNX element type of the scores"},
+              integer_attr("score_body", -1),
+              integer_attr("prob_body", -1),
+              integer_attr("captures", 0)},
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = infer_flex,
+    .eval = eval_flex,
+    .onnx = {{"FlexAttention", 1, 1 << 20, import_flex, "ai.onnx.preview"}},
+    .traits = {.has_bodies = true}};
 
 }  // namespace hone

@@ -23,7 +23,8 @@ PadMode mode_of(const Attrs& attrs) {
 
 /// Pads for every axis: begin and end; axes not named get none.
 template <typename Number>
-std::vector<std::pair<Number, Number>> spread(std::span<const Number> pads, const std::optional<std::vector<int64_t>>& axes, size_t rank) {
+std::vector<std::pair<Number, Number>> spread(std::span<const Number> pads,
+                                              const std::optional<std::vector<int64_t>>& axes, size_t rank) {
   const std::vector<int64_t> named = axes ? *axes : iota(static_cast<int64_t>(rank));
   HONE_CHECK(pads.size() == 2 * named.size(), "{} pads are given for {} axes", pads.size(), named.size());
   std::vector<std::pair<Number, Number>> result(rank, {Number(0), Number(0)});
@@ -72,7 +73,8 @@ void eval_pad(EvalContext& context) {
     const int64_t size = data.dims()[axis];
     const int64_t length = checked_add(checked_add(size, amounts[axis].first), amounts[axis].second);
     HONE_CHECK(length >= 0, "axis {} is cropped to a negative size", axis);
-    HONE_CHECK(size > 0 || mode == PadMode::constant || length == 0, "axis {} is empty and cannot be padded from its contents", axis);
+    HONE_CHECK(size > 0 || mode == PadMode::constant || length == 0,
+               "axis {} is empty and cannot be padded from its contents", axis);
     std::vector<int64_t> list;
     for (int64_t i = 0; i < length; ++i) list.push_back(source_index(i - amounts[axis].first, size, mode));
     indices.push_back(std::move(list));
@@ -96,10 +98,12 @@ void import_pad_attrs(ImportContext& context) {
   context.attrs().erase("value");
   TensorBuilder value(context.input(0)->type.dtype, {});
   visit(value.dtype(), [&]<typename T>() {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) value.data<T>()[0] = T(static_cast<float>(number));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+      value.data<T>()[0] = T(static_cast<float>(number));
     else value.data<T>()[0] = static_cast<T>(number);
   });
-  set_outputs(context, *context.add("Pad", {context.input(0), pads, context.constant(value.finish())}, context.attrs()));
+  set_outputs(context,
+              *context.add("Pad", {context.input(0), pads, context.constant(value.finish())}, context.attrs()));
 }
 
 }  // namespace

@@ -31,14 +31,16 @@ void eval_col2im(EvalContext& context) {
   Dims positions;
   for (size_t i = 0; i < image.size(); ++i) positions.push_back(window.result_size(Dim(image[i]), i).value());
   const WindowTable table(window, image, positions);
-  HONE_CHECK(x.dims()[1] % table.taps == 0 && x.dims()[2] == table.results, "columns of [{}] do not make an image of [{}]", join_dims(x.dims(), ","), join_dims(image, ","));
+  HONE_CHECK(x.dims()[1] % table.taps == 0 && x.dims()[2] == table.results,
+             "columns of [{}] do not make an image of [{}]", join_dims(x.dims(), ","), join_dims(image, ","));
   const int64_t batch = x.dims()[0], channels = x.dims()[1] / table.taps;
   const std::vector<double> columns = read_doubles(x);
   std::vector<double> out(static_cast<size_t>(batch * channels * table.inputs));
   for (int64_t plane = 0; plane < batch * channels; ++plane)
     for (int64_t i = 0; i < table.taps * table.results; ++i)
       if (const int32_t offset = table.offsets[static_cast<size_t>(i)]; offset >= 0)
-        out[static_cast<size_t>(plane * table.inputs + offset)] += columns[static_cast<size_t>(plane * table.taps * table.results + i)];
+        out[static_cast<size_t>(plane * table.inputs + offset)] +=
+            columns[static_cast<size_t>(plane * table.taps * table.results + i)];
   Dims dims{batch, channels};
   dims.insert(dims.end(), image.begin(), image.end());
   context.set(0, write_doubles(x.dtype(), std::move(dims), out));
@@ -97,7 +99,8 @@ void infer_unpool(InferContext& context) {
   const WindowAttrs window(context.attrs(), x.rank() - 2, {});
   Shape result{x[0], x[1]};
   for (size_t i = 0; i + 2 < x.rank(); ++i)
-    result.push_back((x[i + 2] - Dim(1)) * Dim(window.strides[i]) + Dim(window.kernel[i] - window.pads[i] - window.pads[i + x.rank() - 2]));
+    result.push_back((x[i + 2] - Dim(1)) * Dim(window.strides[i]) +
+                     Dim(window.kernel[i] - window.pads[i] - window.pads[i + x.rank() - 2]));
   context.set(0, context.dtype(0), std::move(result));
 }
 
@@ -107,7 +110,8 @@ void eval_unpool(EvalContext& context) {
   const WindowAttrs window(context.attrs(), x.dims().size() - 2, {});
   Dims pooled{x.dims()[0], x.dims()[1]};
   for (size_t i = 0; i + 2 < x.dims().size(); ++i)
-    pooled.push_back((x.dims()[i + 2] - 1) * window.strides[i] + window.kernel[i] - window.pads[i] - window.pads[i + x.dims().size() - 2]);
+    pooled.push_back((x.dims()[i + 2] - 1) * window.strides[i] + window.kernel[i] - window.pads[i] -
+                     window.pads[i + x.dims().size() - 2]);
   const Dims dims = context.has(2) ? context.input(2).integers() : pooled;
   HONE_CHECK(dims.size() == pooled.size(), "MaxUnpool is asked for rank {}, not {}", dims.size(), pooled.size());
   const std::vector<double> values = read_doubles(x);
@@ -148,7 +152,8 @@ const OpDef ops::center_crop_pad{.name = "CenterCropPad",
                                  .onnx = {{"CenterCropPad", 18}}};
 
 const OpDef ops::max_unpool{.name = "MaxUnpool",
-                            .attrs = {required_attr("kernel_shape", AttrKind::integers), integers_attr("pads"), integers_attr("strides"), text_attr("auto_pad", "NOTSET")},
+                            .attrs = {required_attr("kernel_shape", AttrKind::integers), integers_attr("pads"),
+                                      integers_attr("strides"), text_attr("auto_pad", "NOTSET")},
                             .min_inputs = 2,
                             .max_inputs = 3,
                             .infer = infer_unpool,

@@ -11,7 +11,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(Pointwise, AddBroadcastsLikeNumpy) { expect_near(run_op("Add", {counted({2, 1}), counted({3}, 10)}), {2, 3}, {10, 11, 12, 11, 12, 13}); }
+TEST(Pointwise, AddBroadcastsLikeNumpy) {
+  expect_near(run_op("Add", {counted({2, 1}), counted({3}, 10)}), {2, 3}, {10, 11, 12, 11, 12, 13});
+}
 
 TEST(Pointwise, IntegerDivisionTruncatesAndModFloors) {
   EXPECT_THAT(run_op("Div", {integers({7, -7}), integers({2, 2})}).integers(), testing::ElementsAre(3, -3));
@@ -19,11 +21,15 @@ TEST(Pointwise, IntegerDivisionTruncatesAndModFloors) {
   EXPECT_THAT(run_op("Fmod", {integers({7, -7}), integers({3, 3})}).integers(), testing::ElementsAre(1, -1));
 }
 
-TEST(Pointwise, RoundGoesToEven) { expect_near(run_op("Round", {floats({4}, {0.5F, 1.5F, -2.5F, 2.4F})}), {4}, {0, 2, -2, 2}); }
+TEST(Pointwise, RoundGoesToEven) {
+  expect_near(run_op("Round", {floats({4}, {0.5F, 1.5F, -2.5F, 2.4F})}), {4}, {0, 2, -2, 2});
+}
 
 TEST(Pointwise, ActivationsStayFiniteFarOut) {
-  for (const char* op : {"Softplus", "Mish", "Sigmoid", "Silu", "Tanh", "Gelu", "GeluTanh", "Elu", "Celu", "Selu", "HardSwish"})
-    for (const double value : values_of(run_op(op, {floats({2}, {-300, 300})}))) EXPECT_TRUE(std::isfinite(value)) << op;
+  for (const char* op :
+       {"Softplus", "Mish", "Sigmoid", "Silu", "Tanh", "Gelu", "GeluTanh", "Elu", "Celu", "Selu", "HardSwish"})
+    for (const double value : values_of(run_op(op, {floats({2}, {-300, 300})})))
+      EXPECT_TRUE(std::isfinite(value)) << op;
 }
 
 TEST(Pointwise, GeluFormsDifferAsPublished) {
@@ -50,7 +56,8 @@ TEST(Pointwise, IsInfTellsTheSignsApart) {
 }
 
 TEST(Pointwise, WhereTakesTheTypeOfItsChoices) {
-  const Tensor result = run_op("Where", {Tensor::of<bool>({2}, {true, false}), floats({2}, {1, 2}), floats({2}, {3, 4})});
+  const Tensor result =
+      run_op("Where", {Tensor::of<bool>({2}, {true, false}), floats({2}, {1, 2}), floats({2}, {3, 4})});
   expect_near(result, {2}, {1, 4});
 }
 
@@ -60,20 +67,27 @@ TEST(Cast, FloatsTruncateTowardsZeroAndSaturate) {
 }
 
 TEST(Cast, IntegersNarrowByDroppingBits) {
-  EXPECT_THAT(values_of(run_op("Cast", {integers({257, -1})}, {{"to", std::string("u8")}})), testing::ElementsAre(1, 255));
+  EXPECT_THAT(values_of(run_op("Cast", {integers({257, -1})}, {{"to", std::string("u8")}})),
+              testing::ElementsAre(1, 255));
 }
 
-TEST(Cast, AnythingButZeroIsTrue) { EXPECT_THAT(values_of(run_op("Cast", {floats({3}, {0, 0.5F, -2})}, {{"to", std::string("bool")}})), testing::ElementsAre(0, 1, 1)); }
+TEST(Cast, AnythingButZeroIsTrue) {
+  EXPECT_THAT(values_of(run_op("Cast", {floats({3}, {0, 0.5F, -2})}, {{"to", std::string("bool")}})),
+              testing::ElementsAre(0, 1, 1));
+}
 
 TEST(Bits, ShiftsBeyondTheWidthGiveZero) {
   const Tensor x = Tensor::of<uint8_t>({3}, {1, 128, 255}), by = Tensor::of<uint8_t>({3}, {1, 1, 9});
-  EXPECT_THAT(values_of(run_op("BitShift", {x, by}, {{"direction", std::string("LEFT")}})), testing::ElementsAre(2, 0, 0));
+  EXPECT_THAT(values_of(run_op("BitShift", {x, by}, {{"direction", std::string("LEFT")}})),
+              testing::ElementsAre(2, 0, 0));
 }
 
 TEST(Quantize, RoundsToEvenAndSaturates) {
-  const Tensor y = run_op("QuantizeLinear", {floats({4}, {1, 3, 1000, -1000}), Tensor::scalar(2.0F), Tensor::scalar<uint8_t>(128)});
+  const Tensor y =
+      run_op("QuantizeLinear", {floats({4}, {1, 3, 1000, -1000}), Tensor::scalar(2.0F), Tensor::scalar<uint8_t>(128)});
   EXPECT_THAT(values_of(y), testing::ElementsAre(128, 130, 255, 0));
-  expect_near(run_op("DequantizeLinear", {y, Tensor::scalar(2.0F), Tensor::scalar<uint8_t>(128)}), {4}, {0, 4, 254, -256});
+  expect_near(run_op("DequantizeLinear", {y, Tensor::scalar(2.0F), Tensor::scalar<uint8_t>(128)}), {4},
+              {0, 4, 254, -256});
 }
 
 }  // namespace

@@ -72,7 +72,9 @@ void eval_max_pool(EvalContext& context) {
         }
         values.push_back(best);
         if (context.outputs() > 1)
-          indices.push_back(plane * table.inputs + (context.attrs().integer("storage_order") != 0 ? column_major(spatial_of(x.dims()), at) : at));
+          indices.push_back(plane * table.inputs + (context.attrs().integer("storage_order") != 0
+                                                        ? column_major(spatial_of(x.dims()), at)
+                                                        : at));
       }
     }
   });
@@ -142,7 +144,8 @@ void eval_global(EvalContext& context, const Reduce& reduce) {
   const std::vector<double> data = read_doubles(x);
   const size_t size = planes == 0 ? 0 : data.size() / static_cast<size_t>(planes);
   std::vector<double> values;
-  for (size_t i = 0; i < static_cast<size_t>(planes); ++i) values.push_back(reduce(std::span(data).subspan(i * size, size)));
+  for (size_t i = 0; i < static_cast<size_t>(planes); ++i)
+    values.push_back(reduce(std::span(data).subspan(i * size, size)));
   context.set(0, write_doubles(x.dtype(), std::move(dims), values));
 }
 
@@ -154,7 +157,9 @@ void eval_global_average(EvalContext& context) {
   });
 }
 void eval_global_max(EvalContext& context) {
-  eval_global(context, [](std::span<const double> plane) { return plane.empty() ? 0.0 : *std::max_element(plane.begin(), plane.end()); });
+  eval_global(context, [](std::span<const double> plane) {
+    return plane.empty() ? 0.0 : *std::max_element(plane.begin(), plane.end());
+  });
 }
 void eval_global_lp(EvalContext& context) {
   eval_global(context, [p = static_cast<double>(context.attrs().integer("p"))](std::span<const double> plane) {
@@ -174,19 +179,38 @@ void import_pool(ImportContext& context) {
 }
 
 std::vector<AttrSpec> window_attrs(std::vector<AttrSpec> more) {
-  std::vector<AttrSpec> attrs{text_attr("auto_pad", "NOTSET"), integer_attr("ceil_mode", 0), integers_attr("kernel_shape"),
-                              integers_attr("strides"),        integers_attr("pads"),        integers_attr("dilations")};
+  std::vector<AttrSpec> attrs{text_attr("auto_pad", "NOTSET"), integer_attr("ceil_mode", 0),
+                              integers_attr("kernel_shape"),   integers_attr("strides"),
+                              integers_attr("pads"),           integers_attr("dilations")};
   attrs.insert(attrs.end(), more.begin(), more.end());
   return attrs;
 }
 
 }  // namespace
 
-const OpDef ops::max_pool{.name = "MaxPool", .attrs = window_attrs({integer_attr("storage_order", 0)}), .infer = infer_pool, .eval = eval_max_pool, .onnx = {{"MaxPool", 1, 1 << 20, import_pool<ops::max_pool>}}};
-const OpDef ops::average_pool{.name = "AveragePool", .attrs = window_attrs({integer_attr("count_include_pad", 0)}), .infer = infer_pool, .eval = eval_average_pool, .onnx = {{"AveragePool", 1, 1 << 20, import_pool<ops::average_pool>}}};
-const OpDef ops::lp_pool{.name = "LpPool", .attrs = window_attrs({integer_attr("p", 2)}), .infer = infer_pool, .eval = eval_lp_pool, .onnx = {{"LpPool", 2, 1 << 20, import_pool<ops::lp_pool>}}};
-const OpDef ops::global_average_pool{.name = "GlobalAveragePool", .infer = infer_global, .eval = eval_global_average, .onnx = {{"GlobalAveragePool"}}};
-const OpDef ops::global_max_pool{.name = "GlobalMaxPool", .infer = infer_global, .eval = eval_global_max, .onnx = {{"GlobalMaxPool"}}};
-const OpDef ops::global_lp_pool{.name = "GlobalLpPool", .attrs = {integer_attr("p", 2)}, .infer = infer_global, .eval = eval_global_lp, .onnx = {{"GlobalLpPool", 2}}};
+const OpDef ops::max_pool{.name = "MaxPool",
+                          .attrs = window_attrs({integer_attr("storage_order", 0)}),
+                          .infer = infer_pool,
+                          .eval = eval_max_pool,
+                          .onnx = {{"MaxPool", 1, 1 << 20, import_pool<ops::max_pool>}}};
+const OpDef ops::average_pool{.name = "AveragePool",
+                              .attrs = window_attrs({integer_attr("count_include_pad", 0)}),
+                              .infer = infer_pool,
+                              .eval = eval_average_pool,
+                              .onnx = {{"AveragePool", 1, 1 << 20, import_pool<ops::average_pool>}}};
+const OpDef ops::lp_pool{.name = "LpPool",
+                         .attrs = window_attrs({integer_attr("p", 2)}),
+                         .infer = infer_pool,
+                         .eval = eval_lp_pool,
+                         .onnx = {{"LpPool", 2, 1 << 20, import_pool<ops::lp_pool>}}};
+const OpDef ops::global_average_pool{
+    .name = "GlobalAveragePool", .infer = infer_global, .eval = eval_global_average, .onnx = {{"GlobalAveragePool"}}};
+const OpDef ops::global_max_pool{
+    .name = "GlobalMaxPool", .infer = infer_global, .eval = eval_global_max, .onnx = {{"GlobalMaxPool"}}};
+const OpDef ops::global_lp_pool{.name = "GlobalLpPool",
+                                .attrs = {integer_attr("p", 2)},
+                                .infer = infer_global,
+                                .eval = eval_global_lp,
+                                .onnx = {{"GlobalLpPool", 2}}};
 
 }  // namespace hone

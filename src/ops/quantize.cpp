@@ -41,7 +41,9 @@ class ScaleIndex {
 };
 
 /// The zero point's type decides; output_dtype is turned into a zero point by the rule.
-void infer_quantize(InferContext& context) { context.set(0, context.has(2) ? context.dtype(2) : DType::u8, context.shape(0)); }
+void infer_quantize(InferContext& context) {
+  context.set(0, context.has(2) ? context.dtype(2) : DType::u8, context.shape(0));
+}
 void infer_dequantize(InferContext& context) { context.set(0, context.dtype(1), context.shape(0)); }
 
 std::vector<double> zero_points(const EvalContext& context) {
@@ -86,19 +88,26 @@ void import_linear(ImportContext& context) {
     const std::vector<double> zeros(static_cast<size_t>(elements(scale.values())), 0);
     inputs.push_back(context.constant(write_doubles(dtype_of_onnx(dtype), scale.values(), zeros)));
   }
-  const Attrs attrs{{"axis", context.attrs().integer_or("axis", 1)}, {"block_size", context.attrs().integer_or("block_size", 0)}};
+  const Attrs attrs{{"axis", context.attrs().integer_or("axis", 1)},
+                    {"block_size", context.attrs().integer_or("block_size", 0)}};
   context.set_output(0, context.add(op.name, std::move(inputs), attrs)->output());
 }
 
 template <const OpDef& op>
 OpDef quantization(std::string_view name, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0)}, .min_inputs = 2, .max_inputs = 3, .infer = infer, .eval = eval,
+  return {.name = name,
+          .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0)},
+          .min_inputs = 2,
+          .max_inputs = 3,
+          .infer = infer,
+          .eval = eval,
           .onnx = {{name, 10, 1 << 20, import_linear<op>}}};
 }
 
 }  // namespace
 
 const OpDef ops::quantize_linear = quantization<ops::quantize_linear>("QuantizeLinear", infer_quantize, eval_quantize);
-const OpDef ops::dequantize_linear = quantization<ops::dequantize_linear>("DequantizeLinear", infer_dequantize, eval_dequantize);
+const OpDef ops::dequantize_linear =
+    quantization<ops::dequantize_linear>("DequantizeLinear", infer_dequantize, eval_dequantize);
 
 }  // namespace hone

@@ -43,7 +43,9 @@ const AttrSpec kSeed = {"seed", AttrKind::real, std::nullopt, false, "the node's
 /// `shape`, or the sizes of the operand.
 void infer_drawn(InferContext& context) {
   const DType dtype = dtype_of_onnx(context.attrs().integer("dtype"));
-  context.set(0, dtype, context.inputs() > 0 ? context.shape(0) : Shape(std::span<const int64_t>(context.attrs().integers("sizes"))));
+  context.set(
+      0, dtype,
+      context.inputs() > 0 ? context.shape(0) : Shape(std::span<const int64_t>(context.attrs().integers("sizes"))));
 }
 
 template <typename Draw>
@@ -95,7 +97,8 @@ void eval_bernoulli(EvalContext& context) {
 
 void infer_multinomial(InferContext& context) {
   check_rank(context, 0, 2, "the input of Multinomial");
-  context.set(0, dtype_of_onnx(context.attrs().integer("dtype")), {context.shape(0)[0], Dim(context.attrs().integer("sample_size"))});
+  context.set(0, dtype_of_onnx(context.attrs().integer("dtype")),
+              {context.shape(0)[0], Dim(context.attrs().integer("sample_size"))});
 }
 
 void eval_multinomial(EvalContext& context) {
@@ -151,7 +154,8 @@ void import_dropout(ImportContext& context) {
   if (training != nullptr && !(training->is_constant() && training->constant->integer(0) == 0)) {
     Attrs attrs;
     if (context.attrs().has("seed")) attrs.set("seed", static_cast<double>(context.attrs().integer("seed")));
-    return set_outputs(context, *context.add("Dropout", {x, context.input(1), training}, std::move(attrs), context.outputs()));
+    return set_outputs(context,
+                       *context.add("Dropout", {x, context.input(1), training}, std::move(attrs), context.outputs()));
   }
   context.set_output(0, context.add("Identity", {x})->output());
   if (context.outputs() < 2 || !context.output_used(1)) return;
@@ -159,7 +163,8 @@ void import_dropout(ImportContext& context) {
   context.set_output(1, context.add("Expand", {kept, context.add("Shape", {x})->output()})->output());
 }
 
-OpDef drawn(std::string_view name, std::vector<AttrSpec> attrs, void (*eval)(EvalContext&), std::vector<OnnxRule> rules) {
+OpDef drawn(std::string_view name, std::vector<AttrSpec> attrs, void (*eval)(EvalContext&),
+            std::vector<OnnxRule> rules) {
   OpDef op{.name = name};
   op.attrs = std::move(attrs);
   op.attrs.insert(op.attrs.end(), {kSeed, integer_attr("dtype", 1), integers_attr("sizes")});
@@ -175,13 +180,26 @@ OpDef drawn(std::string_view name, std::vector<AttrSpec> attrs, void (*eval)(Eva
 }  // namespace
 
 const OpDef ops::random_uniform = drawn("RandomUniform", {real_attr("low", 0), real_attr("high", 1)}, eval_uniform,
-                                        {{"RandomUniform", 1, 1 << 20, import_drawn<ops::random_uniform>}, {"RandomUniformLike", 1, 1 << 20, import_drawn<ops::random_uniform>}});
+                                        {{"RandomUniform", 1, 1 << 20, import_drawn<ops::random_uniform>},
+                                         {"RandomUniformLike", 1, 1 << 20, import_drawn<ops::random_uniform>}});
 const OpDef ops::random_normal = drawn("RandomNormal", {real_attr("mean", 0), real_attr("scale", 1)}, eval_normal,
-                                       {{"RandomNormal", 1, 1 << 20, import_drawn<ops::random_normal>}, {"RandomNormalLike", 1, 1 << 20, import_drawn<ops::random_normal>}});
-const OpDef ops::bernoulli = drawn("Bernoulli", {}, eval_bernoulli, {{"Bernoulli", 15, 1 << 20, import_drawn<ops::bernoulli>}});
-const OpDef ops::multinomial{.name = "Multinomial", .attrs = {kSeed, integer_attr("dtype", 6), integer_attr("sample_size", 1)}, .infer = infer_multinomial, .eval = eval_multinomial,
-                             .onnx = {{"Multinomial", 7}}, .traits = {.random = true}};
-const OpDef ops::dropout{.name = "Dropout", .attrs = {kSeed}, .min_inputs = 1, .max_inputs = 3, .infer = infer_dropout, .eval = eval_dropout,
-                         .onnx = {{"Dropout", 1, 1 << 20, import_dropout}}, .traits = {.random = true}};
+                                       {{"RandomNormal", 1, 1 << 20, import_drawn<ops::random_normal>},
+                                        {"RandomNormalLike", 1, 1 << 20, import_drawn<ops::random_normal>}});
+const OpDef ops::bernoulli =
+    drawn("Bernoulli", {}, eval_bernoulli, {{"Bernoulli", 15, 1 << 20, import_drawn<ops::bernoulli>}});
+const OpDef ops::multinomial{.name = "Multinomial",
+                             .attrs = {kSeed, integer_attr("dtype", 6), integer_attr("sample_size", 1)},
+                             .infer = infer_multinomial,
+                             .eval = eval_multinomial,
+                             .onnx = {{"Multinomial", 7}},
+                             .traits = {.random = true}};
+const OpDef ops::dropout{.name = "Dropout",
+                         .attrs = {kSeed},
+                         .min_inputs = 1,
+                         .max_inputs = 3,
+                         .infer = infer_dropout,
+                         .eval = eval_dropout,
+                         .onnx = {{"Dropout", 1, 1 << 20, import_dropout}},
+                         .traits = {.random = true}};
 
 }  // namespace hone

@@ -46,9 +46,10 @@ void infer_reduce(InferContext& context) {
     axes = known_integers(context, 1);
     const size_t count = known_count(context, 1);
     if (count == 0) axes.emplace();
-    if (!axes) {                                       // only a run tells which axes; how many remain is known
+    if (!axes) {  // only a run tells which axes; how many remain is known
       Shape result;
-      for (size_t i = 0; i < x.rank() - (keep ? 0 : std::min(count, x.rank())); ++i) result.push_back(context.data_dependent(0, i));
+      for (size_t i = 0; i < x.rank() - (keep ? 0 : std::min(count, x.rank())); ++i)
+        result.push_back(context.data_dependent(0, i));
       return context.set(0, context.dtype(0), std::move(result));
     }
   }
@@ -89,40 +90,66 @@ struct Group {
 };
 
 struct Sum {
-  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + x; }); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return g.fold(T(0), [](T a, T x) { return a + x; });
+  }
 };
 struct Mean {
-  template <typename T> static T run(const Group<T>& g) { return g.offsets.empty() ? std::numeric_limits<T>::quiet_NaN() : Sum::run(g) / static_cast<T>(g.offsets.size()); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return g.offsets.empty() ? std::numeric_limits<T>::quiet_NaN() : Sum::run(g) / static_cast<T>(g.offsets.size());
+  }
 };
 struct Largest {
-  template <typename T> static T run(const Group<T>& g) {
-    const T start = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  template <typename T>
+  static T run(const Group<T>& g) {
+    const T start =
+        std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
     return g.fold(start, [](T a, T x) { return x > a || x != x ? x : a; });
   }
 };
 struct Smallest {
-  template <typename T> static T run(const Group<T>& g) {
-    const T start = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  template <typename T>
+  static T run(const Group<T>& g) {
+    const T start =
+        std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
     return g.fold(start, [](T a, T x) { return x < a || x != x ? x : a; });
   }
 };
 struct Product {
-  template <typename T> static T run(const Group<T>& g) { return g.fold(T(1), [](T a, T x) { return a * x; }); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return g.fold(T(1), [](T a, T x) { return a * x; });
+  }
 };
 struct L1 {
-  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + (x < 0 ? -x : x); }); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return g.fold(T(0), [](T a, T x) { return a + (x < 0 ? -x : x); });
+  }
 };
 struct SumSquare {
-  template <typename T> static T run(const Group<T>& g) { return g.fold(T(0), [](T a, T x) { return a + x * x; }); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return g.fold(T(0), [](T a, T x) { return a + x * x; });
+  }
 };
 struct L2 {
-  template <typename T> static T run(const Group<T>& g) { return static_cast<T>(std::sqrt(static_cast<double>(SumSquare::run(g)))); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return static_cast<T>(std::sqrt(static_cast<double>(SumSquare::run(g))));
+  }
 };
 struct LogSum {
-  template <typename T> static T run(const Group<T>& g) { return static_cast<T>(std::log(static_cast<double>(Sum::run(g)))); }
+  template <typename T>
+  static T run(const Group<T>& g) {
+    return static_cast<T>(std::log(static_cast<double>(Sum::run(g))));
+  }
 };
 struct LogSumExp {
-  template <typename T> static T run(const Group<T>& g) {
+  template <typename T>
+  static T run(const Group<T>& g) {
     const double top = static_cast<double>(Largest::run(g));
     if (!std::isfinite(top)) return static_cast<T>(top);
     double sum = 0;
@@ -135,7 +162,8 @@ template <typename Kind, typename T>
 std::vector<T> reduce(const std::vector<T>& data, const Dims& dims, const std::vector<bool>& reduced) {
   const std::vector<int64_t> inner = offsets_over(dims, reduced, true);
   std::vector<T> result;
-  for (const int64_t start : offsets_over(dims, reduced, false)) result.push_back(Kind::run(Group<T>{data.data() + start, inner}));
+  for (const int64_t start : offsets_over(dims, reduced, false))
+    result.push_back(Kind::run(Group<T>{data.data() + start, inner}));
   return result;
 }
 
@@ -145,7 +173,9 @@ std::vector<int64_t> in_range(DType dtype, std::vector<int64_t> values) {
   if constexpr (std::is_same_v<Kind, Largest> || std::is_same_v<Kind, Smallest>) {
     visit(dtype, [&]<typename T>() {
       if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(int64_t))
-        for (int64_t& value : values) value = std::clamp(value, static_cast<int64_t>(std::numeric_limits<T>::lowest()), static_cast<int64_t>(std::numeric_limits<T>::max()));
+        for (int64_t& value : values)
+          value = std::clamp(value, static_cast<int64_t>(std::numeric_limits<T>::lowest()),
+                             static_cast<int64_t>(std::numeric_limits<T>::max()));
     });
   }
   return values;
@@ -156,15 +186,19 @@ void eval_reduce(EvalContext& context) {
   const Tensor& x = context.input(0);
   std::optional<std::vector<int64_t>> axes;
   if (context.has(1)) axes = context.input(1).integers();
-  const std::vector<bool> reduced = reduced_axes(x.dims().size(), axes, context.attrs().integer("noop_with_empty_axes") != 0);
+  const std::vector<bool> reduced =
+      reduced_axes(x.dims().size(), axes, context.attrs().integer("noop_with_empty_axes") != 0);
   const bool keep = context.attrs().integer("keepdims") != 0;
   Dims dims;
   for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i]) dims.push_back(x.dims()[i]);
     else if (keep) dims.push_back(1);
   }
-  if (is_float(x.dtype())) context.set(0, write_doubles(x.dtype(), std::move(dims), reduce<Kind>(read_doubles(x), x.dims(), reduced)));
-  else context.set(0, write_integers(x.dtype(), std::move(dims), in_range<Kind>(x.dtype(), reduce<Kind>(x.integers(), x.dims(), reduced))));
+  if (is_float(x.dtype()))
+    context.set(0, write_doubles(x.dtype(), std::move(dims), reduce<Kind>(read_doubles(x), x.dims(), reduced)));
+  else
+    context.set(0, write_integers(x.dtype(), std::move(dims),
+                                  in_range<Kind>(x.dtype(), reduce<Kind>(x.integers(), x.dims(), reduced))));
 }
 
 template <const OpDef& op>

@@ -20,9 +20,13 @@ TEST(Reduce, NoAxesMeansAllUnlessToldOtherwise) {
   expect_near(run_op("ReduceMax", {counted({2, 2})}, {{"noop_with_empty_axes", int64_t{1}}}), {2, 2}, {0, 1, 2, 3});
 }
 
-TEST(Reduce, LogSumExpDoesNotOverflow) { expect_near(run_op("ReduceLogSumExp", {floats({2}, {1000, 1000})}), {1}, {1000 + std::log(2.0)}, 1e-4); }
+TEST(Reduce, LogSumExpDoesNotOverflow) {
+  expect_near(run_op("ReduceLogSumExp", {floats({2}, {1000, 1000})}), {1}, {1000 + std::log(2.0)}, 1e-4);
+}
 
-TEST(Reduce, IntegersAreExact) { EXPECT_EQ(run_op("ReduceProd", {integers({(int64_t{1} << 53) + 1, 3})}).integer(0), 3 * ((int64_t{1} << 53) + 1)); }
+TEST(Reduce, IntegersAreExact) {
+  EXPECT_EQ(run_op("ReduceProd", {integers({(int64_t{1} << 53) + 1, 3})}).integer(0), 3 * ((int64_t{1} << 53) + 1));
+}
 
 TEST(Reduce, ProductsOfSizesStayExpressions) {
   Graph graph;
@@ -43,22 +47,30 @@ TEST(Softmax, RowsSumToOneHoweverLarge) {
 }
 
 TEST(Norm, LayerNormalizationGivesMomentsOnRequest) {
-  const auto results = run_all("LayerNormalization", {floats({1, 2}, {1, 3}), floats({2}, {1, 2}), floats({2}, {0, 10})}, {{"epsilon", 0.0}}, 3);
+  const auto results = run_all(
+      "LayerNormalization", {floats({1, 2}, {1, 3}), floats({2}, {1, 2}), floats({2}, {0, 10})}, {{"epsilon", 0.0}}, 3);
   expect_near(results[0], {1, 2}, {-1, 12});
   expect_near(results[1], {1, 1}, {2});
   expect_near(results[2], {1, 1}, {1});
 }
 
-TEST(Norm, RmsDoesNotCentre) { expect_near(run_op("RMSNormalization", {floats({1, 2}, {3, 4}), floats({2}, {1, 1})}, {{"epsilon", 0.0}}), {1, 2}, {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)}); }
+TEST(Norm, RmsDoesNotCentre) {
+  expect_near(run_op("RMSNormalization", {floats({1, 2}, {3, 4}), floats({2}, {1, 1})}, {{"epsilon", 0.0}}), {1, 2},
+              {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)});
+}
 
 TEST(Norm, BatchNormalizationIsPerChannel) {
-  const Tensor y = run_op("BatchNormalization", {counted({1, 2, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {0, 2}), floats({2}, {1, 4})}, {{"epsilon", 0.0}});
+  const Tensor y =
+      run_op("BatchNormalization",
+             {counted({1, 2, 2}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {0, 2}), floats({2}, {1, 4})},
+             {{"epsilon", 0.0}});
   expect_near(y, {1, 2, 2}, {0, 1, 1, 2});
 }
 
 TEST(Norm, GroupOfOneChannelEqualsInstance) {
   const Tensor x = counted({2, 2, 3}), scale = floats({2}, {1, 2}), bias = floats({2}, {0, 1});
-  expect_near(run_op("GroupNormalization", {x, scale, bias}, {{"num_groups", int64_t{2}}}), {2, 2, 3}, values_of(run_op("InstanceNormalization", {x, scale, bias})));
+  expect_near(run_op("GroupNormalization", {x, scale, bias}, {{"num_groups", int64_t{2}}}), {2, 2, 3},
+              values_of(run_op("InstanceNormalization", {x, scale, bias})));
 }
 
 TEST(ArgMax, TakesTheFirstOrTheLastOfEquals) {
@@ -68,7 +80,9 @@ TEST(ArgMax, TakesTheFirstOrTheLastOfEquals) {
 
 TEST(CumSum, RunsBothWaysAndMayLeaveOutItself) {
   expect_near(run_op("CumSum", {counted({3}, 1), Tensor::scalar<int64_t>(0)}), {3}, {1, 3, 6});
-  expect_near(run_op("CumSum", {counted({3}, 1), Tensor::scalar<int64_t>(0)}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}}), {3}, {5, 3, 0});
+  expect_near(run_op("CumSum", {counted({3}, 1), Tensor::scalar<int64_t>(0)},
+                     {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}}),
+              {3}, {5, 3, 0});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ double source_coordinate(const AxisResampling& plan, const std::string& mode, do
   if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
   if (mode == "asymmetric") return out / scale;
   if (mode == "align_corners") {
-    const double width = scale * length;               // before it is rounded down to whole elements
+    const double width = scale * length;  // before it is rounded down to whole elements
     return width == 1 ? 0 : out * (length - 1) / (width - 1);
   }
   if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
@@ -25,7 +25,8 @@ double source_coordinate(const AxisResampling& plan, const std::string& mode, do
   }
   if (mode == "tf_half_pixel_for_nn") return (out + 0.5) / scale;
   if (mode == "tf_crop_and_resize")
-    return plan.out > 1 ? plan.roi_start * (length - 1) + out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
+    return plan.out > 1 ? plan.roi_start * (length - 1) +
+                              out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
                         : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
   throw Error("unknown coordinate_transformation_mode '" + mode + "' of Resize");
 }
@@ -41,7 +42,8 @@ int64_t nearest_index(const std::string& mode, double x) {
 std::vector<ResampleTap> cubic_taps(const Attrs& attrs, int64_t left, double t, int64_t size) {
   const double a = attrs.real("cubic_coeff_a");
   const double w[] = {((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
-                      ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1, ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
+                      ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
+                      ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
   std::vector<ResampleTap> taps;
   double total = 0;
   const bool exclude = attrs.integer("exclude_outside") != 0;

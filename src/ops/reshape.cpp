@@ -49,10 +49,12 @@ Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_
   const Dim total = from.elements();
   if (open) {
     HONE_CHECK(!(known == Dim(0)), "the size -1 cannot be found beside a size of 0");
-    HONE_CHECK(!total.is_constant() || !known.is_constant() || total.value() % known.value() == 0, "[{}] does not divide into groups of {}", from.text(), known.text());
+    HONE_CHECK(!total.is_constant() || !known.is_constant() || total.value() % known.value() == 0,
+               "[{}] does not divide into groups of {}", from.text(), known.text());
     dims[*open] = floor_divide(total, known);
   } else {
-    HONE_CHECK(!total.is_constant() || !known.is_constant() || total == known, "[{}] has {} elements but the target has {}", from.text(), total.text(), known.text());
+    HONE_CHECK(!total.is_constant() || !known.is_constant() || total == known,
+               "[{}] has {} elements but the target has {}", from.text(), total.text(), known.text());
   }
   return Shape(std::move(dims));
 }
@@ -60,14 +62,16 @@ Shape reshape_target(const Shape& from, std::span<const Dim> wanted, bool allow_
 void infer_reshape(InferContext& context) {
   if (!context.ranked(1) || !context.shape(1).is_static()) return context.set(0, unranked(context.dtype(0)));
   const size_t rank = known_count(context, 1);
-  if (!context.ranked(0)) {                            // sizes that are numbers hold for any operand
+  if (!context.ranked(0)) {  // sizes that are numbers hold for any operand
     const std::optional<SymbolicData> wanted = context.symbolic(1);
     Shape shape;
-    for (size_t i = 0; i < rank; ++i) shape.push_back(wanted && surely_positive((*wanted)[i]) ? (*wanted)[i] : context.data_dependent(0, i));
+    for (size_t i = 0; i < rank; ++i)
+      shape.push_back(wanted && surely_positive((*wanted)[i]) ? (*wanted)[i] : context.data_dependent(0, i));
     return context.set(0, context.dtype(0), std::move(shape));
   }
   if (const std::optional<SymbolicData> wanted = context.symbolic(1)) {
-    context.set(0, context.dtype(0), reshape_target(context.shape(0), *wanted, context.attrs().integer("allowzero") != 0));
+    context.set(0, context.dtype(0),
+                reshape_target(context.shape(0), *wanted, context.attrs().integer("allowzero") != 0));
     propagate_in_order(context);
     return;
   }
@@ -80,7 +84,8 @@ void eval_reshape(EvalContext& context) {
   std::vector<Dim> wanted;
   for (const int64_t size : context.input(1).integers()) wanted.emplace_back(size);
   const Tensor& data = context.input(0);
-  context.set(0, data.reshaped(reshape_target(Shape(data.dims()), wanted, context.attrs().integer("allowzero") != 0).values()));
+  context.set(
+      0, data.reshaped(reshape_target(Shape(data.dims()), wanted, context.attrs().integer("allowzero") != 0).values()));
 }
 
 // ---- Flatten ----
@@ -129,10 +134,12 @@ bool decided_by_data(const Dim& dim) {
 Shape squeezed(const Shape& from, const std::optional<std::vector<int64_t>>& axes) {
   std::vector<bool> drop(from.rank(), false);
   if (axes) drop = marked_axes(*axes, from.rank());
-  else for (size_t i = 0; i < from.rank(); ++i) drop[i] = from[i] == Dim(1);
+  else
+    for (size_t i = 0; i < from.rank(); ++i) drop[i] = from[i] == Dim(1);
   Shape shape;
   for (size_t i = 0; i < from.rank(); ++i) {
-    HONE_CHECK(!drop[i] || !from[i].is_constant() || from[i].value() == 1, "axis {} has size {}, not 1", i, from[i].text());
+    HONE_CHECK(!drop[i] || !from[i].is_constant() || from[i].value() == 1, "axis {} has size {}, not 1", i,
+               from[i].text());
     if (!drop[i]) shape.push_back(from[i]);
   }
   return shape;
@@ -152,8 +159,9 @@ void infer_squeeze(InferContext& context) {
     HONE_CHECK(count <= context.rank(0), "{} axes are taken from rank {}", count, context.rank(0));
     return set_open_axes(context, context.rank(0) - count);
   }
-  const bool open = std::any_of(context.shape(0).begin(), context.shape(0).end(), [](const Dim& dim) { return decided_by_data(dim); });
-  if (!axes && open) return context.set(0, unranked(context.dtype(0)));    // a run may give a size of 1, or not
+  const bool open = std::any_of(context.shape(0).begin(), context.shape(0).end(),
+                                [](const Dim& dim) { return decided_by_data(dim); });
+  if (!axes && open) return context.set(0, unranked(context.dtype(0)));  // a run may give a size of 1, or not
   context.set(0, context.dtype(0), squeezed(context.shape(0), axes));
   propagate_in_order(context);
 }

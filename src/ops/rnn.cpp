@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/ops.h"
 #include "ops/gemm_loops.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone::ops {
@@ -45,12 +45,18 @@ class Activations {
     if (attrs.has("activations") && !attrs.texts("activations").empty()) {
       const std::vector<std::string>& given = attrs.texts("activations");
       first_ = static_cast<size_t>(direction) * defaults.size();
-      HONE_CHECK(given.size() >= first_ + defaults.size(), "{} activations are given, {} are needed", given.size(), first_ + defaults.size());
-      names_.assign(given.begin() + static_cast<std::ptrdiff_t>(first_), given.begin() + static_cast<std::ptrdiff_t>(first_ + defaults.size()));
+      HONE_CHECK(given.size() >= first_ + defaults.size(), "{} activations are given, {} are needed", given.size(),
+                 first_ + defaults.size());
+      names_.assign(given.begin() + static_cast<std::ptrdiff_t>(first_),
+                    given.begin() + static_cast<std::ptrdiff_t>(first_ + defaults.size()));
     }
   }
   float operator()(size_t which, float x) const {
-    return activate(names_[which], x, parameter("activation_alpha", which, names_[which] == "HardSigmoid" ? 0.2f : names_[which] == "LeakyRelu" ? 0.01f : 1.0f),
+    return activate(names_[which], x,
+                    parameter("activation_alpha", which,
+                              names_[which] == "HardSigmoid" ? 0.2f
+                              : names_[which] == "LeakyRelu" ? 0.01f
+                                                             : 1.0f),
                     parameter("activation_beta", which, names_[which] == "HardSigmoid" ? 0.5f : 0.0f));
   }
 
@@ -87,14 +93,22 @@ void add_row_product(int64_t n, int64_t k, const float* x, const float* m, float
 /// What the three layers share: operands as floats, sizes, the walk over time and directions.
 struct Sequence {
   explicit Sequence(EvalContext& context, int64_t gates)
-      : x(context.input(0)), w(context.input(1)), r(context.input(2)), steps(context.input(0).dims()[0]), batch(context.input(0).dims()[1]),
-        width(context.input(0).dims()[2]), hidden(context.input(2).dims()[2]), count(directions(context.attrs())), gates_(gates) {
+      : x(context.input(0)),
+        w(context.input(1)),
+        r(context.input(2)),
+        steps(context.input(0).dims()[0]),
+        batch(context.input(0).dims()[1]),
+        width(context.input(0).dims()[2]),
+        hidden(context.input(2).dims()[2]),
+        count(directions(context.attrs())),
+        gates_(gates) {
     if (context.has(3)) b.emplace(context.input(3));
     if (context.has(4)) lengths = context.input(4).integers();
     if (context.has(5)) h0.emplace(context.input(5));
     y.assign(static_cast<size_t>(steps * count * batch * hidden), 0.0f);
     last_h.assign(static_cast<size_t>(count * batch * hidden), 0.0f);
-    HONE_CHECK(lengths.empty() || static_cast<int64_t>(lengths.size()) == batch, "sequence_lens has {} entries for a batch of {}", lengths.size(), batch);
+    HONE_CHECK(lengths.empty() || static_cast<int64_t>(lengths.size()) == batch,
+               "sequence_lens has {} entries for a batch of {}", lengths.size(), batch);
   }
 
   /// x·Wᵀ (+ both biases where `add_r_bias`) for all steps: [steps*batch, gates*hidden].
@@ -103,11 +117,16 @@ struct Sequence {
     std::vector<float> out(static_cast<size_t>(steps * batch * n), 0.0f);
     if (b)
       for (int64_t row = 0; row < steps * batch; ++row)
-        for (int64_t j = 0; j < n; ++j) out[static_cast<size_t>(row * n + j)] = (*b)[direction * 2 * n + j] + (j < biased_r_gates * hidden ? (*b)[direction * 2 * n + n + j] : 0.0f);
-    add_product_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width}, out.data(), n);
+        for (int64_t j = 0; j < n; ++j)
+          out[static_cast<size_t>(row * n + j)] =
+              (*b)[direction * 2 * n + j] + (j < biased_r_gates * hidden ? (*b)[direction * 2 * n + n + j] : 0.0f);
+    add_product_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width},
+                         out.data(), n);
     return out;
   }
-  int64_t length(int64_t item) const { return lengths.empty() ? steps : std::clamp<int64_t>(lengths[static_cast<size_t>(item)], 0, steps); }
+  int64_t length(int64_t item) const {
+    return lengths.empty() ? steps : std::clamp<int64_t>(lengths[static_cast<size_t>(item)], 0, steps);
+  }
   void store(int64_t direction, int64_t time, int64_t item, const float* h) {
     std::copy_n(h, hidden, y.data() + ((time * count + direction) * batch + item) * hidden);
   }
@@ -131,7 +150,8 @@ void set_outputs(EvalContext& context, Sequence& s, const std::vector<float>* la
   const DType dtype = context.input(0).dtype();
   context.set(0, write_floats(dtype, {s.steps, s.count, s.batch, s.hidden}, s.y));
   if (context.outputs() > 1) context.set(1, write_floats(dtype, {s.count, s.batch, s.hidden}, s.last_h));
-  if (context.outputs() > 2 && last_c != nullptr) context.set(2, write_floats(dtype, {s.count, s.batch, s.hidden}, *last_c));
+  if (context.outputs() > 2 && last_c != nullptr)
+    context.set(2, write_floats(dtype, {s.count, s.batch, s.hidden}, *last_c));
 }
 
 void eval_lstm(EvalContext& context) {
@@ -156,7 +176,7 @@ void eval_lstm(EvalContext& context) {
       std::copy_n(projected.data() + (time * s.batch + item) * n, n, gates.data());
       add_row_product(n, h, hidden, rt.data(), gates.data());
       const auto peep = [&](int64_t which, int64_t j, float c) { return p ? (*p)[(d * 3 + which) * h + j] * c : 0.0f; };
-      for (int64_t j = 0; j < h; ++j) {                // gates: input, output, forget, cell
+      for (int64_t j = 0; j < h; ++j) {  // gates: input, output, forget, cell
         const float in = f(0, clip(gates[static_cast<size_t>(j)] + peep(0, j, cell[j])));
         const float forget = coupled ? 1 - in : f(0, clip(gates[static_cast<size_t>(2 * h + j)] + peep(2, j, cell[j])));
         const float next = forget * cell[j] + in * f(1, clip(gates[static_cast<size_t>(3 * h + j)]));
@@ -175,24 +195,29 @@ void eval_gru(EvalContext& context) {
   const int64_t h = s.hidden, n = 3 * h;
   const Clip clip(context.attrs());
   const bool linear_first = context.attrs().integer("linear_before_reset") != 0;
-  std::vector<float> recurrent(static_cast<size_t>(n)), reset(static_cast<size_t>(h)), candidate(static_cast<size_t>(h));
+  std::vector<float> recurrent(static_cast<size_t>(n)), reset(static_cast<size_t>(h)),
+      candidate(static_cast<size_t>(h));
   for (int64_t d = 0; d < s.count; ++d) {
     const Activations f(context.attrs(), {"Sigmoid", "Tanh"}, d);
     const std::vector<float> projected = s.project(d, 2);
     const float* r = s.r.data() + d * n * h;
     const std::vector<float> rt_gates = transposed(r, 2 * h, h), rt_new = transposed(r + 2 * h * h, h, h);
-    for (int64_t i = 0; i < s.batch * h; ++i) s.last_h[static_cast<size_t>(d * s.batch * h + i)] = s.h0 ? (*s.h0)[d * s.batch * h + i] : 0.0f;
+    for (int64_t i = 0; i < s.batch * h; ++i)
+      s.last_h[static_cast<size_t>(d * s.batch * h + i)] = s.h0 ? (*s.h0)[d * s.batch * h + i] : 0.0f;
     walk(s, context.attrs(), d, [&](int64_t time, int64_t item) {
       float* hidden = s.last_h.data() + (d * s.batch + item) * h;
       const float* in = projected.data() + (time * s.batch + item) * n;
       const auto r_bias = [&](int64_t j) { return s.b ? (*s.b)[d * 2 * n + n + 2 * h + j] : 0.0f; };
       std::fill(recurrent.begin(), recurrent.end(), 0.0f);
       add_row_product(2 * h, h, hidden, rt_gates.data(), recurrent.data());
-      for (int64_t j = 0; j < h; ++j) reset[static_cast<size_t>(j)] = f(0, clip(in[h + j] + recurrent[static_cast<size_t>(h + j)]));
+      for (int64_t j = 0; j < h; ++j)
+        reset[static_cast<size_t>(j)] = f(0, clip(in[h + j] + recurrent[static_cast<size_t>(h + j)]));
       std::fill(candidate.begin(), candidate.end(), 0.0f);
       if (linear_first) {
         add_row_product(h, h, hidden, rt_new.data(), candidate.data());
-        for (int64_t j = 0; j < h; ++j) candidate[static_cast<size_t>(j)] = reset[static_cast<size_t>(j)] * (candidate[static_cast<size_t>(j)] + r_bias(j));
+        for (int64_t j = 0; j < h; ++j)
+          candidate[static_cast<size_t>(j)] =
+              reset[static_cast<size_t>(j)] * (candidate[static_cast<size_t>(j)] + r_bias(j));
       } else {
         std::vector<float> scaled(static_cast<size_t>(h));
         for (int64_t j = 0; j < h; ++j) scaled[static_cast<size_t>(j)] = reset[static_cast<size_t>(j)] * hidden[j];
@@ -200,7 +225,8 @@ void eval_gru(EvalContext& context) {
         for (int64_t j = 0; j < h; ++j) candidate[static_cast<size_t>(j)] += r_bias(j);
       }
       for (int64_t j = 0; j < h; ++j) {
-        const float update = f(0, clip(in[j] + recurrent[static_cast<size_t>(j)])), fresh = f(1, clip(in[2 * h + j] + candidate[static_cast<size_t>(j)]));
+        const float update = f(0, clip(in[j] + recurrent[static_cast<size_t>(j)])),
+                    fresh = f(1, clip(in[2 * h + j] + candidate[static_cast<size_t>(j)]));
         hidden[j] = (1 - update) * fresh + update * hidden[j];
       }
       s.store(d, time, item, hidden);
@@ -217,7 +243,8 @@ void eval_rnn(EvalContext& context) {
   for (int64_t d = 0; d < s.count; ++d) {
     const Activations f(context.attrs(), {"Tanh"}, d);
     const std::vector<float> projected = s.project(d, 1), rt = transposed(s.r.data() + d * h * h, h, h);
-    for (int64_t i = 0; i < s.batch * h; ++i) s.last_h[static_cast<size_t>(d * s.batch * h + i)] = s.h0 ? (*s.h0)[d * s.batch * h + i] : 0.0f;
+    for (int64_t i = 0; i < s.batch * h; ++i)
+      s.last_h[static_cast<size_t>(d * s.batch * h + i)] = s.h0 ? (*s.h0)[d * s.batch * h + i] : 0.0f;
     walk(s, context.attrs(), d, [&](int64_t time, int64_t item) {
       float* hidden = s.last_h.data() + (d * s.batch + item) * h;
       std::copy_n(projected.data() + (time * s.batch + item) * h, h, next.data());
@@ -236,7 +263,9 @@ void import_recurrent(ImportContext& context) {
   const bool batch_first = attrs.integer_or("layout", 0) != 0;
   attrs.erase("layout");
   attrs.erase("output_sequence");
-  const auto transpose = [&](Value* value, std::vector<int64_t> perm) { return context.add("Transpose", {value}, {{"perm", std::move(perm)}})->output(); };
+  const auto transpose = [&](Value* value, std::vector<int64_t> perm) {
+    return context.add("Transpose", {value}, {{"perm", std::move(perm)}})->output();
+  };
   std::vector<Value*> inputs;
   for (size_t i = 0; i < context.inputs(); ++i) {
     Value* value = context.input(i);
@@ -253,17 +282,39 @@ void import_recurrent(ImportContext& context) {
 }
 
 std::vector<AttrSpec> rnn_attrs(std::vector<AttrSpec> more) {
-  const auto optional = [](std::string_view name, AttrKind kind) { return AttrSpec{name, kind, std::nullopt, false, {}}; };
-  std::vector<AttrSpec> attrs{optional("hidden_size", AttrKind::integer), text_attr("direction", "forward"), optional("activations", AttrKind::texts),
-                              optional("activation_alpha", AttrKind::reals), optional("activation_beta", AttrKind::reals), optional("clip", AttrKind::real)};
+  const auto optional = [](std::string_view name, AttrKind kind) {
+    return AttrSpec{name, kind, std::nullopt, false, {}};
+  };
+  std::vector<AttrSpec> attrs{
+      optional("hidden_size", AttrKind::integer),   text_attr("direction", "forward"),
+      optional("activations", AttrKind::texts),     optional("activation_alpha", AttrKind::reals),
+      optional("activation_beta", AttrKind::reals), optional("clip", AttrKind::real)};
   attrs.insert(attrs.end(), more.begin(), more.end());
   return attrs;
 }
 
 }  // namespace
 
-const OpDef lstm{.name = "LSTM", .attrs = rnn_attrs({integer_attr("input_forget", 0)}), .min_inputs = 3, .max_inputs = 8, .infer = infer_rnn, .eval = eval_lstm, .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
-const OpDef gru{.name = "GRU", .attrs = rnn_attrs({integer_attr("linear_before_reset", 0)}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_gru, .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
-const OpDef rnn{.name = "RNN", .attrs = rnn_attrs({}), .min_inputs = 3, .max_inputs = 6, .infer = infer_rnn, .eval = eval_rnn, .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}}};
+const OpDef lstm{.name = "LSTM",
+                 .attrs = rnn_attrs({integer_attr("input_forget", 0)}),
+                 .min_inputs = 3,
+                 .max_inputs = 8,
+                 .infer = infer_rnn,
+                 .eval = eval_lstm,
+                 .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
+const OpDef gru{.name = "GRU",
+                .attrs = rnn_attrs({integer_attr("linear_before_reset", 0)}),
+                .min_inputs = 3,
+                .max_inputs = 6,
+                .infer = infer_rnn,
+                .eval = eval_gru,
+                .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
+const OpDef rnn{.name = "RNN",
+                .attrs = rnn_attrs({}),
+                .min_inputs = 3,
+                .max_inputs = 6,
+                .infer = infer_rnn,
+                .eval = eval_rnn,
+                .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}}};
 
 }  // namespace hone::ops

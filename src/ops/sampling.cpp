@@ -51,7 +51,8 @@ struct Taps {
 int64_t padded_index(int64_t i, int64_t size, const Sampling& s) {
   if (i >= 0 && i < size) return i;
   if (s.padding == "zeros") return -1;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::nearbyint(padded_position(static_cast<double>(i), size, s))), 0, size - 1);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::nearbyint(padded_position(static_cast<double>(i), size, s))), 0,
+                             size - 1);
 }
 
 Taps taps_at(double x, int64_t size, const Sampling& s) {
@@ -86,7 +87,8 @@ double sample(const float* image, std::span<const int64_t> sizes, std::span<cons
   const int64_t stride = elements(sizes.subspan(1));
   double sum = 0;
   for (int i = 0; i < taps[0].count; ++i)
-    if (taps[0].index[i] >= 0 && taps[0].weight[i] != 0) sum += taps[0].weight[i] * sample(image + taps[0].index[i] * stride, sizes.subspan(1), taps.subspan(1));
+    if (taps[0].index[i] >= 0 && taps[0].weight[i] != 0)
+      sum += taps[0].weight[i] * sample(image + taps[0].index[i] * stride, sizes.subspan(1), taps.subspan(1));
   return sum;
 }
 
@@ -94,7 +96,8 @@ void infer_grid_sample(InferContext& context) {
   const Shape &x = context.shape(0), &grid = context.shape(1);
   HONE_CHECK(x.rank() >= 3, "GridSample reads images of rank 3 or more, not {}", x.rank());
   check_rank(context, 1, x.rank(), "the grid of GridSample");
-  check_equal(grid[grid.rank() - 1], Dim(static_cast<int64_t>(x.rank()) - 2), "coordinates and spatial axes of GridSample");
+  check_equal(grid[grid.rank() - 1], Dim(static_cast<int64_t>(x.rank()) - 2),
+              "coordinates and spatial axes of GridSample");
   Shape result{x[0], x[1]};
   for (size_t i = 1; i + 1 < grid.rank(); ++i) result.push_back(grid[i]);
   context.set(0, context.dtype(0), std::move(result));
@@ -102,10 +105,12 @@ void infer_grid_sample(InferContext& context) {
 
 void eval_grid_sample(EvalContext& context) {
   const Tensor &x = context.input(0), &grid = context.input(1);
-  const Sampling s{context.attrs().integer("align_corners") != 0, context.attrs().text("mode"), context.attrs().text("padding_mode")};
+  const Sampling s{context.attrs().integer("align_corners") != 0, context.attrs().text("mode"),
+                   context.attrs().text("padding_mode")};
   const Dims sizes = spatial_of(x.dims());
   const auto axes = static_cast<int64_t>(sizes.size());
-  const int64_t area = elements(sizes), channels = x.dims()[1], points = grid.size() / std::max<int64_t>(axes * grid.dims()[0], 1);
+  const int64_t area = elements(sizes), channels = x.dims()[1],
+                points = grid.size() / std::max<int64_t>(axes * grid.dims()[0], 1);
   const Floats image(x);
   const std::vector<double> coordinates = read_doubles(grid);
   Dims dims{x.dims()[0], channels};
@@ -114,12 +119,14 @@ void eval_grid_sample(EvalContext& context) {
   std::vector<Taps> taps(sizes.size());
   for (int64_t n = 0; n < x.dims()[0]; ++n)
     for (int64_t p = 0; p < points; ++p) {
-      for (int64_t axis = 0; axis < axes; ++axis) {    // coordinates run from the last axis to the first
+      for (int64_t axis = 0; axis < axes; ++axis) {  // coordinates run from the last axis to the first
         const double at = coordinates[static_cast<size_t>((n * points + p) * axes + axes - 1 - axis)];
-        taps[static_cast<size_t>(axis)] = taps_at(position_of(at, sizes[static_cast<size_t>(axis)], s.align_corners), sizes[static_cast<size_t>(axis)], s);
+        taps[static_cast<size_t>(axis)] = taps_at(position_of(at, sizes[static_cast<size_t>(axis)], s.align_corners),
+                                                  sizes[static_cast<size_t>(axis)], s);
       }
       for (int64_t c = 0; c < channels; ++c)
-        out[static_cast<size_t>((n * channels + c) * points + p)] = sample(image.data() + (n * channels + c) * area, sizes, taps);
+        out[static_cast<size_t>((n * channels + c) * points + p)] =
+            sample(image.data() + (n * channels + c) * area, sizes, taps);
     }
   context.set(0, write_doubles(x.dtype(), std::move(dims), out));
 }
@@ -147,18 +154,20 @@ void eval_affine_grid(EvalContext& context) {
   const std::vector<double> theta = read_doubles(context.input(0));
   const Dims size = context.input(1).integers(), sizes(size.begin() + 2, size.end());
   const size_t axes = sizes.size();
-  HONE_CHECK(theta.size() == static_cast<size_t>(size[0]) * axes * (axes + 1), "theta has {} numbers for {} grids of {} axes", theta.size(), size[0], axes);
+  HONE_CHECK(theta.size() == static_cast<size_t>(size[0]) * axes * (axes + 1),
+             "theta has {} numbers for {} grids of {} axes", theta.size(), size[0], axes);
   const bool align = context.attrs().integer("align_corners") != 0;
   std::vector<double> out;
   for (int64_t n = 0; n < size[0]; ++n)
     for (int64_t p = 0; p < elements(sizes); ++p) {
-      std::vector<double> at(axes + 1, 1.0);           // last axis first, then 1
+      std::vector<double> at(axes + 1, 1.0);  // last axis first, then 1
       int64_t rest = p;
       for (size_t i = 0; i < axes; ++i) {
         const int64_t length = sizes[axes - 1 - i], index = rest % length;
         rest /= length;
         const auto step = static_cast<double>(length);
-        at[i] = align ? (length > 1 ? -1 + 2.0 * static_cast<double>(index) / (step - 1) : -1) : (2.0 * static_cast<double>(index) + 1) / step - 1;
+        at[i] = align ? (length > 1 ? -1 + 2.0 * static_cast<double>(index) / (step - 1) : -1)
+                      : (2.0 * static_cast<double>(index) + 1) / step - 1;
       }
       for (size_t row = 0; row < axes; ++row) {
         double sum = 0;
@@ -186,12 +195,16 @@ void infer_deform_conv(InferContext& context) {
 void eval_deform_conv(EvalContext& context) {
   const Tensor &x = context.input(0), &w = context.input(1);
   const WindowAttrs window(context.attrs(), 2, spatial_of(w.dims()));
-  const int64_t batch = x.dims()[0], channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3], filters = w.dims()[0], group_channels = w.dims()[1];
-  const int64_t taps = window.kernel[0] * window.kernel[1], groups = context.attrs().integer("group"), offset_groups = context.attrs().integer("offset_group");
+  const int64_t batch = x.dims()[0], channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3],
+                filters = w.dims()[0], group_channels = w.dims()[1];
+  const int64_t taps = window.kernel[0] * window.kernel[1], groups = context.attrs().integer("group"),
+                offset_groups = context.attrs().integer("offset_group");
   const int64_t rows = context.input(2).dims()[2], columns = context.input(2).dims()[3], area = rows * columns;
-  HONE_CHECK(groups > 0 && offset_groups > 0 && channels == group_channels * groups && channels % offset_groups == 0 && filters % groups == 0,
+  HONE_CHECK(groups > 0 && offset_groups > 0 && channels == group_channels * groups && channels % offset_groups == 0 &&
+                 filters % groups == 0,
              "DeformConv's channels do not divide into its groups");
-  HONE_CHECK(context.input(2).dims()[1] == offset_groups * taps * 2, "DeformConv has {} offsets per position, not {}", context.input(2).dims()[1], offset_groups * taps * 2);
+  HONE_CHECK(context.input(2).dims()[1] == offset_groups * taps * 2, "DeformConv has {} offsets per position, not {}",
+             context.input(2).dims()[1], offset_groups * taps * 2);
   const Floats image(x), weight(w), offset(context.input(2));
   std::optional<Floats> bias, mask;
   if (context.has(3)) bias.emplace(context.input(3));
@@ -201,10 +214,13 @@ void eval_deform_conv(EvalContext& context) {
   const auto read = [&](int64_t n, int64_t c, int64_t tap, int64_t at) {
     const int64_t g = c / (channels / offset_groups), slot = (n * offset_groups + g) * taps + tap;
     const int64_t i = tap / window.kernel[1], j = tap % window.kernel[1];
-    const double y = static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) + offset[(slot * 2) * area + at];
-    const double z = static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) + offset[(slot * 2 + 1) * area + at];
+    const double y = static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) +
+                     offset[(slot * 2) * area + at];
+    const double z = static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) +
+                     offset[(slot * 2 + 1) * area + at];
     const Taps both[] = {taps_at(y, height, sampling), taps_at(z, width, sampling)};
-    return sample(image.data() + (n * channels + c) * height * width, sizes, both) * (mask ? (*mask)[slot * area + at] : 1);
+    return sample(image.data() + (n * channels + c) * height * width, sizes, both) *
+           (mask ? (*mask)[slot * area + at] : 1);
   };
   std::vector<double> out;
   for (int64_t n = 0; n < batch; ++n)
@@ -212,7 +228,9 @@ void eval_deform_conv(EvalContext& context) {
       for (int64_t at = 0; at < area; ++at) {
         double sum = bias ? (*bias)[f] : 0;
         for (int64_t c = 0; c < group_channels; ++c)
-          for (int64_t tap = 0; tap < taps; ++tap) sum += weight[(f * group_channels + c) * taps + tap] * read(n, f / (filters / groups) * group_channels + c, tap, at);
+          for (int64_t tap = 0; tap < taps; ++tap)
+            sum += weight[(f * group_channels + c) * taps + tap] *
+                   read(n, f / (filters / groups) * group_channels + c, tap, at);
         out.push_back(sum);
       }
   context.set(0, write_doubles(x.dtype(), {batch, filters, rows, columns}, out));
@@ -247,16 +265,20 @@ void eval_max_roi_pool(EvalContext& context) {
     const int64_t n = checked_index(static_cast<int64_t>(rois[r * 5]), x.dims()[0]);
     double edge[4];
     for (int64_t i = 0; i < 4; ++i) edge[i] = std::round(rois[r * 5 + 1 + i] * scale);
-    const double bin_width = std::max(edge[2] - edge[0] + 1, 1.0) / static_cast<double>(pooled[1]), bin_height = std::max(edge[3] - edge[1] + 1, 1.0) / static_cast<double>(pooled[0]);
+    const double bin_width = std::max(edge[2] - edge[0] + 1, 1.0) / static_cast<double>(pooled[1]),
+                 bin_height = std::max(edge[3] - edge[1] + 1, 1.0) / static_cast<double>(pooled[0]);
     const auto bound = [](double at, int64_t size) { return std::clamp<int64_t>(static_cast<int64_t>(at), 0, size); };
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t i = 0; i < pooled[0]; ++i)
         for (int64_t j = 0; j < pooled[1]; ++j) {
-          const int64_t top = bound(std::floor(static_cast<double>(i) * bin_height) + edge[1], height), bottom = bound(std::ceil(static_cast<double>(i + 1) * bin_height) + edge[1], height);
-          const int64_t left = bound(std::floor(static_cast<double>(j) * bin_width) + edge[0], width), right = bound(std::ceil(static_cast<double>(j + 1) * bin_width) + edge[0], width);
+          const int64_t top = bound(std::floor(static_cast<double>(i) * bin_height) + edge[1], height),
+                        bottom = bound(std::ceil(static_cast<double>(i + 1) * bin_height) + edge[1], height);
+          const int64_t left = bound(std::floor(static_cast<double>(j) * bin_width) + edge[0], width),
+                        right = bound(std::ceil(static_cast<double>(j + 1) * bin_width) + edge[0], width);
           double best = top < bottom && left < right ? -INFINITY : 0;
           for (int64_t h = top; h < bottom; ++h)
-            for (int64_t w = left; w < right; ++w) best = std::max<double>(best, image[((n * channels + c) * height + h) * width + w]);
+            for (int64_t w = left; w < right; ++w)
+              best = std::max<double>(best, image[((n * channels + c) * height + h) * width + w]);
           out.push_back(best);
         }
   }
@@ -265,13 +287,14 @@ void eval_max_roi_pool(EvalContext& context) {
 
 }  // namespace
 
-const OpDef ops::grid_sample{.name = "GridSample",
-                             .attrs = {integer_attr("align_corners", 0), text_attr("mode", "linear"), text_attr("padding_mode", "zeros")},
-                             .min_inputs = 2,
-                             .max_inputs = 2,
-                             .infer = infer_grid_sample,
-                             .eval = eval_grid_sample,
-                             .onnx = {{"GridSample", 16, 1 << 20, import_grid_sample}}};
+const OpDef ops::grid_sample{
+    .name = "GridSample",
+    .attrs = {integer_attr("align_corners", 0), text_attr("mode", "linear"), text_attr("padding_mode", "zeros")},
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_grid_sample,
+    .eval = eval_grid_sample,
+    .onnx = {{"GridSample", 16, 1 << 20, import_grid_sample}}};
 
 const OpDef ops::affine_grid{.name = "AffineGrid",
                              .attrs = {integer_attr("align_corners", 0)},
@@ -282,7 +305,8 @@ const OpDef ops::affine_grid{.name = "AffineGrid",
                              .onnx = {{"AffineGrid", 20}}};
 
 const OpDef ops::deform_conv{.name = "DeformConv",
-                             .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"), integers_attr("strides"), integers_attr("pads"), integers_attr("dilations"),
+                             .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"),
+                                       integers_attr("strides"), integers_attr("pads"), integers_attr("dilations"),
                                        integer_attr("group", 1), integer_attr("offset_group", 1)},
                              .min_inputs = 3,
                              .max_inputs = 5,
@@ -290,12 +314,13 @@ const OpDef ops::deform_conv{.name = "DeformConv",
                              .eval = eval_deform_conv,
                              .onnx = {{"DeformConv", 19, 1 << 20, import_deform_conv}}};
 
-const OpDef ops::max_roi_pool{.name = "MaxRoiPool",
-                              .attrs = {required_attr("pooled_shape", AttrKind::integers), real_attr("spatial_scale", 1)},
-                              .min_inputs = 2,
-                              .max_inputs = 2,
-                              .infer = infer_max_roi_pool,
-                              .eval = eval_max_roi_pool,
-                              .onnx = {{"MaxRoiPool"}}};
+const OpDef ops::max_roi_pool{
+    .name = "MaxRoiPool",
+    .attrs = {required_attr("pooled_shape", AttrKind::integers), real_attr("spatial_scale", 1)},
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_max_roi_pool,
+    .eval = eval_max_roi_pool,
+    .onnx = {{"MaxRoiPool"}}};
 
 }  // namespace hone

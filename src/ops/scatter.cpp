@@ -41,7 +41,8 @@ T reduce(T old, T update, Reduction reduction) {
 
 /// Element `positions[i]` of the data takes update i.
 Tensor scatter(const Tensor& data, const Tensor& updates, std::span<const int64_t> positions, Reduction reduction) {
-  HONE_CHECK(updates.dtype() == data.dtype(), "updates are {} but the data {}", name_of(updates.dtype()), name_of(data.dtype()));
+  HONE_CHECK(updates.dtype() == data.dtype(), "updates are {} but the data {}", name_of(updates.dtype()),
+             name_of(data.dtype()));
   if (data.dtype() == DType::string) {
     HONE_CHECK(reduction == Reduction::none, "strings cannot be reduced");
     std::vector<std::string> result = data.strings();
@@ -64,8 +65,8 @@ Tensor scatter(const Tensor& data, const Tensor& updates, std::span<const int64_
 // ---- ScatterElements ----
 
 void infer_scatter_elements(InferContext& context) {
-  HONE_CHECK(context.rank(0) == context.rank(1) && context.rank(1) == context.rank(2), "data, indices and updates have ranks {}, {} and {}", context.rank(0),
-             context.rank(1), context.rank(2));
+  HONE_CHECK(context.rank(0) == context.rank(1) && context.rank(1) == context.rank(2),
+             "data, indices and updates have ranks {}, {} and {}", context.rank(0), context.rank(1), context.rank(2));
   normalize_axis(context.attrs().integer("axis"), context.rank(0));
   reduction_of(context.attrs());
   context.set(0, context.dtype(0), context.shape(0));
@@ -75,8 +76,10 @@ void eval_scatter_elements(EvalContext& context) {
   const Tensor &data = context.input(0), &indices = context.input(1), &updates = context.input(2);
   const Dims &into = data.dims(), strides = strides_of(into), &dims = indices.dims();
   const size_t axis = normalize_axis(context.attrs().integer("axis"), into.size());
-  HONE_CHECK(updates.dims() == dims, "updates [{}] and indices [{}] differ", join_dims(updates.dims(), ","), join_dims(dims, ","));
-  for (size_t i = 0; i < dims.size(); ++i) HONE_CHECK(i == axis || dims[i] <= into[i], "indices have size {} on axis {} but the data {}", dims[i], i, into[i]);
+  HONE_CHECK(updates.dims() == dims, "updates [{}] and indices [{}] differ", join_dims(updates.dims(), ","),
+             join_dims(dims, ","));
+  for (size_t i = 0; i < dims.size(); ++i)
+    HONE_CHECK(i == axis || dims[i] <= into[i], "indices have size {} on axis {} but the data {}", dims[i], i, into[i]);
   std::vector<int64_t> positions = indices.integers();
   Dims at(dims.size(), 0);
   for (int64_t& position : positions) {
@@ -92,15 +95,18 @@ void eval_scatter_elements(EvalContext& context) {
 }
 
 void import_scatter(ImportContext& context) {
-  set_outputs(context, *context.add("ScatterElements", {context.input(0), context.input(1), context.input(2)}, context.attrs()));
+  set_outputs(context,
+              *context.add("ScatterElements", {context.input(0), context.input(1), context.input(2)}, context.attrs()));
 }
 
 // ---- ScatterND ----
 
 int64_t position_length(const Shape& data, const Shape& indices) {
-  HONE_CHECK(indices.rank() >= 1 && indices[indices.rank() - 1].is_constant(), "the length of a position must be known");
+  HONE_CHECK(indices.rank() >= 1 && indices[indices.rank() - 1].is_constant(),
+             "the length of a position must be known");
   const int64_t depth = indices[indices.rank() - 1].value();
-  HONE_CHECK(depth >= 0 && depth <= static_cast<int64_t>(data.rank()), "positions have {} entries but the data {} axes", depth, data.rank());
+  HONE_CHECK(depth >= 0 && depth <= static_cast<int64_t>(data.rank()), "positions have {} entries but the data {} axes",
+             depth, data.rank());
   return depth;
 }
 
@@ -117,12 +123,14 @@ void eval_scatter_nd(EvalContext& context) {
   const Dims strides = strides_of(into);
   const int64_t run = elements(std::span(into).subspan(static_cast<size_t>(depth)));
   const int64_t count = elements(std::span(indices.dims()).first(indices.dims().size() - 1));
-  HONE_CHECK(updates.size() == count * run, "updates have {} elements but the indices need {}", updates.size(), count * run);
+  HONE_CHECK(updates.size() == count * run, "updates have {} elements but the indices need {}", updates.size(),
+             count * run);
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < count; ++i) {
     int64_t base = 0;
     for (int64_t j = 0; j < depth; ++j)
-      base += checked_index(indices.integer(i * depth + j), into[static_cast<size_t>(j)]) * strides[static_cast<size_t>(j)];
+      base +=
+          checked_index(indices.integer(i * depth + j), into[static_cast<size_t>(j)]) * strides[static_cast<size_t>(j)];
     for (int64_t j = 0; j < run; ++j) positions.push_back(base + j);
   }
   context.set(0, scatter(data, updates, positions, reduction_of(context.attrs())));

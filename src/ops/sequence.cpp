@@ -14,7 +14,8 @@ namespace {
 
 const TensorType& element_of(const InferContext& context, size_t operand) {
   const TensorType& type = context.type(operand);
-  HONE_CHECK(type.element != nullptr, "operand {} of {} is {} where a sequence is needed", operand, context.node().op_name(), type.text());
+  HONE_CHECK(type.element != nullptr, "operand {} of {} is {} where a sequence is needed", operand,
+             context.node().op_name(), type.text());
   return *type.element;
 }
 
@@ -28,7 +29,8 @@ TensorType merged(const TensorType& a, const TensorType& b) {
 std::ptrdiff_t position(const Tensor& operand, size_t count, size_t extra = 0) {
   const auto size = static_cast<int64_t>(count);
   const int64_t at = operand.integer(0), from_start = at < 0 ? at + size : at;
-  HONE_CHECK(from_start >= 0 && from_start < size + static_cast<int64_t>(extra), "position {} lies outside a sequence of {}", at, count);
+  HONE_CHECK(from_start >= 0 && from_start < size + static_cast<int64_t>(extra),
+             "position {} lies outside a sequence of {}", at, count);
   return static_cast<std::ptrdiff_t>(from_start);
 }
 
@@ -47,7 +49,9 @@ void eval_construct(EvalContext& context) {
   context.set(0, sequence_of(std::move(items)));
 }
 
-void infer_empty(InferContext& context) { context.set(0, container_of(DType::sequence, unranked(dtype_of_onnx(context.attrs().integer("dtype"))))); }
+void infer_empty(InferContext& context) {
+  context.set(0, container_of(DType::sequence, unranked(dtype_of_onnx(context.attrs().integer("dtype")))));
+}
 void eval_empty(EvalContext& context) { context.set(0, sequence_of({})); }
 
 void infer_insert(InferContext& context) {
@@ -55,11 +59,14 @@ void infer_insert(InferContext& context) {
   // What a sequence made empty holds is not known to be without rank: its first element says it.
   const Node* maker = context.node().inputs[0]->producer;
   const bool was_empty = maker != nullptr && maker->is(ops::sequence_empty);
-  context.set(0, container_of(DType::sequence, was_empty ? merged(fresh, TensorType{element.dtype, fresh.shape, Layout::linear, fresh.ranked}) : merged(element, fresh)));
+  context.set(0, container_of(DType::sequence, was_empty ? merged(fresh, TensorType{element.dtype, fresh.shape,
+                                                                                    Layout::linear, fresh.ranked})
+                                                         : merged(element, fresh)));
 }
 void eval_insert(EvalContext& context) {
   std::vector<Tensor> items = context.input(0).items();
-  const std::ptrdiff_t at = context.has(2) ? position(context.input(2), items.size(), 1) : static_cast<std::ptrdiff_t>(items.size());
+  const std::ptrdiff_t at =
+      context.has(2) ? position(context.input(2), items.size(), 1) : static_cast<std::ptrdiff_t>(items.size());
   items.insert(items.begin() + at, context.input(1));
   context.set(0, sequence_of(std::move(items)));
 }
@@ -68,7 +75,8 @@ void infer_erase(InferContext& context) { context.set(0, context.type(0)); }
 void eval_erase(EvalContext& context) {
   std::vector<Tensor> items = context.input(0).items();
   HONE_CHECK(!items.empty(), "there is nothing to erase in an empty sequence");
-  items.erase(items.begin() + (context.has(1) ? position(context.input(1), items.size()) : static_cast<std::ptrdiff_t>(items.size()) - 1));
+  items.erase(items.begin() + (context.has(1) ? position(context.input(1), items.size())
+                                              : static_cast<std::ptrdiff_t>(items.size()) - 1));
   context.set(0, sequence_of(std::move(items)));
 }
 
@@ -79,7 +87,9 @@ void eval_at(EvalContext& context) {
 }
 
 void infer_length(InferContext& context) { context.set(0, DType::i64, {}); }
-void eval_length(EvalContext& context) { context.set(0, Tensor::scalar(static_cast<int64_t>(context.input(0).items().size()))); }
+void eval_length(EvalContext& context) {
+  context.set(0, Tensor::scalar(static_cast<int64_t>(context.input(0).items().size())));
+}
 
 // ---- Cutting a tensor into a sequence, and joining it again ----
 
@@ -108,7 +118,8 @@ void eval_split(EvalContext& context) {
   std::vector<Tensor> items;
   int64_t begin = 0;
   for (const int64_t size : sizes) {
-    HONE_CHECK(size >= 0 && size <= length - begin, "parts of [{}] elements do not fit an axis of {}", join_dims(sizes, ","), length);
+    HONE_CHECK(size >= 0 && size <= length - begin, "parts of [{}] elements do not fit an axis of {}",
+               join_dims(sizes, ","), length);
     Dims dims = x.dims();
     const Dims strides = strides_of(dims);
     dims[axis] = size;
@@ -158,13 +169,17 @@ void eval_concat(EvalContext& context) {
 
 // ---- SequenceMap(sequence, sequences or tensors..., captures...) ----
 
-size_t mapped_operands(const InferContext& context) { return context.inputs() - static_cast<size_t>(context.attrs().integer("captures")); }
+size_t mapped_operands(const InferContext& context) {
+  return context.inputs() - static_cast<size_t>(context.attrs().integer("captures"));
+}
 
 void infer_map(InferContext& context) {
   const Node& node = context.node();
-  HONE_CHECK(node.bodies.size() == 1 && node.bodies[0]->inputs().size() == context.inputs(), "SequenceMap needs a body with {} inputs", context.inputs());
+  HONE_CHECK(node.bodies.size() == 1 && node.bodies[0]->inputs().size() == context.inputs(),
+             "SequenceMap needs a body with {} inputs", context.inputs());
   Graph& body = *node.bodies[0];
-  HONE_CHECK(body.outputs().size() == context.outputs(), "the body has {} results but the node {}", body.outputs().size(), context.outputs());
+  HONE_CHECK(body.outputs().size() == context.outputs(), "the body has {} results but the node {}",
+             body.outputs().size(), context.outputs());
   bool changed = false;
   for (size_t i = 0; i < context.inputs(); ++i) {
     const TensorType& given = context.type(i);
@@ -176,7 +191,8 @@ void infer_map(InferContext& context) {
   if (changed) body.infer_all();
   for (size_t i = 0; i < context.outputs(); ++i) {
     const TensorType& inside = body.outputs()[i]->type;
-    context.set(i, container_of(DType::sequence, inside.ranked && inside.shape.is_static() ? inside : unranked(inside.dtype)));
+    context.set(
+        i, container_of(DType::sequence, inside.ranked && inside.shape.is_static() ? inside : unranked(inside.dtype)));
   }
 }
 
@@ -193,7 +209,8 @@ void eval_map(EvalContext& context) {
         operands.push_back(given);
         continue;
       }
-      HONE_CHECK(given.items().size() == count, "the sequences of SequenceMap have {} and {} elements", count, given.items().size());
+      HONE_CHECK(given.items().size() == count, "the sequences of SequenceMap have {} and {} elements", count,
+                 given.items().size());
       operands.push_back(given.items()[step]);
     }
     std::vector<Tensor> outputs = evaluate(body, operands);
@@ -217,7 +234,8 @@ void import_map(ImportContext& context) {
 /// The type that a text such as "sequence<f32[*]>" names; sizes are not read.
 TensorType type_of_text(std::string_view text) {
   for (const DType kind : {DType::sequence, DType::optional})
-    if (const std::string prefix = std::string(name_of(kind)) + "<"; text.starts_with(prefix)) return container_of(kind, type_of_text(text.substr(prefix.size())));
+    if (const std::string prefix = std::string(name_of(kind)) + "<"; text.starts_with(prefix))
+      return container_of(kind, type_of_text(text.substr(prefix.size())));
   const std::optional<DType> dtype = parse_dtype(text.substr(0, text.find('[')));
   HONE_CHECK(dtype.has_value(), "'{}' is not a type", text);
   return unranked(*dtype);
@@ -255,21 +273,85 @@ constexpr Traits kAnyRank{.any_rank = true};
 
 }  // namespace
 
-const OpDef ops::sequence_construct{.name = "SequenceConstruct", .max_inputs = 0xffff, .infer = infer_construct, .eval = eval_construct, .onnx = {{"SequenceConstruct", 11}}, .traits = kAnyRank};
-const OpDef ops::sequence_empty{.name = "SequenceEmpty", .attrs = {integer_attr("dtype", 1)}, .min_inputs = 0, .max_inputs = 0, .infer = infer_empty, .eval = eval_empty, .onnx = {{"SequenceEmpty", 11}}};
-const OpDef ops::sequence_at{.name = "SequenceAt", .min_inputs = 2, .max_inputs = 2, .infer = infer_at, .eval = eval_at, .onnx = {{"SequenceAt", 11}}, .traits = kAnyRank};
-const OpDef ops::sequence_insert{.name = "SequenceInsert", .min_inputs = 2, .max_inputs = 3, .infer = infer_insert, .eval = eval_insert, .onnx = {{"SequenceInsert", 11}}, .traits = kAnyRank};
-const OpDef ops::sequence_erase{.name = "SequenceErase", .min_inputs = 1, .max_inputs = 2, .infer = infer_erase, .eval = eval_erase, .onnx = {{"SequenceErase", 11}}, .traits = kAnyRank};
-const OpDef ops::sequence_length{.name = "SequenceLength", .infer = infer_length, .eval = eval_length, .onnx = {{"SequenceLength", 11}}, .traits = kAnyRank};
-const OpDef ops::sequence_map{.name = "SequenceMap", .attrs = {integer_attr("captures", 0)}, .max_inputs = 0xffff, .infer = infer_map, .eval = eval_map,
-                              .onnx = {{"SequenceMap", 17, 1 << 20, import_map}}, .traits = {.has_bodies = true, .any_rank = true}};
-const OpDef ops::split_to_sequence{.name = "SplitToSequence", .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1)}, .min_inputs = 1, .max_inputs = 2, .infer = infer_split,
-                                   .eval = eval_split, .onnx = {{"SplitToSequence", 11}}, .traits = kAnyRank};
-const OpDef ops::concat_from_sequence{.name = "ConcatFromSequence", .attrs = {required_attr("axis", AttrKind::integer), integer_attr("new_axis", 0)}, .infer = infer_concat,
-                                      .eval = eval_concat, .onnx = {{"ConcatFromSequence", 11}}, .traits = kAnyRank};
-const OpDef ops::optional{.name = "Optional", .attrs = {{"type", AttrKind::text, std::nullopt, false, "what an empty one would hold"}}, .min_inputs = 0, .max_inputs = 1,
-                          .infer = infer_optional, .eval = eval_optional, .onnx = {{"Optional", 15}}, .traits = kAnyRank};
-const OpDef ops::optional_has_element{.name = "OptionalHasElement", .min_inputs = 0, .max_inputs = 1, .infer = infer_has, .eval = eval_has, .onnx = {{"OptionalHasElement", 15}}, .traits = kAnyRank};
-const OpDef ops::optional_get_element{.name = "OptionalGetElement", .infer = infer_get, .eval = eval_get, .onnx = {{"OptionalGetElement", 15}}, .traits = kAnyRank};
+const OpDef ops::sequence_construct{.name = "SequenceConstruct",
+                                    .max_inputs = 0xffff,
+                                    .infer = infer_construct,
+                                    .eval = eval_construct,
+                                    .onnx = {{"SequenceConstruct", 11}},
+                                    .traits = kAnyRank};
+const OpDef ops::sequence_empty{.name = "SequenceEmpty",
+                                .attrs = {integer_attr("dtype", 1)},
+                                .min_inputs = 0,
+                                .max_inputs = 0,
+                                .infer = infer_empty,
+                                .eval = eval_empty,
+                                .onnx = {{"SequenceEmpty", 11}}};
+const OpDef ops::sequence_at{.name = "SequenceAt",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .infer = infer_at,
+                             .eval = eval_at,
+                             .onnx = {{"SequenceAt", 11}},
+                             .traits = kAnyRank};
+const OpDef ops::sequence_insert{.name = "SequenceInsert",
+                                 .min_inputs = 2,
+                                 .max_inputs = 3,
+                                 .infer = infer_insert,
+                                 .eval = eval_insert,
+                                 .onnx = {{"SequenceInsert", 11}},
+                                 .traits = kAnyRank};
+const OpDef ops::sequence_erase{.name = "SequenceErase",
+                                .min_inputs = 1,
+                                .max_inputs = 2,
+                                .infer = infer_erase,
+                                .eval = eval_erase,
+                                .onnx = {{"SequenceErase", 11}},
+                                .traits = kAnyRank};
+const OpDef ops::sequence_length{.name = "SequenceLength",
+                                 .infer = infer_length,
+                                 .eval = eval_length,
+                                 .onnx = {{"SequenceLength", 11}},
+                                 .traits = kAnyRank};
+const OpDef ops::sequence_map{.name = "SequenceMap",
+                              .attrs = {integer_attr("captures", 0)},
+                              .max_inputs = 0xffff,
+                              .infer = infer_map,
+                              .eval = eval_map,
+                              .onnx = {{"SequenceMap", 17, 1 << 20, import_map}},
+                              .traits = {.has_bodies = true, .any_rank = true}};
+const OpDef ops::split_to_sequence{.name = "SplitToSequence",
+                                   .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1)},
+                                   .min_inputs = 1,
+                                   .max_inputs = 2,
+                                   .infer = infer_split,
+                                   .eval = eval_split,
+                                   .onnx = {{"SplitToSequence", 11}},
+                                   .traits = kAnyRank};
+const OpDef ops::concat_from_sequence{.name = "ConcatFromSequence",
+                                      .attrs = {required_attr("axis", AttrKind::integer), integer_attr("new_axis", 0)},
+                                      .infer = infer_concat,
+                                      .eval = eval_concat,
+                                      .onnx = {{"ConcatFromSequence", 11}},
+                                      .traits = kAnyRank};
+const OpDef ops::optional{.name = "Optional",
+                          .attrs = {{"type", AttrKind::text, std::nullopt, false, "what an empty one would hold"}},
+                          .min_inputs = 0,
+                          .max_inputs = 1,
+                          .infer = infer_optional,
+                          .eval = eval_optional,
+                          .onnx = {{"Optional", 15}},
+                          .traits = kAnyRank};
+const OpDef ops::optional_has_element{.name = "OptionalHasElement",
+                                      .min_inputs = 0,
+                                      .max_inputs = 1,
+                                      .infer = infer_has,
+                                      .eval = eval_has,
+                                      .onnx = {{"OptionalHasElement", 15}},
+                                      .traits = kAnyRank};
+const OpDef ops::optional_get_element{.name = "OptionalGetElement",
+                                      .infer = infer_get,
+                                      .eval = eval_get,
+                                      .onnx = {{"OptionalGetElement", 15}},
+                                      .traits = kAnyRank};
 
 }  // namespace hone

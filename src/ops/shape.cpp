@@ -13,7 +13,9 @@ namespace {
 /// The part [start, end) of the axes that Shape reports.
 std::pair<size_t, size_t> shape_part(const Attrs& attrs, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
-  const auto clamp = [&](int64_t at) { return static_cast<size_t>(std::clamp<int64_t>(at < 0 ? at + signed_rank : at, 0, signed_rank)); };
+  const auto clamp = [&](int64_t at) {
+    return static_cast<size_t>(std::clamp<int64_t>(at < 0 ? at + signed_rank : at, 0, signed_rank));
+  };
   const size_t start = clamp(attrs.integer("start")), end = attrs.has("end") ? clamp(attrs.integer("end")) : rank;
   return {start, std::max(start, end)};
 }
@@ -22,7 +24,8 @@ void infer_shape(InferContext& context) {
   const Shape& shape = context.shape(0);
   const auto [start, end] = shape_part(context.attrs(), shape.rank());
   context.set(0, DType::i64, Shape{Dim(static_cast<int64_t>(end - start))});
-  context.set_symbolic(0, SymbolicData(shape.begin() + static_cast<std::ptrdiff_t>(start), shape.begin() + static_cast<std::ptrdiff_t>(end)));
+  context.set_symbolic(0, SymbolicData(shape.begin() + static_cast<std::ptrdiff_t>(start),
+                                       shape.begin() + static_cast<std::ptrdiff_t>(end)));
 }
 void eval_shape(EvalContext& context) {
   const Dims& dims = context.input(0).dims();
@@ -63,7 +66,9 @@ Tensor constant_tensor(const Attrs& attrs) {
   return Tensor::of<float>({static_cast<int64_t>(floats.size())}, std::span<const float>(floats));
 }
 
-void import_constant(ImportContext& context) { context.set_output(0, context.constant(constant_tensor(context.attrs()))); }
+void import_constant(ImportContext& context) {
+  context.set_output(0, context.constant(constant_tensor(context.attrs())));
+}
 
 // ---- ConstantOfShape ----
 
@@ -80,13 +85,16 @@ void infer_constant_of_shape(InferContext& context) {
   const size_t rank = known_count(context, 0);
   Shape shape;
   if (const std::optional<SymbolicData> dims = context.symbolic(0)) {
-    for (const Dim& dim : *dims) HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "the size {} is negative", dim.text());
+    for (const Dim& dim : *dims)
+      HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "the size {} is negative", dim.text());
     shape = Shape(*dims);
   } else {
     for (size_t i = 0; i < rank; ++i) shape.push_back(context.data_dependent(0, i));
   }
-  const bool carries = !is_float(value.dtype()) && value.dtype() != DType::string && shape.is_static() && elements(shape.values()) <= kMaxSymbolicElements;
-  if (carries) context.set_symbolic(0, SymbolicData(static_cast<size_t>(elements(shape.values())), Dim(value.integer(0))));
+  const bool carries = !is_float(value.dtype()) && value.dtype() != DType::string && shape.is_static() &&
+                       elements(shape.values()) <= kMaxSymbolicElements;
+  if (carries)
+    context.set_symbolic(0, SymbolicData(static_cast<size_t>(elements(shape.values())), Dim(value.integer(0))));
   context.set(0, value.dtype(), std::move(shape));
 }
 void eval_constant_of_shape(EvalContext& context) {
@@ -115,7 +123,8 @@ int64_t real_count(const Tensor& start, const Tensor& limit, const Tensor& step)
 
 void infer_range(InferContext& context) {
   const DType dtype = context.dtype(0);
-  for (size_t i = 0; i < 3; ++i) HONE_CHECK(context.type(i).shape.elements() == Dim(1), "operand {} of Range is not a scalar", i);
+  for (size_t i = 0; i < 3; ++i)
+    HONE_CHECK(context.type(i).shape.elements() == Dim(1), "operand {} of Range is not a scalar", i);
   const Tensor* numbers[] = {context.constant(0), context.constant(1), context.constant(2)};
   if (std::all_of(std::begin(numbers), std::end(numbers), [](const Tensor* t) { return t != nullptr; })) {
     const int64_t count = real_count(*numbers[0], *numbers[1], *numbers[2]);
@@ -124,7 +133,8 @@ void infer_range(InferContext& context) {
   const auto start = context.symbolic(0), limit = context.symbolic(1);
   const auto step = known_integers(context, 2);
   if (!start || !limit || !step) {
-    const bool constant = std::all_of(std::begin(numbers), std::end(numbers), [](const Tensor* t) { return t != nullptr; });
+    const bool constant =
+        std::all_of(std::begin(numbers), std::end(numbers), [](const Tensor* t) { return t != nullptr; });
     if (!constant) context.set(0, dtype, Shape{context.data_dependent(0, 0)});
     return;
   }
@@ -157,7 +167,8 @@ namespace ops {
 
 const OpDef shape = {
     .name = "Shape",
-    .attrs = {{"start", AttrKind::integer, int64_t{0}, false, "first axis"}, {"end", AttrKind::integer, std::nullopt, false, "behind the last axis"}},
+    .attrs = {{"start", AttrKind::integer, int64_t{0}, false, "first axis"},
+              {"end", AttrKind::integer, std::nullopt, false, "behind the last axis"}},
     .infer = infer_shape,
     .eval = eval_shape,
     .onnx = {{"Shape"}},
@@ -183,7 +194,8 @@ const OpDef constant_of_shape = {
     .onnx = {{"ConstantOfShape"}},
 };
 
-const OpDef range = {.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = infer_range, .eval = eval_range, .onnx = {{"Range"}}};
+const OpDef range = {
+    .name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = infer_range, .eval = eval_range, .onnx = {{"Range"}}};
 
 }  // namespace ops
 }  // namespace hone

@@ -19,8 +19,9 @@ Dim clamped(const Dim& at, const Dim& size) {
     const int64_t number = at.value();
     if (number >= kFar) return size;
     if (number <= -kFar) return Dim(0);
-    if (size.is_constant()) return Dim(std::clamp<int64_t>(number < 0 ? number + size.value() : number, 0, size.value()));
-    if (number == 0 || number == 1) return at;                          // sizes are positive
+    if (size.is_constant())
+      return Dim(std::clamp<int64_t>(number < 0 ? number + size.value() : number, 0, size.value()));
+    if (number == 0 || number == 1) return at;  // sizes are positive
     if (number > 0) return minimum(at, size);
     const Dim from_end = size + at;
     return number == -1 && surely_nonnegative(size) ? from_end : maximum(from_end, Dim(0));
@@ -68,7 +69,7 @@ void infer_slice(InferContext& context) {
   const std::optional<std::vector<int64_t>> given = context.has(3) ? known_integers(context, 3) : std::nullopt;
   const auto starts = context.symbolic(1), ends = context.symbolic(2);
   const auto steps = context.has(4) ? known_integers(context, 4) : std::optional(std::vector<int64_t>(count, 1));
-  if (context.has(3) && !given) {                                       // which axes: unknown
+  if (context.has(3) && !given) {  // which axes: unknown
     for (size_t i = 0; i < shape.rank(); ++i) shape[i] = context.data_dependent(0, i);
     context.set(0, context.dtype(0), std::move(shape));
     return;
@@ -81,7 +82,8 @@ void infer_slice(InferContext& context) {
     std::optional<Dim> length;
     if (starts && ends && steps) {
       const int64_t step = std::clamp<int64_t>((*steps)[i], -kFar, kFar);
-      length = step > 0 ? forward_length((*starts)[i], (*ends)[i], step, shape[axis]) : backward_length((*starts)[i], (*ends)[i], step, shape[axis]);
+      length = step > 0 ? forward_length((*starts)[i], (*ends)[i], step, shape[axis])
+                        : backward_length((*starts)[i], (*ends)[i], step, shape[axis]);
     }
     shape[axis] = length ? *length : context.data_dependent(0, axis);
   }
@@ -93,16 +95,20 @@ void eval_slice(EvalContext& context) {
   const Tensor& data = context.input(0);
   const std::vector<int64_t> starts = context.input(1).integers(), ends = context.input(2).integers();
   const auto given = context.has(3) ? std::optional(context.input(3).integers()) : std::nullopt;
-  const std::vector<int64_t> steps = context.has(4) ? context.input(4).integers() : std::vector<int64_t>(starts.size(), 1);
+  const std::vector<int64_t> steps =
+      context.has(4) ? context.input(4).integers() : std::vector<int64_t>(starts.size(), 1);
   const std::vector<int64_t> axes = slice_axes(given, starts.size(), data.dims().size());
   HONE_CHECK(ends.size() == starts.size() && steps.size() == starts.size(), "starts, ends and steps differ in length");
   Dims dims = data.dims(), strides = strides_of(dims);
   int64_t base = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     const auto axis = static_cast<size_t>(axes[i]);
-    const int64_t size = dims[axis], step = std::clamp<int64_t>(steps[i], -kFar, kFar), low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+    const int64_t size = dims[axis], step = std::clamp<int64_t>(steps[i], -kFar, kFar), low = step > 0 ? 0 : -1,
+                  high = step > 0 ? size : size - 1;
     HONE_CHECK(step != 0, "the step of axis {} is 0", axis);
-    const auto resolve = [&](int64_t at) { return at <= -(int64_t{1} << 62) ? low : std::clamp<int64_t>(at < 0 ? at + size : at, low, high); };
+    const auto resolve = [&](int64_t at) {
+      return at <= -(int64_t{1} << 62) ? low : std::clamp<int64_t>(at < 0 ? at + size : at, low, high);
+    };
     const int64_t from = resolve(starts[i]), to = resolve(ends[i]);
     dims[axis] = std::max<int64_t>(0, step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step);
     base += std::max<int64_t>(from, 0) * strides[axis];

@@ -23,7 +23,9 @@ void eval_along_axis(EvalContext& context, const Apply& apply) {
   std::vector<double> y = read_doubles(x), row(static_cast<size_t>(view.length));
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t i = 0; i < view.inner; ++i) {
-      const auto at = [&](size_t k) -> double& { return y[static_cast<size_t>((o * view.length + static_cast<int64_t>(k)) * view.inner + i)]; };
+      const auto at = [&](size_t k) -> double& {
+        return y[static_cast<size_t>((o * view.length + static_cast<int64_t>(k)) * view.inner + i)];
+      };
       for (size_t k = 0; k < row.size(); ++k) row[k] = at(k);
       apply(std::span(row));
       for (size_t k = 0; k < row.size(); ++k) at(k) = row[k];
@@ -71,7 +73,8 @@ void import_flattened(ImportContext& context) {
   const size_t rank = x->type.shape.rank();
   const int64_t axis = context.attrs().integer_or("axis", 1);
   const Attrs last{{"axis", int64_t{-1}}};
-  if (rank > 0 && normalize_axis(axis, rank) == rank - 1) return context.set_output(0, context.add(op.name, {x}, last)->output());
+  if (rank > 0 && normalize_axis(axis, rank) == rank - 1)
+    return context.set_output(0, context.add(op.name, {x}, last)->output());
   Value* flat = context.add("Flatten", {x}, {{"axis", axis}})->output();
   Value* shape = context.add("Shape", {x})->output();
   Value* y = context.add(op.name, {flat}, last)->output();
@@ -80,7 +83,11 @@ void import_flattened(ImportContext& context) {
 
 template <const OpDef& op>
 OpDef along_axis(std::string_view name, void (*eval)(EvalContext&)) {
-  return {.name = name, .attrs = {integer_attr("axis", -1)}, .infer = infer_along_axis, .eval = eval, .onnx = {{name, 13}, {name, 1, 12, import_flattened<op>}}};
+  return {.name = name,
+          .attrs = {integer_attr("axis", -1)},
+          .infer = infer_along_axis,
+          .eval = eval,
+          .onnx = {{name, 13}, {name, 1, 12, import_flattened<op>}}};
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ T rounded(double value) {
 float in_range(DType dtype, double value) {
   if (!is_integer(dtype)) return static_cast<float>(value);
   const bool is_signed = dtype == DType::i4 || dtype == DType::i2;
-  const double low = is_signed ? -(1 << (bits_of(dtype) - 1)) : 0, high = (1 << (bits_of(dtype) - (is_signed ? 1 : 0))) - 1;
+  const double low = is_signed ? -(1 << (bits_of(dtype) - 1)) : 0,
+               high = (1 << (bits_of(dtype) - (is_signed ? 1 : 0))) - 1;
   return static_cast<float>(std::isnan(value) ? 0 : std::clamp(value, low, high));
 }
 
@@ -59,7 +60,8 @@ Tensor write(DType dtype, Dims dims, std::span<const From> values) {
   if (is_small(dtype)) {
     const std::span<uint8_t> codes = builder.codes();
     HONE_ASSERT(codes.size() == values.size(), "{} values for {} elements", values.size(), codes.size());
-    for (size_t i = 0; i < codes.size(); ++i) codes[i] = float_to_small(dtype, in_range(dtype, static_cast<double>(values[i])));
+    for (size_t i = 0; i < codes.size(); ++i)
+      codes[i] = float_to_small(dtype, in_range(dtype, static_cast<double>(values[i])));
     return builder.finish();
   }
   visit(dtype, [&]<typename T>() {
@@ -85,14 +87,26 @@ Floats::Floats(const Tensor& tensor) : keep_(tensor) {
 }
 
 std::vector<double> read_doubles(const Tensor& tensor) { return read<double>(tensor); }
-Tensor write_doubles(DType dtype, Dims dims, std::span<const double> values) { return write(dtype, std::move(dims), values); }
-Tensor write_floats(DType dtype, Dims dims, std::span<const float> values) { return write(dtype, std::move(dims), values); }
-Tensor write_integers(DType dtype, Dims dims, std::span<const int64_t> values) { return write(dtype, std::move(dims), values); }
+Tensor write_doubles(DType dtype, Dims dims, std::span<const double> values) {
+  return write(dtype, std::move(dims), values);
+}
+Tensor write_floats(DType dtype, Dims dims, std::span<const float> values) {
+  return write(dtype, std::move(dims), values);
+}
+Tensor write_integers(DType dtype, Dims dims, std::span<const int64_t> values) {
+  return write(dtype, std::move(dims), values);
+}
 Tensor scalar_of(DType dtype, double value) { return write_doubles(dtype, {}, std::span(&value, 1)); }
 
-AttrSpec integer_attr(std::string_view name, int64_t fallback) { return {name, AttrKind::integer, AttrValue(fallback), false, {}}; }
-AttrSpec real_attr(std::string_view name, double fallback) { return {name, AttrKind::real, AttrValue(fallback), false, {}}; }
-AttrSpec text_attr(std::string_view name, std::string fallback) { return {name, AttrKind::text, AttrValue(std::move(fallback)), false, {}}; }
+AttrSpec integer_attr(std::string_view name, int64_t fallback) {
+  return {name, AttrKind::integer, AttrValue(fallback), false, {}};
+}
+AttrSpec real_attr(std::string_view name, double fallback) {
+  return {name, AttrKind::real, AttrValue(fallback), false, {}};
+}
+AttrSpec text_attr(std::string_view name, std::string fallback) {
+  return {name, AttrKind::text, AttrValue(std::move(fallback)), false, {}};
+}
 AttrSpec integers_attr(std::string_view name) { return {name, AttrKind::integers, std::nullopt, false, {}}; }
 AttrSpec required_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, true, {}}; }
 
@@ -136,7 +150,8 @@ void check_equal(const Dim& a, const Dim& b, std::string_view what) {
   HONE_CHECK(!a.is_constant() || !b.is_constant() || a == b, "{}: {} and {} differ", what, a.text(), b.text());
 }
 
-OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx, std::vector<AttrSpec> attrs) {
+OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
+                 std::vector<AttrSpec> attrs) {
   OpDef op{.name = name};
   op.attrs = std::move(attrs);
   op.min_inputs = op.max_inputs = inputs;

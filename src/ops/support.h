@@ -38,7 +38,7 @@ DType dtype_of_onnx(int64_t number);
 AttrSpec integer_attr(std::string_view name, int64_t fallback);
 AttrSpec real_attr(std::string_view name, double fallback);
 AttrSpec text_attr(std::string_view name, std::string fallback);
-AttrSpec integers_attr(std::string_view name);                ///< optional, no default
+AttrSpec integers_attr(std::string_view name);  ///< optional, no default
 AttrSpec required_attr(std::string_view name, AttrKind kind);
 
 /// Result 0 has the type and shape of operand 0.
@@ -48,7 +48,8 @@ void check_rank(const InferContext& context, size_t operand, size_t rank, std::s
 void check_equal(const Dim& a, const Dim& b, std::string_view what);
 
 /// A pointwise operator with this formula.
-OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx, std::vector<AttrSpec> attrs = {});
+OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
+                 std::vector<AttrSpec> attrs = {});
 
 /// The element of a broadcast operand that belongs to element `i` of the result.
 int64_t broadcast_offset(std::span<const int64_t> result, std::span<const int64_t> operand, int64_t i);

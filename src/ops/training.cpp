@@ -12,14 +12,16 @@ namespace {
 
 /// Operands 2.. are `groups` runs of equal length; results are all but the gradients.
 size_t tensors_of(size_t operands, size_t groups, std::string_view op) {
-  HONE_CHECK(operands > 2 && (operands - 2) % groups == 0, "{} has {} operands behind rate and step, which are not {} per tensor", op, operands - 2, groups);
+  HONE_CHECK(operands > 2 && (operands - 2) % groups == 0,
+             "{} has {} operands behind rate and step, which are not {} per tensor", op, operands - 2, groups);
   return (operands - 2) / groups;
 }
 
 template <size_t groups>
 void infer_optimizer(InferContext& context) {
   const size_t count = tensors_of(context.inputs(), groups, context.node().op_name());
-  HONE_CHECK(context.outputs() == count * (groups - 1), "{} has {} results for {} tensors", context.node().op_name(), context.outputs(), count);
+  HONE_CHECK(context.outputs() == count * (groups - 1), "{} has {} results for {} tensors", context.node().op_name(),
+             context.outputs(), count);
   for (size_t i = 0; i < context.outputs(); ++i) {
     const size_t operand = 2 + (i < count ? i : i + count);
     context.set(i, context.dtype(operand), context.shape(operand));
@@ -66,7 +68,8 @@ void eval_adam(EvalContext& context) {
     const double alpha = u.of("alpha"), beta = u.of("beta"), gradient = u.of("norm_coefficient") * e[0] + e[1];
     e[2] = alpha * e[2] + (1 - alpha) * gradient;
     e[3] = beta * e[3] + (1 - beta) * gradient * gradient;
-    const double rate = u.step > 0 ? u.rate * std::sqrt(1 - std::pow(beta, u.step)) / (1 - std::pow(alpha, u.step)) : u.rate;
+    const double rate =
+        u.step > 0 ? u.rate * std::sqrt(1 - std::pow(beta, u.step)) / (1 - std::pow(alpha, u.step)) : u.rate;
     e[0] = (1 - u.of("norm_coefficient_post")) * (e[0] - rate * e[2] / (std::sqrt(e[3]) + u.of("epsilon")));
   });
 }
@@ -83,16 +86,30 @@ void eval_momentum(EvalContext& context) {
 
 constexpr std::string_view kDomain = "ai.onnx.preview.training";
 
-OpDef optimizer(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .attrs = std::move(attrs), .min_inputs = 5, .max_inputs = 0xffff, .infer = infer, .eval = eval, .onnx = {{name, 1, 1 << 20, nullptr, kDomain}}};
+OpDef optimizer(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(InferContext&),
+                void (*eval)(EvalContext&)) {
+  return {.name = name,
+          .attrs = std::move(attrs),
+          .min_inputs = 5,
+          .max_inputs = 0xffff,
+          .infer = infer,
+          .eval = eval,
+          .onnx = {{name, 1, 1 << 20, nullptr, kDomain}}};
 }
 
 }  // namespace
 
-const OpDef ops::adagrad = optimizer("Adagrad", {real_attr("decay_factor", 0), real_attr("epsilon", 1e-6), real_attr("norm_coefficient", 0)}, infer_optimizer<3>, eval_adagrad);
-const OpDef ops::adam = optimizer("Adam", {real_attr("alpha", 0.9), real_attr("beta", 0.999), real_attr("epsilon", 1e-6), real_attr("norm_coefficient", 0), real_attr("norm_coefficient_post", 0)},
+const OpDef ops::adagrad =
+    optimizer("Adagrad", {real_attr("decay_factor", 0), real_attr("epsilon", 1e-6), real_attr("norm_coefficient", 0)},
+              infer_optimizer<3>, eval_adagrad);
+const OpDef ops::adam = optimizer("Adam",
+                                  {real_attr("alpha", 0.9), real_attr("beta", 0.999), real_attr("epsilon", 1e-6),
+                                   real_attr("norm_coefficient", 0), real_attr("norm_coefficient_post", 0)},
                                   infer_optimizer<4>, eval_adam);
-const OpDef ops::momentum = optimizer("Momentum", {required_attr("alpha", AttrKind::real), required_attr("beta", AttrKind::real), required_attr("mode", AttrKind::text), required_attr("norm_coefficient", AttrKind::real)},
-                                      infer_optimizer<3>, eval_momentum);
+const OpDef ops::momentum =
+    optimizer("Momentum",
+              {required_attr("alpha", AttrKind::real), required_attr("beta", AttrKind::real),
+               required_attr("mode", AttrKind::text), required_attr("norm_coefficient", AttrKind::real)},
+              infer_optimizer<3>, eval_momentum);
 
 }  // namespace hone

@@ -60,8 +60,10 @@ void infer_depth_to_space(InferContext& context) {
   const int64_t block = block_size(context.attrs());
   HONE_CHECK(context.rank(0) == 4, "the input must have rank 4, not {}", context.rank(0));
   const Shape& s = context.shape(0);
-  HONE_CHECK(!s[1].is_constant() || s[1].value() % (block * block) == 0, "{} channels do not divide into blocks of {} x {}", s[1].text(), block, block);
-  context.set(0, context.dtype(0), Shape{s[0], floor_divide(s[1], block * block), s[2] * Dim(block), s[3] * Dim(block)});
+  HONE_CHECK(!s[1].is_constant() || s[1].value() % (block * block) == 0,
+             "{} channels do not divide into blocks of {} x {}", s[1].text(), block, block);
+  context.set(0, context.dtype(0),
+              Shape{s[0], floor_divide(s[1], block * block), s[2] * Dim(block), s[3] * Dim(block)});
 }
 void eval_depth_to_space(EvalContext& context) {
   const Tensor& data = context.input(0);
@@ -69,17 +71,22 @@ void eval_depth_to_space(EvalContext& context) {
   const int64_t block = block_size(context.attrs()), channels = d[1] / (block * block);
   const bool depth_first = context.attrs().text("mode") == "DCR";
   // n, b, b, c, h, w (or n, c, b, b, h, w) to n, c, h, b, w, b
-  const Tensor split = data.reshaped(depth_first ? Dims{d[0], block, block, channels, d[2], d[3]} : Dims{d[0], channels, block, block, d[2], d[3]});
+  const Tensor split = data.reshaped(depth_first ? Dims{d[0], block, block, channels, d[2], d[3]}
+                                                 : Dims{d[0], channels, block, block, d[2], d[3]});
   constexpr size_t kDepthFirst[] = {0, 3, 4, 1, 5, 2}, kColumnFirst[] = {0, 1, 4, 2, 5, 3};
-  context.set(0, transposed(split, depth_first ? kDepthFirst : kColumnFirst).reshaped({d[0], channels, d[2] * block, d[3] * block}));
+  context.set(0, transposed(split, depth_first ? kDepthFirst : kColumnFirst)
+                     .reshaped({d[0], channels, d[2] * block, d[3] * block}));
 }
 
 void infer_space_to_depth(InferContext& context) {
   const int64_t block = block_size(context.attrs());
   HONE_CHECK(context.rank(0) == 4, "the input must have rank 4, not {}", context.rank(0));
   const Shape& s = context.shape(0);
-  for (const size_t axis : {2, 3}) HONE_CHECK(!s[axis].is_constant() || s[axis].value() % block == 0, "size {} does not divide into blocks of {}", s[axis].text(), block);
-  context.set(0, context.dtype(0), Shape{s[0], s[1] * Dim(block * block), floor_divide(s[2], block), floor_divide(s[3], block)});
+  for (const size_t axis : {2, 3})
+    HONE_CHECK(!s[axis].is_constant() || s[axis].value() % block == 0, "size {} does not divide into blocks of {}",
+               s[axis].text(), block);
+  context.set(0, context.dtype(0),
+              Shape{s[0], s[1] * Dim(block * block), floor_divide(s[2], block), floor_divide(s[3], block)});
 }
 void eval_space_to_depth(EvalContext& context) {
   const Tensor& data = context.input(0);
@@ -88,7 +95,8 @@ void eval_space_to_depth(EvalContext& context) {
   // n, c, h, b, w, b to n, b, b, c, h, w (or n, c, b, b, h, w)
   constexpr size_t kDepthFirst[] = {0, 3, 5, 1, 2, 4}, kColumnFirst[] = {0, 1, 3, 5, 2, 4};
   const Tensor split = data.reshaped({d[0], d[1], d[2] / block, block, d[3] / block, block});
-  context.set(0, transposed(split, context.attrs().text("mode") == "DCR" ? kDepthFirst : kColumnFirst).reshaped({d[0], d[1] * block * block, d[2] / block, d[3] / block}));
+  context.set(0, transposed(split, context.attrs().text("mode") == "DCR" ? kDepthFirst : kColumnFirst)
+                     .reshaped({d[0], d[1] * block * block, d[2] / block, d[3] / block}));
 }
 
 }  // namespace
@@ -97,7 +105,8 @@ namespace ops {
 
 const OpDef transpose = {
     .name = "Transpose",
-    .attrs = {{"perm", AttrKind::integers, std::nullopt, false, "axes of the input in the order of the result; reversed when not given"}},
+    .attrs = {{"perm", AttrKind::integers, std::nullopt, false,
+               "axes of the input in the order of the result; reversed when not given"}},
     .infer = infer_transpose,
     .eval = eval_transpose,
     .onnx = {{"Transpose"}},
@@ -105,7 +114,8 @@ const OpDef transpose = {
 
 const OpDef depth_to_space = {
     .name = "DepthToSpace",
-    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"}, {"mode", AttrKind::text, std::string("DCR"), false, "DCR or CRD"}},
+    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"},
+              {"mode", AttrKind::text, std::string("DCR"), false, "DCR or CRD"}},
     .infer = infer_depth_to_space,
     .eval = eval_depth_to_space,
     .onnx = {{"DepthToSpace"}},
@@ -113,7 +123,8 @@ const OpDef depth_to_space = {
 
 const OpDef space_to_depth = {
     .name = "SpaceToDepth",
-    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"}, {"mode", AttrKind::text, std::string("DCR"), false, "DCR or CRD"}},
+    .attrs = {{"blocksize", AttrKind::integer, std::nullopt, true, "edge of a block"},
+              {"mode", AttrKind::text, std::string("DCR"), false, "DCR or CRD"}},
     .infer = infer_space_to_depth,
     .eval = eval_space_to_depth,
     .onnx = {{"SpaceToDepth"}},

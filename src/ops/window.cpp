@@ -24,14 +24,16 @@ int64_t same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dila
 
 WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
   HONE_CHECK(rank > 0, "a window needs at least one spatial axis");
-  kernel = attrs.has("kernel_shape") && !attrs.integers("kernel_shape").empty() ? attrs.integers("kernel_shape") : std::move(own_kernel);
+  kernel = attrs.has("kernel_shape") && !attrs.integers("kernel_shape").empty() ? attrs.integers("kernel_shape")
+                                                                                : std::move(own_kernel);
   HONE_CHECK(kernel.size() == rank, "kernel_shape has {} numbers where {} are needed", kernel.size(), rank);
   strides = list_or(attrs, "strides", rank, 1);
   dilations = list_or(attrs, "dilations", rank, 1);
   pads = list_or(attrs, "pads", 2 * rank, 0);
   if (attrs.has("auto_pad")) auto_pad = attrs.text("auto_pad");
   if (auto_pad.empty()) auto_pad = "NOTSET";
-  HONE_CHECK(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", "auto_pad '{}' is not known", auto_pad);
+  HONE_CHECK(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER",
+             "auto_pad '{}' is not known", auto_pad);
   ceil_mode = attrs.integer_or("ceil_mode", 0) != 0;
   constexpr int64_t kLimit = 1 << 30;
   for (size_t i = 0; i < rank; ++i) {
@@ -56,14 +58,19 @@ Dim WindowAttrs::result_size(const Dim& input, size_t axis) const {
   const auto [begin, end] = padding(0, axis);
   const int64_t extent = (kernel[axis] - 1) * dilations[axis] + 1;
   const Dim room = input + Dim(begin + end - extent);
-  HONE_CHECK(!room.is_constant() || room.value() >= 0 || input == Dim(0), "a window of {} does not fit an axis of {} with padding {}", extent, input.text(), begin + end);
+  HONE_CHECK(!room.is_constant() || room.value() >= 0 || input == Dim(0),
+             "a window of {} does not fit an axis of {} with padding {}", extent, input.text(), begin + end);
   const Dim result = ceil_mode ? ceil_divide(room, stride) + Dim(1) : floor_divide(room, stride) + Dim(1);
   // The last window must begin inside the input or its left padding.
   return ceil_mode ? minimum(result, ceil_divide(input + Dim(begin), stride)) : result;
 }
 
-WindowTable::WindowTable(const WindowAttrs& window, std::span<const int64_t> input, std::span<const int64_t> result_sizes)
-    : result(result_sizes.begin(), result_sizes.end()), taps(elements(window.kernel)), results(elements(result_sizes)), inputs(elements(input)) {
+WindowTable::WindowTable(const WindowAttrs& window, std::span<const int64_t> input,
+                         std::span<const int64_t> result_sizes)
+    : result(result_sizes.begin(), result_sizes.end()),
+      taps(elements(window.kernel)),
+      results(elements(result_sizes)),
+      inputs(elements(input)) {
   HONE_CHECK(inputs < std::numeric_limits<int32_t>::max(), "{} spatial elements are too many", inputs);
   const size_t rank = input.size();
   offsets.assign(static_cast<size_t>(taps * results), -1);
@@ -72,7 +79,8 @@ WindowTable::WindowTable(const WindowAttrs& window, std::span<const int64_t> inp
   for (size_t i = 0; i < rank; ++i) std::tie(begin[i], end[i]) = window.padding(input[i], i);
   Dims tap(rank), at(rank);
   for (int64_t t = 0; t < taps; ++t) {
-    for (size_t i = rank, rest = static_cast<size_t>(t); i-- > 0; rest /= static_cast<size_t>(window.kernel[i])) tap[i] = static_cast<int64_t>(rest) % window.kernel[i];
+    for (size_t i = rank, rest = static_cast<size_t>(t); i-- > 0; rest /= static_cast<size_t>(window.kernel[i]))
+      tap[i] = static_cast<int64_t>(rest) % window.kernel[i];
     std::fill(at.begin(), at.end(), 0);
     for (int64_t r = 0; r < results; ++r) {
       int64_t offset = 0;

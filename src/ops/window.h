@@ -26,10 +26,10 @@ struct WindowAttrs {
 
 /// offsets[tap * results + result]: the flat spatial input element, or -1 in the padding.
 struct WindowTable {
-  Dims result;                               ///< spatial sizes of the result
+  Dims result;  ///< spatial sizes of the result
   int64_t taps = 1, results = 1, inputs = 1;
   std::vector<int32_t> offsets;
-  std::vector<int32_t> padded_taps;          ///< per result: taps inside input and padding (beyond it lies what ceil_mode adds)
+  std::vector<int32_t> padded_taps;  ///< per result: taps inside input and padding (beyond it lies what ceil_mode adds)
 
   WindowTable(const WindowAttrs& window, std::span<const int64_t> input, std::span<const int64_t> result);
 };
@@ -37,7 +37,8 @@ struct WindowTable {
 Dims spatial_of(std::span<const int64_t> dims);
 
 /// For rules: writes kernel_shape, strides, pads, dilations in full and turns auto_pad into pads where sizes are known.
-void complete_window_attrs(ImportContext& context, Attrs& attrs, const Shape& input, Dims kernel, bool with_dilations = true);
+void complete_window_attrs(ImportContext& context, Attrs& attrs, const Shape& input, Dims kernel,
+                           bool with_dilations = true);
 /// The weight's spatial sizes.
 Dims kernel_of_weight(const Shape& weight);
 

@@ -22,9 +22,11 @@ void line(Lines& lines, fmt::format_string<Args...> format, Args&&... args) {
 int verbosity_number(std::string_view name) { return name == "detailed" ? 2 : name == "none" ? 1 : 0; }
 
 std::string pools(const MemoryPools& pools) {
-  const auto size = [](const std::optional<double>& mib) { return mib ? fmt::format("{:g} MiB", *mib) : std::string("default"); };
-  return fmt::format("workspace: {}, dlaSRAM: {}, dlaLocalDRAM: {}, dlaGlobalDRAM: {}", size(pools.workspace), size(pools.dla_sram),
-                     size(pools.dla_local_dram), size(pools.dla_global_dram));
+  const auto size = [](const std::optional<double>& mib) {
+    return mib ? fmt::format("{:g} MiB", *mib) : std::string("default");
+  };
+  return fmt::format("workspace: {}, dlaSRAM: {}, dlaLocalDRAM: {}, dlaGlobalDRAM: {}", size(pools.workspace),
+                     size(pools.dla_sram), size(pools.dla_local_dram), size(pools.dla_global_dram));
 }
 
 std::string precision(const Options& options) {
@@ -35,7 +37,8 @@ std::string precision(const Options& options) {
   if (options.build.int8) text += "+INT8";
   if (options.tool.fp8) text += "+FP8";
   if (options.tool.int4) text += "+INT4";
-  if (options.tool.precision_constraints != "none") text += fmt::format(" ({} precision constraints)", options.tool.precision_constraints);
+  if (options.tool.precision_constraints != "none")
+    text += fmt::format(" ({} precision constraints)", options.tool.precision_constraints);
   return text;
 }
 
@@ -65,8 +68,13 @@ std::string constant_name(const std::string& name) {
 
 std::string tactic_sources(const NamedTexts& sources) {
   static const std::vector<std::pair<std::string, std::string>> kOrder = {
-      {"CUBLAS", "cublas"}, {"CUBLAS_LT", "cublasLt"}, {"CUBLASLT", "cublasLt"}, {"CUDNN", "cudnn"},
-      {"EDGE_MASK_CONVOLUTIONS", "edge mask convolutions"}, {"JIT_CONVOLUTIONS", "JIT convolutions"}, {"ONEDNN", "onednn"}};
+      {"CUBLAS", "cublas"},
+      {"CUBLAS_LT", "cublasLt"},
+      {"CUBLASLT", "cublasLt"},
+      {"CUDNN", "cudnn"},
+      {"EDGE_MASK_CONVOLUTIONS", "edge mask convolutions"},
+      {"JIT_CONVOLUTIONS", "JIT convolutions"},
+      {"ONEDNN", "onednn"}};
   NamedTexts ordered;
   for (const auto& [word, label] : kOrder)
     for (const auto& [name, state] : sources)
@@ -88,7 +96,8 @@ void build_shapes(Lines& lines, const std::vector<ProfileOptions>& profiles, boo
   for (size_t i = 0; i < profiles.size(); ++i)
     for (const auto& [tensor, range] : profiles[i]) {
       const std::string index = always_numbered || profiles.size() > 1 ? fmt::format(" (profile {})", i) : "";
-      line(lines, "Input build shape{}: {}={}+{}+{}", index, tensor, join_dims(range.min), join_dims(range.opt), join_dims(range.max));
+      line(lines, "Input build shape{}: {}={}+{}+{}", index, tensor, join_dims(range.min), join_dims(range.opt),
+           join_dims(range.max));
       any = true;
     }
   if (!any) line(lines, "Input build shapes: model");
@@ -105,7 +114,8 @@ void calibration_shapes(Lines& lines, const ProfileShapes& shapes) {
     return found == map.end() ? std::string() : join_dims(found->second);
   };
   for (const auto& [tensor, opt] : *shapes.opt)
-    line(lines, "Input calibration shape: {}={}+{}+{}", tensor, dims(shapes.min, tensor), join_dims(opt), dims(shapes.max, tensor));
+    line(lines, "Input calibration shape: {}={}+{}+{}", tensor, dims(shapes.min, tensor), join_dims(opt),
+         dims(shapes.max, tensor));
 }
 
 void model_block(Lines& lines, const Options& options) {
@@ -129,21 +139,26 @@ void build_block(Lines& lines, const Options& options) {
   }
   line(lines, "=== Build Options ===");
   if (!from10) line(lines, "Max batch: explicit batch");
-  line(lines, "Memory Pools: {}{}", pools(tool.pools), from10 ? fmt::format(", tacticSharedMem: {}", tool.pools.tactic_shared ? fmt::format("{:g} KiB", *tool.pools.tactic_shared) : "default") : "");
+  line(lines, "Memory Pools: {}{}", pools(tool.pools),
+       from10 ? fmt::format(", tacticSharedMem: {}",
+                            tool.pools.tactic_shared ? fmt::format("{:g} KiB", *tool.pools.tactic_shared) : "default")
+              : "");
   if (!from10) line(lines, "minTiming: {}", build.min_timing);
   line(lines, "avgTiming: {}", build.timing_repeats);
   line(lines, "Precision: {}", precision(options));
   if (!from11) line(lines, "LayerPrecisions: {}", named(tool.layer_precisions, ","));
   line(lines, "Layer Device Types: {}", named(tool.layer_devices, ", "));
   if (from11) line(lines, "Decomposable Attentions: ");
-  if (!from11) line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
+  if (!from11)
+    line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
   line(lines, "Refit: {}", on(tool.refit));
   if (from10) line(lines, "Strip weights: {}", on(tool.strip_weights));
   line(lines, "Version Compatible: {}", on(tool.version_compatible));
   if (from10) line(lines, "ONNX Plugin InstanceNorm: {}", on(tool.plugin_instance_norm));
   line(lines, "TensorRT runtime: {}", tool.runtime);
   line(lines, "Lean DLL Path: {}", tool.lean_dll);
-  line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"), tool.tempfile_controls.at("temporary"));
+  line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"),
+       tool.tempfile_controls.at("temporary"));
   line(lines, "Exclude Lean Runtime: {}", on(tool.exclude_lean_runtime));
   line(lines, "Sparsity: {}", tool.sparsity == "force" ? "Forced" : tool.sparsity == "enable" ? "Enabled" : "Disabled");
   line(lines, "Safe mode: {}", on(tool.safe));
@@ -156,7 +171,10 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "Load engine: {}", tool.load_engine);
   line(lines, "Profiling verbosity: {}", verbosity_number(build.profiling_verbosity));
   line(lines, "Tactic sources: {}", tactic_sources(tool.tactic_sources));
-  line(lines, "timingCacheMode: {}", !build.use_timing_cache ? "disable" : build.timing_cache_file.empty() ? "local" : "global");
+  line(lines, "timingCacheMode: {}",
+       !build.use_timing_cache           ? "disable"
+       : build.timing_cache_file.empty() ? "local"
+                                         : "global");
   line(lines, "timingCacheFile: {}", build.timing_cache_file);
   if (!from10) line(lines, "Heuristic: {}", on(tool.heuristic));
   if (from10) line(lines, "errorOnTimingCacheMiss: {}", on(build.error_on_timing_cache_miss));
@@ -192,7 +210,9 @@ void inference_block(Lines& lines, const Options& options) {
   const PerfOptions& perf = options.perf;
   line(lines, "=== Inference Options ===");
   line(lines, "Batch: Explicit");
-  for (const auto& [tensor, dims] : tool.shapes) line(lines, "Input inference shape{}: {}={}", is_at_least(tool.release, Release::v10) ? " " : "", tensor, join_dims(dims));
+  for (const auto& [tensor, dims] : tool.shapes)
+    line(lines, "Input inference shape{}: {}={}", is_at_least(tool.release, Release::v10) ? " " : "", tensor,
+         join_dims(dims));
   if (tool.shapes.empty()) line(lines, "Input inference shapes: model");
   line(lines, "Iterations: {}", perf.iterations);
   line(lines, "Duration: {:g}s (+ {:g}ms warm up)", perf.duration_s, perf.warm_up_ms);

@@ -24,9 +24,22 @@ void apply_release_defaults(Options& options, Release release) {
 }
 
 bool is_removed(std::string_view flag, Release release) {
-  static constexpr std::string_view kSince11[] = {"--best", "--bf16", "--calib", "--calibProfile", "--fp16", "--fp8", "--int4", "--int8",
-                                                  "--layerOutputTypes", "--layerPrecisions", "--maxShapesCalib", "--minShapesCalib", "--optShapesCalib",
-                                                  "--precisionConstraints", "--restricted", "--weightless"};
+  static constexpr std::string_view kSince11[] = {"--best",
+                                                  "--bf16",
+                                                  "--calib",
+                                                  "--calibProfile",
+                                                  "--fp16",
+                                                  "--fp8",
+                                                  "--int4",
+                                                  "--int8",
+                                                  "--layerOutputTypes",
+                                                  "--layerPrecisions",
+                                                  "--maxShapesCalib",
+                                                  "--minShapesCalib",
+                                                  "--optShapesCalib",
+                                                  "--precisionConstraints",
+                                                  "--restricted",
+                                                  "--weightless"};
   return release == Release::v11 && std::ranges::find(kSince11, flag) != std::end(kSince11);
 }
 

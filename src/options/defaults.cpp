@@ -18,7 +18,9 @@ void imply_precision(Options& options, std::vector<std::string>& warnings) {
   if (options.tool.best) build.fp16 = build.bf16 = build.int8 = true;
   if (options.tool.strongly_typed) {
     const auto off = [&](bool& mode, std::string_view name) {
-      if (mode) warnings.push_back(fmt::format("Invalid usage, setting {} mode is not possible with --stronglyTyped; it is switched off", name));
+      if (mode)
+        warnings.push_back(fmt::format(
+            "Invalid usage, setting {} mode is not possible with --stronglyTyped; it is switched off", name));
       mode = false;
     };
     off(build.fp16, "fp16");
@@ -30,16 +32,20 @@ void imply_precision(Options& options, std::vector<std::string>& warnings) {
   const bool layers = !options.tool.layer_precisions.empty() || !options.tool.layer_output_types.empty();
   const bool constrained = options.tool.precision_constraints != "none";
   if (layers && !constrained)
-    warnings.push_back("--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");
+    warnings.push_back(
+        "--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");
   if (constrained && !layers)
     warnings.push_back("--precisionConstraints has no effect without --layerPrecisions or --layerOutputTypes");
-  if (options.tool.sparsity != "disable") warnings.push_back("--sparsity: there are no kernels for structured sparsity; weights are used as they are");
+  if (options.tool.sparsity != "disable")
+    warnings.push_back("--sparsity: there are no kernels for structured sparsity; weights are used as they are");
 }
 
 void imply_spellings(Options& options, const Given& given) {
   ToolOptions& tool = options.tool;
   if (!tool.old_nvtx_mode.empty() && !given("--profilingVerbosity"))
-    options.build.profiling_verbosity = tool.old_nvtx_mode == "default" ? "layer_names_only" : tool.old_nvtx_mode == "verbose" ? "detailed" : tool.old_nvtx_mode;
+    options.build.profiling_verbosity = tool.old_nvtx_mode == "default"   ? "layer_names_only"
+                                        : tool.old_nvtx_mode == "verbose" ? "detailed"
+                                                                          : tool.old_nvtx_mode;
   if (tool.old_streams && !given("--infStreams")) options.perf.streams = *tool.old_streams;
   if (tool.legacy_workspace_mib && !tool.pools.workspace) tool.pools.workspace = *tool.legacy_workspace_mib;
   if (tool.pools.workspace) options.build.workspace_bytes = std::llround(*tool.pools.workspace * (1 << 20));
@@ -64,9 +70,11 @@ void apply_implied_flags(Options& options, const Given& given, std::vector<std::
     warnings.push_back(fmt::format("--useRuntime={} implies --versionCompatible", tool.runtime));
   }
   if (tool.version_compatible) options.build.portable = true;
-  if (options.perf.duration_s == -1) warnings.push_back("--duration=-1 runs until it is interrupted; nothing is reported at the end");
+  if (options.perf.duration_s == -1)
+    warnings.push_back("--duration=-1 runs until it is interrupted; nothing is reported at the end");
   if (tool.onnx.size() && tool.load_engine.size())
-    warnings.push_back(fmt::format("--onnx={} is not read, because --loadEngine={} is given", tool.onnx, tool.load_engine));
+    warnings.push_back(
+        fmt::format("--onnx={} is not read, because --loadEngine={} is given", tool.onnx, tool.load_engine));
 }
 
 }  // namespace hone

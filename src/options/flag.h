@@ -16,8 +16,8 @@ enum class FlagGroup { model, build, system, inference, tuning, reporting, help 
 
 struct Flag {
   std::string_view name;
-  std::string_view alias;                      // another spelling, or empty
-  std::string_view value_name;                 // "<file>"; empty: a switch, whose value is ignored
+  std::string_view alias;       // another spelling, or empty
+  std::string_view value_name;  // "<file>"; empty: a switch, whose value is ignored
   FlagGroup group;
   std::string_view help;
   /// Writes the value where it belongs; null when the flag is only recognised.

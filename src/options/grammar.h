@@ -15,7 +15,7 @@ namespace hone {
 /// One argv element, split at its first '='.
 struct Argument {
   std::string flag, value;
-  size_t position = 0;                         // in argv, from 1
+  size_t position = 0;  // in argv, from 1
   bool taken = false;
 
   /// As typed.
@@ -26,7 +26,8 @@ struct Argument {
 std::string caret_under(std::string_view flag, std::string_view value, size_t offset);
 /// The same for the shape of a tensor in arguments such as ("--shapes", "x:1x3"): under the size of `axis`, or under the
 /// tensor's name without one. Empty when no argument names the tensor.
-std::string caret_under_shape(const NamedTexts& arguments, std::string_view tensor, std::optional<size_t> axis = std::nullopt);
+std::string caret_under_shape(const NamedTexts& arguments, std::string_view tensor,
+                              std::optional<size_t> axis = std::nullopt);
 
 /// C++ stoi/stof rules: leading blanks allowed, text behind the number ignored; throws Error when there is no number.
 int read_integer(const Argument& argument);

@@ -13,7 +13,8 @@ std::string row(const Flag& flag) {
   std::string name = fmt::format("  {}", flag.name);
   if (!flag.value_name.empty()) name += fmt::format("={}", flag.value_name);
   if (!flag.alias.empty()) name += fmt::format(", {}", flag.alias);
-  std::string text = name.size() < kColumn ? fmt::format("{:<{}}{}", name, kColumn, flag.help) : fmt::format("{}\n{:{}}{}", name, "", kColumn, flag.help);
+  std::string text = name.size() < kColumn ? fmt::format("{:<{}}{}", name, kColumn, flag.help)
+                                           : fmt::format("{}\n{:{}}{}", name, "", kColumn, flag.help);
   if (flag.instead.starts_with("--")) text += " (deprecated)";
   else if (!flag.instead.empty()) text += fmt::format("\n{:{}}(accepted, but {})", "", kColumn, flag.instead);
   return text + "\n";
@@ -28,9 +29,12 @@ std::string section(std::string_view title, FlagGroup group) {
 
 constexpr std::string_view kBatch =
     "=== Build and Inference Batch Options ===\n"
-    "  The batch is an ordinary dimension of every input. A profile says which shapes an engine takes: of --minShapes,\n"
-    "  --optShapes and --maxShapes the ones left out are copied from those given (opt first). --shapes says what is run;\n"
-    "  left out, the opt shapes are. An input named by --shapes alone is built for exactly that shape, and one that is\n"
+    "  The batch is an ordinary dimension of every input. A profile says which shapes an engine takes: of "
+    "--minShapes,\n"
+    "  --optShapes and --maxShapes the ones left out are copied from those given (opt first). --shapes says what is "
+    "run;\n"
+    "  left out, the opt shapes are. An input named by --shapes alone is built for exactly that shape, and one that "
+    "is\n"
     "  named nowhere gets 1 for every dynamic size.\n\n";
 
 }  // namespace

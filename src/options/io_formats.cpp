@@ -12,18 +12,22 @@ namespace hone {
 namespace {
 
 DType type_of(const std::string& type) {
-  static const std::map<std::string, DType> kTypes = {{"fp32", DType::f32},  {"fp16", DType::f16}, {"bf16", DType::bf16}, {"int32", DType::i32},
-                                                      {"int64", DType::i64}, {"int8", DType::i8},  {"uint8", DType::u8},  {"bool", DType::boolean}};
+  static const std::map<std::string, DType> kTypes = {
+      {"fp32", DType::f32},  {"fp16", DType::f16}, {"bf16", DType::bf16}, {"int32", DType::i32},
+      {"int64", DType::i64}, {"int8", DType::i8},  {"uint8", DType::u8},  {"bool", DType::boolean}};
   const auto found = kTypes.find(type);
-  if (found == kTypes.end()) throw Error(fmt::format("inputs and outputs cannot be {}", type), "use fp32, fp16, bf16, int32, int64, int8, uint8 or bool");
+  if (found == kTypes.end())
+    throw Error(fmt::format("inputs and outputs cannot be {}", type),
+                "use fp32, fp16, bf16, int32, int64, int8, uint8 or bool");
   return found->second;
 }
 
 std::optional<Layout> layout_of(const IoFormatSpec& spec) {
   static const std::map<std::string, Layout> kLayouts = {
-      {"chw", Layout::linear},      {"chw2", Layout::blocked2},      {"chw4", Layout::blocked4},           {"chw16", Layout::blocked16},
-      {"chw32", Layout::blocked32}, {"cdhw32", Layout::blocked32},   {"hwc", Layout::channels_last},       {"dhwc", Layout::channels_last},
-      {"hwc8", Layout::channels_last8}, {"dhwc8", Layout::channels_last8}, {"hwc16", Layout::channels_last16}};
+      {"chw", Layout::linear},           {"chw2", Layout::blocked2},        {"chw4", Layout::blocked4},
+      {"chw16", Layout::blocked16},      {"chw32", Layout::blocked32},      {"cdhw32", Layout::blocked32},
+      {"hwc", Layout::channels_last},    {"dhwc", Layout::channels_last},   {"hwc8", Layout::channels_last8},
+      {"dhwc8", Layout::channels_last8}, {"hwc16", Layout::channels_last16}};
   for (const std::string& format : spec.formats)
     if (const auto found = kLayouts.find(format); found != kLayouts.end()) return found->second;
   return std::nullopt;
@@ -31,12 +35,16 @@ std::optional<Layout> layout_of(const IoFormatSpec& spec) {
 
 }  // namespace
 
-std::vector<IoFormat> bound_formats(const std::vector<IoFormatSpec>& specs, std::string_view flag, std::vector<std::string>& warnings) {
+std::vector<IoFormat> bound_formats(const std::vector<IoFormatSpec>& specs, std::string_view flag,
+                                    std::vector<std::string>& warnings) {
   std::vector<IoFormat> formats;
   for (const IoFormatSpec& spec : specs) {
     const std::optional<Layout> layout = layout_of(spec);
-    if (!layout) warnings.push_back(fmt::format("{}: {} is for DLA, which this device is not; chw is used instead", flag, join(spec.formats, "+")));
-    formats.push_back({spec.type.empty() ? std::nullopt : std::optional(type_of(spec.type)), layout.value_or(Layout::linear)});
+    if (!layout)
+      warnings.push_back(fmt::format("{}: {} is for DLA, which this device is not; chw is used instead", flag,
+                                     join(spec.formats, "+")));
+    formats.push_back(
+        {spec.type.empty() ? std::nullopt : std::optional(type_of(spec.type)), layout.value_or(Layout::linear)});
   }
   return formats;
 }

@@ -86,7 +86,8 @@ std::vector<FlagRow> flag_rows(const std::string& path) {
     const size_t arrow = line.find(" => ");
     EXPECT_NE(arrow, std::string::npos) << line;
     FlagRow row{{}, line.substr(arrow + 4)};
-    for (const std::string_view word : split(std::string_view(line).substr(0, arrow), ' ')) row.arguments.emplace_back(word);
+    for (const std::string_view word : split(std::string_view(line).substr(0, arrow), ' '))
+      row.arguments.emplace_back(word);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -105,12 +106,14 @@ TEST(FlagTable, HasATestOfTheEffectOfEveryFlag) {
 TEST(FlagTable, RowsHaveTheEffectsThatTheTestDataSay) {
   for (FlagRow& row : flag_rows(kCli + "flag_effects.txt")) {
     const auto names_model = [](const std::string& argument) {
-      return std::ranges::any_of(std::array{"--onnx=", "--loadEngine=", "--uff=", "--model=", "--deploy="}, [&](const char* flag) { return argument.starts_with(flag); });
+      return std::ranges::any_of(std::array{"--onnx=", "--loadEngine=", "--uff=", "--model=", "--deploy="},
+                                 [&](const char* flag) { return argument.starts_with(flag); });
     };
     if (std::ranges::none_of(row.arguments, names_model)) row.arguments.insert(row.arguments.begin(), "--onnx=m.onnx");
     const CommandLine line = parse(row.arguments);
     const std::string text = seen(line);
-    const bool silent = row.expected == "[none]", refused = row.expected.starts_with("[E]") || row.expected.starts_with("did you mean");
+    const bool silent = row.expected == "[none]",
+               refused = row.expected.starts_with("[E]") || row.expected.starts_with("did you mean");
     EXPECT_THAT(text, HasSubstr(silent ? "" : row.expected)) << "for " << join(row.arguments, " ");
     EXPECT_EQ(line.errors.empty(), !refused) << text;
     EXPECT_TRUE(!silent || line.warnings.empty()) << text;
@@ -122,22 +125,28 @@ TEST(FlagTable, HasEachNameOnceAndHelpForAll) {
   for (const Flag& flag : flag_table()) {
     EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
     EXPECT_FALSE(flag.help.empty()) << flag.name;
-    EXPECT_TRUE(flag.set != nullptr || !flag.instead.empty() || flag.name == "--help" || flag.name == "--profile" || flag.name == "--refPair") << flag.name << " does nothing and does not say so";
+    EXPECT_TRUE(flag.set != nullptr || !flag.instead.empty() || flag.name == "--help" || flag.name == "--profile" ||
+                flag.name == "--refPair")
+        << flag.name << " does nothing and does not say so";
     EXPECT_THAT(help_text(), HasSubstr(std::string(flag.name)));
   }
 }
 
 TEST(Documents, AreCurrent) {
-  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/flags.md"), flags_page()) << "write it anew: hone help flags > docs/flags.md";
-  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/completion.bash"), completion_script()) << "write it anew: hone help completion > docs/completion.bash";
+  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/flags.md"), flags_page())
+      << "write it anew: hone help flags > docs/flags.md";
+  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/completion.bash"), completion_script())
+      << "write it anew: hone help completion > docs/completion.bash";
 }
 
 TEST(Compat, FollowsTheDefaultsOfRelease11) {
   const Options options = accept({"--compat=11"});
   EXPECT_FALSE(options.perf.data_transfers);
-  EXPECT_TRUE(options.perf.use_graph && options.perf.spin_wait && options.tool.separate_profile_run && options.tool.strongly_typed);
+  EXPECT_TRUE(options.perf.use_graph && options.perf.spin_wait && options.tool.separate_profile_run &&
+              options.tool.strongly_typed);
   EXPECT_TRUE(accept({"--includeDataTransfers", "--compat=11"}).perf.data_transfers);
-  EXPECT_THAT(refuse({"--fp16", "--compat=11"}), testing::AllOf(HasSubstr("Unknown option: --fp16"), HasSubstr("release 11 has dropped --fp16")));
+  EXPECT_THAT(refuse({"--fp16", "--compat=11"}),
+              testing::AllOf(HasSubstr("Unknown option: --fp16"), HasSubstr("release 11 has dropped --fp16")));
   EXPECT_THAT(refuse({"--compat=12"}), HasSubstr("Unknown compat: 12"));
 }
 
@@ -155,9 +164,12 @@ TEST(Compat, ShowsTheBuildBlockOfTheRelease) {
   const auto shown = [](const std::string& release, const std::string& label) {
     return seen(parse({"--onnx=m", "--compat=" + release})).find("\n" + label) != std::string::npos;
   };
-  EXPECT_TRUE(shown("8.6", "Max batch: ") && shown("8.6", "minTiming: ") && shown("8.6", "Heuristic: ") && !shown("8.6", "MaxTactics: "));
-  EXPECT_TRUE(!shown("10", "Max batch: ") && shown("10", "Strip weights: ") && shown("10", "MaxTactics: ") && shown("10", "LayerPrecisions: "));
-  EXPECT_TRUE(shown("11", "Decomposable Attentions: ") && !shown("11", "LayerPrecisions: ") && !shown("11", "Separate profiling: ") && shown("11", "Input(s)s format: CHW"));
+  EXPECT_TRUE(shown("8.6", "Max batch: ") && shown("8.6", "minTiming: ") && shown("8.6", "Heuristic: ") &&
+              !shown("8.6", "MaxTactics: "));
+  EXPECT_TRUE(!shown("10", "Max batch: ") && shown("10", "Strip weights: ") && shown("10", "MaxTactics: ") &&
+              shown("10", "LayerPrecisions: "));
+  EXPECT_TRUE(shown("11", "Decomposable Attentions: ") && !shown("11", "LayerPrecisions: ") &&
+              !shown("11", "Separate profiling: ") && shown("11", "Input(s)s format: CHW"));
   EXPECT_EQ(seen(parse({"--loadEngine=p", "--compat=10"})).find("=== Build Options ==="), std::string::npos);
 }
 
@@ -180,17 +192,20 @@ TEST(Parse, RefusesASecondCopyOfASingleFlag) {
 }
 
 TEST(Parse, SaysWhatIsLeftOverAndWhatWasMeant) {
-  EXPECT_THAT(refuse({"--saveEngin=m.plan"}), testing::AllOf(HasSubstr("Unknown option: --saveEngin m.plan"), HasSubstr("--saveEngine")));
+  EXPECT_THAT(refuse({"--saveEngin=m.plan"}),
+              testing::AllOf(HasSubstr("Unknown option: --saveEngin m.plan"), HasSubstr("--saveEngine")));
   EXPECT_THAT(refuse({"--noDataTransfer"}), HasSubstr("--noDataTransfers"));
   EXPECT_THAT(refuse({" "}), HasSubstr("trailing blank after a backslash"));
-  EXPECT_THAT(refuse({"–-memPoolSize=workspace:1"}), testing::AllOf(HasSubstr("Unknown option"), HasSubstr("U+2013"), HasSubstr("--memPoolSize")));
+  EXPECT_THAT(refuse({"–-memPoolSize=workspace:1"}),
+              testing::AllOf(HasSubstr("Unknown option"), HasSubstr("U+2013"), HasSubstr("--memPoolSize")));
   EXPECT_EQ(parse({"--onnx=m", "model-02.plan", "--trt"}).errors.size(), 2u);
 }
 
 TEST(Parse, MissesTheModelFirst) {
   const CommandLine line = parse({"model-02.plan", "--trt", "--verbose"});
   ASSERT_EQ(line.errors.size(), 1u);
-  EXPECT_THAT(line.errors[0], testing::AllOf(HasSubstr("Model missing or format not recognized"), HasSubstr("--loadEngine=model-02.plan")));
+  EXPECT_THAT(line.errors[0], testing::AllOf(HasSubstr("Model missing or format not recognized"),
+                                             HasSubstr("--loadEngine=model-02.plan")));
 }
 
 TEST(Parse, HelpWinsOverErrors) { EXPECT_TRUE(parse({"--iterations=many", "-h"}).help); }
@@ -206,11 +221,13 @@ TEST(Parse, WarnsOfOldSpellingsAndForwardsThem) {
 
 TEST(Parse, SaysWhatHappensInsteadOfWhatIsNotThere) {
   EXPECT_THAT(parse({"--onnx=m", "--useDLACore=0"}).warnings, ElementsAre(HasSubstr("no DLA")));
-  EXPECT_THAT(parse({"--onnx=m", "--maxAuxStreams=4"}).warnings, ElementsAre(HasSubstr("--maxAuxStreams is accepted, but")));
+  EXPECT_THAT(parse({"--onnx=m", "--maxAuxStreams=4"}).warnings,
+              ElementsAre(HasSubstr("--maxAuxStreams is accepted, but")));
 }
 
 TEST(Parse, RefusesWhatExcludesEachOther) {
-  EXPECT_THAT(refuse({"--loadEngine=a", "--saveEngine=b"}), HasSubstr("Incompatible load and save engine options selected"));
+  EXPECT_THAT(refuse({"--loadEngine=a", "--saveEngine=b"}),
+              HasSubstr("Incompatible load and save engine options selected"));
   EXPECT_THAT(refuse({"--fp8", "--int8"}), HasSubstr("Invalid usage, fp8 and int8 aren't allowed"));
   EXPECT_THAT(refuse({"--batch=4"}), HasSubstr("Please use --optShapes and --shapes"));
   EXPECT_THAT(refuse({"--useRuntime=lean"}), HasSubstr("requires --useRuntime=full."));
@@ -228,7 +245,8 @@ TEST(Grammar, NamesEndAtTheLastColonOrAtTheirQuote) {
 
 TEST(Grammar, ShapesMayBeScalarsAndBlanksMayFollowCommas) {
   const ShapeMap shapes = accept({"--shapes=len:scalar, x:1x128,y:"}).tool.shapes;
-  EXPECT_THAT(shapes, ElementsAre(testing::Pair("len", IsEmpty()), testing::Pair("x", ElementsAre(1, 128)), testing::Pair("y", IsEmpty())));
+  EXPECT_THAT(shapes, ElementsAre(testing::Pair("len", IsEmpty()), testing::Pair("x", ElementsAre(1, 128)),
+                                  testing::Pair("y", IsEmpty())));
 }
 
 TEST(Grammar, ACaretStandsUnderTheOffendingSize) {
@@ -267,14 +285,15 @@ TEST(Grammar, SignedListsNeedTheirSigns) {
 }
 
 struct Triple {
-  std::string min, opt, max;                    // typed; empty: not given
+  std::string min, opt, max;  // typed; empty: not given
   int64_t expected_min, expected_opt, expected_max;
   size_t warnings;
 };
 
 TEST(Shapes, MissingMembersOfAProfileAreFilled) {
-  const Triple kTriples[] = {{"", "4", "", 4, 4, 4, 2},  {"1", "", "", 1, 1, 1, 2},  {"", "", "8", 8, 8, 8, 2}, {"1", "4", "", 1, 4, 4, 1},
-                             {"", "4", "8", 4, 4, 8, 1}, {"1", "", "8", 1, 8, 8, 1}, {"1", "4", "8", 1, 4, 8, 0}};
+  const Triple kTriples[] = {{"", "4", "", 4, 4, 4, 2},  {"1", "", "", 1, 1, 1, 2},  {"", "", "8", 8, 8, 8, 2},
+                             {"1", "4", "", 1, 4, 4, 1}, {"", "4", "8", 4, 4, 8, 1}, {"1", "", "8", 1, 8, 8, 1},
+                             {"1", "4", "8", 1, 4, 8, 0}};
   for (const Triple& triple : kTriples) {
     std::vector<std::string> arguments{"--onnx=m"};
     if (!triple.min.empty()) arguments.push_back("--minShapes=x:" + triple.min);
@@ -299,12 +318,15 @@ TEST(Shapes, AShapeToRunIsAlsoBuiltWhenNothingElseIsSaid) {
 }
 
 TEST(Shapes, ProfilesTakeTheFlagsBehindThem) {
-  const Options options = accept({"--profile=1", "--optShapes=x:8", "--profile=0", "--minShapes=x:1", "--optShapes=x:2", "--useProfile=1"});
+  const Options options =
+      accept({"--profile=1", "--optShapes=x:8", "--profile=0", "--minShapes=x:1", "--optShapes=x:2", "--useProfile=1"});
   ASSERT_EQ(options.build.profiles.size(), 2u);
   EXPECT_THAT(options.build.profiles[0].at("x").max, ElementsAre(2));
   EXPECT_THAT(options.tool.shapes.at("x"), ElementsAre(8));
-  EXPECT_THAT(refuse({"--profile=0", "--optShapes=x:2", "--profile=2", "--optShapes=x:3"}), HasSubstr("Found invalid or missing shape spec at"));
-  EXPECT_THAT(refuse({"--profile=0", "--optShapes=x:2", "--verbose", "--minShapes=x:1"}), HasSubstr("without --profile are not allowed"));
+  EXPECT_THAT(refuse({"--profile=0", "--optShapes=x:2", "--profile=2", "--optShapes=x:3"}),
+              HasSubstr("Found invalid or missing shape spec at"));
+  EXPECT_THAT(refuse({"--profile=0", "--optShapes=x:2", "--verbose", "--minShapes=x:1"}),
+              HasSubstr("without --profile are not allowed"));
 }
 
 TEST(Shapes, AreRefusedWhenOutOfOrderOrIncomplete) {

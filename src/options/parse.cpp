@@ -24,12 +24,15 @@ std::vector<Argument> split_arguments(std::span<const std::string> arguments) {
   return result;
 }
 
-bool is_shape_flag(std::string_view flag) { return flag == "--minShapes" || flag == "--optShapes" || flag == "--maxShapes"; }
+bool is_shape_flag(std::string_view flag) {
+  return flag == "--minShapes" || flag == "--optShapes" || flag == "--maxShapes";
+}
 
 void take_pair(std::vector<Argument>& arguments, size_t at, ToolOptions& tool) {
   arguments[at].taken = true;
   const auto [pair, is_new] = tool.reference_pairs.try_emplace(read_integer(arguments[at]));
-  if (!is_new) throw Error(fmt::format("--refPair={} is given twice", arguments[at].value), "give every --refPair its own number");
+  if (!is_new)
+    throw Error(fmt::format("--refPair={} is given twice", arguments[at].value), "give every --refPair its own number");
   for (size_t i = at + 1; i < arguments.size() && i <= at + 2; ++i) {
     const bool inputs = arguments[i].flag == "--loadInputs";
     if (!inputs && arguments[i].flag != "--loadRefOutputs") return;
@@ -56,7 +59,8 @@ void take_positional(std::vector<Argument>& arguments, ToolOptions& tool) {
   if (tool.profiles.empty()) return;
   for (const Argument& argument : arguments)
     if (is_shape_flag(argument.flag) && !argument.taken)
-      throw Error("Multiple --minShapes/--optShapes/--maxShapes without --profile are not allowed. ", "put the shape flags right behind their --profile=N");
+      throw Error("Multiple --minShapes/--optShapes/--maxShapes without --profile are not allowed. ",
+                  "put the shape flags right behind their --profile=N");
 }
 
 std::string warning_of(const Flag& flag) {
@@ -70,9 +74,10 @@ void take(const Flag& flag, std::vector<Argument>& arguments, CommandLine& line)
     argument.taken = true;
     if (!flag.instead.empty()) line.warnings.push_back(warning_of(flag));
     if (flag.value_name.empty() && !argument.value.empty())
-      line.warnings.push_back(fmt::format("{} is a switch: it is on, and its value '{}' is ignored", flag.name, argument.value));
+      line.warnings.push_back(
+          fmt::format("{} is a switch: it is on, and its value '{}' is ignored", flag.name, argument.value));
     if (flag.set != nullptr) flag.set(line.options, argument);
-    if (!flag.repeatable) return;              // further copies are left over
+    if (!flag.repeatable) return;  // further copies are left over
   }
 }
 
@@ -81,8 +86,10 @@ std::string_view typographic_dash(std::string_view text) {
   struct Dash {
     std::string_view bytes, name;
   };
-  static constexpr Dash kDashes[] = {{"\u2010", "U+2010 (hyphen)"}, {"\u2011", "U+2011 (non-breaking hyphen)"}, {"\u2012", "U+2012 (figure dash)"},
-                                     {"\u2013", "U+2013 (en dash)"}, {"\u2014", "U+2014 (em dash)"}, {"\u2015", "U+2015 (horizontal bar)"}, {"\u2212", "U+2212 (minus sign)"}};
+  static constexpr Dash kDashes[] = {{"\u2010", "U+2010 (hyphen)"},      {"\u2011", "U+2011 (non-breaking hyphen)"},
+                                     {"\u2012", "U+2012 (figure dash)"}, {"\u2013", "U+2013 (en dash)"},
+                                     {"\u2014", "U+2014 (em dash)"},     {"\u2015", "U+2015 (horizontal bar)"},
+                                     {"\u2212", "U+2212 (minus sign)"}};
   const std::string_view start = text.starts_with('-') ? text.substr(1) : text;
   for (const Dash& dash : kDashes)
     if (text.starts_with(dash.bytes) || start.starts_with(dash.bytes)) return dash.name;
@@ -106,11 +113,13 @@ std::string hint_for_word(const Argument& argument) {
 std::string hint_for(const Argument& argument, Release release) {
   if (trim(argument.flag).empty() && argument.value.empty()) return "empty argument; trailing blank after a backslash?";
   if (const std::string_view dash = typographic_dash(argument.flag); !dash.empty())
-    return fmt::format("it begins with {} instead of ASCII hyphens, as copied from a formatted page; type --{}", dash,
-                       argument.flag.substr(argument.flag.find_first_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")));
+    return fmt::format(
+        "it begins with {} instead of ASCII hyphens, as copied from a formatted page; type --{}", dash,
+        argument.flag.substr(argument.flag.find_first_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")));
   for (const LookAlike& look_alike : look_alikes())
     if (look_alike.name == argument.flag) return std::string(look_alike.hint);
-  if (is_removed(argument.flag, release)) return fmt::format("release 11 has dropped {}; leave --compat out to use it", argument.flag);
+  if (is_removed(argument.flag, release))
+    return fmt::format("release 11 has dropped {}; leave --compat out to use it", argument.flag);
   if (const Flag* flag = find_flag(argument.flag)) return fmt::format("{} may be given only once", flag->name);
   if (!argument.flag.starts_with('-')) return hint_for_word(argument);
   return fmt::format("did you mean {}?", nearest_flag(argument.flag));
@@ -119,7 +128,8 @@ std::string hint_for(const Argument& argument, Release release) {
 void report_left_over(const std::vector<Argument>& arguments, CommandLine& line) {
   for (const Argument& argument : arguments)
     if (!argument.taken)
-      line.errors.push_back(fmt::format("Unknown option: {} {}\n  hint: {}", argument.flag, argument.value, hint_for(argument, line.options.tool.release)));
+      line.errors.push_back(fmt::format("Unknown option: {} {}\n  hint: {}", argument.flag, argument.value,
+                                        hint_for(argument, line.options.tool.release)));
 }
 
 /// --continue replays the command line that the results hold; nothing else may stand beside it.
@@ -127,13 +137,15 @@ void refuse_resume(const std::vector<Argument>& arguments, const ToolOptions& to
   if (!tool.tuning.resume) return;
   for (const Argument& argument : arguments)
     if (argument.flag != "--continue" && argument.flag != "--tuningCacheFile" && argument.flag != "--onnx")
-      throw Error(fmt::format("--continue cannot be used with {}", argument.flag), "only --tuningCacheFile=<file> may stand beside --continue");
+      throw Error(fmt::format("--continue cannot be used with {}", argument.flag),
+                  "only --tuningCacheFile=<file> may stand beside --continue");
 }
 
 void require_model(const std::vector<Argument>& arguments, const ToolOptions& tool) {
   if (!tool.onnx.empty() || !tool.load_engine.empty()) return;
   if (!tool.uff.empty() || !tool.caffe_weights.empty() || !tool.caffe_prototxt.empty())
-    throw Error("UFF and Caffe models are not read: the formats are retired", "convert the model to ONNX and give it with --onnx=<file>");
+    throw Error("UFF and Caffe models are not read: the formats are retired",
+                "convert the model to ONNX and give it with --onnx=<file>");
   std::string hint = "give a model with --onnx=<file> or a plan with --loadEngine=<file>";
   for (const Argument& argument : arguments) {
     if (argument.taken || argument.flag.starts_with('-')) continue;
@@ -148,14 +160,17 @@ void require_model(const std::vector<Argument>& arguments, const ToolOptions& to
 CommandLine parse_command_line(std::span<const std::string> words) {
   CommandLine line;
   std::vector<Argument> arguments = split_arguments(words);
-  const auto given = [&](std::string_view name) { return std::ranges::any_of(arguments, [&](const Argument& a) { return a.flag == name; }); };
+  const auto given = [&](std::string_view name) {
+    return std::ranges::any_of(arguments, [&](const Argument& a) { return a.flag == name; });
+  };
   line.help = given("--help") || given("-h");
   if (line.help) return line;
   try {
     for (const Argument& argument : arguments)
       if (argument.flag == "--compat") apply_release_defaults(line.options, read_release(argument.value));
     for (const Argument& argument : arguments)
-      if (is_shape_flag(argument.flag) || argument.flag == "--shapes") line.options.tool.shape_arguments.emplace_back(argument.flag, argument.value);
+      if (is_shape_flag(argument.flag) || argument.flag == "--shapes")
+        line.options.tool.shape_arguments.emplace_back(argument.flag, argument.value);
     take_positional(arguments, line.options.tool);
     for (const Flag& flag : flag_table())
       if (!is_removed(flag.name, line.options.tool.release)) take(flag, arguments, line);

@@ -16,8 +16,8 @@ namespace hone {
 
 struct CommandLine {
   Options options;
-  bool help = false;                           ///< asked for; nothing else was looked at
-  std::vector<std::string> warnings, errors;   ///< texts without prefix, in the order they arose
+  bool help = false;                          ///< asked for; nothing else was looked at
+  std::vector<std::string> warnings, errors;  ///< texts without prefix, in the order they arose
 };
 
 /// `arguments` without argv[0].

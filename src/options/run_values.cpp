@@ -20,7 +20,8 @@ void put_weight_budget(Options& options, const Argument& argument) {
     throw Error("The weight streaming percent must be between 0 and 100", "for example --weightStreamingBudget=50%");
   const char unit = argument.value.back();
   if (!argument.value.ends_with('%') && std::string_view("0123456789.BKMGbkmg").find(unit) == std::string_view::npos)
-    throw Error(fmt::format("Error parsing \"{}\": invalid unit specifier '{}'.", argument.value, unit), "units are B, K, M and G; without a unit bytes are meant");
+    throw Error(fmt::format("Error parsing \"{}\": invalid unit specifier '{}'.", argument.value, unit),
+                "units are B, K, M and G; without a unit bytes are meant");
 }
 
 void check_debug_formats(Options&, const Argument& argument) {
@@ -32,7 +33,8 @@ void check_debug_formats(Options&, const Argument& argument) {
 }
 
 void put_uff_input(Options& options, const Argument& argument) {
-  if (read_list(argument).size() != 4) throw Error(fmt::format("Invalid uffInput {}", argument.value), "it takes a name and three sizes: in,3,224,224");
+  if (read_list(argument).size() != 4)
+    throw Error(fmt::format("Invalid uffInput {}", argument.value), "it takes a name and three sizes: in,3,224,224");
   options.tool.uff_inputs.push_back(argument.value);
 }
 

@@ -12,12 +12,13 @@ namespace hone {
 namespace {
 
 /// Fills `target` from `source` where it was not given at all.
-void broadcast(std::optional<ShapeMap>& target, std::string_view target_name, const std::optional<ShapeMap>& source, std::string_view source_name,
-               std::vector<std::string>& warnings) {
+void broadcast(std::optional<ShapeMap>& target, std::string_view target_name, const std::optional<ShapeMap>& source,
+               std::string_view source_name, std::vector<std::string>& warnings) {
   if (target || !source) return;
   target = source;
   for (const auto& [tensor, dims] : *source)
-    warnings.push_back(fmt::format("{}Shapes is being broadcasted to {}Shapes for tensor {}", source_name, target_name, tensor));
+    warnings.push_back(
+        fmt::format("{}Shapes is being broadcasted to {}Shapes for tensor {}", source_name, target_name, tensor));
 }
 
 void fill(ProfileShapes& shapes, std::vector<std::string>& warnings) {
@@ -33,11 +34,13 @@ void fill(ProfileShapes& shapes, std::vector<std::string>& warnings) {
   }
 }
 
-const Dims& entry(const std::optional<ShapeMap>& shapes, const std::string& tensor, std::string_view flag, int profile) {
+const Dims& entry(const std::optional<ShapeMap>& shapes, const std::string& tensor, std::string_view flag,
+                  int profile) {
   if (shapes)
     if (const auto found = shapes->find(tensor); found != shapes->end()) return found->second;
-  throw Error(fmt::format("{} does not name the tensor {}, another shape flag of profile {} does", flag, tensor, profile),
-              fmt::format("add {}:<shape> to {}", tensor, flag));
+  throw Error(
+      fmt::format("{} does not name the tensor {}, another shape flag of profile {} does", flag, tensor, profile),
+      fmt::format("add {}:<shape> to {}", tensor, flag));
 }
 
 ProfileOptions ranges(const ProfileShapes& shapes, int profile, const NamedTexts& typed) {
@@ -47,15 +50,19 @@ ProfileOptions ranges(const ProfileShapes& shapes, int profile, const NamedTexts
       for (const auto& [tensor, dims] : **member) tensors.insert(tensor);
   ProfileOptions result;
   for (const std::string& tensor : tensors) {
-    ShapeRange range{entry(shapes.min, tensor, "--minShapes", profile), entry(shapes.opt, tensor, "--optShapes", profile),
+    ShapeRange range{entry(shapes.min, tensor, "--minShapes", profile),
+                     entry(shapes.opt, tensor, "--optShapes", profile),
                      entry(shapes.max, tensor, "--maxShapes", profile)};
     const auto refuse = [&](std::string_view what, std::optional<size_t> axis = std::nullopt) {
-      throw Error(fmt::format("shapes of tensor {} in profile {}: {} (min {}, opt {}, max {}){}", tensor, profile, what, join_dims(range.min),
-                              join_dims(range.opt), join_dims(range.max), caret_under_shape(typed, tensor, axis)), "every size must rise or stay the same from --minShapes over --optShapes to --maxShapes");
+      throw Error(fmt::format("shapes of tensor {} in profile {}: {} (min {}, opt {}, max {}){}", tensor, profile, what,
+                              join_dims(range.min), join_dims(range.opt), join_dims(range.max),
+                              caret_under_shape(typed, tensor, axis)),
+                  "every size must rise or stay the same from --minShapes over --optShapes to --maxShapes");
     };
     if (range.min.size() != range.opt.size() || range.opt.size() != range.max.size()) refuse("ranks differ");
     for (size_t i = 0; i < range.min.size(); ++i)
-      if (range.min[i] > range.opt[i] || range.opt[i] > range.max[i]) refuse(fmt::format("sizes of axis {} are out of order", i), i);
+      if (range.min[i] > range.opt[i] || range.opt[i] > range.max[i])
+        refuse(fmt::format("sizes of axis {} are out of order", i), i);
     result[tensor] = std::move(range);
   }
   return result;
@@ -68,12 +75,15 @@ void complete_shapes(Options& options, std::vector<std::string>& warnings) {
   std::vector<ProfileOptions> profiles;
   for (auto& [index, shapes] : tool.profiles) {
     if (index != static_cast<int>(profiles.size()))
-      throw Error(fmt::format("Found invalid or missing shape spec at profile index {}", profiles.size()), "number the profiles from 0 without gaps");
+      throw Error(fmt::format("Found invalid or missing shape spec at profile index {}", profiles.size()),
+                  "number the profiles from 0 without gaps");
     fill(shapes, warnings);
     profiles.push_back(ranges(shapes, index, tool.shape_arguments));
   }
   if (profiles.size() > 1 && (tool.use_profile < 0 || tool.use_profile >= static_cast<int>(profiles.size())))
-    throw Error(fmt::format("Selected profile index {} exceeds the number of profiles, {}", tool.use_profile, profiles.size()), "--useProfile counts from 0");
+    throw Error(
+        fmt::format("Selected profile index {} exceeds the number of profiles, {}", tool.use_profile, profiles.size()),
+        "--useProfile counts from 0");
 
   if (!profiles.empty()) {
     const size_t used = std::min(static_cast<size_t>(std::max(tool.use_profile, 0)), profiles.size() - 1);

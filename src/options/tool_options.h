@@ -18,7 +18,7 @@
 namespace hone {
 
 using ShapeMap = std::map<std::string, Dims>;
-using NamedTexts = std::vector<std::pair<std::string, std::string>>;    // in the order given
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;  // in the order given
 
 /// The shapes of one profile as typed; a missing map was not given at all.
 struct ProfileShapes {
@@ -38,14 +38,14 @@ struct MemoryPools {
 
 /// Inputs and the outputs that they must give; opened by --refPair, or the only one without it.
 struct ReferencePair {
-  NamedTexts inputs, outputs;                  // tensor name, file
+  NamedTexts inputs, outputs;  // tensor name, file
 };
 
 /// How outputs are held against references.
 struct AccuracyOptions {
-  std::string algorithm = "l0";                // l0, l1, l2, lInf, cos
+  std::string algorithm = "l0";  // l0, l1, l2, lInf, cos
   double atol = 1e-5, rtol = 1e-5;
-  double threshold = 0;                        // a loss of this or more is a failure; 0: not given
+  double threshold = 0;  // a loss of this or more is a failure; 0: not given
 };
 
 /// Requests of the tuning loop over build routes, which are checked but not carried out.
@@ -56,7 +56,7 @@ struct RouteOptions {
 };
 
 struct ToolOptions {
-  Release release = Release::any;              // --compat
+  Release release = Release::any;  // --compat
 
   // Model.
   std::string onnx, uff, caffe_weights, caffe_prototxt;
@@ -68,11 +68,11 @@ struct ToolOptions {
   bool get_plan_version_only = false;
 
   // Build requests.
-  std::map<int, ProfileShapes> profiles;       // by index of --profile; 0 without it
+  std::map<int, ProfileShapes> profiles;  // by index of --profile; 0 without it
   ProfileShapes calibration_shapes;
   MemoryPools pools;
   std::optional<int> legacy_workspace_mib;
-  int optimization_level = -1;                 // as printed; -1: not given
+  int optimization_level = -1;  // as printed; -1: not given
   int max_aux_streams = -1;
   bool best = false, fp8 = false, int4 = false, strongly_typed = false;
   std::string precision_constraints = "none";
@@ -85,7 +85,7 @@ struct ToolOptions {
   std::map<std::string, std::string> tempfile_controls{{"in_memory", "allow"}, {"temporary", "allow"}};
   bool safe = false, dla_standalone = false, allow_gpu_fallback = false, direct_io = false, restricted = false;
   bool no_builder_cache = false, heuristic = false;
-  NamedTexts tactic_sources, preview_features;       // name, "ON" or "OFF"
+  NamedTexts tactic_sources, preview_features;  // name, "ON" or "OFF"
   std::vector<IoFormatSpec> input_formats, output_formats;
   std::string old_nvtx_mode;
 
@@ -97,13 +97,13 @@ struct ToolOptions {
 
   // Inference.
   ShapeMap shapes;
-  NamedTexts shape_arguments;                  // flag and value of all shape flags, as typed: errors point into them
-  NamedTexts load_inputs;                      // tensor name, file
+  NamedTexts shape_arguments;  // flag and value of all shape flags, as typed: errors point into them
+  NamedTexts load_inputs;      // tensor name, file
   std::optional<int> batch, max_batch;
   std::optional<int> old_streams;
   int use_profile = 0;
-  std::map<int, ReferencePair> reference_pairs;   // by index of --refPair; 0 without it
-  NamedTexts reference_outputs;                // --loadRefOutputs outside of pairs
+  std::map<int, ReferencePair> reference_pairs;  // by index of --refPair; 0 without it
+  NamedTexts reference_outputs;                  // --loadRefOutputs outside of pairs
   AccuracyOptions accuracy;
   std::string allocation_strategy = "static";
   bool allow_weight_streaming = false;
@@ -121,7 +121,7 @@ struct Options {
   BuildOptions build;
   PerfOptions perf;
   ReportOptions report;
-  std::vector<std::string> warnings;           // of old spellings and values without effect, in the order they arose
+  std::vector<std::string> warnings;  // of old spellings and values without effect, in the order they arose
 };
 
 }  // namespace hone

@@ -12,46 +12,63 @@ namespace hone::setters {
 namespace {
 
 void require_precision(const Argument& argument, std::string_view word) {
-  static constexpr std::string_view kTypes[] = {"fp32", "fp16", "bf16", "int32", "int64", "int8", "uint8", "bool", "fp8", "int4"};
+  static constexpr std::string_view kTypes[] = {"fp32", "fp16",  "bf16", "int32", "int64",
+                                                "int8", "uint8", "bool", "fp8",   "int4"};
   if (std::ranges::find(kTypes, word) == std::end(kTypes))
-    throw Error(fmt::format("Invalid DataType {}", word), fmt::format("{} takes name:fp32, name:fp16, name:bf16, name:int32 or name:int8", argument.flag));
+    throw Error(fmt::format("Invalid DataType {}", word),
+                fmt::format("{} takes name:fp32, name:fp16, name:bf16, name:int32 or name:int8", argument.flag));
 }
 
 }  // namespace
 
 void put_shape_of(ProfileShapes& shapes, const Argument& argument) {
-  std::optional<ShapeMap>& target = argument.flag.starts_with("--min") ? shapes.min : argument.flag.starts_with("--opt") ? shapes.opt : shapes.max;
-  if (target) throw Error(fmt::format("{} is given twice for one profile", argument.flag), "give each of --minShapes, --optShapes and --maxShapes once per --profile");
+  std::optional<ShapeMap>& target = argument.flag.starts_with("--min")   ? shapes.min
+                                    : argument.flag.starts_with("--opt") ? shapes.opt
+                                                                         : shapes.max;
+  if (target)
+    throw Error(fmt::format("{} is given twice for one profile", argument.flag),
+                "give each of --minShapes, --optShapes and --maxShapes once per --profile");
   target = read_shapes(argument);
 }
 
 void put_profile_shape(Options& options, const Argument& argument) { put_shape_of(options.tool.profiles[0], argument); }
-void put_calibration_shape(Options& options, const Argument& argument) { put_shape_of(options.tool.calibration_shapes, argument); }
+void put_calibration_shape(Options& options, const Argument& argument) {
+  put_shape_of(options.tool.calibration_shapes, argument);
+}
 
 void put_optimization_level(Options& options, const Argument& argument) {
   options.tool.optimization_level = read_integer(argument);
   options.build.optimization_level = std::clamp(options.tool.optimization_level, 0, 5);
 }
 
-void put_pools(Options& options, const Argument& argument) { options.tool.pools = read_pools(argument, options.tool.release); }
+void put_pools(Options& options, const Argument& argument) {
+  options.tool.pools = read_pools(argument, options.tool.release);
+}
 /// Read before all others, see parse.cpp.
 void put_compat(Options& options, const Argument& argument) { options.tool.release = read_release(argument.value); }
 
 void put_verbosity(Options& options, const Argument& argument) {
   Argument renamed = argument;
-  renamed.value = argument.value == "default" ? "layer_names_only" : argument.value == "verbose" ? "detailed" : argument.value;
+  renamed.value = argument.value == "default"   ? "layer_names_only"
+                  : argument.value == "verbose" ? "detailed"
+                                                : argument.value;
   if (renamed.value != argument.value)
-    options.warnings.push_back(fmt::format("--profilingVerbosity={} has been deprecated, use --profilingVerbosity={} instead.", argument.value, renamed.value));
-  options.build.profiling_verbosity = read_word(renamed, "profilingVerbosity", {"layer_names_only", "detailed", "none"});
+    options.warnings.push_back(
+        fmt::format("--profilingVerbosity={} has been deprecated, use --profilingVerbosity={} instead.", argument.value,
+                    renamed.value));
+  options.build.profiling_verbosity =
+      read_word(renamed, "profilingVerbosity", {"layer_names_only", "detailed", "none"});
 }
 
 void put_nvtx_mode(Options& options, const Argument& argument) {
-  options.tool.old_nvtx_mode = read_word(argument, "nvtxMode", {"default", "verbose", "none", "layer_names_only", "detailed"});
+  options.tool.old_nvtx_mode =
+      read_word(argument, "nvtxMode", {"default", "verbose", "none", "layer_names_only", "detailed"});
 }
 
 void put_tactic_sources(Options& options, const Argument& argument) {
   options.tool.tactic_sources =
-      read_signed(argument, "Tactic source", {"CUBLAS", "CUBLAS_LT", "CUBLASLT", "CUDNN", "EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS", "ONEDNN"});
+      read_signed(argument, "Tactic source",
+                  {"CUBLAS", "CUBLAS_LT", "CUBLASLT", "CUDNN", "EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS", "ONEDNN"});
   // The vendor's libraries are one source here: oneDNN. JIT kernels are Hone's own.
   for (const auto& [name, state] : options.tool.tactic_sources) {
     if (state == "ON") continue;
@@ -62,8 +79,9 @@ void put_tactic_sources(Options& options, const Argument& argument) {
 
 void put_preview(Options& options, const Argument& argument) {
   options.tool.preview_features =
-      read_signed(argument, "Preview features", {"fasterDynamicShapes0805", "disableExternalTacticSourcesForCore0805", "profileSharing0806",
-                                                "aliasedPluginIO1003", "runtimeActivationResize", "multiDeviceRuntime"});
+      read_signed(argument, "Preview features",
+                  {"fasterDynamicShapes0805", "disableExternalTacticSourcesForCore0805", "profileSharing0806",
+                   "aliasedPluginIO1003", "runtimeActivationResize", "multiDeviceRuntime"});
 }
 
 void put_precision_constraints(Options& options, const Argument& argument) {
@@ -98,14 +116,18 @@ void put_runtime(Options& options, const Argument& argument) {
 
 void put_runtime_platform(Options& options, const Argument& argument) {
   if (argument.value != "SameAsBuild" && argument.value != "WindowsAMD64")
-    throw Error(fmt::format("Unknown runtime platform: {}. Valid options: SameAsBuild, WindowsAMD64.", argument.value), "plans run on every platform");
+    throw Error(fmt::format("Unknown runtime platform: {}. Valid options: SameAsBuild, WindowsAMD64.", argument.value),
+                "plans run on every platform");
   if (argument.value != "SameAsBuild") options.tool.skip_inference = true;
 }
 
 void put_tempfile_controls(Options& options, const Argument& argument) {
   for (const auto& [key, action] : read_named(argument)) {
-    if (!options.tool.tempfile_controls.contains(key)) throw Error(fmt::format("Unknown --tempfileControls key {}", key), "keys are in_memory and temporary");
-    if (action != "allow" && action != "deny") throw Error("--tempfileControls value should be `deny` or `allow`", fmt::format("for example --tempfileControls={}:allow", key));
+    if (!options.tool.tempfile_controls.contains(key))
+      throw Error(fmt::format("Unknown --tempfileControls key {}", key), "keys are in_memory and temporary");
+    if (action != "allow" && action != "deny")
+      throw Error("--tempfileControls value should be `deny` or `allow`",
+                  fmt::format("for example --tempfileControls={}:allow", key));
     options.tool.tempfile_controls[key] = action;
   }
 }
@@ -123,19 +145,28 @@ void put_explain(Options& options, const Argument& argument) {
 void check_integer(Options&, const Argument& argument) { (void)read_integer(argument); }
 void put_hardware_level(Options& options, const Argument& argument) {
   if (argument.value != "none" && argument.value != "ampere+" && argument.value != "sameComputeCapability")
-    throw Error(fmt::format("Unknown hardwareCompatibilityLevel: {}. Valid options: none, ampere+, sameComputeCapability.", argument.value), "leave it out");
+    throw Error(
+        fmt::format("Unknown hardwareCompatibilityLevel: {}. Valid options: none, ampere+, sameComputeCapability.",
+                    argument.value),
+        "leave it out");
   if (argument.value != "none") options.build.portable = options.tool.hardware_compatible = true;
 }
-void check_tuning_search(Options&, const Argument& argument) { (void)read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"}); }
+void check_tuning_search(Options&, const Argument& argument) {
+  (void)read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"});
+}
 
 void require_safe(Options& options, const Argument& argument) {
   if (options.tool.safe) return;
-  if (argument.flag == "--remoteAutoTuningConfig") throw Error("Remote auto tuning is not supported in non-safety mode", "leave the flag out; tactics are timed on this machine");
-  throw Error(fmt::format("{} requires --safe to be enabled.", argument.flag), "leave the flag out; the CPU is used without it too");
+  if (argument.flag == "--remoteAutoTuningConfig")
+    throw Error("Remote auto tuning is not supported in non-safety mode",
+                "leave the flag out; tactics are timed on this machine");
+  throw Error(fmt::format("{} requires --safe to be enabled.", argument.flag),
+              "leave the flag out; the CPU is used without it too");
 }
 
 void require_dla(Options& options, const Argument& argument) {
-  if (options.tool.dla_core < 0) throw Error(fmt::format("{} is not supported without DLA cores.", argument.flag), "leave the flag out");
+  if (options.tool.dla_core < 0)
+    throw Error(fmt::format("{} is not supported without DLA cores.", argument.flag), "leave the flag out");
 }
 
 }  // namespace hone::setters

@@ -7,9 +7,9 @@
 
 namespace hone::setters {
 
-void put_profile_shape(Options& options, const Argument& argument);     // profile 0
+void put_profile_shape(Options& options, const Argument& argument);  // profile 0
 void put_calibration_shape(Options& options, const Argument& argument);
-void put_shape_of(ProfileShapes& shapes, const Argument& argument);      // by the flag's name: min…, opt…, max…
+void put_shape_of(ProfileShapes& shapes, const Argument& argument);  // by the flag's name: min…, opt…, max…
 
 void put_optimization_level(Options& options, const Argument& argument);
 void put_pools(Options& options, const Argument& argument);

@@ -52,11 +52,14 @@ bool keeps_order(const Shape& input, const Permutation& permutation) {
   return std::is_sorted(moving.begin(), moving.end());
 }
 
-bool same_order(const Shape& input, const Permutation& a, const Permutation& b) { return moving_axes(input, a) == moving_axes(input, b); }
+bool same_order(const Shape& input, const Permutation& a, const Permutation& b) {
+  return moving_axes(input, a) == moving_axes(input, b);
+}
 
 std::optional<std::vector<AxisRange>> groups(const Shape& fine, const Shape& coarse) {
   const auto is_zero = [](const Dim& d) { return d == Dim(0); };
-  if (std::any_of(fine.begin(), fine.end(), is_zero) || std::any_of(coarse.begin(), coarse.end(), is_zero)) return std::nullopt;
+  if (std::any_of(fine.begin(), fine.end(), is_zero) || std::any_of(coarse.begin(), coarse.end(), is_zero))
+    return std::nullopt;
   std::vector<AxisRange> result;
   size_t next = 0;
   for (const Dim& wanted : coarse) {

@@ -11,7 +11,7 @@
 
 namespace hone {
 
-using Permutation = std::vector<int64_t>;           // output axis i is input axis p[i]
+using Permutation = std::vector<int64_t>;  // output axis i is input axis p[i]
 
 /// A Transpose node's permutation, also when it is the default.
 Permutation permutation_of(const Node* transpose);

@@ -16,7 +16,9 @@ TEST(Axes, APermutationThatMovesOnlyOnesKeepsTheBytesInOrder) {
   EXPECT_FALSE(keeps_order(Shape({2, 197, 768}), {1, 0, 2}));
 }
 
-TEST(Axes, ASymbolicSizeMayBeOtherThanOne) { EXPECT_FALSE(keeps_order(Shape({Dim::symbol("N"), 197, 768}), {1, 0, 2})); }
+TEST(Axes, ASymbolicSizeMayBeOtherThanOne) {
+  EXPECT_FALSE(keeps_order(Shape({Dim::symbol("N"), 197, 768}), {1, 0, 2}));
+}
 
 TEST(Axes, SizesGroupIntoProducts) {
   const auto runs = groups(Shape({2, 3, 4, 5}), Shape({6, 20}));

@@ -65,10 +65,13 @@ std::vector<double> numbers_of(const Tensor& tensor) {
   return values;
 }
 
-Value* scalar(Graph& graph, DType dtype, double number) { return graph.add_constant(tensor_from(dtype, {}, std::span(&number, 1))); }
+Value* scalar(Graph& graph, DType dtype, double number) {
+  return graph.add_constant(tensor_from(dtype, {}, std::span(&number, 1)));
+}
 
 Value* integers(Graph& graph, std::vector<int64_t> values) {
-  return graph.add_constant(Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
+  return graph.add_constant(
+      Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
 }
 
 std::string joined_name(std::span<const Node* const> parts) {
@@ -89,10 +92,12 @@ void inherit(Node* node, std::span<const Node* const> parts) {
   node->name = joined_name(parts);
   for (const Node* part : parts)
     for (const std::string& origin : part->origin)
-      if (std::find(node->origin.begin(), node->origin.end(), origin) == node->origin.end()) node->origin.push_back(origin);
+      if (std::find(node->origin.begin(), node->origin.end(), origin) == node->origin.end())
+        node->origin.push_back(origin);
 }
 
-Node* insert_for(Graph& graph, Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::vector<const Node*> parts, size_t outputs) {
+Node* insert_for(Graph& graph, Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs,
+                 std::vector<const Node*> parts, size_t outputs) {
   Node* node = graph.insert(position, op, std::move(inputs), std::move(attrs), joined_name(parts), outputs);
   inherit(node, parts);
   return node;

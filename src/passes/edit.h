@@ -34,7 +34,8 @@ std::vector<double> numbers_of(const Tensor& tensor);
 std::string joined_name(std::span<const Node* const> parts);
 void inherit(Node* node, std::span<const Node* const> parts);
 /// A new node before `position` that takes the place of `parts`.
-Node* insert_for(Graph& graph, Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::vector<const Node*> parts, size_t outputs = 0);
+Node* insert_for(Graph& graph, Node* position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs,
+                 std::vector<const Node*> parts, size_t outputs = 0);
 
 std::vector<std::string> texts_of(const Shape& shape);
 /// A View before `position`, or `value` itself when it has the shape already.

@@ -32,7 +32,8 @@ Value* without_neutral_truth(const Node* node) {
   const bool is_and = node->is(ops::and_);
   if (!is_and && !node->is(ops::or_)) return nullptr;
   for (size_t i = 0; i < 2; ++i)
-    if (const std::optional<double> found = splat(node->input(i)); found && (*found != 0) == is_and) return node->input(1 - i);
+    if (const std::optional<double> found = splat(node->input(i)); found && (*found != 0) == is_and)
+      return node->input(1 - i);
   return nullptr;
 }
 

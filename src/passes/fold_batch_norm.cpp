@@ -24,7 +24,8 @@ std::optional<Affine> affine_of(const Node* node) {
     if (!node->outputs[i]->uses.empty()) return std::nullopt;
   const double epsilon = node->attrs.real("epsilon");
   Affine result{numbers_of(*node->input(1)->constant), numbers_of(*node->input(2)->constant)};
-  const std::vector<double> mean = numbers_of(*node->input(3)->constant), variance = numbers_of(*node->input(4)->constant);
+  const std::vector<double> mean = numbers_of(*node->input(3)->constant),
+                            variance = numbers_of(*node->input(4)->constant);
   for (size_t c = 0; c < result.scale.size(); ++c) {
     result.scale[c] /= std::sqrt(variance[c] + epsilon);
     result.shift[c] -= mean[c] * result.scale[c];
@@ -32,7 +33,9 @@ std::optional<Affine> affine_of(const Node* node) {
   return result;
 }
 
-bool is_inference_form(const Node* node) { return node->is(ops::batch_normalization) && node->attrs.integer_or("training_mode", 0) == 0; }
+bool is_inference_form(const Node* node) {
+  return node->is(ops::batch_normalization) && node->attrs.integer_or("training_mode", 0) == 0;
+}
 
 }  // namespace
 
@@ -41,7 +44,9 @@ void fold_batch_norm(Graph& graph, const PassContext& context) {
     if (!is_inference_form(node) || !used_once(graph, node->input(0))) continue;
     const std::optional<Weighted> target = weighted(node->input(0)->producer);
     const std::optional<Affine> affine = affine_of(node);
-    if (!target || !affine || target->channel_axis != 1 || static_cast<size_t>(target->channels) != affine->scale.size()) continue;
+    if (!target || !affine || target->channel_axis != 1 ||
+        static_cast<size_t>(target->channels) != affine->scale.size())
+      continue;
     absorb_affine(graph, context, *target, node, affine->scale, affine->shift);
   }
 }

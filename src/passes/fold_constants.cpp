@@ -15,7 +15,9 @@ namespace {
 /// Results beyond this size are only worth storing in a plan when they replace operands at least as large.
 constexpr int64_t kMaxFoldedBytes = 16 << 20;
 
-int64_t bytes_of(const TensorType& type) { return type.shape.is_static() ? byte_size(type.dtype, type.shape.values()) : 0; }
+int64_t bytes_of(const TensorType& type) {
+  return type.shape.is_static() ? byte_size(type.dtype, type.shape.values()) : 0;
+}
 
 bool may_fold(const Graph& graph, const Node* node) {
   const Traits& traits = node->op->traits;
@@ -57,7 +59,8 @@ void fold_constants(Graph& graph, const PassContext&) {
     std::vector<const Tensor*> operands;
     for (const Value* input : node->inputs) operands.push_back(input == nullptr ? nullptr : &*input->constant);
     std::vector<Tensor> results = evaluate_node(*node, std::move(operands));
-    for (size_t i = 0; i < results.size(); ++i) graph.replace(node->outputs[i], graph.add_constant(std::move(results[i]), node->outputs[i]->name));
+    for (size_t i = 0; i < results.size(); ++i)
+      graph.replace(node->outputs[i], graph.add_constant(std::move(results[i]), node->outputs[i]->name));
     graph.erase(node);
     folded = true;
   }
@@ -70,7 +73,9 @@ void fold_shapes(Graph& graph, const PassContext&) {
   for (Node* node : graph.nodes()) {
     if (node->is(ops::symbolic_constant) || node->op->traits.has_bodies) continue;
     for (Value* output : node->outputs) {
-      if (output->symbolic == nullptr || output->uses.empty() || graph.is_output(output) || !output->type.shape.is_static()) continue;
+      if (output->symbolic == nullptr || output->uses.empty() || graph.is_output(output) ||
+          !output->type.shape.is_static())
+        continue;
       const SymbolicData& data = *output->symbolic;
       const Dims dims = output->type.shape.values();
       if (all_known(data)) {

@@ -15,7 +15,8 @@ namespace {
 /// Pads of the spatial axes, 2 * (rank - 2) numbers in ONNX order, when the Pad has the given value and leaves batch and
 /// channels alone.
 std::optional<std::vector<int64_t>> spatial_pads(const Node* pad, double wanted) {
-  if (pad->attrs.text("mode") != "constant" || pad->input(1) == nullptr || !pad->input(1)->is_constant()) return std::nullopt;
+  if (pad->attrs.text("mode") != "constant" || pad->input(1) == nullptr || !pad->input(1)->is_constant())
+    return std::nullopt;
   const std::optional<double> value = pad->input(2) == nullptr ? 0.0 : splat(pad->input(2));
   if (!value || *value != wanted) return std::nullopt;
   const std::vector<int64_t> given = pad->input(1)->constant->integers();
@@ -32,7 +33,8 @@ std::optional<std::vector<int64_t>> spatial_pads(const Node* pad, double wanted)
   } else {
     full = given;
   }
-  if (full.size() != 2 * rank || std::any_of(full.begin(), full.end(), [](int64_t p) { return p < 0; })) return std::nullopt;
+  if (full.size() != 2 * rank || std::any_of(full.begin(), full.end(), [](int64_t p) { return p < 0; }))
+    return std::nullopt;
   std::vector<int64_t> spatial;
   for (size_t side = 0; side < 2; ++side)
     for (size_t axis = 0; axis < rank; ++axis) {
@@ -68,8 +70,9 @@ void fold_pad(Graph& graph, const PassContext& context) {
     attrs.set("pads", std::move(pads));
     std::vector<Value*> inputs = node->inputs;
     inputs[0] = pad->input(0);
-    Node* merged = insert_for(graph, node, *node->op, std::move(inputs), std::move(attrs), {pad, node}, node->outputs.size());
-    if (merged->output()->type != before) {           // ceil_mode counts padding differently
+    Node* merged =
+        insert_for(graph, node, *node->op, std::move(inputs), std::move(attrs), {pad, node}, node->outputs.size());
+    if (merged->output()->type != before) {  // ceil_mode counts padding differently
       graph.erase(merged);
       continue;
     }

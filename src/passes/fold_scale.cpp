@@ -26,7 +26,9 @@ std::optional<Affine> affine_of(const Node* node, std::vector<double> numbers, s
   };
   if (node->is(ops::mul)) return Affine{numbers, zeros};
   if (node->is(ops::add)) return Affine{ones, numbers};
-  if (node->is(ops::sub)) return constant_at == 1 ? Affine{ones, map([](double x) { return -x; })} : Affine{std::vector<double>(numbers.size(), -1.0), numbers};
+  if (node->is(ops::sub))
+    return constant_at == 1 ? Affine{ones, map([](double x) { return -x; })}
+                            : Affine{std::vector<double>(numbers.size(), -1.0), numbers};
   if (node->is(ops::div) && constant_at == 1) return Affine{map([](double x) { return 1 / x; }), zeros};
   return std::nullopt;
 }
@@ -36,7 +38,8 @@ void fold_into(Graph& graph, Node* node, size_t constant_at, const PassContext& 
   if (!used_once(graph, x) || node->output()->type != x->type) return;
   const std::optional<Weighted> target = weighted(x->producer);
   if (!target) return;
-  const std::optional<std::vector<double>> numbers = per_channel(node->input(constant_at), x->type.shape.rank(), target->channel_axis, target->channels);
+  const std::optional<std::vector<double>> numbers =
+      per_channel(node->input(constant_at), x->type.shape.rank(), target->channel_axis, target->channels);
   if (!numbers) return;
   const std::optional<Affine> affine = affine_of(node, *numbers, constant_at);
   if (!affine) return;

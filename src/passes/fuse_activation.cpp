@@ -12,18 +12,27 @@ namespace {
 
 // Clip ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-bool bounds_are_numbers(const Match& match) { return is_float(match.root()->output()->type.dtype) && splat(match["low"]) && splat(match["high"]); }
+bool bounds_are_numbers(const Match& match) {
+  return is_float(match.root()->output()->type.dtype) && splat(match["low"]) && splat(match["high"]);
+}
 
 void build_clamp(const Match& match) {
   const double low = *splat(match["low"]), high = *splat(match["high"]);
   const bool unbounded = high >= std::numeric_limits<float>::max();
   Value* x = match["x"];
-  match.replace(low == 0 && unbounded ? match.add(ops::relu, {x})->output() : match.add(ops::clamp, {x}, {{"min", low}, {"max", high}})->output());
+  match.replace(low == 0 && unbounded ? match.add(ops::relu, {x})->output()
+                                      : match.add(ops::clamp, {x}, {{"min", low}, {"max", high}})->output());
 }
 
 const Rewrite kClamp[] = {
-    {.name = "clip", .match = "%y = Clip(%x, %low:const, %high:const)", .when = bounds_are_numbers, .build = build_clamp},
-    {.name = "max_with_zero", .match = "%y = Max(%x, 0)", .replace = "%y = Relu(%x)", .when = [](const Match& m) { return m["x"]->type == m.root()->output()->type && is_float(m["x"]->type.dtype); }},
+    {.name = "clip",
+     .match = "%y = Clip(%x, %low:const, %high:const)",
+     .when = bounds_are_numbers,
+     .build = build_clamp},
+    {.name = "max_with_zero",
+     .match = "%y = Max(%x, 0)",
+     .replace = "%y = Relu(%x)",
+     .when = [](const Match& m) { return m["x"]->type == m.root()->output()->type && is_float(m["x"]->type.dtype); }},
 };
 
 // x * gate(x) ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -33,7 +42,9 @@ const Rewrite kSilu[] = {
 };
 
 const Rewrite kHardSwish[] = {
-    {.name = "hard_swish_gate", .match = "%g = HardSigmoid(%x) {alpha=0.16666667, beta=0.5}\n%y = Mul(%x, %g)", .replace = "%y = HardSwish(%x)"},
+    {.name = "hard_swish_gate",
+     .match = "%g = HardSigmoid(%x) {alpha=0.16666667, beta=0.5}\n%y = Mul(%x, %g)",
+     .replace = "%y = HardSwish(%x)"},
     {.name = "hard_swish_last",
      .match = R"(
        %a = Add(%x, 3)
@@ -86,7 +97,8 @@ void build_softmax(const Match& match) {
 }
 
 bool both_reduce_one_kept_axis(const Match& match) {
-  return sums_one_kept_axis(match) && match["a"]->constant->size() == 1 && match["a"]->constant->integer(0) == match["axes"]->constant->integer(0) &&
+  return sums_one_kept_axis(match) && match["a"]->constant->size() == 1 &&
+         match["a"]->constant->integer(0) == match["axes"]->constant->integer(0) &&
          match.node("m")->attrs.integer("keepdims") == 1;
 }
 

@@ -25,10 +25,10 @@ struct Attention {
   Value* k_transposed = nullptr;
   Value* v = nullptr;
   Value* mask = nullptr;
-  Value* window_mask = nullptr;                     // [1, windows, …], repeated for each of `batch` images
+  Value* window_mask = nullptr;  // [1, windows, …], repeated for each of `batch` images
   Dim batch;
   double scale = 1;
-  Node* end = nullptr;                              // the product with the values
+  Node* end = nullptr;  // the product with the values
   std::vector<const Node*> parts;
 };
 
@@ -40,9 +40,11 @@ struct Scaled {
 std::optional<Scaled> scaled(const Value* value) {
   if (const Node* node = producer(value, ops::mul)) {
     for (size_t i = 0; i < 2; ++i)
-      if (const std::optional<double> factor = splat(node->input(i)); factor && node->input(1 - i)->type == value->type) return Scaled{node->input(1 - i), *factor};
+      if (const std::optional<double> factor = splat(node->input(i)); factor && node->input(1 - i)->type == value->type)
+        return Scaled{node->input(1 - i), *factor};
   } else if (const Node* quotient = producer(value, ops::div)) {
-    if (const std::optional<double> divisor = splat(quotient->input(1)); divisor && *divisor != 0 && quotient->input(0)->type == value->type)
+    if (const std::optional<double> divisor = splat(quotient->input(1));
+        divisor && *divisor != 0 && quotient->input(0)->type == value->type)
       return Scaled{quotient->input(0), 1 / *divisor};
   }
   return std::nullopt;
@@ -62,7 +64,9 @@ class Finder {
   std::optional<Attention> find() {
     const Value* result = softmax_->output();
     const size_t rank = result->type.shape.rank();
-    if (rank < 3 || rank > 4 || normalize_axis(softmax_->attrs.integer("axis"), rank) != rank - 1 || !is_float(result->type.dtype)) return std::nullopt;
+    if (rank < 3 || rank > 4 || normalize_axis(softmax_->attrs.integer("axis"), rank) != rank - 1 ||
+        !is_float(result->type.dtype))
+      return std::nullopt;
     if (!find_scores(softmax_->input(0)) || !finish_mask() || !find_values()) return std::nullopt;
     found_.q = unscaled(found_.q);
     found_.k_transposed = unscaled(found_.k_transposed);
@@ -86,7 +90,7 @@ class Finder {
         value = inner->value;
         continue;
       }
-      if (found_.scale != 1) return false;          // the scale would apply to the mask too
+      if (found_.scale != 1) return false;  // the scale would apply to the mask too
       Value* scores = node->is(ops::add)     ? take_added_mask(node)
                       : node->is(ops::where) ? take_selected_mask(node)
                       : node->is(ops::view)  ? take_window_mask(node)
@@ -103,12 +107,15 @@ class Finder {
     const Node* node = value->producer;
     if (node->is(ops::mat_mul)) return true;
     if (const std::optional<Scaled> inner = scaled(value)) return leads_to_product(inner->value, depth + 1);
-    if (node->is(ops::add)) return leads_to_product(node->input(0), depth + 1) || leads_to_product(node->input(1), depth + 1);
-    return (node->is(ops::view) || node->is(ops::where)) && leads_to_product(node->input(node->is(ops::where) ? 1 : 0), depth + 1);
+    if (node->is(ops::add))
+      return leads_to_product(node->input(0), depth + 1) || leads_to_product(node->input(1), depth + 1);
+    return (node->is(ops::view) || node->is(ops::where)) &&
+           leads_to_product(node->input(node->is(ops::where) ? 1 : 0), depth + 1);
   }
 
   void add_mask(Value* mask) {
-    if (found_.mask != nullptr) mask = insert_for(graph_, softmax_, ops::add, {mask, found_.mask}, {}, {softmax_})->output();
+    if (found_.mask != nullptr)
+      mask = insert_for(graph_, softmax_, ops::add, {mask, found_.mask}, {}, {softmax_})->output();
     found_.mask = mask;
   }
 
@@ -127,7 +134,8 @@ class Finder {
     merged.push_back(repeated[0] * repeated[1]);
     for (size_t i = 2; i < repeated.rank(); ++i) merged.push_back(repeated[i]);
     if (repeated != mask->type.shape) {
-      const Attrs attrs{{"values", texts_of(repeated)}, {"dims", std::vector<int64_t>{static_cast<int64_t>(repeated.rank())}}};
+      const Attrs attrs{{"values", texts_of(repeated)},
+                        {"dims", std::vector<int64_t>{static_cast<int64_t>(repeated.rank())}}};
       Value* sizes = insert_for(graph_, softmax_, ops::symbolic_constant, {}, attrs, {softmax_})->output();
       mask = insert_for(graph_, softmax_, ops::expand, {mask, sizes}, {}, {softmax_})->output();
     }
@@ -147,7 +155,8 @@ class Finder {
     const Node* add = sole_producer(graph_, outer->input(0), ops::add);
     if (add == nullptr) return nullptr;
     const Shape &windows = add->output()->type.shape, &result = outer->output()->type.shape;
-    if (windows.rank() != result.rank() + 1 || windows[0] * windows[1] != result[0] || found_.window_mask != nullptr) return nullptr;
+    if (windows.rank() != result.rank() + 1 || windows[0] * windows[1] != result[0] || found_.window_mask != nullptr)
+      return nullptr;
     for (size_t i = 1; i < result.rank(); ++i)
       if (windows[i + 1] != result[i]) return nullptr;
     for (size_t at : {0, 1}) {
@@ -167,7 +176,9 @@ class Finder {
   Value* take_selected_mask(Node* where) {
     for (size_t at : {1, 2}) {
       const std::optional<double> fill = splat(where->input(3 - at));
-      if (!fill || *fill > kMaskedOut || !leads_to_product(where->input(at)) || where->input(at)->type != where->output()->type) continue;
+      if (!fill || *fill > kMaskedOut || !leads_to_product(where->input(at)) ||
+          where->input(at)->type != where->output()->type)
+        continue;
       Value* zero = scalar(graph_, where->output()->type.dtype, 0);
       Value* fill_value = scalar(graph_, where->output()->type.dtype, *fill);
       const std::vector<Value*> inputs{where->input(0), at == 1 ? zero : fill_value, at == 1 ? fill_value : zero};
@@ -210,7 +221,8 @@ class Finder {
     }
     const Node* node = mask->producer;
     if (node == nullptr || depth > 4) return false;
-    if (node->is(ops::where)) return surely_finite(node->input(1), depth + 1) && surely_finite(node->input(2), depth + 1);
+    if (node->is(ops::where))
+      return surely_finite(node->input(1), depth + 1) && surely_finite(node->input(2), depth + 1);
     return (node->op->traits.view || node->is(ops::expand)) && surely_finite(node->input(0), depth + 1);
   }
 
@@ -249,20 +261,23 @@ Value* keys(Graph& graph, Attention& found) {
   if (Node* inner = producer(value, ops::transpose)) {
     swap = compose(permutation_of(inner), swap);
     value = inner->input(0);
-    found.parts.push_back(inner);              // what is left of it, the attention does
+    found.parts.push_back(inner);  // what is left of it, the attention does
     if (is_identity(swap)) return value;
   }
   return insert_for(graph, found.end, ops::transpose, {value}, {{"perm", swap}}, {found.end})->output();
 }
 
 void replace_attention(Graph& graph, Attention found, const PassContext& context) {
-  const auto as_rank4 = [&](Value* value) { return view(graph, found.end, value, with_leading_ones(value->type.shape, 4), {found.end}); };
+  const auto as_rank4 = [&](Value* value) {
+    return view(graph, found.end, value, with_leading_ones(value->type.shape, 4), {found.end});
+  };
   std::vector<Value*> inputs{as_rank4(found.q), as_rank4(keys(graph, found)), as_rank4(found.v)};
   if (found.mask != nullptr) inputs.push_back(as_rank4(found.mask));
   const Attrs attrs{{"scale", found.scale}, {"layout", std::string("bhsd")}};
   Node* fused = insert_for(graph, found.end, ops::scaled_dot_product_attention, std::move(inputs), attrs, found.parts);
   context.report_fusion(found.parts.front()->name, found.end->name);
-  graph.replace(found.end->output(), view(graph, found.end, fused->output(), found.end->output()->type.shape, {found.end}));
+  graph.replace(found.end->output(),
+                view(graph, found.end, fused->output(), found.end->output()->type.shape, {found.end}));
   graph.erase_dead();
 }
 
@@ -301,7 +316,9 @@ Value* after_transpose(const Graph& graph, const Node* attention) {
   return outer->output();
 }
 
-bool is_head_major(const Node* node) { return node->is(ops::scaled_dot_product_attention) && node->attrs.text("layout") == "bhsd"; }
+bool is_head_major(const Node* node) {
+  return node->is(ops::scaled_dot_product_attention) && node->attrs.text("layout") == "bhsd";
+}
 
 }  // namespace
 

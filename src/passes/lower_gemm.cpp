@@ -21,7 +21,9 @@ Value* as_matrix(Graph& graph, Value* weight) {
 void lower_mat_mul(Graph& graph, Node* node) {
   Value* weight = node->input(1);
   const size_t rank = node->input(0)->type.shape.rank();
-  if (!weight->is_constant() || !is_float(weight->type.dtype) || weight->type.shape.rank() < 2 || rank < 2 || weight->type.shape.rank() > rank) return;
+  if (!weight->is_constant() || !is_float(weight->type.dtype) || weight->type.shape.rank() < 2 || rank < 2 ||
+      weight->type.shape.rank() > rank)
+    return;
   weight = as_matrix(graph, weight);
   if (weight == nullptr) return;
   Node* linear = insert_for(graph, node, ops::linear, {node->input(0), weight}, {{"trans_w", int64_t{0}}}, {node});
@@ -33,7 +35,8 @@ void lower_one_gemm(Graph& graph, Node* node) {
   Value* weight = node->input(1);
   Value* bias = node->input(2);
   const double alpha = node->attrs.real("alpha"), beta = node->attrs.real("beta");
-  if (node->attrs.integer("transA") != 0 || !weight->is_constant() || !is_float(weight->type.dtype) || alpha != 1) return;
+  if (node->attrs.integer("transA") != 0 || !weight->is_constant() || !is_float(weight->type.dtype) || alpha != 1)
+    return;
   const Attrs attrs{{"trans_w", node->attrs.integer("transB")}};
   std::vector<Value*> inputs{node->input(0), weight};
   const int64_t columns = node->output()->type.shape[1].is_constant() ? node->output()->type.shape[1].value() : -1;
@@ -42,7 +45,8 @@ void lower_one_gemm(Graph& graph, Node* node) {
   if (vector_bias) inputs.push_back(graph.add_constant(bias->constant->reshaped({columns}), bias->name));
   Value* result = insert_for(graph, node, ops::linear, std::move(inputs), attrs, {node})->output();
   if (bias != nullptr && !vector_bias && beta != 0) {
-    if (beta != 1) bias = insert_for(graph, node, ops::mul, {bias, scalar(graph, bias->type.dtype, beta)}, {}, {node})->output();
+    if (beta != 1)
+      bias = insert_for(graph, node, ops::mul, {bias, scalar(graph, bias->type.dtype, beta)}, {}, {node})->output();
     result = insert_for(graph, node, ops::add, {result, bias}, {}, {node})->output();
   }
   graph.replace(node->output(), result);

@@ -19,7 +19,9 @@ const OpDef* pool_for(const Node* node) {
 
 bool reduces_spatial_axes(const Node* node) {
   const size_t rank = node->input(0)->type.shape.rank();
-  if (rank < 4 || rank > 5 || !is_float(node->input(0)->type.dtype) || node->input(1) == nullptr || !node->input(1)->is_constant()) return false;
+  if (rank < 4 || rank > 5 || !is_float(node->input(0)->type.dtype) || node->input(1) == nullptr ||
+      !node->input(1)->is_constant())
+    return false;
   std::vector<size_t> axes;
   for (const int64_t axis : node->input(1)->constant->integers()) axes.push_back(normalize_axis(axis, rank));
   std::sort(axes.begin(), axes.end());

@@ -10,7 +10,8 @@ namespace hone::passes {
 
 void lower_view(Graph& graph, const PassContext&) {
   for (Node* node : graph.nodes()) {
-    const bool reshapes = node->is(ops::reshape) || node->is(ops::flatten) || node->is(ops::squeeze) || node->is(ops::unsqueeze);
+    const bool reshapes =
+        node->is(ops::reshape) || node->is(ops::flatten) || node->is(ops::squeeze) || node->is(ops::unsqueeze);
     if (!reshapes || !follows_from_inputs(graph, node->output()->type.shape)) continue;
     Value* x = node->input(0);
     Node* made = insert_for(graph, node, ops::view, {x}, {{"shape", texts_of(node->output()->type.shape)}}, {node});

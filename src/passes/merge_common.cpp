@@ -18,12 +18,15 @@ constexpr size_t kMaxComparedBytes = 1 << 20;
 std::string key_of(const Tensor& tensor) { return tensor.type().text() + hash_hex(tensor.bytes()); }
 
 std::string key_of(const Node* node) {
-  std::string key = fmt::format("{}/{}/{}", static_cast<const void*>(node->op), node->outputs.size(), node->attrs.print());
+  std::string key =
+      fmt::format("{}/{}/{}", static_cast<const void*>(node->op), node->outputs.size(), node->attrs.print());
   for (const Value* input : node->inputs) key += fmt::format("/{}", static_cast<const void*>(input));
   return key;
 }
 
-bool may_merge(const Node* node) { return !node->op->traits.random && !node->op->traits.has_bodies && node->bodies.empty(); }
+bool may_merge(const Node* node) {
+  return !node->op->traits.random && !node->op->traits.has_bodies && node->bodies.empty();
+}
 
 bool is_result(const Graph& graph, const Node* node) {
   for (const Value* output : node->outputs)
@@ -38,7 +41,9 @@ void merge_constants(Graph& graph, const PassContext&) {
   for (Node* node : graph.nodes())
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       Value* value = node->inputs[i];
-      if (value == nullptr || !value->constant || value->type.dtype == DType::string || value->constant->bytes().size() > kMaxComparedBytes) continue;
+      if (value == nullptr || !value->constant || value->type.dtype == DType::string ||
+          value->constant->bytes().size() > kMaxComparedBytes)
+        continue;
       Value* first = seen.emplace(key_of(*value->constant), value).first->second;
       if (first != value) graph.set_input(node, i, first);
     }

@@ -29,9 +29,16 @@ std::optional<Branch> conv_branch(const Graph& graph, const Value* value) {
   const std::vector<int64_t>& dilations = node->attrs.integers("dilations");
   if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; })) return std::nullopt;
   const Tensor& weight = *node->input(1)->constant;
-  Branch branch{.x = node->input(0), .weight = numbers_of(weight), .bias = {}, .dims = weight.dims(), .pads = node->attrs.integers("pads"),
-                .strides = node->attrs.integers("strides"), .group = node->attrs.integer("group"), .parts = {node}};
-  branch.bias = node->input(2) != nullptr ? numbers_of(*node->input(2)->constant) : std::vector<double>(static_cast<size_t>(branch.dims[0]), 0.0);
+  Branch branch{.x = node->input(0),
+                .weight = numbers_of(weight),
+                .bias = {},
+                .dims = weight.dims(),
+                .pads = node->attrs.integers("pads"),
+                .strides = node->attrs.integers("strides"),
+                .group = node->attrs.integer("group"),
+                .parts = {node}};
+  branch.bias = node->input(2) != nullptr ? numbers_of(*node->input(2)->constant)
+                                          : std::vector<double>(static_cast<size_t>(branch.dims[0]), 0.0);
   return branch;
 }
 
@@ -42,22 +49,32 @@ std::optional<Branch> identity_branch(const Graph& graph, const Value* value, co
   const int64_t channels = value->type.shape[1].value();
   if (other.dims[0] != channels || other.dims[1] * other.group != channels) return std::nullopt;
   std::vector<double> scale(static_cast<size_t>(channels), 1.0), shift(scale.size(), 0.0);
-  Branch branch{.x = other.x, .weight = {}, .bias = {}, .dims = {channels, channels / other.group}, .pads = Dims(2 * (rank - 2), 0),
-                .strides = Dims(rank - 2, 1), .group = other.group, .parts = {}};
+  Branch branch{.x = other.x,
+                .weight = {},
+                .bias = {},
+                .dims = {channels, channels / other.group},
+                .pads = Dims(2 * (rank - 2), 0),
+                .strides = Dims(rank - 2, 1),
+                .group = other.group,
+                .parts = {}};
   while (value != other.x) {
     const Node* node = value->producer;
-    if (node == nullptr || (!node->is(ops::mul) && !node->is(ops::add)) || !used_once(graph, value)) return std::nullopt;
+    if (node == nullptr || (!node->is(ops::mul) && !node->is(ops::add)) || !used_once(graph, value))
+      return std::nullopt;
     const size_t at = node->input(1)->is_constant() ? 1 : 0;
     const std::optional<std::vector<double>> numbers = per_channel(node->input(at), rank, 1, channels);
     if (!numbers || node->input(1 - at)->type != value->type) return std::nullopt;
-    for (size_t c = 0; c < scale.size(); ++c) (node->is(ops::mul) ? scale[c] : shift[c]) += node->is(ops::mul) ? scale[c] * ((*numbers)[c] - 1) : scale[c] * (*numbers)[c];
+    for (size_t c = 0; c < scale.size(); ++c)
+      (node->is(ops::mul) ? scale[c] : shift[c]) +=
+          node->is(ops::mul) ? scale[c] * ((*numbers)[c] - 1) : scale[c] * (*numbers)[c];
     branch.parts.insert(branch.parts.begin(), node);
     value = node->input(1 - at);
   }
   branch.dims.resize(rank, 1);
   const int64_t per_group = branch.dims[1];
   branch.weight.assign(static_cast<size_t>(channels * per_group), 0.0);
-  for (int64_t c = 0; c < channels; ++c) branch.weight[static_cast<size_t>(c * per_group + c % per_group)] = scale[static_cast<size_t>(c)];
+  for (int64_t c = 0; c < channels; ++c)
+    branch.weight[static_cast<size_t>(c * per_group + c % per_group)] = scale[static_cast<size_t>(c)];
   branch.bias = std::move(shift);
   return branch;
 }
@@ -85,7 +102,9 @@ bool add_into(Branch& large, const Branch& small) {
 }
 
 bool merge_one(Graph& graph, Node* node, const PassContext& context) {
-  if (node->input(0) == node->input(1) || node->input(0)->type != node->output()->type || node->input(1)->type != node->output()->type) return false;
+  if (node->input(0) == node->input(1) || node->input(0)->type != node->output()->type ||
+      node->input(1)->type != node->output()->type)
+    return false;
   std::optional<Branch> a = conv_branch(graph, node->input(0)), b = conv_branch(graph, node->input(1));
   if (!a && !b) return false;
   const bool a_is_conv = a.has_value(), b_is_conv = b.has_value();
@@ -93,7 +112,9 @@ bool merge_one(Graph& graph, Node* node, const PassContext& context) {
   if (!b) b = identity_branch(graph, node->input(1), *a);
   if (!a || !b) return false;
   // Among equals the convolution: the merged one takes its attributes.
-  Branch& large = a->weight.size() > b->weight.size() || (a->weight.size() == b->weight.size() && (a_is_conv || !b_is_conv)) ? *a : *b;
+  Branch& large =
+      a->weight.size() > b->weight.size() || (a->weight.size() == b->weight.size() && (a_is_conv || !b_is_conv)) ? *a
+                                                                                                                 : *b;
   const Branch& small = &large == &*a ? *b : *a;
   if (!add_into(large, small)) return false;
   const Node* model = large.parts.front();
@@ -104,7 +125,8 @@ bool merge_one(Graph& graph, Node* node, const PassContext& context) {
   Value* weight = graph.add_constant(tensor_from(dtype, large.dims, large.weight), model->input(1)->name);
   Value* bias = graph.add_constant(tensor_from(dtype, {large.dims[0]}, large.bias));
   context.report_fusion(model->name, node->name);
-  graph.replace(node->output(), insert_for(graph, node, ops::conv, {large.x, weight, bias}, model->attrs, parts)->output());
+  graph.replace(node->output(),
+                insert_for(graph, node, ops::conv, {large.x, weight, bias}, model->attrs, parts)->output());
   return true;
 }
 

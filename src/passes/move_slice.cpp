@@ -19,7 +19,9 @@ namespace {
 constexpr size_t kMaxSelections = 8;
 
 bool all_users_select(const Value* x) {
-  return x->uses.size() >= 2 && x->uses.size() <= kMaxSelections && std::all_of(x->uses.begin(), x->uses.end(), [](const Use& use) { return use.node->is(ops::gather) || use.node->is(ops::slice); });
+  return x->uses.size() >= 2 && x->uses.size() <= kMaxSelections &&
+         std::all_of(x->uses.begin(), x->uses.end(),
+                     [](const Use& use) { return use.node->is(ops::gather) || use.node->is(ops::slice); });
 }
 
 /// Gather(x, constant index) as a View of a Slice of one element.
@@ -64,7 +66,9 @@ std::optional<SplitAxis> axis_below(const Node* split_view, size_t axis) {
 }
 
 bool only_taken_apart(const Graph& graph, const Value* value) {
-  return !graph.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) { return use.node->is(ops::split) || slice_range(use.node).has_value(); });
+  return !graph.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) {
+    return use.node->is(ops::split) || slice_range(use.node).has_value();
+  });
 }
 
 void raise_slice(Graph& graph, Node* node) {
@@ -73,7 +77,8 @@ void raise_slice(Graph& graph, Node* node) {
   if (inner == nullptr || !range || !only_taken_apart(graph, inner->output())) return;
   const std::optional<SplitAxis> below = axis_below(inner, range->axis);
   if (!below) return;
-  Node* moved = insert_slice(graph, node, inner->input(0), {below->axis, range->begin * below->stride, range->end * below->stride}, {node});
+  Node* moved = insert_slice(graph, node, inner->input(0),
+                             {below->axis, range->begin * below->stride, range->end * below->stride}, {node});
   graph.replace(node->output(), view(graph, node, moved->output(), node->output()->type.shape, {inner}));
 }
 
@@ -105,7 +110,8 @@ Tensor columns(const Tensor& tensor, size_t axis, int64_t begin, int64_t end) {
   TensorBuilder builder(tensor.dtype(), dims);
   const size_t length = static_cast<size_t>(end - begin) * step;
   for (int64_t i = 0; i < outer; ++i)
-    std::memcpy(builder.bytes() + static_cast<size_t>(i) * length, tensor.bytes().data() + static_cast<size_t>(i) * row + static_cast<size_t>(begin) * step, length);
+    std::memcpy(builder.bytes() + static_cast<size_t>(i) * length,
+                tensor.bytes().data() + static_cast<size_t>(i) * row + static_cast<size_t>(begin) * step, length);
   return builder.finish();
 }
 
@@ -122,7 +128,8 @@ std::vector<Part> column_parts(const Graph& graph, const Value* value) {
   for (const Use& use : value->uses) {
     if (const std::optional<SliceRange> range = slice_range(use.node); range && range->axis == last) {
       parts.push_back({use.node->output(), range->begin, range->end});
-    } else if (use.node->is(ops::split) && use.index == 0 && normalize_axis(use.node->attrs.integer("axis"), last + 1) == last) {
+    } else if (use.node->is(ops::split) && use.index == 0 &&
+               normalize_axis(use.node->attrs.integer("axis"), last + 1) == last) {
       int64_t begin = 0;
       for (Value* output : use.node->outputs) {
         const int64_t size = output->type.shape[last].value();
@@ -148,9 +155,11 @@ void split_one_linear(Graph& graph, Node* node, const PassContext& context) {
   for (const Part& part : parts) {
     const Node* user = part.result->producer;
     context.report_fusion(node->name, user->name);
-    std::vector<Value*> inputs{node->input(0), graph.add_constant(columns(*weight->constant, column_axis, part.begin, part.end))};
+    std::vector<Value*> inputs{node->input(0),
+                               graph.add_constant(columns(*weight->constant, column_axis, part.begin, part.end))};
     if (bias != nullptr) inputs.push_back(graph.add_constant(columns(*bias->constant, 0, part.begin, part.end)));
-    graph.replace(part.result, insert_for(graph, node, ops::linear, std::move(inputs), node->attrs, {node, user})->output());
+    graph.replace(part.result,
+                  insert_for(graph, node, ops::linear, std::move(inputs), node->attrs, {node, user})->output());
   }
 }
 

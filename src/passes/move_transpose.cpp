@@ -17,7 +17,8 @@ namespace hone::passes {
 namespace {
 
 Value* transpose(Graph& graph, Node* position, Value* value, Permutation permutation, std::vector<const Node*> parts) {
-  return insert_for(graph, position, ops::transpose, {value}, {{"perm", std::move(permutation)}}, std::move(parts))->output();
+  return insert_for(graph, position, ops::transpose, {value}, {{"perm", std::move(permutation)}}, std::move(parts))
+      ->output();
 }
 
 bool merge_with_inner(Graph& graph, Node* node) {
@@ -26,13 +27,16 @@ bool merge_with_inner(Graph& graph, Node* node) {
   Permutation permutation = compose(permutation_of(inner), permutation_of(node));
   Value* source = inner->input(0);
   const bool nothing_left = is_identity(permutation) && may_replace(graph, node->output(), source);
-  graph.replace(node->output(), nothing_left ? source : transpose(graph, node, source, std::move(permutation), {inner, node}));
+  graph.replace(node->output(),
+                nothing_left ? source : transpose(graph, node, source, std::move(permutation), {inner, node}));
   return true;
 }
 
 bool turn_into_view(Graph& graph, Node* node) {
   const Value* x = node->input(0);
-  if (!keeps_order(x->type.shape, permutation_of(node)) || x->type.shape == node->output()->type.shape || !follows_from_inputs(graph, x->type.shape)) return false;
+  if (!keeps_order(x->type.shape, permutation_of(node)) || x->type.shape == node->output()->type.shape ||
+      !follows_from_inputs(graph, x->type.shape))
+    return false;
   graph.replace(node->output(), view(graph, node, node->input(0), node->output()->type.shape, {node}));
   return true;
 }
@@ -48,7 +52,8 @@ bool rise_above_merge(Graph& graph, Node* node) {
   if (!runs || groups(coarse, fine)) return false;
   Permutation permutation;
   for (const int64_t axis : permutation_of(node))
-    for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i) permutation.push_back(static_cast<int64_t>(i));
+    for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i)
+      permutation.push_back(static_cast<int64_t>(i));
   if (permutation.size() != fine.rank()) return false;
   Value* moved = transpose(graph, node, inner->input(0), std::move(permutation), {node});
   graph.replace(node->output(), view(graph, node, moved, node->output()->type.shape, {inner}));
@@ -66,7 +71,8 @@ bool sink_below_split(Graph& graph, Node* node) {
   // Order of the fine axes below the transpose: the runs in the order of x's axes.
   Permutation order;
   for (const int64_t axis : back)
-    for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i) order.push_back(static_cast<int64_t>(i));
+    for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i)
+      order.push_back(static_cast<int64_t>(i));
   if (order.size() != fine.rank()) return false;
   Value* split = view(graph, node, inner->input(0), permuted(fine, order), {node});
   graph.replace(node->output(), transpose(graph, node, split, inverse(order), {inner}));
@@ -89,11 +95,15 @@ Value* constant_before(Graph& graph, Node* position, Value* constant, const Perm
 bool comes_together(const Graph& graph, const Value* transposed) {
   std::unordered_set<const Value*> region{transposed};
   std::unordered_set<const Value*> exits;
-  const auto inside = [&](const Value* value) { return value != nullptr && (value->is_constant() || region.contains(value)); };
+  const auto inside = [&](const Value* value) {
+    return value != nullptr && (value->is_constant() || region.contains(value));
+  };
   for (const Node* node : graph.nodes()) {
-    const bool reads = std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Value* value) { return region.contains(value); });
+    const bool reads = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                   [&](const Value* value) { return region.contains(value); });
     if (!reads) continue;
-    const bool passes = (node->op->is_pointwise() || node->is(ops::concat) || slice_range(node)) && std::all_of(node->inputs.begin(), node->inputs.end(), inside);
+    const bool passes = (node->op->is_pointwise() || node->is(ops::concat) || slice_range(node)) &&
+                        std::all_of(node->inputs.begin(), node->inputs.end(), inside);
     if (passes) region.insert(node->output());
     else
       for (const Value* value : node->inputs)
@@ -118,12 +128,14 @@ bool sink_below_pointwise(Graph& graph, Node* node) {
     if (inner == nullptr || input->type.shape.rank() != node->output()->type.shape.rank()) return false;
     if (permutation && *permutation != permutation_of(inner)) return false;
     permutation = permutation_of(inner);
-    frees_one |= input->type.shape == node->output()->type.shape && (used_once(graph, input) || comes_together(graph, input));
+    frees_one |=
+        input->type.shape == node->output()->type.shape && (used_once(graph, input) || comes_together(graph, input));
   }
   if (!permutation || !frees_one) return false;
   const Permutation kept = *permutation;
   std::vector<Value*> inputs;
-  for (Value* input : node->inputs) inputs.push_back(input->is_constant() ? constant_before(graph, node, input, kept) : input->producer->input(0));
+  for (Value* input : node->inputs)
+    inputs.push_back(input->is_constant() ? constant_before(graph, node, input, kept) : input->producer->input(0));
   Node* moved = insert_for(graph, node, *node->op, std::move(inputs), node->attrs, {node});
   graph.replace(node->output(), transpose(graph, node, moved->output(), kept, {node}));
   return true;
@@ -147,13 +159,17 @@ bool sink_below_concat(Graph& graph, Node* node) {
 }
 
 bool only_taken_apart(const Graph& graph, const Value* value) {
-  return !graph.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) { return use.node->is(ops::split) || slice_range(use.node).has_value(); });
+  return !graph.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [](const Use& use) {
+    return use.node->is(ops::split) || slice_range(use.node).has_value();
+  });
 }
 
 bool sink_below_slice(Graph& graph, Node* node) {
   Node* inner = producer(node->input(0), ops::transpose);
   const std::optional<SliceRange> range = slice_range(node);
-  if (inner == nullptr || !range || !(only_taken_apart(graph, inner->output()) || comes_together(graph, inner->output()))) return false;
+  if (inner == nullptr || !range ||
+      !(only_taken_apart(graph, inner->output()) || comes_together(graph, inner->output())))
+    return false;
   const auto axis = static_cast<size_t>(permutation_of(inner)[range->axis]);
   Node* moved = insert_slice(graph, node, inner->input(0), {axis, range->begin, range->end}, {node});
   graph.replace(node->output(), transpose(graph, node, moved->output(), permutation_of(inner), {inner}));
@@ -170,12 +186,14 @@ bool sink_below_split_node(Graph& graph, Node* node) {
   attrs.set("axis", permutation_of(inner)[axis]);
   Node* moved = insert_for(graph, node, ops::split, std::move(inputs), std::move(attrs), {node}, node->outputs.size());
   for (size_t i = 0; i < node->outputs.size(); ++i)
-    if (!node->outputs[i]->uses.empty()) graph.replace(node->outputs[i], transpose(graph, node, moved->outputs[i], permutation_of(inner), {inner}));
+    if (!node->outputs[i]->uses.empty())
+      graph.replace(node->outputs[i], transpose(graph, node, moved->outputs[i], permutation_of(inner), {inner}));
   return true;
 }
 
 bool move_one(Graph& graph, Node* node) {
-  if (node->is(ops::transpose)) return merge_with_inner(graph, node) || turn_into_view(graph, node) || rise_above_merge(graph, node);
+  if (node->is(ops::transpose))
+    return merge_with_inner(graph, node) || turn_into_view(graph, node) || rise_above_merge(graph, node);
   if (node->is(ops::view)) return sink_below_split(graph, node);
   if (node->is(ops::concat)) return sink_below_concat(graph, node);
   if (node->is(ops::slice)) return sink_below_slice(graph, node);

@@ -40,7 +40,8 @@ bool sink_below_pointwise(Graph& graph, Node* node) {
 }
 
 bool all_users_are(const Value* value, const OpDef& op) {
-  return std::all_of(value->uses.begin(), value->uses.end(), [&](const Use& use) { return use.node->is(op) && use.index == 0; });
+  return std::all_of(value->uses.begin(), value->uses.end(),
+                     [&](const Use& use) { return use.node->is(op) && use.index == 0; });
 }
 
 /// The sizes [lead…, last] that `source` has when its trailing axes are merged to `last`; nothing when they do not.
@@ -85,7 +86,8 @@ bool sink_below_row_operator(Graph& graph, Node* node) {
 void move_view(Graph& graph, const PassContext&) {
   for (Node* node : graph.nodes()) {
     if (node->op == nullptr || node->outputs.size() != 1) continue;
-    const bool moved = node->op->is_pointwise() ? sink_below_pointwise(graph, node) : works_on_last_axis(node) && sink_below_row_operator(graph, node);
+    const bool moved = node->op->is_pointwise() ? sink_below_pointwise(graph, node)
+                                                : works_on_last_axis(node) && sink_below_row_operator(graph, node);
     if (moved) graph.erase_dead();
   }
 }

@@ -62,7 +62,9 @@ class Runner {
 
  private:
   bool dumping() const { return !context_.dump_directory.empty(); }
-  bool disabled(std::string_view name) const { return std::find(context_.disabled.begin(), context_.disabled.end(), name) != context_.disabled.end(); }
+  bool disabled(std::string_view name) const {
+    return std::find(context_.disabled.begin(), context_.disabled.end(), name) != context_.disabled.end();
+  }
 
   void run_pass(const Pass& pass) {
     if (!disabled(pass.name)) {
@@ -117,7 +119,8 @@ class Runner {
     if (!dumping()) return;
     const double ms = now_ms() - start;
     const std::string after = print(graph_);
-    summary_ += fmt::format("{:24} {:9.3f} ms  {:5} layers  {}\n", pass.name, ms, graph_.node_count(), after == text ? "unchanged" : "changed");
+    summary_ += fmt::format("{:24} {:9.3f} ms  {:5} layers  {}\n", pass.name, ms, graph_.node_count(),
+                            after == text ? "unchanged" : "changed");
     if (after != text) snapshot(pass.name, after);
   }
 
@@ -128,7 +131,9 @@ class Runner {
     error.add_note(fmt::format("the graph before it is {}", path));
   }
 
-  void snapshot(std::string_view name, std::string_view text) { write_file(fmt::format("{}/{:02}_{}.ir", context_.dump_directory, next_++, name), text); }
+  void snapshot(std::string_view name, std::string_view text) {
+    write_file(fmt::format("{}/{:02}_{}.ir", context_.dump_directory, next_++, name), text);
+  }
 
   Graph& graph_;
   const PassContext& context_;

@@ -25,12 +25,12 @@ struct Folded {
 
 struct PassContext {
   const Logger& log;
-  std::vector<std::string> disabled = {};           // passes to skip, by name
-  std::string dump_directory = {};                  // where snapshots go; empty: none
-  bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
-  std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
-  DType precision = DType::f32;                     // what select_precision brings floats to
-  std::string_view pass = {};                       // the pass that is running; set by `run`
+  std::vector<std::string> disabled = {};  // passes to skip, by name
+  std::string dump_directory = {};         // where snapshots go; empty: none
+  bool widen_half = false;                 // the device has no arithmetic in f16 and bf16
+  std::vector<Folded>* folded = nullptr;   // receives the ONNX nodes that passes make unnecessary
+  DType precision = DType::f32;            // what select_precision brings floats to
+  std::string_view pass = {};              // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".
   void report_fusion(std::string_view first, std::string_view second) const;
@@ -39,9 +39,9 @@ struct PassContext {
 };
 
 struct Pass {
-  std::string_view name;                                         // verb_noun
+  std::string_view name;  // verb_noun
   void (*run)(Graph&, const PassContext&) = nullptr;
-  std::string_view milestone = {};                               // logged as "After <milestone>: N layers"
+  std::string_view milestone = {};  // logged as "After <milestone>: N layers"
   std::span<const Rewrite> (*rewrites)() = nullptr;
   std::span<const Pass> group = {};
 };

@@ -29,7 +29,8 @@ Case read_case(const std::string& path) {
   const std::string text = read_file(path);
   const size_t header = text.find("pass: "), line = text.find('\n', header), cut = text.find("\n----\n");
   HONE_CHECK(header != std::string::npos && cut != std::string::npos, "{} is not a pass test", path);
-  return {std::string(trim(text.substr(header + 6, line - header - 6))), text.substr(line, cut - line), text.substr(cut + 6)};
+  return {std::string(trim(text.substr(header + 6, line - header - 6))), text.substr(line, cut - line),
+          text.substr(cut + 6)};
 }
 
 /// The text with values numbered in order of appearance, without layer names and hashes of folded weights.
@@ -73,7 +74,8 @@ void expect_same_meaning(const Graph& before, const Graph& after, uint64_t seed)
     ASSERT_EQ(expected[i].dims(), actual[i].dims());
     for (int64_t k = 0; k < expected[i].size(); ++k) {
       const double want = expected[i].real(k), got = actual[i].real(k);
-      ASSERT_TRUE(want == got || std::abs(want - got) <= kTolerance * (1 + std::abs(want)) || (std::isnan(want) && std::isnan(got)))
+      ASSERT_TRUE(want == got || std::abs(want - got) <= kTolerance * (1 + std::abs(want)) ||
+                  (std::isnan(want) && std::isnan(got)))
           << "output " << i << " element " << k << ": " << want << " became " << got << " (seed " << seed << ")";
     }
   }

@@ -34,7 +34,7 @@ struct Line {
 /// Lines of IR text. The last line is the root.
 struct Pattern {
   std::vector<Line> lines;
-  std::map<std::string, std::pair<size_t, size_t>, std::less<>> definitions;   // name: line and result
+  std::map<std::string, std::pair<size_t, size_t>, std::less<>> definitions;  // name: line and result
   const Line& root() const { return lines.back(); }
 };
 
@@ -48,14 +48,17 @@ class PatternParser {
       pattern.lines.push_back(line());
       const std::vector<std::string>& results = pattern.lines.back().results;
       for (size_t i = 0; i < results.size(); ++i)
-        if (!pattern.definitions.emplace(results[i], std::pair(pattern.lines.size() - 1, i)).second) fail("%" + results[i] + " is defined twice");
+        if (!pattern.definitions.emplace(results[i], std::pair(pattern.lines.size() - 1, i)).second)
+          fail("%" + results[i] + " is defined twice");
     }
     if (pattern.lines.empty()) fail("the pattern is empty");
     return pattern;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw InternalError(fmt::format("rewrite {}: {} before '{}'", rewrite_, what, text_.substr(at_, 24))); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InternalError(fmt::format("rewrite {}: {} before '{}'", rewrite_, what, text_.substr(at_, 24)));
+  }
 
   char peek() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
@@ -72,14 +75,17 @@ class PatternParser {
   std::string word() {
     peek();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+      ++at_;
     if (at_ == start) fail("a name is missing");
     return std::string(text_.substr(start, at_ - start));
   }
   std::string_view number_text() {
     peek();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || std::string_view("+-.").find(text_[at_]) != std::string_view::npos)) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 ||
+                                  std::string_view("+-.").find(text_[at_]) != std::string_view::npos))
+      ++at_;
     return text_.substr(start, at_ - start);
   }
 
@@ -127,7 +133,8 @@ class PatternParser {
 
   void attribute(Line& line) {
     const std::string name = word();
-    const auto spec = std::find_if(line.op->attrs.begin(), line.op->attrs.end(), [&](const AttrSpec& s) { return s.name == name; });
+    const auto spec =
+        std::find_if(line.op->attrs.begin(), line.op->attrs.end(), [&](const AttrSpec& s) { return s.name == name; });
     if (spec == line.op->attrs.end()) fail(fmt::format("{} has no attribute {}", line.op->name, name));
     expect('=');
     if (take('"')) {
@@ -248,7 +255,7 @@ struct Compiled {
   const Rewrite* rewrite;
   Pattern match;
   std::optional<Pattern> replace;
-  uint32_t orders;                                  // number of operand orders to try
+  uint32_t orders;  // number of operand orders to try
 
   explicit Compiled(const Rewrite& r) : rewrite(&r), match(PatternParser(r.match, r.name).parse()) {
     if (!r.replace.empty()) replace = PatternParser(r.replace, r.name).parse();
@@ -261,7 +268,8 @@ struct Compiled {
     if (root->op != match.root().op) return std::nullopt;
     for (uint32_t swaps = 0; swaps < orders; ++swaps) {
       Matcher matcher(match, swaps);
-      if (matcher.match_root(root) && matcher.nodes().size() == match.lines.size() && inner_values_are_private(graph, matcher.nodes(), root)) {
+      if (matcher.match_root(root) && matcher.nodes().size() == match.lines.size() &&
+          inner_values_are_private(graph, matcher.nodes(), root)) {
         std::vector<Node*> nodes;
         for (size_t i = 0; i < match.lines.size(); ++i) nodes.push_back(matcher.nodes().at(i));
         Match found(graph, root, std::move(matcher.values()), std::move(nodes));
@@ -288,9 +296,11 @@ struct Compiled {
     found.replace(last->output());
   }
 
-  static Value* value_of(const Match& found, const std::map<std::string, Value*, std::less<>>& made, const Operand& operand) {
+  static Value* value_of(const Match& found, const std::map<std::string, Value*, std::less<>>& made,
+                         const Operand& operand) {
     if (operand.kind == Operand::Kind::missing) return nullptr;
-    if (operand.kind == Operand::Kind::number) return scalar(found.graph(), found.root()->output()->type.dtype, operand.number);
+    if (operand.kind == Operand::Kind::number)
+      return scalar(found.graph(), found.root()->output()->type.dtype, operand.number);
     const auto at = made.find(operand.name);
     return at != made.end() ? at->second : found[operand.name];
   }
@@ -302,7 +312,8 @@ void erase_unused(Graph& graph, std::vector<Node*> nodes) {
     changed = false;
     for (Node*& node : nodes) {
       if (node == nullptr || node->op == nullptr) continue;
-      const bool unused = std::all_of(node->outputs.begin(), node->outputs.end(), [&](const Value* v) { return v->uses.empty() && !graph.is_output(v); });
+      const bool unused = std::all_of(node->outputs.begin(), node->outputs.end(),
+                                      [&](const Value* v) { return v->uses.empty() && !graph.is_output(v); });
       if (!unused) continue;
       graph.erase(node);
       node = nullptr;
@@ -322,13 +333,14 @@ Value* Match::operator[](std::string_view name) const {
 }
 
 Node* Match::add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs) const {
-  return insert_for(graph_, root_, op, std::move(inputs), std::move(attrs), std::vector<const Node*>(nodes_.begin(), nodes_.end()));
+  return insert_for(graph_, root_, op, std::move(inputs), std::move(attrs),
+                    std::vector<const Node*>(nodes_.begin(), nodes_.end()));
 }
 
 void Match::replace(Value* value) const {
   const Value* result = root_->output();
-  HONE_ASSERT(value->type.dtype == result->type.dtype && value->type.shape.rank() == result->type.shape.rank(), "a rewrite of {} changes its type from {} to {}",
-              root_->name, result->type.text(), value->type.text());
+  HONE_ASSERT(value->type.dtype == result->type.dtype && value->type.shape.rank() == result->type.shape.rank(),
+              "a rewrite of {} changes its type from {} to {}", root_->name, result->type.text(), value->type.text());
   graph_.replace(root_->output(), value);
 }
 
@@ -354,24 +366,26 @@ size_t apply(Graph& graph, std::span<const Rewrite> rewrites, const PassContext&
 
 void check_rewrite(const Rewrite& rewrite) {
   const Compiled compiled(rewrite);
-  HONE_ASSERT((rewrite.replace.empty()) == (rewrite.build != nullptr), "rewrite {} needs either a replacement or a build function", rewrite.name);
+  HONE_ASSERT((rewrite.replace.empty()) == (rewrite.build != nullptr),
+              "rewrite {} needs either a replacement or a build function", rewrite.name);
   std::unordered_set<std::string> used;
   for (const Line& line : compiled.match.lines)
     for (const Operand& operand : line.operands) used.insert(operand.name);
   for (size_t i = 0; i + 1 < compiled.match.lines.size(); ++i) {
     const std::vector<std::string>& results = compiled.match.lines[i].results;
-    HONE_ASSERT(std::any_of(results.begin(), results.end(), [&](const std::string& r) { return used.contains(r); }), "rewrite {}: line %{} leads nowhere", rewrite.name,
-                results.front());
+    HONE_ASSERT(std::any_of(results.begin(), results.end(), [&](const std::string& r) { return used.contains(r); }),
+                "rewrite {}: line %{} leads nowhere", rewrite.name, results.front());
   }
   if (!compiled.replace) return;
   std::unordered_set<std::string> known = used;
   for (const Line& line : compiled.replace->lines) {
     for (const Operand& operand : line.operands)
-      HONE_ASSERT(operand.name.empty() || known.contains(operand.name), "rewrite {}: %{} is not defined", rewrite.name, operand.name);
+      HONE_ASSERT(operand.name.empty() || known.contains(operand.name), "rewrite {}: %{} is not defined", rewrite.name,
+                  operand.name);
     known.insert(line.results.begin(), line.results.end());
   }
-  HONE_ASSERT(compiled.replace->root().results.front() == compiled.match.root().results.front(), "rewrite {} does not define %{}", rewrite.name,
-              compiled.match.root().results.front());
+  HONE_ASSERT(compiled.replace->root().results.front() == compiled.match.root().results.front(),
+              "rewrite {} does not define %{}", rewrite.name, compiled.match.root().results.front());
 }
 
 }  // namespace hone

@@ -32,9 +32,9 @@ class Match {
 
   Graph& graph() const { return graph_; }
   Node* root() const { return root_; }
-  Value* operator[](std::string_view name) const;                ///< throws InternalError for a name the pattern lacks
+  Value* operator[](std::string_view name) const;  ///< throws InternalError for a name the pattern lacks
   Node* node(std::string_view name) const { return (*this)[name]->producer; }
-  const std::vector<Node*>& nodes() const { return nodes_; }     ///< matched nodes in graph order
+  const std::vector<Node*>& nodes() const { return nodes_; }  ///< matched nodes in graph order
 
   /// Adds a node in place of the match: it stands before the root and carries the names and origins of all parts.
   Node* add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs = {}) const;

@@ -23,7 +23,8 @@ void check_all(std::span<const Pass> passes) {
   for (const Pass& pass : passes) {
     check_all(pass.group);
     if (pass.rewrites == nullptr) continue;
-    for (const Rewrite& rewrite : pass.rewrites()) EXPECT_NO_THROW(check_rewrite(rewrite)) << pass.name << "/" << rewrite.name;
+    for (const Rewrite& rewrite : pass.rewrites())
+      EXPECT_NO_THROW(check_rewrite(rewrite)) << pass.name << "/" << rewrite.name;
   }
 }
 
@@ -74,8 +75,10 @@ TEST(Rewrite, NamesJoinAndOriginsMerge) {
 TEST(Rewrite, ATypoIsAnError) {
   EXPECT_THROW(check_rewrite({.name = "t", .match = "%y = Sigmoidd(%x)", .replace = "%y = Relu(%x)"}), InternalError);
   EXPECT_THROW(check_rewrite({.name = "t", .match = "%y = Sigmoid(%x)", .replace = "%y = Relu(%z)"}), InternalError);
-  EXPECT_THROW(check_rewrite({.name = "t", .match = "%a = Relu(%x)\n%y = Sigmoid(%x)", .replace = "%y = Relu(%x)"}), InternalError);
-  EXPECT_THROW(check_rewrite({.name = "t", .match = "%y = Softmax(%x) {axes=1}", .replace = "%y = Relu(%x)"}), InternalError);
+  EXPECT_THROW(check_rewrite({.name = "t", .match = "%a = Relu(%x)\n%y = Sigmoid(%x)", .replace = "%y = Relu(%x)"}),
+               InternalError);
+  EXPECT_THROW(check_rewrite({.name = "t", .match = "%y = Softmax(%x) {axes=1}", .replace = "%y = Relu(%x)"}),
+               InternalError);
 }
 
 }  // namespace

@@ -18,16 +18,44 @@ namespace hone::passes {
 namespace {
 
 // Always narrow: this is where the time goes.
-const std::array kAnchors{&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul, &ops::gemm, &ops::scaled_dot_product_attention};
+const std::array kAnchors{&ops::conv,    &ops::conv_transpose, &ops::linear,
+                          &ops::mat_mul, &ops::gemm,           &ops::scaled_dot_product_attention};
 
 // Narrow when what they read is.
-const std::array kFollowers{&ops::max_pool, &ops::average_pool, &ops::global_average_pool, &ops::global_max_pool, &ops::instance_normalization, &ops::group_normalization,
-                            &ops::layer_normalization, &ops::rms_normalization, &ops::softmax, &ops::log_softmax, &ops::reduce_mean, &ops::reduce_max, &ops::reduce_min,
-                            &ops::identity, &ops::view, &ops::reshape, &ops::flatten, &ops::squeeze, &ops::unsqueeze, &ops::transpose, &ops::depth_to_space,
-                            &ops::space_to_depth, &ops::concat, &ops::split, &ops::slice, &ops::gather, &ops::expand, &ops::tile, &ops::pad, &ops::resize};
+const std::array kFollowers{&ops::max_pool,
+                            &ops::average_pool,
+                            &ops::global_average_pool,
+                            &ops::global_max_pool,
+                            &ops::instance_normalization,
+                            &ops::group_normalization,
+                            &ops::layer_normalization,
+                            &ops::rms_normalization,
+                            &ops::softmax,
+                            &ops::log_softmax,
+                            &ops::reduce_mean,
+                            &ops::reduce_max,
+                            &ops::reduce_min,
+                            &ops::identity,
+                            &ops::view,
+                            &ops::reshape,
+                            &ops::flatten,
+                            &ops::squeeze,
+                            &ops::unsqueeze,
+                            &ops::transpose,
+                            &ops::depth_to_space,
+                            &ops::space_to_depth,
+                            &ops::concat,
+                            &ops::split,
+                            &ops::slice,
+                            &ops::gather,
+                            &ops::expand,
+                            &ops::tile,
+                            &ops::pad,
+                            &ops::resize};
 
 // Pointwise, but not to be trusted to few bits.
-const std::array kDelicate{&ops::exp, &ops::log, &ops::pow, &ops::sqrt, &ops::reciprocal, &ops::sin, &ops::cos, &ops::mod, &ops::fmod};
+const std::array kDelicate{&ops::exp, &ops::log, &ops::pow, &ops::sqrt, &ops::reciprocal,
+                           &ops::sin, &ops::cos, &ops::mod, &ops::fmod};
 
 template <size_t N>
 bool contains(const std::array<const OpDef*, N>& list, const Node& node) {
@@ -55,7 +83,8 @@ class Narrowing {
       else widen_node(node);
     }
     std::vector<Value*> results;
-    for (size_t i = 0; i < outputs.size(); ++i) results.push_back(outputs[i]->type.dtype == types[i] ? outputs[i] : widened_output(outputs[i]));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      results.push_back(outputs[i]->type.dtype == types[i] ? outputs[i] : widened_output(outputs[i]));
     graph_.set_outputs(std::move(results));
   }
 
@@ -65,9 +94,11 @@ class Narrowing {
   bool wants_small(const Node& node) const {
     if (node.op->traits.has_bodies || !is_wide_result(node)) return false;
     if (contains(kAnchors, node)) return true;
-    if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0))) return true;      // a table of embeddings
+    if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0)))
+      return true;  // a table of embeddings
     if (!contains(kFollowers, node) && (!node.op->is_pointwise() || contains(kDelicate, node))) return false;
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* value) { return is_small(value) && !value->is_constant(); });
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Value* value) { return is_small(value) && !value->is_constant(); });
   }
 
   /// The first result was f32, or would be now that an operand is narrow.
@@ -93,7 +124,9 @@ class Narrowing {
 
   Value* narrowed(Value* value, Node* before) {
     Value*& made = narrowed_[value];
-    if (made == nullptr) made = value->is_constant() ? graph_.add_constant(converted(*value->constant), value->name) : cast(value, small_, before);
+    if (made == nullptr)
+      made = value->is_constant() ? graph_.add_constant(converted(*value->constant), value->name)
+                                  : cast(value, small_, before);
     return made;
   }
 
@@ -104,12 +137,17 @@ class Narrowing {
   }
 
   Value* cast(Value* value, DType to, Node* before) {
-    return graph_.insert(before, ops::cast, {value}, {{"to", std::string(name_of(to))}}, fmt::format("{} to {}", value->label(), name_of(to)))->output();
+    return graph_
+        .insert(before, ops::cast, {value}, {{"to", std::string(name_of(to))}},
+                fmt::format("{} to {}", value->label(), name_of(to)))
+        ->output();
   }
 
   Value* widened_output(Value* output) {
     const std::string name = output->name;
-    Value* result = graph_.add(ops::cast, {output}, {{"to", std::string(name_of(DType::f32))}}, fmt::format("{} to f32", name))->output();
+    Value* result =
+        graph_.add(ops::cast, {output}, {{"to", std::string(name_of(DType::f32))}}, fmt::format("{} to f32", name))
+            ->output();
     output->name = graph_.unique_name(name + "_computed");
     result->name = name;
     return result;
@@ -120,14 +158,15 @@ class Narrowing {
     std::vector<float> values(static_cast<size_t>(tensor.size()));
     const float limit = small_ == DType::f16 ? 65504.0f : 3.3895314e38f;
     const std::span<const float> source = tensor.data<float>();
-    for (size_t i = 0; i < values.size(); ++i) values[i] = std::isfinite(source[i]) ? std::clamp(source[i], -limit, limit) : source[i];
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = std::isfinite(source[i]) ? std::clamp(source[i], -limit, limit) : source[i];
     return write_floats(small_, tensor.dims(), values);
   }
 
   Graph& graph_;
   const DType small_;
   std::map<const Value*, Value*> narrowed_, widened_;
-  std::set<const Value*> made_small_;                      // results that were f32 before; a model's own f16 stays what it is
+  std::set<const Value*> made_small_;  // results that were f32 before; a model's own f16 stays what it is
 };
 
 }  // namespace

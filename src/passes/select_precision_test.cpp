@@ -76,7 +76,8 @@ TEST(SelectPrecision, PutsTheLargestNumberForWhatF16CannotHold) {
   %a = Linear(%x, %w)
   %y = Add(%a, -3.4e+38)
   return %y
-})", find_op);
+})",
+                            find_op);
   passes::select_precision(graph, {.log = silent_logger(), .precision = DType::f16});
   const std::vector<Tensor> result = evaluate(graph, random_inputs(graph, 1));
   for (int64_t k = 0; k < result[0].size(); ++k) EXPECT_NEAR(result[0].real(k), -65504, 40);

@@ -18,16 +18,19 @@ std::optional<SliceRange> slice_range(const Node* node) {
   const Shape& shape = node->input(0)->type.shape;
   const int64_t axis_number = node->input(3) == nullptr ? 0 : node->input(3)->constant->integer(0);
   const size_t axis = normalize_axis(axis_number, shape.rank());
-  if (!shape[axis].is_constant() || (node->input(4) != nullptr && node->input(4)->constant->integer(0) != 1)) return std::nullopt;
+  if (!shape[axis].is_constant() || (node->input(4) != nullptr && node->input(4)->constant->integer(0) != 1))
+    return std::nullopt;
   const int64_t size = shape[axis].value();
   const auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-  const SliceRange range{axis, bound(node->input(1)->constant->integer(0)), bound(node->input(2)->constant->integer(0))};
+  const SliceRange range{axis, bound(node->input(1)->constant->integer(0)),
+                         bound(node->input(2)->constant->integer(0))};
   return range.begin < range.end ? std::optional(range) : std::nullopt;
 }
 
-Node* insert_slice(Graph& graph, Node* position, Value* value, const SliceRange& range, std::vector<const Node*> parts) {
-  const std::vector<Value*> inputs{value, integers(graph, {range.begin}), integers(graph, {range.end}), integers(graph, {static_cast<int64_t>(range.axis)}),
-                                   integers(graph, {1})};
+Node* insert_slice(Graph& graph, Node* position, Value* value, const SliceRange& range,
+                   std::vector<const Node*> parts) {
+  const std::vector<Value*> inputs{value, integers(graph, {range.begin}), integers(graph, {range.end}),
+                                   integers(graph, {static_cast<int64_t>(range.axis)}), integers(graph, {1})};
   return insert_for(graph, position, ops::slice, inputs, {}, std::move(parts));
 }
 

@@ -20,7 +20,8 @@ Tensor scaled(const Tensor& tensor, std::span<const double> scale, ChannelOf cha
     const std::span<T> out = builder.data<T>();
     for (size_t i = 0; i < out.size(); ++i) {
       const double factor = scale[static_cast<size_t>(channel_of(static_cast<int64_t>(i)))];
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) out[i] = T(static_cast<float>(static_cast<float>(in[i]) * factor));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+        out[i] = T(static_cast<float>(static_cast<float>(in[i]) * factor));
       else out[i] = static_cast<T>(static_cast<double>(in[i]) * factor);
     }
   });
@@ -29,7 +30,7 @@ Tensor scaled(const Tensor& tensor, std::span<const double> scale, ChannelOf cha
 
 /// The output channel of each element of a weight tensor.
 struct ChannelMap {
-  int64_t inner = 1, per_group = 1, outer = 0;      // channel = (i / outer) * per_group + (i / inner) % per_group
+  int64_t inner = 1, per_group = 1, outer = 0;  // channel = (i / outer) * per_group + (i / inner) % per_group
   int64_t operator()(int64_t i) const { return (outer == 0 ? 0 : i / outer * per_group) + i / inner % per_group; }
 };
 
@@ -38,7 +39,8 @@ ChannelMap channel_map(const Node* node) {
   const int64_t total = elements(dims);
   if (node->is(ops::linear)) {
     const bool transposed = node->attrs.integer("trans_w") != 0;
-    return transposed ? ChannelMap{.inner = dims[1], .per_group = dims[0], .outer = 0} : ChannelMap{.inner = 1, .per_group = dims[1], .outer = 0};
+    return transposed ? ChannelMap{.inner = dims[1], .per_group = dims[0], .outer = 0}
+                      : ChannelMap{.inner = 1, .per_group = dims[1], .outer = 0};
   }
   if (node->is(ops::conv)) return {.inner = total / std::max<int64_t>(dims[0], 1), .per_group = dims[0], .outer = 0};
   // ConvTranspose: [in, out / group, kernel…]; the group follows from the input channel.
@@ -54,7 +56,8 @@ std::optional<Weighted> weighted(Node* node) {
   if (!convolves && !node->is(ops::linear)) return std::nullopt;
   const Value* weight = node->input(1);
   const Value* bias = node->input(2);
-  if (!weight->is_constant() || !is_float(weight->type.dtype) || (bias != nullptr && !bias->is_constant())) return std::nullopt;
+  if (!weight->is_constant() || !is_float(weight->type.dtype) || (bias != nullptr && !bias->is_constant()))
+    return std::nullopt;
   const Shape& result = node->output()->type.shape;
   const size_t axis = convolves ? 1 : result.rank() - 1;
   if (result.rank() <= axis || !result[axis].is_constant()) return std::nullopt;
@@ -66,9 +69,11 @@ void fold_affine(Graph& graph, const Weighted& target, std::span<const double> s
   const Tensor& weight = *node->input(1)->constant;
   if (std::any_of(scale.begin(), scale.end(), [](double s) { return s != 1; }))
     graph.set_input(node, 1, graph.add_constant(scaled(weight, scale, channel_map(node)), node->input(1)->name));
-  std::vector<double> bias = node->input(2) == nullptr ? std::vector<double>(static_cast<size_t>(target.channels), 0.0) : numbers_of(*node->input(2)->constant);
+  std::vector<double> bias = node->input(2) == nullptr ? std::vector<double>(static_cast<size_t>(target.channels), 0.0)
+                                                       : numbers_of(*node->input(2)->constant);
   for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * scale[c] + shift[c];
-  const bool needed = node->input(2) != nullptr || std::any_of(bias.begin(), bias.end(), [](double b) { return b != 0; });
+  const bool needed =
+      node->input(2) != nullptr || std::any_of(bias.begin(), bias.end(), [](double b) { return b != 0; });
   if (needed) graph.set_input(node, 2, graph.add_constant(tensor_from(weight.dtype(), {target.channels}, bias)));
 }
 
@@ -87,7 +92,8 @@ std::optional<std::vector<double>> per_channel(const Value* constant, size_t ran
   return numbers_of(*constant->constant);
 }
 
-void absorb_affine(Graph& graph, const PassContext& context, const Weighted& target, Node* node, std::span<const double> scale, std::span<const double> shift) {
+void absorb_affine(Graph& graph, const PassContext& context, const Weighted& target, Node* node,
+                   std::span<const double> scale, std::span<const double> shift) {
   context.report_fusion(target.node->name, node->name);
   fold_affine(graph, target, scale, shift);
   const Node* parts[] = {target.node, node};

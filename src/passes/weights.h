@@ -16,7 +16,7 @@ namespace hone {
 struct Weighted {
   Node* node;
   int64_t channels;
-  size_t channel_axis;                              // of the result
+  size_t channel_axis;  // of the result
 };
 
 /// The node's description when its weight and bias are constants; nothing for other nodes.
@@ -25,7 +25,8 @@ std::optional<Weighted> weighted(Node* node);
 void fold_affine(Graph& graph, const Weighted& target, std::span<const double> scale, std::span<const double> shift);
 
 /// Folds `node`, which computes y * scale + shift of the target's result, into the target and removes it.
-void absorb_affine(Graph& graph, const PassContext& context, const Weighted& target, Node* node, std::span<const double> scale, std::span<const double> shift);
+void absorb_affine(Graph& graph, const PassContext& context, const Weighted& target, Node* node,
+                   std::span<const double> scale, std::span<const double> shift);
 
 /// One number per channel from a constant that broadcasts along everything but `axis` of a result of this rank;
 /// nothing when it varies along another axis.

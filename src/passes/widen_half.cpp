@@ -31,7 +31,8 @@ class Widener {
       narrow_inputs(node);
     } else {
       if (!node->is(ops::cast)) widen_constants(node);
-      else if (is_half(node->output()) && !keeps_rounding(*node)) node->attrs.set("to", std::string(name_of(DType::f32)));
+      else if (is_half(node->output()) && !keeps_rounding(*node))
+        node->attrs.set("to", std::string(name_of(DType::f32)));
       const std::vector<DType> before = types(*node);
       graph_.infer(node);
       for (size_t i = 0; i < before.size(); ++i)
@@ -51,13 +52,16 @@ class Widener {
     const Value* result = node.output();
     if (graph_.is_output(result)) return true;
     if (is_half(node.input(0)) || stands_for_.contains(node.input(0))) return false;
-    return std::all_of(result->uses.begin(), result->uses.end(), [](const Use& use) { return use.node->is(ops::cast) && !is_half(use.node->output()); });
+    return std::all_of(result->uses.begin(), result->uses.end(),
+                       [](const Use& use) { return use.node->is(ops::cast) && !is_half(use.node->output()); });
   }
 
   Value* cast(Value* value, DType to, Node* before) {
     const Attrs attrs{{"to", std::string(name_of(to))}};
     const std::string name = fmt::format("{} to {}", value->name, name_of(to));
-    return (before != nullptr ? graph_.insert(before, ops::cast, {value}, attrs, name) : graph_.add(ops::cast, {value}, attrs, name))->output();
+    return (before != nullptr ? graph_.insert(before, ops::cast, {value}, attrs, name)
+                              : graph_.add(ops::cast, {value}, attrs, name))
+        ->output();
   }
 
   /// All readers of `value` read it as f32, but for casts, which take any type.
@@ -83,7 +87,8 @@ class Widener {
   /// What the node reads is as it was: its bodies know no other types.
   void narrow_inputs(Node* node) {
     for (size_t i = 0; i < node->inputs.size(); ++i)
-      if (const auto at = stands_for_.find(node->inputs[i]); at != stands_for_.end()) graph_.set_input(node, i, cast(node->inputs[i], at->second, node));
+      if (const auto at = stands_for_.find(node->inputs[i]); at != stands_for_.end())
+        graph_.set_input(node, i, cast(node->inputs[i], at->second, node));
   }
 
   void narrow_outputs() {
@@ -101,8 +106,8 @@ class Widener {
 
   Graph& graph_;
   const std::vector<Node*> nodes_;
-  std::unordered_map<const Value*, DType> stands_for_;       // f32 values, and the types they had
-  std::unordered_map<const Value*, Value*> constants_;       // half ones, and their f32 twins
+  std::unordered_map<const Value*, DType> stands_for_;  // f32 values, and the types they had
+  std::unordered_map<const Value*, Value*> constants_;  // half ones, and their f32 twins
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& 
   std::vector<Slots> streams;
   for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : 2);
   const auto warm_up = static_cast<float>(options.warm_up_ms);
-  const float end = options.duration_s == -1 ? std::numeric_limits<float>::max() : static_cast<float>(options.duration_s * 1000) + warm_up;
+  const float end = options.duration_s == -1 ? std::numeric_limits<float>::max()
+                                             : static_cast<float>(options.duration_s * 1000) + warm_up;
   std::vector<Trace> traces;
   float clock = 0;
   int64_t skipped = 0;
@@ -81,7 +82,7 @@ std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOption
         failures[i] = std::current_exception();
       }
     });
-  threads.clear();                             // joins
+  threads.clear();  // joins
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
   std::vector<Trace> traces;
@@ -95,7 +96,8 @@ std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOpti
   sleep_ms(options.sleep_ms);
   const double origin_ms = now_ms();
   const bool threads = options.threads && queries.size() > 1;
-  std::vector<Trace> traces = threads ? run_threads(queries, options, origin_ms) : run_loop(queries, options, origin_ms);
+  std::vector<Trace> traces =
+      threads ? run_threads(queries, options, origin_ms) : run_loop(queries, options, origin_ms);
   std::ranges::stable_sort(traces, {}, &Trace::h2d_start);
   return traces;
 }

@@ -17,7 +17,7 @@
 namespace hone {
 
 struct Trace {
-  float enqueue_start = 0, enqueue_end = 0;      // host clock
+  float enqueue_start = 0, enqueue_end = 0;  // host clock
   float h2d_start = 0, h2d_end = 0, compute_start = 0, compute_end = 0, d2h_start = 0, d2h_end = 0;
   float h2d() const { return h2d_end - h2d_start; }
   float compute() const { return compute_end - compute_start; }
@@ -39,7 +39,7 @@ class Query {
   /// Copies all inputs to the device / all outputs to the host, waiting for completion.
   void upload();
   void download();
-  Trace run(double origin_ms);                   ///< one query, times relative to the origin
+  Trace run(double origin_ms);  ///< one query, times relative to the origin
 
  private:
   struct Tensor;
@@ -50,9 +50,10 @@ class Query {
 
   std::unique_ptr<ExecutionContext> context_;
   std::unique_ptr<Stream> stream_;
-  std::array<std::unique_ptr<Event>, 4> events_;   // null where the device has none
+  std::array<std::unique_ptr<Event>, 4> events_;  // null where the device has none
   bool data_transfers_;
   std::vector<Tensor> tensors_;
+
  public:
   ~Query();
 };
@@ -66,8 +67,8 @@ size_t warm_up_queries(std::span<const Trace> traces, float warm_up_ms);
 /// Sorted sample statistics exactly as trtexec defines them (single precision, index rule without interpolation).
 struct Summary {
   float min = 0, max = 0, mean = 0, median = 0;
-  std::vector<float> percentiles;                // in the order asked for
-  float coefficient_of_variance = 0;             // percent
+  std::vector<float> percentiles;     // in the order asked for
+  float coefficient_of_variance = 0;  // percent
 };
 float percentile(float p, std::span<const float> sorted);
 Summary summarize(std::vector<float> samples, std::span<const float> percentiles);

@@ -32,7 +32,8 @@ class FakeRecording : public Recording {
  private:
   static void run(const Launch& launch) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-    for (int i = 0; i < 4; ++i) static_cast<float*>(launch.outputs[0])[i] = 2 * static_cast<const float*>(launch.inputs[0])[i];
+    for (int i = 0; i < 4; ++i)
+      static_cast<float*>(launch.outputs[0])[i] = 2 * static_cast<const float*>(launch.inputs[0])[i];
   }
   std::vector<Launch> launches_;
 };
@@ -47,12 +48,18 @@ class FakeDevice : public Device {
   void* allocate(size_t bytes) override { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
   void release(void* memory) noexcept override { std::free(memory); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<FakeStream>(); }
-  void copy(void* destination, const void* source, size_t bytes, Stream&) override { std::memcpy(destination, source, bytes); }
-  std::unique_ptr<Recording> record(std::vector<Launch> launches) override { return std::make_unique<FakeRecording>(std::move(launches)); }
+  void copy(void* destination, const void* source, size_t bytes, Stream&) override {
+    std::memcpy(destination, source, bytes);
+  }
+  std::unique_ptr<Recording> record(std::vector<Launch> launches) override {
+    return std::make_unique<FakeRecording>(std::move(launches));
+  }
   bool host_accessible() const override { return true; }
 };
 
-std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) { return std::make_shared<DoubleKernel>(); }
+std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) {
+  return std::make_shared<DoubleKernel>();
+}
 
 const Backend kFake{"fake", nullptr, nullptr, load_double, {}, nullptr};
 

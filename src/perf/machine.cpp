@@ -21,7 +21,8 @@ std::optional<double> mean_clock(const std::string& root) {
   std::vector<double> clocks;
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("cpu MHz"))
-      if (const auto value = parse_real(trim(std::string_view(line).substr(line.find(':') + 1)))) clocks.push_back(*value);
+      if (const auto value = parse_real(trim(std::string_view(line).substr(line.find(':') + 1))))
+        clocks.push_back(*value);
   if (clocks.empty()) return std::nullopt;
   return std::accumulate(clocks.begin(), clocks.end(), 0.0) / static_cast<double>(clocks.size());
 }
@@ -70,18 +71,26 @@ std::optional<T> difference(const std::optional<T>& after, const std::optional<T
 }  // namespace
 
 MachineState read_machine_state(const std::string& root) {
-  MachineState state{.clock_mhz = mean_clock(root), .load = load(root), .stolen_ticks = {}, .total_ticks = {}, .heat_throttles = heat_throttles(root), .quota_throttled_us = quota_throttled(root)};
+  MachineState state{.clock_mhz = mean_clock(root),
+                     .load = load(root),
+                     .stolen_ticks = {},
+                     .total_ticks = {},
+                     .heat_throttles = heat_throttles(root),
+                     .quota_throttled_us = quota_throttled(root)};
   read_ticks(root, state);
   return state;
 }
 
 std::optional<double> MachineChange::stolen_percent() const {
-  const auto stolen = difference(after.stolen_ticks, before.stolen_ticks), total = difference(after.total_ticks, before.total_ticks);
+  const auto stolen = difference(after.stolen_ticks, before.stolen_ticks),
+             total = difference(after.total_ticks, before.total_ticks);
   if (!stolen || !total) return std::nullopt;
   return *total > 0 ? 100.0 * static_cast<double>(*stolen) / static_cast<double>(*total) : 0.0;
 }
 
-std::optional<int64_t> MachineChange::heat_throttles() const { return difference(after.heat_throttles, before.heat_throttles); }
+std::optional<int64_t> MachineChange::heat_throttles() const {
+  return difference(after.heat_throttles, before.heat_throttles);
+}
 
 std::optional<double> MachineChange::quota_throttled_ms() const {
   const auto us = difference(after.quota_throttled_us, before.quota_throttled_us);
@@ -90,7 +99,8 @@ std::optional<double> MachineChange::quota_throttled_ms() const {
 
 std::string MachineChange::text() const {
   std::vector<std::string> parts;
-  if (before.clock_mhz && after.clock_mhz) parts.push_back(fmt::format("clock {:.0f} -> {:.0f} MHz", *before.clock_mhz, *after.clock_mhz));
+  if (before.clock_mhz && after.clock_mhz)
+    parts.push_back(fmt::format("clock {:.0f} -> {:.0f} MHz", *before.clock_mhz, *after.clock_mhz));
   if (before.load && after.load) parts.push_back(fmt::format("load {:.2f} -> {:.2f}", *before.load, *after.load));
   if (const auto percent = stolen_percent()) parts.push_back(fmt::format("stolen {:.1f} %", *percent));
   if (const auto times = heat_throttles()) parts.push_back(fmt::format("slowed down by heat {} times", *times));

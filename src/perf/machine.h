@@ -11,11 +11,11 @@
 namespace hone {
 
 struct MachineState {
-  std::optional<double> clock_mhz;             // mean over the processors
-  std::optional<double> load;                  // runnable processes, mean of the last minute
-  std::optional<int64_t> stolen_ticks, total_ticks;   // of all processors since the start of the system
-  std::optional<int64_t> heat_throttles;       // times that a core was slowed down by heat
-  std::optional<int64_t> quota_throttled_us;   // time that a control group held its processes back
+  std::optional<double> clock_mhz;                   // mean over the processors
+  std::optional<double> load;                        // runnable processes, mean of the last minute
+  std::optional<int64_t> stolen_ticks, total_ticks;  // of all processors since the start of the system
+  std::optional<int64_t> heat_throttles;             // times that a core was slowed down by heat
+  std::optional<int64_t> quota_throttled_us;         // time that a control group held its processes back
 };
 
 /// `root` stands before /proc and /sys; for tests.

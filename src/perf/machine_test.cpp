@@ -41,10 +41,12 @@ TEST(Machine, TellsWhatChanged) {
   root.write("sys/fs/cgroup/cpu.stat", "throttled_usec 3500\n");
   const MachineChange change{before, read_machine_state(root.path())};
   EXPECT_DOUBLE_EQ(before.clock_mhz.value(), 2500.5);
-  EXPECT_DOUBLE_EQ(change.stolen_percent().value(), 20);      // 50 of 250 ticks
+  EXPECT_DOUBLE_EQ(change.stolen_percent().value(), 20);  // 50 of 250 ticks
   EXPECT_EQ(change.heat_throttles().value(), 2);
   EXPECT_DOUBLE_EQ(change.quota_throttled_ms().value(), 2.5);
-  EXPECT_EQ(change.text(), "clock 2500 -> 2500 MHz, load 0.50 -> 1.25, stolen 20.0 %, slowed down by heat 2 times, held back by a quota 2.5 ms");
+  EXPECT_EQ(change.text(),
+            "clock 2500 -> 2500 MHz, load 0.50 -> 1.25, stolen 20.0 %, slowed down by heat 2 times, held back by a "
+            "quota 2.5 ms");
 }
 
 TEST(Machine, LeavesOutWhatTheSystemDoesNotTell) {

@@ -9,12 +9,12 @@
 namespace hone {
 
 struct PerfOptions {
-  int iterations = 10;             // at least this many turns after warm-up
+  int iterations = 10;  // at least this many turns after warm-up
   double warm_up_ms = 200;
-  double duration_s = 3;           // at least this long after warm-up; -1: endless
+  double duration_s = 3;  // at least this long after warm-up; -1: endless
   double sleep_ms = 0, idle_ms = 0;
   int streams = 1;
-  bool threads = false;            // one host thread per stream
+  bool threads = false;  // one host thread per stream
   bool data_transfers = true;
   bool spin_wait = false;
   bool use_graph = false;

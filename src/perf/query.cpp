@@ -13,8 +13,8 @@ struct Query::Tensor {
   std::string name;
   bool is_input = true;
   Buffer host;
-  Buffer device;                               // empty: host memory is bound
-  hone::Tensor result;                         // of an output that the data size: the context's memory after a run
+  Buffer device;        // empty: host memory is bound
+  hone::Tensor result;  // of an output that the data size: the context's memory after a run
 
   bool copied() const { return device.data() != nullptr; }
   std::byte* host_bytes() const { return static_cast<std::byte*>(host.data()); }
@@ -33,7 +33,9 @@ void Query::allocate() {
   tensors_.clear();
   for (const IoTensor& io : context_->engine().plan().io) {
     if (context_->engine().by_value(io.name)) {
-      if (io.is_input) throw Error(fmt::format("input {} holds {}, which has no bytes to bind", io.name, io.type.text()), "run such models through the C or Python interface");
+      if (io.is_input)
+        throw Error(fmt::format("input {} holds {}, which has no bytes to bind", io.name, io.type.text()),
+                    "run such models through the C or Python interface");
       tensors_.push_back({io.name, false, {}, {}, {}});
       continue;
     }
@@ -60,13 +62,15 @@ std::byte* Query::host(std::string_view tensor) {
 void Query::enqueue_upload() {
   Device& device = context_->engine().device();
   for (Tensor& tensor : tensors_)
-    if (tensor.is_input && tensor.copied()) device.copy(tensor.device.data(), tensor.host.data(), tensor.host.size(), *stream_);
+    if (tensor.is_input && tensor.copied())
+      device.copy(tensor.device.data(), tensor.host.data(), tensor.host.size(), *stream_);
 }
 
 void Query::enqueue_download() {
   Device& device = context_->engine().device();
   for (Tensor& tensor : tensors_)
-    if (!tensor.is_input && tensor.copied()) device.copy(tensor.host.data(), tensor.device.data(), tensor.host.size(), *stream_);
+    if (!tensor.is_input && tensor.copied())
+      device.copy(tensor.host.data(), tensor.device.data(), tensor.host.size(), *stream_);
 }
 
 void Query::upload() {
@@ -79,7 +83,9 @@ void Query::download() {
   stream_->synchronize();
 }
 
-Trace Query::run(double origin_ms) { return events_[0] != nullptr ? run_with_events(origin_ms) : run_with_waits(origin_ms); }
+Trace Query::run(double origin_ms) {
+  return events_[0] != nullptr ? run_with_events(origin_ms) : run_with_waits(origin_ms);
+}
 
 Trace Query::run_with_events(double origin_ms) {
   const auto stamp = [origin_ms] { return static_cast<float>(now_ms() - origin_ms); };
@@ -95,7 +101,9 @@ Trace Query::run_with_events(double origin_ms) {
   if (data_transfers_) enqueue_download();
   events_[3]->record(*stream_);
   stream_->synchronize();
-  const auto at = [&](size_t i) { return trace.h2d_start + static_cast<float>(events_[i]->milliseconds_since(*events_[0])); };
+  const auto at = [&](size_t i) {
+    return trace.h2d_start + static_cast<float>(events_[i]->milliseconds_since(*events_[0]));
+  };
   trace.h2d_end = trace.compute_start = at(1);
   trace.compute_end = trace.d2h_start = at(2);
   trace.d2h_end = at(3);

@@ -44,7 +44,8 @@ Summary summarize(std::vector<float> samples, std::span<const float> percentiles
 }
 
 size_t warm_up_queries(std::span<const Trace> traces, float warm_up_ms) {
-  const auto first = std::ranges::find_if(traces, [&](const Trace& trace) { return trace.compute_start >= warm_up_ms; });
+  const auto first =
+      std::ranges::find_if(traces, [&](const Trace& trace) { return trace.compute_start >= warm_up_ms; });
   return static_cast<size_t>(first - traces.begin());
 }
 

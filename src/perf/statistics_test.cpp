@@ -20,12 +20,13 @@ TEST(Statistics, PercentilesTakeTheSamplesOfTheOriginal) {
     size_t count;
     float indices[6];
   };
-  constexpr Row kRows[] = {{10, {0, 4, 8, 9, 9, 9}},          {20, {0, 9, 17, 18, 19, 19}},
-                           {50, {0, 24, 44, 47, 49, 49}},      {100, {0, 49, 89, 94, 99, 99}},
-                           {1000, {0, 499, 899, 949, 990, 999}}, {2523, {0, 1261, 2270, 2396, 2497, 2522}}};
+  constexpr Row kRows[] = {
+      {10, {0, 4, 8, 9, 9, 9}},       {20, {0, 9, 17, 18, 19, 19}},         {50, {0, 24, 44, 47, 49, 49}},
+      {100, {0, 49, 89, 94, 99, 99}}, {1000, {0, 499, 899, 949, 990, 999}}, {2523, {0, 1261, 2270, 2396, 2497, 2522}}};
   for (const Row& row : kRows)
     for (size_t i = 0; i < std::size(kPercents); ++i)
-      EXPECT_EQ(percentile(kPercents[i], one_to(row.count)), row.indices[i]) << row.count << " samples, percentile " << kPercents[i];
+      EXPECT_EQ(percentile(kPercents[i], one_to(row.count)), row.indices[i])
+          << row.count << " samples, percentile " << kPercents[i];
 }
 
 TEST(Statistics, MedianOfAnEvenCountIsTheMeanOfTheMiddleTwo) {

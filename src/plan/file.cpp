@@ -41,14 +41,18 @@ constexpr const char* kRebuild = "build the plan again from the ONNX model";
 Header read_header(std::span<const std::byte> bytes) {
   if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
     const bool foreign = bytes.size() >= 4 && std::memcmp(bytes.data(), "ftrt", 4) == 0;
-    throw Error(foreign ? "this is a plan of TensorRT, not of Hone" : bytes.empty() ? "the file is empty, not a Hone plan" : "this is not a Hone plan",
+    throw Error(foreign         ? "this is a plan of TensorRT, not of Hone"
+                : bytes.empty() ? "the file is empty, not a Hone plan"
+                                : "this is not a Hone plan",
                 "plans are made with --onnx=<model> --saveEngine=<plan>; an ONNX model is given with --onnx");
   }
   Header header;
   std::memcpy(&header, bytes.data(), sizeof header);
   if (hash64(bytes.first(kHashedHeader)) != header.header_hash) damaged("its header does not match its checksum");
-  if (header.format != kFormat) throw Error(fmt::format("the plan has format {}, this Hone reads format {}", header.format, kFormat), kRebuild);
-  if (header.file_bytes != bytes.size()) damaged(fmt::format("it has {} bytes instead of {}", bytes.size(), header.file_bytes));
+  if (header.format != kFormat)
+    throw Error(fmt::format("the plan has format {}, this Hone reads format {}", header.format, kFormat), kRebuild);
+  if (header.file_bytes != bytes.size())
+    damaged(fmt::format("it has {} bytes instead of {}", bytes.size(), header.file_bytes));
   if (header.manifest_bytes > bytes.size() - kHeaderBytes) damaged("its manifest is longer than the file");
   return header;
 }
@@ -61,12 +65,16 @@ void require_zeros(std::span<const std::byte> bytes) {
 std::vector<Section> read_sections(const Json& manifest, std::span<const std::byte> bytes, uint64_t end) {
   std::vector<Section> sections;
   for (const Json& row : list_member(manifest, "sections")) {
-    if (!row.is_array() || row.size() != 3 || !row[0].is_number_unsigned() || !row[1].is_number_unsigned() || !row[2].is_number_unsigned()) damaged("its table of sections cannot be read");
+    if (!row.is_array() || row.size() != 3 || !row[0].is_number_unsigned() || !row[1].is_number_unsigned() ||
+        !row[2].is_number_unsigned())
+      damaged("its table of sections cannot be read");
     const Section section{row[0].get<uint64_t>(), row[1].get<uint64_t>(), row[2].get<uint64_t>()};
-    if (section.offset < end || section.offset - end >= kAlignment || section.offset % kAlignment != 0 || section.offset > bytes.size() || section.bytes > bytes.size() - section.offset)
+    if (section.offset < end || section.offset - end >= kAlignment || section.offset % kAlignment != 0 ||
+        section.offset > bytes.size() || section.bytes > bytes.size() - section.offset)
       damaged(fmt::format("section {} lies outside its place", sections.size()));
     require_zeros(bytes.subspan(end, section.offset - end));
-    if (hash64(bytes.subspan(section.offset, section.bytes)) != section.hash) damaged(fmt::format("section {} does not match its checksum", sections.size()));
+    if (hash64(bytes.subspan(section.offset, section.bytes)) != section.hash)
+      damaged(fmt::format("section {} does not match its checksum", sections.size()));
     end = section.offset + section.bytes;
     sections.push_back(section);
   }
@@ -113,7 +121,7 @@ struct FileImage {
   Header header;
   std::string manifest;
   std::vector<Blob> blobs;
-  std::vector<std::span<const std::byte>> pieces;   // header, manifest, (padding, section)*
+  std::vector<std::span<const std::byte>> pieces;  // header, manifest, (padding, section)*
 };
 
 void compose(const Plan& plan, FileImage& image) {
@@ -163,18 +171,22 @@ Plan load_plan(const Blob& bytes) {
   const Header header = read_header(file);
   const std::span<const std::byte> manifest_bytes = file.subspan(kHeaderBytes, header.manifest_bytes);
   if (hash64(manifest_bytes) != header.manifest_hash) damaged("its manifest does not match its checksum");
-  return with_note([] { return std::string("reading the plan"); }, [&] {
-    const Json manifest = parse_json({reinterpret_cast<const char*>(manifest_bytes.data()), manifest_bytes.size()}, "the manifest");
-    const std::vector<Section> sections = read_sections(manifest, file, kHeaderBytes + header.manifest_bytes);
-    const auto owner = std::make_shared<const Blob>(bytes);
-    Plan plan = plan_of(manifest, [&](int64_t index) {
-      HONE_CHECK(index >= 0 && index < static_cast<int64_t>(sections.size()), "section {} of {} is named", index, sections.size());
-      const Section& section = sections[static_cast<size_t>(index)];
-      return Blob(owner, owner->bytes().subspan(section.offset, section.bytes));
-    });
-    verify(plan);
-    return plan;
-  });
+  return with_note([] { return std::string("reading the plan"); },
+                   [&] {
+                     const Json manifest = parse_json(
+                         {reinterpret_cast<const char*>(manifest_bytes.data()), manifest_bytes.size()}, "the manifest");
+                     const std::vector<Section> sections =
+                         read_sections(manifest, file, kHeaderBytes + header.manifest_bytes);
+                     const auto owner = std::make_shared<const Blob>(bytes);
+                     Plan plan = plan_of(manifest, [&](int64_t index) {
+                       HONE_CHECK(index >= 0 && index < static_cast<int64_t>(sections.size()),
+                                  "section {} of {} is named", index, sections.size());
+                       const Section& section = sections[static_cast<size_t>(index)];
+                       return Blob(owner, owner->bytes().subspan(section.offset, section.bytes));
+                     });
+                     verify(plan);
+                     return plan;
+                   });
 }
 
 Plan load_plan_file(const std::string& path) {
@@ -184,10 +196,11 @@ Plan load_plan_file(const std::string& path) {
 
 std::string plan_version(const std::string& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  return with_note([&] { return "loading " + path; }, [&] {
-    const uint32_t version = read_header(file->bytes()).version;
-    return fmt::format("{}.{}.{}", version >> 16, (version >> 8) & 0xff, version & 0xff);
-  });
+  return with_note([&] { return "loading " + path; },
+                   [&] {
+                     const uint32_t version = read_header(file->bytes()).version;
+                     return fmt::format("{}.{}.{}", version >> 16, (version >> 8) & 0xff, version & 0xff);
+                   });
 }
 
 }  // namespace hone

@@ -37,12 +37,18 @@ std::string text(const Json& json) {
 }
 
 Json buffer_json(const BufferSlot& slot) {
-  Json json{{"name", slot.name}, {"type", to_json(slot.type)}, {"kind", kKinds[static_cast<size_t>(slot.kind)]}, {"alias", slot.alias}};
+  Json json{{"name", slot.name},
+            {"type", to_json(slot.type)},
+            {"kind", kKinds[static_cast<size_t>(slot.kind)]},
+            {"alias", slot.alias}};
   if (slot.managed) json["managed"] = true;
   return json;
 }
 BufferSlot read_buffer(const Json& json) {
-  BufferSlot slot{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .kind = BufferKind::arena, .alias = index(member(json, "alias"))};
+  BufferSlot slot{.name = text_member(json, "name"),
+                  .type = type_from_json(member(json, "type")),
+                  .kind = BufferKind::arena,
+                  .alias = index(member(json, "alias"))};
   const std::string kind = text_member(json, "kind");
   const auto at = std::find(std::begin(kKinds), std::end(kKinds), kind);
   HONE_CHECK(at != std::end(kKinds), "unknown kind of buffer '{}'", kind);
@@ -52,9 +58,18 @@ BufferSlot read_buffer(const Json& json) {
 }
 
 Json step_json(const Step& step) {
-  Json json{{"name", step.name},         {"origin", step.origin},   {"kind", step.kind},           {"source", step.source},
-          {"tactic", step.tactic},       {"params", to_json(step.tactic_params)}, {"details", to_json(step.details)}, {"inputs", step.inputs},
-          {"outputs", step.outputs},     {"constants", step.constants}, {"code", step.code},       {"tuned_ms", step.tuned_ms}};
+  Json json{{"name", step.name},
+            {"origin", step.origin},
+            {"kind", step.kind},
+            {"source", step.source},
+            {"tactic", step.tactic},
+            {"params", to_json(step.tactic_params)},
+            {"details", to_json(step.details)},
+            {"inputs", step.inputs},
+            {"outputs", step.outputs},
+            {"constants", step.constants},
+            {"code", step.code},
+            {"tuned_ms", step.tuned_ms}};
   if (step.stage != 0) json["stage"] = step.stage;
   return json;
 }
@@ -75,13 +90,19 @@ Step read_step(const Json& json) {
 }
 
 Json profile_json(const Profile& profile) {
-  return {{"ranges", list_of(profile.ranges, [](const ProfileRange& r) { return Json{{"tensor", r.tensor}, {"min", r.min}, {"opt", r.opt}, {"max", r.max}}; })},
+  return {{"ranges", list_of(profile.ranges,
+                             [](const ProfileRange& r) {
+                               return Json{{"tensor", r.tensor}, {"min", r.min}, {"opt", r.opt}, {"max", r.max}};
+                             })},
           {"buffers", list_of(profile.buffers, buffer_json)},
           {"steps", list_of(profile.steps, step_json)},
           {"arena_bytes", profile.arena_bytes}};
 }
 ProfileRange read_range(const Json& json) {
-  return {.tensor = text_member(json, "tensor"), .min = read_list(json, "min", integer), .opt = read_list(json, "opt", integer), .max = read_list(json, "max", integer)};
+  return {.tensor = text_member(json, "tensor"),
+          .min = read_list(json, "min", integer),
+          .opt = read_list(json, "opt", integer),
+          .max = read_list(json, "max", integer)};
 }
 Profile read_profile(const Json& json) {
   return {.ranges = read_list(json, "ranges", read_range),
@@ -90,18 +111,33 @@ Profile read_profile(const Json& json) {
           .arena_bytes = integer_member(json, "arena_bytes")};
 }
 
-Json candidate_json(const CandidateRecord& c) { return {{"tactic", c.tactic}, {"ms", c.ms}, {"spread", c.spread}, {"note", c.note}}; }
-CandidateRecord read_candidate(const Json& json) {
-  return {.tactic = text_member(json, "tactic"), .ms = real_member(json, "ms"), .spread = real_member(json, "spread"), .note = text_member(json, "note")};
+Json candidate_json(const CandidateRecord& c) {
+  return {{"tactic", c.tactic}, {"ms", c.ms}, {"spread", c.spread}, {"note", c.note}};
 }
-Json record_json(const LayerRecord& r) { return {{"layer", r.layer}, {"candidates", list_of(r.candidates, candidate_json)}, {"chosen", r.chosen}}; }
+CandidateRecord read_candidate(const Json& json) {
+  return {.tactic = text_member(json, "tactic"),
+          .ms = real_member(json, "ms"),
+          .spread = real_member(json, "spread"),
+          .note = text_member(json, "note")};
+}
+Json record_json(const LayerRecord& r) {
+  return {{"layer", r.layer}, {"candidates", list_of(r.candidates, candidate_json)}, {"chosen", r.chosen}};
+}
 LayerRecord read_record(const Json& json) {
-  return {.layer = text_member(json, "layer"), .candidates = read_list(json, "candidates", read_candidate), .chosen = text_member(json, "chosen")};
+  return {.layer = text_member(json, "layer"),
+          .candidates = read_list(json, "candidates", read_candidate),
+          .chosen = text_member(json, "chosen")};
 }
 
 Json meta_json(const PlanMeta& m) {
-  return {{"hone_version", m.hone_version}, {"backend", m.backend}, {"device", m.device}, {"architecture", m.architecture}, {"model", m.model}, {"options", m.options},
-          {"profiling_verbosity", m.profiling_verbosity}, {"precision", m.precision}};
+  return {{"hone_version", m.hone_version},
+          {"backend", m.backend},
+          {"device", m.device},
+          {"architecture", m.architecture},
+          {"model", m.model},
+          {"options", m.options},
+          {"profiling_verbosity", m.profiling_verbosity},
+          {"precision", m.precision}};
 }
 /// Plans written before these members were there have neither ranges nor folded nodes.
 std::optional<ValueRange> read_value_range(const Json& io) {
@@ -110,12 +146,19 @@ std::optional<ValueRange> read_value_range(const Json& io) {
   HONE_CHECK(ends.size() == 2 && ends[0] <= ends[1], "'range' is not a pair of rising integers");
   return ValueRange{ends[0], ends[1]};
 }
-FoldedNode read_folded(const Json& json) { return {.node = text_member(json, "node"), .pass = text_member(json, "pass")}; }
+FoldedNode read_folded(const Json& json) {
+  return {.node = text_member(json, "node"), .pass = text_member(json, "pass")};
+}
 
 PlanMeta read_meta(const Json& json) {
-  return {.hone_version = text_member(json, "hone_version"), .backend = text_member(json, "backend"), .device = text_member(json, "device"),
-          .architecture = text_member(json, "architecture"), .model = text_member(json, "model"), .options = text_member(json, "options"),
-          .profiling_verbosity = text_member(json, "profiling_verbosity"), .precision = text_member(json, "precision")};
+  return {.hone_version = text_member(json, "hone_version"),
+          .backend = text_member(json, "backend"),
+          .device = text_member(json, "device"),
+          .architecture = text_member(json, "architecture"),
+          .model = text_member(json, "model"),
+          .options = text_member(json, "options"),
+          .profiling_verbosity = text_member(json, "profiling_verbosity"),
+          .precision = text_member(json, "precision")};
 }
 
 }  // namespace
@@ -127,9 +170,13 @@ Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& se
     return json;
   };
   const auto folded = [](const FoldedNode& f) { return Json{{"node", f.node}, {"pass", f.pass}}; };
-  const auto constant = [&](const Tensor& t) { return Json{{"type", to_json(t.type())}, {"section", section(t.blob())}}; };
+  const auto constant = [&](const Tensor& t) {
+    return Json{{"type", to_json(t.type())}, {"section", section(t.blob())}};
+  };
   Json portable = nullptr;
-  if (plan.portable) portable = {{"graph", section(Blob::copy(plan.portable->graph))}, {"constants", list_of(plan.portable->constants, constant)}};
+  if (plan.portable)
+    portable = {{"graph", section(Blob::copy(plan.portable->graph))},
+                {"constants", list_of(plan.portable->constants, constant)}};
   return {{"meta", meta_json(plan.meta)},
           {"io", list_of(plan.io, io)},
           {"profiles", list_of(plan.profiles, profile_json)},
@@ -144,7 +191,10 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
   const auto io = [](const Json& json) {
     const Json& input = member(json, "input");
     HONE_CHECK(input.is_boolean(), "'input' is not true or false");
-    return IoTensor{.name = text_member(json, "name"), .type = type_from_json(member(json, "type")), .is_input = input.get<bool>(), .range = read_value_range(json)};
+    return IoTensor{.name = text_member(json, "name"),
+                    .type = type_from_json(member(json, "type")),
+                    .is_input = input.get<bool>(),
+                    .range = read_value_range(json)};
   };
   const auto constant = [&](const Json& json) {
     const TensorType type = type_from_json(member(json, "type"));
@@ -153,16 +203,18 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
   };
   const auto portable = [&](const Json& json) -> std::optional<PortablePart> {
     if (json.is_null()) return std::nullopt;
-    return PortablePart{std::string(section(integer_member(json, "graph")).text()), read_list(json, "constants", constant)};
+    return PortablePart{std::string(section(integer_member(json, "graph")).text()),
+                        read_list(json, "constants", constant)};
   };
-  return {.meta = read_meta(member(manifest, "meta")),
-          .io = read_list(manifest, "io", io),
-          .profiles = read_list(manifest, "profiles", read_profile),
-          .constants = read_list(manifest, "constants", constant),
-          .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
-          .log = read_list(manifest, "log", read_record),
-          .folded = manifest.contains("folded") ? read_list(manifest, "folded", read_folded) : std::vector<FoldedNode>(),
-          .portable = portable(member(manifest, "portable"))};
+  return {
+      .meta = read_meta(member(manifest, "meta")),
+      .io = read_list(manifest, "io", io),
+      .profiles = read_list(manifest, "profiles", read_profile),
+      .constants = read_list(manifest, "constants", constant),
+      .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
+      .log = read_list(manifest, "log", read_record),
+      .folded = manifest.contains("folded") ? read_list(manifest, "folded", read_folded) : std::vector<FoldedNode>(),
+      .portable = portable(member(manifest, "portable"))};
 }
 
 }  // namespace hone

@@ -13,7 +13,8 @@ namespace hone {
 MemoryPlan plan_memory(std::span<const MemoryRequest> requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
 
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
@@ -21,7 +22,7 @@ MemoryPlan plan_memory(std::span<const MemoryRequest> requests) {
     int64_t begin, end;
     size_t request;
   };
-  std::vector<Placed> placed;                          // sorted by begin
+  std::vector<Placed> placed;  // sorted by begin
   for (const size_t i : order) {
     const MemoryRequest& request = requests[i];
     const int64_t bytes = round_up(std::max<int64_t>(request.bytes, 1), static_cast<int64_t>(kAlignment));
@@ -39,7 +40,9 @@ MemoryPlan plan_memory(std::span<const MemoryRequest> requests) {
     plan.offsets[i] = offset;
     plan.bytes = std::max(plan.bytes, checked_add(offset, bytes));
     const Placed entry{offset, offset + bytes, i};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry, [](const Placed& a, const Placed& b) { return a.begin < b.begin; }), entry);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
+                                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+                  entry);
   }
   return plan;
 }
@@ -53,7 +56,7 @@ Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end) {
   };
   Lifetimes result;
   std::vector<int32_t> request_of_root(profile.buffers.size(), -1);
-  std::vector<bool> elsewhere(profile.buffers.size(), false);          // written before `begin`
+  std::vector<bool> elsewhere(profile.buffers.size(), false);  // written before `begin`
   for (size_t s = 0; s < begin; ++s)
     for (const BufferId id : profile.steps[s].outputs) elsewhere[root(id)] = true;
   const auto touch = [&](BufferId id, int32_t step) {
@@ -75,7 +78,8 @@ Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end) {
   for (size_t s = end; s < profile.steps.size(); ++s)
     for (const BufferId id : profile.steps[s].inputs)
       if (request_of_root[root(id)] >= 0) touch(id, static_cast<int32_t>(end));
-  for (size_t id = 0; id < profile.buffers.size(); ++id) result.request_of_buffer.push_back(request_of_root[root(static_cast<BufferId>(id))]);
+  for (size_t id = 0; id < profile.buffers.size(); ++id)
+    result.request_of_buffer.push_back(request_of_root[root(static_cast<BufferId>(id))]);
   return result;
 }
 

@@ -14,11 +14,11 @@ namespace hone {
 
 struct MemoryRequest {
   int64_t bytes = 0;
-  int32_t first = 0, last = 0;     // first and last step that touches it, inclusive
+  int32_t first = 0, last = 0;  // first and last step that touches it, inclusive
 };
 
 struct MemoryPlan {
-  std::vector<int64_t> offsets;    // multiples of kAlignment
+  std::vector<int64_t> offsets;  // multiples of kAlignment
   int64_t bytes = 0;
 };
 
@@ -28,7 +28,7 @@ MemoryPlan plan_memory(std::span<const MemoryRequest> requests);
 /// Lifetimes of the arena buffers of a profile, aliases merged into their root; -1 entries are buffers outside the arena.
 struct Lifetimes {
   std::vector<int32_t> request_of_buffer;
-  std::vector<MemoryRequest> requests;      // bytes still 0
+  std::vector<MemoryRequest> requests;  // bytes still 0
 };
 Lifetimes lifetimes(const Profile& profile);
 /// The same for the buffers that the steps [begin, end) write first; what later steps read lives until `end`.

@@ -25,8 +25,10 @@ TEST(Memory, LiveBuffersNeverOverlap) {
       ASSERT_LE(plan.offsets[i] + requests[i].bytes, plan.bytes);
       for (size_t j = 0; j < i; ++j) {
         const bool both_alive = requests[i].first <= requests[j].last && requests[j].first <= requests[i].last;
-        const bool overlap = plan.offsets[i] < plan.offsets[j] + requests[j].bytes && plan.offsets[j] < plan.offsets[i] + requests[i].bytes;
-        ASSERT_FALSE(both_alive && overlap && requests[i].bytes > 0 && requests[j].bytes > 0) << "seed " << seed << " round " << round;
+        const bool overlap = plan.offsets[i] < plan.offsets[j] + requests[j].bytes &&
+                             plan.offsets[j] < plan.offsets[i] + requests[i].bytes;
+        ASSERT_FALSE(both_alive && overlap && requests[i].bytes > 0 && requests[j].bytes > 0)
+            << "seed " << seed << " round " << round;
       }
     }
   }

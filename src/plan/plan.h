@@ -22,26 +22,26 @@ enum class BufferKind : uint8_t { input, output, arena };
 /// A tensor of the running engine. Sizes may be symbolic; `alias` shares the memory of another buffer (views).
 /// A managed buffer is a host tensor whose writer decides its sizes, or whose elements are objects (strings, sequences).
 struct BufferSlot {
-  std::string name;               // tensor name for inputs and outputs; also names of inner tensors, for reports
+  std::string name;  // tensor name for inputs and outputs; also names of inner tensors, for reports
   TensorType type;
   BufferKind kind = BufferKind::arena;
-  BufferId alias = -1;            // the buffer whose memory this one shares, or -1
+  BufferId alias = -1;  // the buffer whose memory this one shares, or -1
   bool managed = false;
 };
 
 /// One launch.
 struct Step {
-  std::string name;               // layer name; fused parts joined with " + "
+  std::string name;                 // layer name; fused parts joined with " + "
   std::vector<std::string> origin;  // ONNX node names
-  std::string kind;               // what the layer is: "Convolution", "MatrixMultiply", "PointWise", "Reformat", …
-  std::string source, tactic;     // "cpu", "conv_nhwc"
-  Attrs tactic_params;            // as tuned
-  Attrs details;                  // parameters for layer information: kernel, strides, activation, …
+  std::string kind;                 // what the layer is: "Convolution", "MatrixMultiply", "PointWise", "Reformat", …
+  std::string source, tactic;       // "cpu", "conv_nhwc"
+  Attrs tactic_params;              // as tuned
+  Attrs details;                    // parameters for layer information: kernel, strides, activation, …
   std::vector<BufferId> inputs, outputs;
-  std::vector<int32_t> constants; // indices into Plan::constants
-  int32_t code = -1;              // index into Plan::blobs; -1: nothing to launch (a view)
-  double tuned_ms = 0;            // time of the chosen tactic when it was tuned; 0 when unknown
-  int32_t stage = 0;              // steps of a stage need no size that this stage decides; ascending over the steps
+  std::vector<int32_t> constants;  // indices into Plan::constants
+  int32_t code = -1;               // index into Plan::blobs; -1: nothing to launch (a view)
+  double tuned_ms = 0;             // time of the chosen tactic when it was tuned; 0 when unknown
+  int32_t stage = 0;               // steps of a stage need no size that this stage decides; ascending over the steps
 };
 
 struct ProfileRange {
@@ -50,10 +50,10 @@ struct ProfileRange {
 };
 
 struct Profile {
-  std::vector<ProfileRange> ranges;          // one per input that has symbolic sizes
+  std::vector<ProfileRange> ranges;  // one per input that has symbolic sizes
   std::vector<BufferSlot> buffers;
   std::vector<Step> steps;
-  int64_t arena_bytes = 0;                   // activation memory at the max point
+  int64_t arena_bytes = 0;  // activation memory at the max point
 };
 
 /// Both ends included.
@@ -64,9 +64,9 @@ struct ValueRange {
 /// A network input or output, in the model's order.
 struct IoTensor {
   std::string name;
-  TensorType type;                           // symbolic sizes print as -1
+  TensorType type;  // symbolic sizes print as -1
   bool is_input = true;
-  std::optional<ValueRange> range = {};      // integers that the network accepts here; none: any
+  std::optional<ValueRange> range = {};  // integers that the network accepts here; none: any
 };
 
 /// A node of the model that no layer stands for: what became of it before anything runs.
@@ -76,9 +76,9 @@ struct FoldedNode {
 
 /// What happened to one candidate while building; printed by --explain.
 struct CandidateRecord {
-  std::string tactic;                        // Tactic::text()
-  double ms = -1, spread = 0;                // -1: not timed
-  std::string note;                          // refusal or rejection, empty otherwise
+  std::string tactic;          // Tactic::text()
+  double ms = -1, spread = 0;  // -1: not timed
+  std::string note;            // refusal or rejection, empty otherwise
 };
 struct LayerRecord {
   std::string layer;
@@ -88,14 +88,14 @@ struct LayerRecord {
 
 struct PlanMeta {
   std::string hone_version, backend, device, architecture, model;
-  std::string options;                       // build options that shaped the plan, as text
+  std::string options;  // build options that shaped the plan, as text
   std::string profiling_verbosity = "layer_names_only";
   std::string precision = "FP32";
 };
 
 /// The network before anything was chosen for a device: enough to choose again on another one.
 struct PortablePart {
-  std::string graph;                         // text of the graph; its large constants are in `constants`
+  std::string graph;  // text of the graph; its large constants are in `constants`
   std::vector<Tensor> constants;
 };
 
@@ -103,11 +103,11 @@ struct Plan {
   PlanMeta meta;
   std::vector<IoTensor> io;
   std::vector<Profile> profiles;
-  std::vector<Tensor> constants;             // packed weights and tables; mapped when loaded
-  std::vector<Blob> blobs;                   // code of the steps
+  std::vector<Tensor> constants;  // packed weights and tables; mapped when loaded
+  std::vector<Blob> blobs;        // code of the steps
   std::vector<LayerRecord> log;
-  std::vector<FoldedNode> folded;            // with the layers' origins: exactly the nodes of the model that matter
-  std::optional<PortablePart> portable;      // when it was asked for: the plan is about twice as large with it
+  std::vector<FoldedNode> folded;        // with the layers' origins: exactly the nodes of the model that matter
+  std::optional<PortablePart> portable;  // when it was asked for: the plan is about twice as large with it
 };
 
 /// Checks every index, size and reference of a plan; throws Error saying what is wrong.

@@ -11,14 +11,29 @@ namespace {
 Plan sample() {
   const TensorType type{DType::f32, {Dim::symbol("N"), 4}, Layout::linear};
   Plan plan;
-  plan.meta = {.hone_version = "0.1.0", .backend = "cpu", .device = "test", .architecture = "avx2", .model = "m.onnx", .options = "{}"};
+  plan.meta = {.hone_version = "0.1.0",
+               .backend = "cpu",
+               .device = "test",
+               .architecture = "avx2",
+               .model = "m.onnx",
+               .options = "{}"};
   plan.io = {{"x", type, true, ValueRange{0, 9}}, {"y", type, false}};
   plan.folded = {{"shape", "fold_shapes"}};
   Profile profile;
   profile.ranges = {{"x", {1, 4}, {2, 4}, {8, 4}}};
   profile.buffers = {{"x", type, BufferKind::input, -1}, {"y", type, BufferKind::output, -1}};
-  profile.steps = {{.name = "a + \"b\"", .origin = {"a", "b"}, .kind = "Linear", .source = "cpu", .tactic = "linear", .tactic_params = {{"mr", int64_t{14}}},
-                    .details = {{"max", INFINITY}, {"list", std::vector<double>{1, 2}}}, .inputs = {0}, .outputs = {1}, .constants = {0}, .code = 0, .tuned_ms = 0.1}};
+  profile.steps = {{.name = "a + \"b\"",
+                    .origin = {"a", "b"},
+                    .kind = "Linear",
+                    .source = "cpu",
+                    .tactic = "linear",
+                    .tactic_params = {{"mr", int64_t{14}}},
+                    .details = {{"max", INFINITY}, {"list", std::vector<double>{1, 2}}},
+                    .inputs = {0},
+                    .outputs = {1},
+                    .constants = {0},
+                    .code = 0,
+                    .tuned_ms = 0.1}};
   plan.profiles = {profile};
   plan.constants = {Tensor::of<float>({4}, {1, 2, 3, 4})};
   plan.blobs = {Blob::copy("code")};
@@ -51,7 +66,8 @@ TEST(PlanFile, EveryAlteredByteIsRefused) {
 
 TEST(PlanFile, EveryCutIsRefused) {
   const std::vector<std::byte> bytes = save_plan(sample());
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_THROW(load_plan(Blob::copy(std::span(bytes).first(size))), Error) << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_THROW(load_plan(Blob::copy(std::span(bytes).first(size))), Error) << size;
 }
 
 TEST(PlanFile, ForeignFilesAreNamed) {

@@ -15,12 +15,15 @@ constexpr size_t kMaxRank = 32;
 void verify_buffers(const Profile& profile) {
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
     const BufferSlot& slot = profile.buffers[i];
-    HONE_CHECK(slot.alias >= -1 && slot.alias < static_cast<BufferId>(i), "buffer {} shares the memory of {}, which does not come before it", i, slot.alias);
+    HONE_CHECK(slot.alias >= -1 && slot.alias < static_cast<BufferId>(i),
+               "buffer {} shares the memory of {}, which does not come before it", i, slot.alias);
     HONE_CHECK(slot.type.shape.rank() <= kMaxRank, "buffer {} has rank {}", i, slot.type.shape.rank());
     const bool needs_host = is_object(slot.type.dtype) || !slot.type.ranked;
     HONE_CHECK(slot.managed || !needs_host, "buffer {} of {} is not managed", i, slot.type.text());
-    HONE_CHECK(!slot.managed || (slot.alias < 0 && slot.type.layout == Layout::linear), "buffer {} is managed, but shares memory or is not linear", i);
-    HONE_CHECK(!slot.managed || slot.kind != BufferKind::input || is_object(slot.type.dtype), "the network input in buffer {} is managed", i);
+    HONE_CHECK(!slot.managed || (slot.alias < 0 && slot.type.layout == Layout::linear),
+               "buffer {} is managed, but shares memory or is not linear", i);
+    HONE_CHECK(!slot.managed || slot.kind != BufferKind::input || is_object(slot.type.dtype),
+               "the network input in buffer {} is managed", i);
   }
 }
 
@@ -33,32 +36,40 @@ void verify_steps(const Plan& plan, const Profile& profile) {
   };
   int32_t stage = 0;
   for (const Step& step : profile.steps) {
-    HONE_CHECK(step.stage == stage || step.stage == stage + 1, "step {} of stage {} follows one of stage {}", step.name, step.stage, stage);
+    HONE_CHECK(step.stage == stage || step.stage == stage + 1, "step {} of stage {} follows one of stage {}", step.name,
+               step.stage, stage);
     stage = step.stage;
     for (const BufferId id : step.inputs) {
       HONE_CHECK(id >= 0 && id < count, "step {} reads buffer {} of {}", step.name, id, count);
-      const bool ready = profile.buffers[static_cast<size_t>(root(id))].kind == BufferKind::input || written.contains(root(id));
+      const bool ready =
+          profile.buffers[static_cast<size_t>(root(id))].kind == BufferKind::input || written.contains(root(id));
       HONE_CHECK(ready, "step {} reads buffer {} before it is written", step.name, id);
     }
     for (const BufferId id : step.outputs) {
       HONE_CHECK(id >= 0 && id < count, "step {} writes buffer {} of {}", step.name, id, count);
-      HONE_CHECK(profile.buffers[static_cast<size_t>(root(id))].kind != BufferKind::input || step.code < 0, "step {} writes a network input", step.name);
+      HONE_CHECK(profile.buffers[static_cast<size_t>(root(id))].kind != BufferKind::input || step.code < 0,
+                 "step {} writes a network input", step.name);
       written.insert(root(id));
     }
     for (const int32_t id : step.constants)
-      HONE_CHECK(id >= 0 && id < static_cast<int32_t>(plan.constants.size()), "step {} uses constant {} of {}", step.name, id, plan.constants.size());
-    HONE_CHECK(step.code >= -1 && step.code < static_cast<int32_t>(plan.blobs.size()), "step {} has code {} of {}", step.name, step.code, plan.blobs.size());
+      HONE_CHECK(id >= 0 && id < static_cast<int32_t>(plan.constants.size()), "step {} uses constant {} of {}",
+                 step.name, id, plan.constants.size());
+    HONE_CHECK(step.code >= -1 && step.code < static_cast<int32_t>(plan.blobs.size()), "step {} has code {} of {}",
+               step.name, step.code, plan.blobs.size());
   }
 }
 
 void verify_ranges(const Plan& plan, const Profile& profile) {
   for (const ProfileRange& range : profile.ranges) {
-    const auto io = std::find_if(plan.io.begin(), plan.io.end(), [&](const IoTensor& t) { return t.is_input && t.name == range.tensor; });
+    const auto io = std::find_if(plan.io.begin(), plan.io.end(),
+                                 [&](const IoTensor& t) { return t.is_input && t.name == range.tensor; });
     HONE_CHECK(io != plan.io.end(), "a shape range names {}, which is no input", range.tensor);
     const size_t rank = io->type.shape.rank();
-    HONE_CHECK(range.min.size() == rank && range.opt.size() == rank && range.max.size() == rank, "the shape range of {} has another rank", range.tensor);
+    HONE_CHECK(range.min.size() == rank && range.opt.size() == rank && range.max.size() == rank,
+               "the shape range of {} has another rank", range.tensor);
     for (size_t i = 0; i < rank; ++i)
-      HONE_CHECK(0 <= range.min[i] && range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i], "the shape range of {} is not ordered at axis {}", range.tensor, i);
+      HONE_CHECK(0 <= range.min[i] && range.min[i] <= range.opt[i] && range.opt[i] <= range.max[i],
+                 "the shape range of {} is not ordered at axis {}", range.tensor, i);
   }
 }
 
@@ -73,8 +84,11 @@ void verify(const Plan& plan) {
     HONE_CHECK(profile.arena_bytes >= 0, "the plan asks for {} bytes of activations", profile.arena_bytes);
     for (const IoTensor& io : plan.io) {
       const auto kind = io.is_input ? BufferKind::input : BufferKind::output;
-      const auto matches = [&](const BufferSlot& slot) { return slot.kind == kind && slot.name == io.name && slot.alias < 0; };
-      HONE_CHECK(std::count_if(profile.buffers.begin(), profile.buffers.end(), matches) == 1, "the plan has no single buffer for {}", io.name);
+      const auto matches = [&](const BufferSlot& slot) {
+        return slot.kind == kind && slot.name == io.name && slot.alias < 0;
+      };
+      HONE_CHECK(std::count_if(profile.buffers.begin(), profile.buffers.end(), matches) == 1,
+                 "the plan has no single buffer for {}", io.name);
     }
   }
 }

@@ -37,8 +37,8 @@ Json number(const std::optional<T>& value) {
 }
 
 Json state_json(const MachineState& state) {
-  return {{"clockMHz", number(state.clock_mhz)}, {"load", number(state.load)},
-          {"stolenTicks", number(state.stolen_ticks)}, {"totalTicks", number(state.total_ticks)},
+  return {{"clockMHz", number(state.clock_mhz)},           {"load", number(state.load)},
+          {"stolenTicks", number(state.stolen_ticks)},     {"totalTicks", number(state.total_ticks)},
           {"heatThrottles", number(state.heat_throttles)}, {"quotaThrottledUs", number(state.quota_throttled_us)}};
 }
 
@@ -51,7 +51,9 @@ float quartile_spread(std::vector<float> samples) {
   return median > 0 ? (percentile(75, samples) - percentile(25, samples)) / median * 100 : 0;
 }
 
-bool is_steady(std::span<const Trace> timed) { return quartile_spread(samples_of(timed, &Trace::compute)) <= kSteadyPercent; }
+bool is_steady(std::span<const Trace> timed) {
+  return quartile_spread(samples_of(timed, &Trace::compute)) <= kSteadyPercent;
+}
 
 std::vector<float> round_trips(std::span<const Trace> timed) {
   std::vector<float> times;
@@ -61,7 +63,8 @@ std::vector<float> round_trips(std::span<const Trace> timed) {
 
 std::string bound_by(std::span<const Trace> timed, bool synchronous_stream) {
   const double wall = timed.empty() ? 0 : timed.back().d2h_end - timed.front().h2d_start;
-  std::vector<Resource> resources{{"compute", percent_of(timed, &Trace::compute, wall)}, {"input copies", percent_of(timed, &Trace::h2d, wall)},
+  std::vector<Resource> resources{{"compute", percent_of(timed, &Trace::compute, wall)},
+                                  {"input copies", percent_of(timed, &Trace::h2d, wall)},
                                   {"output copies", percent_of(timed, &Trace::d2h, wall)}};
   double busy = 0;
   for (const Resource& resource : resources) busy += resource.percent;
@@ -70,16 +73,22 @@ std::string bound_by(std::span<const Trace> timed, bool synchronous_stream) {
   std::ranges::stable_sort(resources, std::ranges::greater{}, &Resource::percent);
   std::vector<std::string> rest;
   for (size_t i = 1; i < resources.size(); ++i)
-    if (resources[i].percent >= 0.5) rest.push_back(fmt::format("{} {:.0f} %", resources[i].name, resources[i].percent));
-  return fmt::format("{} ({:.0f} % of the wall time{}{})", resources[0].name, resources[0].percent, rest.empty() ? "" : "; ", join(rest, ", "));
+    if (resources[i].percent >= 0.5)
+      rest.push_back(fmt::format("{} {:.0f} %", resources[i].name, resources[i].percent));
+  return fmt::format("{} ({:.0f} % of the wall time{}{})", resources[0].name, resources[0].percent,
+                     rest.empty() ? "" : "; ", join(rest, ", "));
 }
 
-std::vector<std::string> circumstance_lines(std::span<const Trace> timed, const Circumstances& circumstances, bool synchronous_stream) {
+std::vector<std::string> circumstance_lines(std::span<const Trace> timed, const Circumstances& circumstances,
+                                            bool synchronous_stream) {
   const float percentiles[] = {90, 99};
   const Summary closed = summarize(circumstances.closed_loop, percentiles);
-  return {fmt::format("Closed-loop latency: median = {:g} ms, percentile(90%) = {:g} ms, percentile(99%) = {:g} ms, one query at a time", closed.median, closed.percentiles[0], closed.percentiles[1]),
+  return {fmt::format("Closed-loop latency: median = {:g} ms, percentile(90%) = {:g} ms, percentile(99%) = {:g} ms, "
+                      "one query at a time",
+                      closed.median, closed.percentiles[0], closed.percentiles[1]),
           fmt::format("Bound by: {}", bound_by(timed, synchronous_stream)),
-          fmt::format("Steadiness: {}, {:.1f} % between the quartiles of compute time", is_steady(timed) ? "steady" : "unsteady", quartile_spread(samples_of(timed, &Trace::compute))),
+          fmt::format("Steadiness: {}, {:.1f} % between the quartiles of compute time",
+                      is_steady(timed) ? "steady" : "unsteady", quartile_spread(samples_of(timed, &Trace::compute))),
           fmt::format("Machine: {}", circumstances.machine.text())};
 }
 

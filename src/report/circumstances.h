@@ -14,7 +14,8 @@
 namespace hone {
 
 struct Circumstances {
-  std::vector<float> closed_loop;              // ms from the first byte of a query's inputs to the last of its outputs, one at a time
+  std::vector<float>
+      closed_loop;  // ms from the first byte of a query's inputs to the last of its outputs, one at a time
   MachineChange machine;
 };
 
@@ -31,7 +32,8 @@ std::vector<float> round_trips(std::span<const Trace> timed);
 std::string bound_by(std::span<const Trace> timed, bool synchronous_stream);
 
 /// Lines for the summary, each "key: value".
-std::vector<std::string> circumstance_lines(std::span<const Trace> timed, const Circumstances& circumstances, bool synchronous_stream);
+std::vector<std::string> circumstance_lines(std::span<const Trace> timed, const Circumstances& circumstances,
+                                            bool synchronous_stream);
 /// What --exportMachine writes.
 std::string machine_json(std::span<const Trace> timed, const Circumstances& circumstances);
 

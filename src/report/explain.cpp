@@ -26,11 +26,14 @@ void explain_layer(const LayerRecord& record, std::vector<std::string>& lines) {
     const bool timed_a = a->ms >= 0, timed_b = b->ms >= 0;
     return timed_a != timed_b ? timed_a : timed_a && a->ms < b->ms;
   });
-  std::string headline = fmt::format("{}    chosen: {}", record.layer, record.chosen.empty() ? "nothing to launch" : record.chosen);
+  std::string headline =
+      fmt::format("{}    chosen: {}", record.layer, record.chosen.empty() ? "nothing to launch" : record.chosen);
   for (const CandidateRecord* candidate : order)
-    if (candidate->tactic == record.chosen && candidate->ms >= 0) headline += fmt::format("    {:.4f} ms", candidate->ms);
+    if (candidate->tactic == record.chosen && candidate->ms >= 0)
+      headline += fmt::format("    {:.4f} ms", candidate->ms);
   lines.push_back(headline);
-  for (const CandidateRecord* candidate : order) lines.push_back(candidate_line(*candidate, width, candidate->tactic == record.chosen));
+  for (const CandidateRecord* candidate : order)
+    lines.push_back(candidate_line(*candidate, width, candidate->tactic == record.chosen));
 }
 
 }  // namespace
@@ -42,7 +45,8 @@ std::vector<std::string> explain_lines(const Plan& plan, std::string_view layer)
     if (layer.empty() || record.layer.find(layer) != std::string::npos) explain_layer(record, lines);
   }
   if (lines.empty() && !layer.empty())
-    throw Error(fmt::format("--explain: no layer's name contains {}", layer), names.empty() ? "the plan holds no build log" : "layers are " + join(names, ", "));
+    throw Error(fmt::format("--explain: no layer's name contains {}", layer),
+                names.empty() ? "the plan holds no build log" : "layers are " + join(names, ", "));
   return lines;
 }
 

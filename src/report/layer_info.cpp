@@ -35,8 +35,10 @@ Json value_object(const AttrValue& value) {
   return std::visit(
       [](const auto& held) -> Json {
         using Held = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<Held, Tensor>) return Json{{"Type", type_word(held.dtype())}, {"Count", held.size()}};
-        else if constexpr (std::is_same_v<Held, std::string>) return held.starts_with('{') ? Json::parse(held, nullptr, false) : Json(held);
+        if constexpr (std::is_same_v<Held, Tensor>)
+          return Json{{"Type", type_word(held.dtype())}, {"Count", held.size()}};
+        else if constexpr (std::is_same_v<Held, std::string>)
+          return held.starts_with('{') ? Json::parse(held, nullptr, false) : Json(held);
         else return Json(held);
       },
       value);
@@ -45,7 +47,8 @@ Json value_object(const AttrValue& value) {
 /// Counts become objects with their type, as the original has them; what an engine without these features always says is added.
 Attrs spelled_details(const Profile& profile, const Step& step) {
   Attrs details = step.details;
-  const std::string type(step.inputs.empty() ? "Float" : type_word(profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype));
+  const std::string type(
+      step.inputs.empty() ? "Float" : type_word(profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype));
   for (const auto& [count, name] : {std::pair{"WeightsCount", "Weights"}, std::pair{"BiasCount", "Bias"}}) {
     if (!details.has(count)) continue;
     details.set(name, fmt::format(R"({{"Type": "{}", "Count": {}}})", type, details.integer(count)));
@@ -61,10 +64,31 @@ Attrs spelled_details(const Profile& profile, const Step& step) {
 
 /// Members in the order of the original; what a layer has besides follows by name.
 void add_details(Json& object, const Attrs& details) {
-  static constexpr std::string_view kOrder[] = {
-      "Kernel", "PoolingType", "WindowSize", "PaddingMode", "PrePadding", "PostPadding", "Stride", "Dilation", "OutMaps", "Groups", "Weights", "Bias",
-      "HasBias", "HasReLU", "HasSparseWeights", "HasDynamicFilter", "HasDynamicBias", "HasResidual", "ConvXAsActInputIdx", "BiasAsActInputIdx",
-      "ResAsActInputIdx", "Activation", "BlendFactor", "AverageCountExcludesPadding", "Origin"};
+  static constexpr std::string_view kOrder[] = {"Kernel",
+                                                "PoolingType",
+                                                "WindowSize",
+                                                "PaddingMode",
+                                                "PrePadding",
+                                                "PostPadding",
+                                                "Stride",
+                                                "Dilation",
+                                                "OutMaps",
+                                                "Groups",
+                                                "Weights",
+                                                "Bias",
+                                                "HasBias",
+                                                "HasReLU",
+                                                "HasSparseWeights",
+                                                "HasDynamicFilter",
+                                                "HasDynamicBias",
+                                                "HasResidual",
+                                                "ConvXAsActInputIdx",
+                                                "BiasAsActInputIdx",
+                                                "ResAsActInputIdx",
+                                                "Activation",
+                                                "BlendFactor",
+                                                "AverageCountExcludesPadding",
+                                                "Origin"};
   for (const std::string_view name : kOrder)
     if (const AttrValue* value = details.find(name)) object[std::string(name)] = value_object(*value);
   for (const auto& [name, value] : details)
@@ -93,14 +117,16 @@ Json layer_object(const Plan& plan, const Profile& profile, const Step& step, co
   object["LayerType"] = layer_type(step);
   for (const auto& [key, ids] : {std::pair{"Inputs", &step.inputs}, std::pair{"Outputs", &step.outputs}}) {
     Json& tensors = object[key] = Json::array();
-    for (const BufferId id : *ids) tensors.push_back(tensor_object(profile.buffers[static_cast<size_t>(id)], location, symbols));
+    for (const BufferId id : *ids)
+      tensors.push_back(tensor_object(profile.buffers[static_cast<size_t>(id)], location, symbols));
   }
   if (step.code >= 0) {
     object["ParameterType"] = step.kind;
     add_details(object, spelled_details(profile, step));
     std::string params = step.tactic_params.print();
     std::erase(params, ' ');
-    object["TacticName"] = params.empty() ? fmt::format("{}.{}", step.source, step.tactic) : fmt::format("{}.{}({})", step.source, step.tactic, params);
+    object["TacticName"] = params.empty() ? fmt::format("{}.{}", step.source, step.tactic)
+                                          : fmt::format("{}.{}({})", step.source, step.tactic, params);
     object["TacticValue"] = fmt::format("0x{:016x}", hash64(tactic_text(plan, step)));
   }
   object["StreamId"] = 0;
@@ -116,7 +142,8 @@ std::string line_value(const std::string& key, const Json& value) {
   if (key != "Inputs" && key != "Outputs") {
     if (!value.is_object()) return dump(value);
     std::vector<std::string> members;
-    for (const auto& [name, member] : value.items()) members.push_back(fmt::format("{}: {}", json_text(name), dump(member)));
+    for (const auto& [name, member] : value.items())
+      members.push_back(fmt::format("{}: {}", json_text(name), dump(member)));
     return "{" + join(members, ", ") + "}";
   }
   std::vector<std::string> tensors;
@@ -168,7 +195,8 @@ SymbolValues symbols_at(const Plan& plan, const std::map<std::string, Dims>& inp
     for (size_t axis = 0; axis < found->second.size(); ++axis) {
       std::set<std::string> names;
       io.type.shape[axis].collect_symbols(names);
-      if (names.size() == 1 && io.type.shape[axis] == Dim::symbol(*names.begin())) symbols[*names.begin()] = found->second[axis];
+      if (names.size() == 1 && io.type.shape[axis] == Dim::symbol(*names.begin()))
+        symbols[*names.begin()] = found->second[axis];
     }
   }
   return symbols;
@@ -179,12 +207,14 @@ std::string layer_info_json(const Plan& plan, size_t profile, const SymbolValues
   for (const IoTensor& io : plan.io) bindings.emplace_back(io.name);
   std::string folded;
   if (plan.meta.profiling_verbosity == "detailed") folded = ",\n\"Folded\": " + array_text(folded_nodes(plan));
-  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n", array_text(layers_of(plan, profile, symbols)), array_text(bindings), folded);
+  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n", array_text(layers_of(plan, profile, symbols)),
+                     array_text(bindings), folded);
 }
 
 std::vector<std::string> layer_info_lines(const Plan& plan, size_t profile, const SymbolValues& symbols) {
   std::vector<std::string> lines;
-  for (const Json& layer : layers_of(plan, profile, symbols)) lines.push_back(layer.is_string() ? layer.get<std::string>() : line_of(layer));
+  for (const Json& layer : layers_of(plan, profile, symbols))
+    lines.push_back(layer.is_string() ? layer.get<std::string>() : line_of(layer));
   lines.emplace_back("Bindings:");
   for (const IoTensor& io : plan.io) lines.push_back(io.name);
   return lines;

@@ -13,7 +13,9 @@ namespace hone {
 namespace {
 
 float sum(std::span<const float> samples) { return std::accumulate(samples.begin(), samples.end(), 0.0f); }
-float average(std::span<const float> samples) { return samples.empty() ? 0 : sum(samples) / static_cast<float>(samples.size()); }
+float average(std::span<const float> samples) {
+  return samples.empty() ? 0 : sum(samples) / static_cast<float>(samples.size());
+}
 float median(const std::vector<float>& samples) { return summarize(samples, {}).median; }
 
 void table_row(const Logger& log, float total, float mean, float middle, float percent, std::string_view name) {
@@ -54,8 +56,10 @@ std::string LayerProfile::json() const {
   std::string text = fmt::format("[\n  {{ \"count\" : {} }}\n", iterations());
   for (const Layer& layer : layers_) {
     const float time = sum(layer.samples);
-    text += fmt::format(", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {} }}\n", json_text(layer.name),
-                        json_number(time), json_number(average(layer.samples)), json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
+    text += fmt::format(
+        ", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {} }}\n",
+        json_text(layer.name), json_number(time), json_number(average(layer.samples)),
+        json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
   }
   return text + "]\n";
 }

@@ -26,13 +26,13 @@ class LayerProfile : public Profiler {
  private:
   struct Layer {
     std::string name;
-    std::vector<float> samples;                // ms
+    std::vector<float> samples;  // ms
   };
 
-  const Step* first_;                          // of the plan
+  const Step* first_;  // of the plan
   std::vector<Layer> layers_;
-  std::vector<float> totals_;                  // ms of every iteration
-  size_t previous_ = 0;                        // layer reported last
+  std::vector<float> totals_;  // ms of every iteration
+  size_t previous_ = 0;        // layer reported last
 };
 
 }  // namespace hone

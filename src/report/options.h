@@ -15,9 +15,10 @@ struct ReportOptions {
   bool dump_profile = false;
   bool dump_layer_info = false;
   bool dump_optimization_profile = false;
-  std::string export_times, export_output, export_profile, export_layer_info, export_machine;   // paths; empty: not asked for
+  std::string export_times, export_output, export_profile, export_layer_info,
+      export_machine;  // paths; empty: not asked for
   bool explain = false;
-  std::string explain_layer;                   // empty: every layer
+  std::string explain_layer;  // empty: every layer
 
   bool wants_profile() const { return dump_profile || !export_profile.empty(); }
   bool wants_layer_info() const { return dump_layer_info || !export_layer_info.empty(); }

@@ -17,12 +17,13 @@ namespace hone {
 struct PerformanceContext {
   /// Enqueueing returns when the work is done: then it cannot be a bottleneck of its own.
   bool synchronous_stream = false;
-  float unstable_percent = 1.0f;               // coefficient of variance that is worth a hint
-  const Circumstances* circumstances = nullptr;   // told in the summary when known
+  float unstable_percent = 1.0f;                 // coefficient of variance that is worth a hint
+  const Circumstances* circumstances = nullptr;  // told in the summary when known
 };
 
 /// `traces` with warm-up, sorted.
-void report_performance(std::span<const Trace> traces, const PerfOptions& options, const PerformanceContext& context, const Logger& log);
+void report_performance(std::span<const Trace> traces, const PerfOptions& options, const PerformanceContext& context,
+                        const Logger& log);
 /// What --exportTimes writes, of the timed queries.
 std::string times_json(std::span<const Trace> timed);
 

@@ -51,12 +51,15 @@ std::string precision_text(const Profile& profile) {
     }
   }
   std::vector<std::pair<std::string, Share>> order(shares.begin(), shares.end());
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return std::pair(a.second.ms, a.second.layers) > std::pair(b.second.ms, b.second.layers); });
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
+    return std::pair(a.second.ms, a.second.layers) > std::pair(b.second.ms, b.second.layers);
+  });
   std::vector<std::string> parts;
   for (const auto& [name, share] : order) {
     std::string part = fmt::format("{} in {}", name, share.layers);
     if (parts.empty()) part += fmt::format(" of {} layers", all.layers);
-    if (all.ms > 0) part += fmt::format(" ({:.1f} %{})", 100 * share.ms / all.ms, parts.empty() ? " of the tuned time" : "");
+    if (all.ms > 0)
+      part += fmt::format(" ({:.1f} %{})", 100 * share.ms / all.ms, parts.empty() ? " of the tuned time" : "");
     parts.push_back(std::move(part));
   }
   return parts.empty() ? "nothing is computed" : join(parts, ", ");

@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/circumstances.h"
 #include "report/explain.h"
 #include "report/layer_info.h"
 #include "report/layer_profile.h"
-#include "report/circumstances.h"
 #include "report/performance.h"
 #include "report/precision.h"
 #include "report/tensors.h"
@@ -29,7 +29,9 @@ using Json = nlohmann::json;
 /// Collects "I text", "W text", …
 struct Lines {
   std::vector<std::string> lines;
-  Logger log{[this](Severity severity, std::string_view text) { lines.push_back(std::string(1, "FEWIV"[static_cast<int>(severity)]) + " " + std::string(text)); }};
+  Logger log{[this](Severity severity, std::string_view text) {
+    lines.push_back(std::string(1, "FEWIV"[static_cast<int>(severity)]) + " " + std::string(text));
+  }};
 };
 
 /// Queries of 1 ms compute, 0.25 ms transfers either way, one every 2 ms.
@@ -37,7 +39,8 @@ std::vector<Trace> steady_traces(size_t count) {
   std::vector<Trace> traces(count);
   for (size_t i = 0; i < count; ++i) {
     const float start = 2.0f * static_cast<float>(i);
-    traces[i] = {start + 0.25f, start + 0.375f, start, start + 0.25f, start + 0.25f, start + 1.25f, start + 1.25f, start + 1.5f};
+    traces[i] = {start + 0.25f, start + 0.375f, start,         start + 0.25f,
+                 start + 0.25f, start + 1.25f,  start + 1.25f, start + 1.5f};
   }
   return traces;
 }
@@ -51,15 +54,18 @@ PerfOptions options(double warm_up_ms = 0) {
 TEST(Performance, PrintsTheSummaryOfTheOriginal) {
   Lines out;
   report_performance(steady_traces(24), options(8), {}, out.log);
-  EXPECT_THAT(out.lines, ElementsAre("I Warmup completed 4 queries over 8 ms", "I Timing trace has 20 queries over 0.0395 s", "I ", "I === Trace details ===",
-                                     "I Trace averages of 10 runs:",
-                                     "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)",
-                                     "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)", "I ",
-                                     "I === Performance summary ===", "I Throughput: 506.329 qps",
-                                     "I Latency: min = 1.5 ms, max = 1.5 ms, mean = 1.5 ms, median = 1.5 ms, percentile(90%) = 1.5 ms, percentile(95%) = 1.5 ms, percentile(99%) = 1.5 ms",
-                                     StartsWith("I Enqueue Time: min = 0.125 ms"), StartsWith("I H2D Latency: min = 0.25 ms"),
-                                     StartsWith("I GPU Compute Time: min = 1 ms"), StartsWith("I D2H Latency: min = 0.25 ms"), "I Total Host Walltime: 0.0395 s",
-                                     "I Total GPU Compute Time: 0.02 s", "I Explanations of the performance metrics are printed in the verbose logs.", "I "));
+  EXPECT_THAT(out.lines,
+              ElementsAre("I Warmup completed 4 queries over 8 ms", "I Timing trace has 20 queries over 0.0395 s", "I ",
+                          "I === Trace details ===", "I Trace averages of 10 runs:",
+                          "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)",
+                          "I Average on 10 runs - GPU latency: 1 ms - Host latency: 1.5 ms (enqueue 0.125 ms)", "I ",
+                          "I === Performance summary ===", "I Throughput: 506.329 qps",
+                          "I Latency: min = 1.5 ms, max = 1.5 ms, mean = 1.5 ms, median = 1.5 ms, percentile(90%) = "
+                          "1.5 ms, percentile(95%) = 1.5 ms, percentile(99%) = 1.5 ms",
+                          StartsWith("I Enqueue Time: min = 0.125 ms"), StartsWith("I H2D Latency: min = 0.25 ms"),
+                          StartsWith("I GPU Compute Time: min = 1 ms"), StartsWith("I D2H Latency: min = 0.25 ms"),
+                          "I Total Host Walltime: 0.0395 s", "I Total GPU Compute Time: 0.02 s",
+                          "I Explanations of the performance metrics are printed in the verbose logs.", "I "));
 }
 
 TEST(Performance, ExplainsEightMetricsInVerboseLogs) {
@@ -68,8 +74,10 @@ TEST(Performance, ExplainsEightMetricsInVerboseLogs) {
   report_performance(steady_traces(2), options(), {}, out.log);
   std::vector<std::string> labels;
   for (const std::string& line : out.lines)
-    if (line.starts_with("V ") && line.find(": ") != std::string::npos) labels.push_back(line.substr(2, line.find(": ") - 2));
-  EXPECT_THAT(labels, ElementsAre("Total Host Walltime", "GPU Compute Time", "Total GPU Compute Time", "Throughput", "Enqueue Time", "H2D Latency", "D2H Latency", "Latency"));
+    if (line.starts_with("V ") && line.find(": ") != std::string::npos)
+      labels.push_back(line.substr(2, line.find(": ") - 2));
+  EXPECT_THAT(labels, ElementsAre("Total Host Walltime", "GPU Compute Time", "Total GPU Compute Time", "Throughput",
+                                  "Enqueue Time", "H2D Latency", "D2H Latency", "Latency"));
 }
 
 TEST(Performance, OmitsTheMiddleOfManyWindows) {
@@ -78,10 +86,13 @@ TEST(Performance, OmitsTheMiddleOfManyWindows) {
   perf.average_runs = 1;
   report_performance(steady_traces(1000), perf, {}, out.log);
   EXPECT_THAT(out.lines, Contains("I ... Omitting 600 lines"));
-  EXPECT_EQ(std::ranges::count_if(out.lines, [](const std::string& line) { return line.starts_with("I Average on 1 runs"); }), 400);
+  EXPECT_EQ(
+      std::ranges::count_if(out.lines, [](const std::string& line) { return line.starts_with("I Average on 1 runs"); }),
+      400);
 }
 
-std::vector<std::string> warnings(const std::vector<Trace>& traces, const PerfOptions& perf = options(), PerformanceContext context = {}) {
+std::vector<std::string> warnings(const std::vector<Trace>& traces, const PerfOptions& perf = options(),
+                                  PerformanceContext context = {}) {
   Lines out;
   report_performance(traces, perf, context, out.log);
   std::erase_if(out.lines, [](const std::string& line) { return !line.starts_with("W "); });
@@ -93,24 +104,33 @@ TEST(Hints, AppearExactlyAtTheirTriggers) {
 
   std::vector<Trace> slow_enqueue = steady_traces(5);
   for (Trace& trace : slow_enqueue) trace.enqueue_end = trace.enqueue_start + 0.9f;
-  EXPECT_THAT(warnings(slow_enqueue), ElementsAre(StartsWith("W * Throughput may be bound by Enqueue Time rather than GPU Compute"), HasSubstr("--useCudaGraph")));
+  EXPECT_THAT(warnings(slow_enqueue),
+              ElementsAre(StartsWith("W * Throughput may be bound by Enqueue Time rather than GPU Compute"),
+                          HasSubstr("--useCudaGraph")));
   EXPECT_THAT(warnings(slow_enqueue, options(), {.synchronous_stream = true}), ElementsAre());
 
   std::vector<Trace> slow_input = steady_traces(5);
   for (Trace& trace : slow_input) trace.h2d_start = trace.h2d_end - 1;
-  EXPECT_THAT(warnings(slow_input), ElementsAre(StartsWith("W * Throughput may be bound by host-to-device transfers for the inputs"), HasSubstr("--noDataTransfers")));
+  EXPECT_THAT(warnings(slow_input),
+              ElementsAre(StartsWith("W * Throughput may be bound by host-to-device transfers for the inputs"),
+                          HasSubstr("--noDataTransfers")));
 
   std::vector<Trace> slow_output = steady_traces(5);
   for (Trace& trace : slow_output) trace.d2h_end = trace.d2h_start + 1.5f;
-  EXPECT_THAT(warnings(slow_output), ElementsAre(StartsWith("W * Throughput may be bound by device-to-host transfers for the outputs"), HasSubstr("--noDataTransfers")));
+  EXPECT_THAT(warnings(slow_output),
+              ElementsAre(StartsWith("W * Throughput may be bound by device-to-host transfers for the outputs"),
+                          HasSubstr("--noDataTransfers")));
 
   std::vector<Trace> unsteady = steady_traces(5);
   unsteady[2].compute_end += 0.25f;
-  EXPECT_THAT(warnings(unsteady), ElementsAre(StartsWith("W * GPU compute time is unstable, with coefficient of variance = "), StartsWith("W   ")));
+  EXPECT_THAT(
+      warnings(unsteady),
+      ElementsAre(StartsWith("W * GPU compute time is unstable, with coefficient of variance = "), StartsWith("W   ")));
 
   PerfOptions streams = options();
   streams.streams = 2;
-  EXPECT_THAT(warnings(steady_traces(5), streams), ElementsAre(StartsWith("W * Multiple inference streams are used. Latencies may not be accurate")));
+  EXPECT_THAT(warnings(steady_traces(5), streams),
+              ElementsAre(StartsWith("W * Multiple inference streams are used. Latencies may not be accurate")));
 }
 
 TEST(Circumstances, NameTheBusiestResource) {
@@ -119,7 +139,8 @@ TEST(Circumstances, NameTheBusiestResource) {
   EXPECT_THAT(bound_by(traces, true), StartsWith("compute ("));
   std::vector<Trace> waiting = traces;
   for (size_t i = 0; i < waiting.size(); ++i)
-    for (float Trace::*stamp : {&Trace::h2d_start, &Trace::h2d_end, &Trace::compute_start, &Trace::compute_end, &Trace::d2h_start, &Trace::d2h_end})
+    for (float Trace::*stamp : {&Trace::h2d_start, &Trace::h2d_end, &Trace::compute_start, &Trace::compute_end,
+                                &Trace::d2h_start, &Trace::d2h_end})
       waiting[i].*stamp += 20 * static_cast<float>(i);
   EXPECT_THAT(bound_by(waiting, true), StartsWith("waiting ("));
   EXPECT_EQ(bound_by({}, true), "waiting (100 % of the wall time)");
@@ -141,7 +162,8 @@ TEST(Circumstances, AreLinesOfTheSummaryAndJson) {
   circumstances.machine.before.load = 0.5;
   circumstances.machine.after.load = 1.5;
   const std::vector<std::string> lines = circumstance_lines(traces, circumstances, true);
-  EXPECT_THAT(lines, ElementsAre(StartsWith("Closed-loop latency: median = 1.5 ms, percentile(90%) = 1.5 ms"), StartsWith("Bound by: compute ("), StartsWith("Steadiness: steady, 0.0 %"),
+  EXPECT_THAT(lines, ElementsAre(StartsWith("Closed-loop latency: median = 1.5 ms, percentile(90%) = 1.5 ms"),
+                                 StartsWith("Bound by: compute ("), StartsWith("Steadiness: steady, 0.0 %"),
                                  "Machine: load 0.50 -> 1.50"));
   const Json json = Json::parse(machine_json(traces, circumstances));
   EXPECT_EQ(json["after"]["load"], 1.5);
@@ -174,7 +196,10 @@ Plan small_plan(std::string verbosity) {
   conv.source = "cpu";
   conv.tactic = "conv_nhwc";
   conv.tactic_params = {{"mr", int64_t{14}}};
-  conv.details = {{"Stride", std::vector<int64_t>{1, 1}}, {"Kernel", std::vector<int64_t>{3, 3}}, {"WeightsCount", int64_t{81}}, {"HasReLU", int64_t{1}}};
+  conv.details = {{"Stride", std::vector<int64_t>{1, 1}},
+                  {"Kernel", std::vector<int64_t>{3, 3}},
+                  {"WeightsCount", int64_t{81}},
+                  {"HasReLU", int64_t{1}}};
   conv.inputs = {0};
   conv.outputs = {1};
   conv.code = 0;
@@ -183,7 +208,11 @@ Plan small_plan(std::string verbosity) {
   view.code = -1;
   profile.steps = {conv, view};
   plan.profiles = {profile};
-  plan.log = {{"conv + \"relu\"", {{"reference.region()", 2, 0.1, ""}, {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""}, {"onednn.conv", -1, 0, "refused: no such thing"}}, "cpu.conv_nhwc(mr=14)"}};
+  plan.log = {{"conv + \"relu\"",
+               {{"reference.region()", 2, 0.1, ""},
+                {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""},
+                {"onednn.conv", -1, 0, "refused: no such thing"}},
+               "cpu.conv_nhwc(mr=14)"}};
   return plan;
 }
 
@@ -202,7 +231,8 @@ TEST(Precision, CountsLayersAndTheirShareOfTheTunedTime) {
 
 TEST(LayerInfo, NamesOnlyIsAListOfNames) {
   const Plan plan = small_plan("layer_names_only");
-  EXPECT_EQ(layer_info_json(plan, 0, {}), "{\"Layers\": [\"conv + \\\"relu\\\"\"\n,\"view\"\n],\n\"Bindings\": [\"x\\\"1\"\n,\"y\"\n]}\n");
+  EXPECT_EQ(layer_info_json(plan, 0, {}),
+            "{\"Layers\": [\"conv + \\\"relu\\\"\"\n,\"view\"\n],\n\"Bindings\": [\"x\\\"1\"\n,\"y\"\n]}\n");
   EXPECT_THAT(layer_info_lines(plan, 0, {}), ElementsAre("conv + \"relu\"", "view", "Bindings:", "x\"1", "y"));
 }
 
@@ -218,8 +248,10 @@ TEST(LayerInfo, DetailedHasTheMembersOfTheOriginalInOrder) {
   const auto& layer = json["Layers"][0];
   std::vector<std::string> members;
   for (const auto& [name, value] : layer.items()) members.push_back(name);
-  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride", "Weights", "HasReLU", "HasSparseWeights", "HasDynamicFilter", "HasDynamicBias",
-                                   "ConvXAsActInputIdx", "BiasAsActInputIdx", "ResAsActInputIdx", "TacticName", "TacticValue", "StreamId", "Metadata"));
+  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride",
+                                   "Weights", "HasReLU", "HasSparseWeights", "HasDynamicFilter", "HasDynamicBias",
+                                   "ConvXAsActInputIdx", "BiasAsActInputIdx", "ResAsActInputIdx", "TacticName",
+                                   "TacticValue", "StreamId", "Metadata"));
   EXPECT_EQ(layer["Inputs"][0]["Dimensions"], nlohmann::ordered_json({-1, 3, 8, 8}));
   EXPECT_EQ(layer["Weights"]["Count"], 81);
   EXPECT_EQ(layer["Metadata"], "[ONNX Layer: conv][ONNX Layer: relu]");
@@ -231,12 +263,16 @@ TEST(LayerInfo, DetailedHasTheMembersOfTheOriginalInOrder) {
 TEST(LayerInfo, OneLineFormHasConcreteSizesInARun) {
   const Plan plan = small_plan("detailed");
   const SymbolValues symbols = symbols_at(plan, {{"x\"1", {4, 3, 8, 8}}});
-  EXPECT_THAT(layer_info_lines(plan, 0, symbols)[0],
-              AllOf(StartsWith("Name: conv + \"relu\", LayerType: CpuConvolution, Inputs: [ { Name: x\"1, Location: Host, Dimensions: [4,3,8,8], Format/Datatype: Float }], "
-                               "Outputs: [ { Name: y"),
-                    HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", \"Count\": 81}, HasReLU: 1, HasSparseWeights: 0, HasDynamicFilter: 0, HasDynamicBias: 0, "
-                              "ConvXAsActInputIdx: -1, BiasAsActInputIdx: -1, ResAsActInputIdx: -1, TacticName: cpu.conv_nhwc(mr=14), TacticValue: 0x"),
-                    HasSubstr("StreamId: 0, Metadata: [ONNX Layer: conv][ONNX Layer: relu]")));
+  EXPECT_THAT(
+      layer_info_lines(plan, 0, symbols)[0],
+      AllOf(StartsWith("Name: conv + \"relu\", LayerType: CpuConvolution, Inputs: [ { Name: x\"1, Location: Host, "
+                       "Dimensions: [4,3,8,8], Format/Datatype: Float }], "
+                       "Outputs: [ { Name: y"),
+            HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", "
+                      "\"Count\": 81}, HasReLU: 1, HasSparseWeights: 0, HasDynamicFilter: 0, HasDynamicBias: 0, "
+                      "ConvXAsActInputIdx: -1, BiasAsActInputIdx: -1, ResAsActInputIdx: -1, TacticName: "
+                      "cpu.conv_nhwc(mr=14), TacticValue: 0x"),
+            HasSubstr("StreamId: 0, Metadata: [ONNX Layer: conv][ONNX Layer: relu]")));
 }
 
 TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
@@ -247,7 +283,8 @@ TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
   EXPECT_EQ(profile.iterations(), 3u);
   Lines out;
   profile.print(out.log);
-  EXPECT_THAT(out.lines, ElementsAre("I ", "I === Profile (3 iterations ) ===", "I    Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer",
+  EXPECT_THAT(out.lines, ElementsAre("I ", "I === Profile (3 iterations ) ===",
+                                     "I    Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer",
                                      "I        9.00       3.0000       2.0000     100.0   conv + \"relu\"",
                                      "I        9.00       3.0000       2.0000     100.0   Total", "I "));
   const Json json = Json::parse(profile.json());
@@ -269,7 +306,9 @@ TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {
   EXPECT_EQ(profile.iterations(), 2u);
 }
 
-BoundTensor bound(std::string name, const Tensor& tensor, Layout layout = Layout::linear) { return {std::move(name), false, tensor.dtype(), tensor.dims(), layout, tensor.bytes()}; }
+BoundTensor bound(std::string name, const Tensor& tensor, Layout layout = Layout::linear) {
+  return {std::move(name), false, tensor.dtype(), tensor.dims(), layout, tensor.bytes()};
+}
 
 TEST(Tensors, ValuesPrintInLogicalOrder) {
   const Tensor tensor = Tensor::of<float>({1, 2, 1, 2}, {0.5f, 1e-7f, 3, 1234567});
@@ -287,7 +326,8 @@ TEST(Tensors, BlockedLayoutsSkipTheirPadding) {
 
 TEST(Tensors, JsonIsValidWhateverNamesAndValues) {
   const Tensor tensor = Tensor::of<float>({2, 2}, {0.1f, INFINITY, NAN, -2});
-  const Json json = Json::parse(outputs_json(std::vector{bound("a\"\\b", tensor), bound("scalar", Tensor::scalar<int64_t>(7))}));
+  const Json json =
+      Json::parse(outputs_json(std::vector{bound("a\"\\b", tensor), bound("scalar", Tensor::scalar<int64_t>(7))}));
   EXPECT_EQ(json[0]["name"], "a\"\\b");
   EXPECT_EQ(json[0]["dimensions"], "2x2");
   EXPECT_FLOAT_EQ(json[0]["values"][0], 0.1f);
@@ -303,13 +343,15 @@ TEST(Tensors, RawFilesAreNamedAsInRelease86) {
   EXPECT_EQ(raw_file_name(input), "x.input.1.3.Float.raw");
   BoundTensor half{"/head/out:0", false, DType::f16, {1, 10}, Layout::linear, {}};
   EXPECT_EQ(raw_file_name(half), "_head_out_0.output.1.10.Half.raw");
-  EXPECT_THAT(raw_file_names(std::vector{bound("a/b", tensor), bound("a:b", tensor)}), ElementsAre("a_b.output.1.3.Float.raw", "a_b_2.output.1.3.Float.raw"));
+  EXPECT_THAT(raw_file_names(std::vector{bound("a/b", tensor), bound("a:b", tensor)}),
+              ElementsAre("a_b.output.1.3.Float.raw", "a_b_2.output.1.3.Float.raw"));
 }
 
 TEST(Explain, ListsCandidatesFastestFirstAndRefusalsLast) {
   const std::vector<std::string> lines = explain_lines(small_plan("detailed"), "conv");
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_THAT(lines[0], AllOf(StartsWith("conv + \"relu\""), HasSubstr("chosen: cpu.conv_nhwc(mr=14)"), HasSubstr("0.5000 ms")));
+  EXPECT_THAT(lines[0],
+              AllOf(StartsWith("conv + \"relu\""), HasSubstr("chosen: cpu.conv_nhwc(mr=14)"), HasSubstr("0.5000 ms")));
   EXPECT_THAT(lines[1], StartsWith(" * cpu.conv_nhwc(mr=14)"));
   EXPECT_THAT(lines[2], StartsWith("   reference.region()"));
   EXPECT_THAT(lines[3], HasSubstr("refused: no such thing"));

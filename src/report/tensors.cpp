@@ -46,7 +46,8 @@ std::string outputs_json(std::span<const BoundTensor> outputs) {
   std::string text = "[\n";
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BoundTensor& tensor = outputs[i];
-    text += fmt::format("{} {{ \"name\" : {}\n  , \"dimensions\" : \"{}\"\n  , \"values\" : [ ", i == 0 ? " " : ",", json_text(tensor.name), join_dims(tensor.dims));
+    text += fmt::format("{} {{ \"name\" : {}\n  , \"dimensions\" : \"{}\"\n  , \"values\" : [ ", i == 0 ? " " : ",",
+                        json_text(tensor.name), join_dims(tensor.dims));
     bool first = true;
     for_each_value(tensor, [&](auto value) {
       if (!first) text += ", ";
@@ -60,8 +61,15 @@ std::string outputs_json(std::span<const BoundTensor> outputs) {
 }
 
 static std::string raw_name(const BoundTensor& tensor, std::string_view number, RawNames style) {
-  std::string name = fmt::format("{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."), style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype));
-  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c) && std::string_view("._-,").find(static_cast<char>(c)) == std::string_view::npos; }, '_');
+  std::string name = fmt::format(
+      "{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."),
+      style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype));
+  std::ranges::replace_if(
+      name,
+      [](unsigned char c) {
+        return !std::isalnum(c) && std::string_view("._-,").find(static_cast<char>(c)) == std::string_view::npos;
+      },
+      '_');
   return name;
 }
 
@@ -71,7 +79,8 @@ std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors, Ra
   std::vector<std::string> names;
   for (const BoundTensor& tensor : tensors) {
     std::string name = raw_file_name(tensor, style);
-    for (int number = 2; std::ranges::find(names, name) != names.end(); ++number) name = raw_name(tensor, fmt::format("_{}", number), style);
+    for (int number = 2; std::ranges::find(names, name) != names.end(); ++number)
+      name = raw_name(tensor, fmt::format("_{}", number), style);
     names.push_back(std::move(name));
   }
   return names;

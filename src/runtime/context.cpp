@@ -16,7 +16,8 @@ size_t io_index(const Plan& plan, std::string_view tensor) {
     if (plan.io[i].name == tensor) return i;
   std::vector<std::string_view> names;
   for (const IoTensor& io : plan.io) names.push_back(io.name);
-  throw Error(fmt::format("the engine has no tensor called '{}'", tensor), fmt::format("its tensors are {}; the nearest is '{}'", join(names, ", "), nearest(tensor, names)));
+  throw Error(fmt::format("the engine has no tensor called '{}'", tensor),
+              fmt::format("its tensors are {}; the nearest is '{}'", join(names, ", "), nearest(tensor, names)));
 }
 
 /// Binds the symbols of one input's shape; throws when a fixed size differs or a symbol would get two values.
@@ -28,23 +29,29 @@ void bind_symbols(const IoTensor& io, const Dims& dims, SymbolValues& symbols) {
     declared.collect_symbols(names);
     if (names.size() != 1 || Dim::symbol(*names.begin()) != declared) continue;
     const auto [at, fresh] = symbols.try_emplace(*names.begin(), dims[axis]);
-    HONE_CHECK(fresh || at->second == dims[axis], "axis {} of input {} is {}, but other inputs say that {} is {}", axis, io.name, dims[axis], at->first, at->second);
+    HONE_CHECK(fresh || at->second == dims[axis], "axis {} of input {} is {}, but other inputs say that {} is {}", axis,
+               io.name, dims[axis], at->first, at->second);
   }
 }
 
 void check_shape(const Plan& plan, const Profile& profile, int index, const IoTensor& io, const Dims& dims) {
   if (dims.size() != io.type.shape.rank())
-    throw Error(fmt::format("input {} has rank {}, the shape {} has rank {}", io.name, io.type.shape.rank(), join_dims(dims), dims.size()));
+    throw Error(fmt::format("input {} has rank {}, the shape {} has rank {}", io.name, io.type.shape.rank(),
+                            join_dims(dims), dims.size()));
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const Dim& declared = io.type.shape[axis];
     if (declared.is_constant() && declared.value() != dims[axis])
-      throw Error(fmt::format("axis {} of input {} is {} in the engine, the shape {} says {}", axis, io.name, declared.text(), join_dims(dims), dims[axis]));
+      throw Error(fmt::format("axis {} of input {} is {} in the engine, the shape {} says {}", axis, io.name,
+                              declared.text(), join_dims(dims), dims[axis]));
   }
   for (const ProfileRange& range : profile.ranges)
     for (size_t axis = 0; range.tensor == io.name && axis < dims.size(); ++axis)
       if (dims[axis] < range.min[axis] || dims[axis] > range.max[axis])
-        throw Error(fmt::format("shape {} of input {} lies outside profile {}: min {}, max {}", join_dims(dims), io.name, index, join_dims(range.min), join_dims(range.max)),
-                    plan.profiles.size() > 1 ? "choose a shape in the range or another profile" : "choose a shape in the range or build with other --minShapes/--maxShapes");
+        throw Error(fmt::format("shape {} of input {} lies outside profile {}: min {}, max {}", join_dims(dims),
+                                io.name, index, join_dims(range.min), join_dims(range.max)),
+                    plan.profiles.size() > 1
+                        ? "choose a shape in the range or another profile"
+                        : "choose a shape in the range or build with other --minShapes/--maxShapes");
 }
 
 /// Lists for this many sizes are kept in a stage that the data size.
@@ -52,17 +59,21 @@ constexpr size_t kKeptSizes = 16;
 
 /// Gives the symbols that a result decides their values, and holds the other sizes against what was planned.
 void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& symbols) {
-  HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()), name_of(slot.type.dtype));
+  HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()),
+             name_of(slot.type.dtype));
   if (!slot.type.ranked || slot.type.element != nullptr) return;
   const Dims& dims = result.dims();
-  HONE_CHECK(dims.size() == slot.type.shape.rank(), "{} came out with rank {}, planned was {}", slot.name, dims.size(), slot.type.shape.rank());
+  HONE_CHECK(dims.size() == slot.type.shape.rank(), "{} came out with rank {}, planned was {}", slot.name, dims.size(),
+             slot.type.shape.rank());
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const Dim& planned = slot.type.shape[axis];
     std::set<std::string> names;
     planned.collect_symbols(names);
     if (names.size() == 1 && Dim::symbol(*names.begin()) == planned) symbols.try_emplace(*names.begin(), dims[axis]);
-    const bool known = std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.contains(name); });
-    HONE_CHECK(!known || planned.evaluate(symbols) == dims[axis], "axis {} of {} came out as {}, planned was {}", axis, slot.name, dims[axis], planned.text());
+    const bool known =
+        std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.contains(name); });
+    HONE_CHECK(!known || planned.evaluate(symbols) == dims[axis], "axis {} of {} came out as {}, planned was {}", axis,
+               slot.name, dims[axis], planned.text());
   }
 }
 
@@ -75,7 +86,8 @@ BufferId ExecutionContext::root(BufferId id) const {
   return id;
 }
 
-ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int profile) : engine_(std::move(engine)), profile_(profile), impl_(std::make_unique<Impl>()) {
+ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int profile)
+    : engine_(std::move(engine)), profile_(profile), impl_(std::make_unique<Impl>()) {
   const Plan& plan = engine_->plan();
   for (const IoTensor& io : plan.io) {
     const bool known = io.type.shape.is_static();
@@ -83,7 +95,8 @@ ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int pro
     impl_->shape_known.push_back(known);
     const BufferKind kind = io.is_input ? BufferKind::input : BufferKind::output;
     for (size_t id = 0; id < source().buffers.size(); ++id)
-      if (source().buffers[id].kind == kind && source().buffers[id].alias < 0 && source().buffers[id].name == io.name) impl_->io_buffer.push_back(static_cast<BufferId>(id));
+      if (source().buffers[id].kind == kind && source().buffers[id].alias < 0 && source().buffers[id].name == io.name)
+        impl_->io_buffer.push_back(static_cast<BufferId>(id));
     impl_->by_value.push_back(engine_->by_value(io.name));
   }
   impl_->stages.resize(engine_->impl_->stages[static_cast<size_t>(profile_)].size());
@@ -111,7 +124,8 @@ bool ExecutionContext::find_prepared() {
   const Plan& plan = engine_->plan();
   for (auto& [symbols, prepared] : impl_->stages[0].prepared) {
     bool same = prepared.instance != nullptr;
-    for (size_t i = 0; same && i < plan.io.size(); ++i) same = !plan.io[i].is_input || (impl_->shape_known[i] && prepared.input_shapes[i] == impl_->shapes[i]);
+    for (size_t i = 0; same && i < plan.io.size(); ++i)
+      same = !plan.io[i].is_input || (impl_->shape_known[i] && prepared.input_shapes[i] == impl_->shapes[i]);
     if (!same) continue;
     impl_->stages[0].current = &prepared;
     impl_->pointers_changed = true;
@@ -128,7 +142,8 @@ void ExecutionContext::require_instance() {
   impl_->has_run = false;
   if (!find_prepared()) make_first_stage();
   for (size_t i = 0; i < plan.io.size(); ++i)
-    if (!plan.io[i].is_input && !impl_->by_value[i]) impl_->shapes[i] = stage.current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
+    if (!plan.io[i].is_input && !impl_->by_value[i])
+      impl_->shapes[i] = stage.current->instance->buffers[static_cast<size_t>(impl_->io_buffer[i])].dims;
 }
 
 void ExecutionContext::make_first_stage() {
@@ -136,7 +151,9 @@ void ExecutionContext::make_first_stage() {
   SymbolValues symbols;
   for (size_t i = 0; i < plan.io.size(); ++i) {
     if (!plan.io[i].is_input) continue;
-    if (!impl_->shape_known[i]) throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name), "it has dynamic sizes: give one, for example with --shapes");
+    if (!impl_->shape_known[i])
+      throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name),
+                  "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
   }
   impl_->symbols = std::move(symbols);
@@ -147,11 +164,14 @@ void ExecutionContext::make_first_stage() {
 /// The stage at the sizes known now, with memory for it.
 void ExecutionContext::require_stage(size_t number) {
   ContextStage& stage = impl_->stages[number];
-  if (number > 0 && stage.prepared.size() >= kKeptSizes && !stage.prepared.contains(impl_->symbols)) stage.prepared.clear();
+  if (number > 0 && stage.prepared.size() >= kKeptSizes && !stage.prepared.contains(impl_->symbols))
+    stage.prepared.clear();
   Prepared& prepared = stage.prepared[impl_->symbols];
-  if (!prepared.instance) prepared.instance = number == 0 ? engine_->instance(profile_, impl_->symbols) : engine_->make_instance(profile_, number, impl_->symbols);
+  if (!prepared.instance)
+    prepared.instance = number == 0 ? engine_->instance(profile_, impl_->symbols)
+                                    : engine_->make_instance(profile_, number, impl_->symbols);
   if (prepared.instance->arena_bytes > static_cast<int64_t>(stage.arena.size())) {
-    for (auto& [key, other] : stage.prepared) other.recording = nullptr;      // they point into the old arena
+    for (auto& [key, other] : stage.prepared) other.recording = nullptr;  // they point into the old arena
     stage.arena = Buffer(engine_->device(), static_cast<size_t>(prepared.instance->arena_bytes));
   }
   stage.current = &prepared;
@@ -163,7 +183,8 @@ Dims ExecutionContext::shape(std::string_view tensor) {
   if (engine_->plan().io[index].is_input && impl_->shape_known[index]) return impl_->shapes[index];
   require_instance();
   if (impl_->by_value[index] && !impl_->has_run)
-    throw Error(fmt::format("the data decide the sizes of output {}: they are known after a run", tensor), "ask for its shape and its memory behind the run");
+    throw Error(fmt::format("the data decide the sizes of output {}: they are known after a run", tensor),
+                "ask for its shape and its memory behind the run");
   return impl_->shapes[index];
 }
 
@@ -176,7 +197,8 @@ int64_t ExecutionContext::bytes(std::string_view tensor) {
 void ExecutionContext::bind(std::string_view tensor, void* memory) {
   const size_t index = io_index(engine_->plan(), tensor);
   if (impl_->by_value[index])
-    throw Error(fmt::format("{} cannot be bound: its elements are objects or the data decide its sizes", tensor), "set inputs by value, and read such outputs after the run");
+    throw Error(fmt::format("{} cannot be bound: its elements are objects or the data decide its sizes", tensor),
+                "set inputs by value, and read such outputs after the run");
   void*& address = impl_->address[static_cast<size_t>(impl_->io_buffer[index])];
   impl_->pointers_changed |= address != memory;
   address = memory;
@@ -186,7 +208,8 @@ void ExecutionContext::set_value(std::string_view input, Tensor value) {
   const size_t index = io_index(engine_->plan(), input);
   const IoTensor& io = engine_->plan().io[index];
   HONE_CHECK(io.is_input && is_object(io.type.dtype), "{} is no input of objects; bind its memory", input);
-  HONE_CHECK(value.dtype() == io.type.dtype, "input {} holds {}, the value {}", input, io.type.text(), value.type().text());
+  HONE_CHECK(value.dtype() == io.type.dtype, "input {} holds {}, the value {}", input, io.type.text(),
+             value.type().text());
   if (io.type.element == nullptr) set_shape(input, value.dims());
   impl_->managed[static_cast<size_t>(impl_->io_buffer[index])] = std::move(value);
 }
@@ -197,9 +220,11 @@ Tensor ExecutionContext::value(std::string_view output) const {
   const IoTensor& io = engine_->plan().io[index];
   HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run that has ended", output);
   if (source().buffers[id].managed) return impl_->managed[id];
-  HONE_CHECK(io.type.layout == Layout::linear && engine_->device().host_accessible(), "output {} lies in another layout or on the device", output);
+  HONE_CHECK(io.type.layout == Layout::linear && engine_->device().host_accessible(),
+             "output {} lies in another layout or on the device", output);
   const auto bytes = static_cast<size_t>(byte_size(io.type.dtype, impl_->shapes[index]));
-  return Tensor(io.type.dtype, impl_->shapes[index], Blob(nullptr, {static_cast<const std::byte*>(impl_->address[id]), bytes}));
+  return Tensor(io.type.dtype, impl_->shapes[index],
+                Blob(nullptr, {static_cast<const std::byte*>(impl_->address[id]), bytes}));
 }
 
 void ExecutionContext::prepare() {
@@ -240,9 +265,11 @@ void ExecutionContext::record(size_t number) {
     }
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       launch.outputs.push_back(address(step.outputs[i], false, i));
-      launch.output_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.outputs[i])].bytes()));
+      launch.output_bytes.push_back(
+          static_cast<size_t>(instance.buffers[static_cast<size_t>(step.outputs[i])].bytes()));
     }
-    for (const int32_t id : step.constants) launch.constants.push_back(engine_->impl_->constants[static_cast<size_t>(id)]);
+    for (const int32_t id : step.constants)
+      launch.constants.push_back(engine_->impl_->constants[static_cast<size_t>(id)]);
     launch.workspace = arena + instance.workspace_offset;
     prepared.step_of_launch.push_back(s);
     launches.push_back(std::move(launch));
@@ -268,7 +295,8 @@ void ExecutionContext::own_results(const ShapeInstance& instance) {
 void ExecutionContext::patch_pointers(size_t number) {
   if (!impl_->pointers_changed && impl_->stages.size() == 1) return;
   for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io)
-    HONE_CHECK(impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr, "no memory is bound for {}", engine_->plan().io[io].name);
+    HONE_CHECK(impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr,
+               "no memory is bound for {}", engine_->plan().io[io].name);
   const Prepared& prepared = *impl_->stages[number].current;
   std::vector<Launch>& launches = prepared.recording->launches();
   for (const OutsideOperand& use : prepared.outside) {
@@ -286,7 +314,7 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
   size_t next = range.begin;
   prepared.recording->replay(stream, [&](size_t launch, double milliseconds) {
     const size_t step = prepared.step_of_launch[launch];
-    for (; next < step; ++next) profiler_->layer(source().steps[next], 0);       // views take no time
+    for (; next < step; ++next) profiler_->layer(source().steps[next], 0);  // views take no time
     profiler_->layer(source().steps[step], milliseconds);
     next = step + 1;
   });
@@ -317,7 +345,8 @@ void ExecutionContext::enqueue(Stream& stream) {
   patch_pointers(0);
   replay(0, stream);
   impl_->has_run = true;
-  const bool decides = impl_->stages.size() > 1 || std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
+  const bool decides = impl_->stages.size() > 1 ||
+                       std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
   if (!decides) return;
   const SymbolValues given = impl_->symbols;
   for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {

@@ -26,14 +26,17 @@ KernelShapes kernel_shapes(const Step& step, const ShapeInstance& instance) {
 /// Steps with the same code and shapes share one kernel.
 class KernelLoader {
  public:
-  KernelLoader(const Plan& plan, const Backend& backend, Device& device) : plan_(plan), backend_(backend), device_(device) {}
+  KernelLoader(const Plan& plan, const Backend& backend, Device& device)
+      : plan_(plan), backend_(backend), device_(device) {}
 
   std::shared_ptr<const Kernel> load(const Step& step, KernelShapes shapes) {
     for (const Entry& entry : entries_)
-      if (entry.code == step.code && entry.source == step.source && entry.shapes.inputs == shapes.inputs && entry.shapes.outputs == shapes.outputs) return entry.kernel;
-    std::shared_ptr<const Kernel> kernel = with_note([&] { return fmt::format("loading layer {} ({}.{})", step.name, step.source, step.tactic); }, [&] {
-      return backend_.load(device_, step.source, plan_.blobs[static_cast<size_t>(step.code)], shapes);
-    });
+      if (entry.code == step.code && entry.source == step.source && entry.shapes.inputs == shapes.inputs &&
+          entry.shapes.outputs == shapes.outputs)
+        return entry.kernel;
+    std::shared_ptr<const Kernel> kernel = with_note(
+        [&] { return fmt::format("loading layer {} ({}.{})", step.name, step.source, step.tactic); },
+        [&] { return backend_.load(device_, step.source, plan_.blobs[static_cast<size_t>(step.code)], shapes); });
     entries_.push_back({step.code, step.source, std::move(shapes), kernel});
     return kernel;
   }
@@ -77,13 +80,17 @@ ConcreteType concrete_type(const BufferSlot& slot, const SymbolValues& symbols) 
 
 void fill_buffers(const Profile& profile, ShapeInstance& instance) {
   instance.buffers.resize(profile.buffers.size());
-  const auto fill = [&](BufferId id) { instance.buffers[static_cast<size_t>(id)] = concrete_type(profile.buffers[static_cast<size_t>(id)], instance.symbols); };
+  const auto fill = [&](BufferId id) {
+    instance.buffers[static_cast<size_t>(id)] =
+        concrete_type(profile.buffers[static_cast<size_t>(id)], instance.symbols);
+  };
   for (size_t s = instance.steps.begin; s < instance.steps.end; ++s) {
     for (const BufferId id : profile.steps[s].inputs) fill(id);
     for (const BufferId id : profile.steps[s].outputs) fill(id);
   }
   for (size_t id = 0; id < profile.buffers.size(); ++id)
-    if (profile.buffers[id].kind != BufferKind::arena && (profile.buffers[id].managed || all_known(profile.buffers[id].type.shape, instance.symbols)))
+    if (profile.buffers[id].kind != BufferKind::arena &&
+        (profile.buffers[id].managed || all_known(profile.buffers[id].type.shape, instance.symbols)))
       fill(static_cast<BufferId>(id));
 }
 
@@ -95,7 +102,7 @@ bool writes_nothing(const Step& step, const ShapeInstance& instance) {
   });
 }
 
-constexpr int64_t kWorkspaceAlignment = 256;      // libraries on cards ask for more than a cache line
+constexpr int64_t kWorkspaceAlignment = 256;  // libraries on cards ask for more than a cache line
 
 void place_buffers(const Profile& profile, ShapeInstance& instance) {
   Lifetimes live = lifetimes(profile, instance.steps.begin, instance.steps.end);
@@ -105,7 +112,8 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
       bytes = std::max(bytes, instance.buffers[id].bytes());
     }
   const MemoryPlan memory = plan_memory(live.requests);
-  for (const int32_t request : live.request_of_buffer) instance.offsets.push_back(request < 0 ? -1 : memory.offsets[static_cast<size_t>(request)]);
+  for (const int32_t request : live.request_of_buffer)
+    instance.offsets.push_back(request < 0 ? -1 : memory.offsets[static_cast<size_t>(request)]);
   instance.workspace_offset = round_up(memory.bytes, kWorkspaceAlignment);
   size_t workspace = 0;
   for (const auto& kernel : instance.kernels)
@@ -118,7 +126,8 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
 std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, std::shared_ptr<Device> device) {
   verify(plan);
   if (plan.meta.backend != backend.name)
-    throw Error(fmt::format("the plan was built for the backend '{}', not '{}'", plan.meta.backend, backend.name), "build it again for this backend");
+    throw Error(fmt::format("the plan was built for the backend '{}', not '{}'", plan.meta.backend, backend.name),
+                "build it again for this backend");
   return std::shared_ptr<const Engine>(new Engine(std::move(plan), backend, std::move(device)));
 }
 
@@ -157,7 +166,8 @@ bool Engine::by_value(std::string_view tensor) const {
 }
 
 std::unique_ptr<ExecutionContext> Engine::context(int profile) const {
-  HONE_CHECK(profile >= 0 && profile < static_cast<int>(plan_.profiles.size()), "profile {} is asked for, the plan has {}", profile, plan_.profiles.size());
+  HONE_CHECK(profile >= 0 && profile < static_cast<int>(plan_.profiles.size()),
+             "profile {} is asked for, the plan has {}", profile, plan_.profiles.size());
   return std::unique_ptr<ExecutionContext>(new ExecutionContext(shared_from_this(), profile));
 }
 
@@ -168,7 +178,8 @@ std::shared_ptr<const ShapeInstance> Engine::instance(int profile, const SymbolV
   return known;
 }
 
-std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t stage, const SymbolValues& symbols) const {
+std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t stage,
+                                                           const SymbolValues& symbols) const {
   auto made = std::make_shared<ShapeInstance>();
   made->symbols = symbols;
   const Profile& source = plan_.profiles[static_cast<size_t>(profile)];

@@ -24,7 +24,7 @@ class Profiler {
   virtual void layer(const Step& step, double milliseconds) = 0;
 };
 
-struct ShapeInstance;             // kernels, concrete sizes and memory layout of a stage for one set of sizes
+struct ShapeInstance;  // kernels, concrete sizes and memory layout of a stage for one set of sizes
 class ExecutionContext;
 
 class Engine : public std::enable_shared_from_this<Engine> {

@@ -12,11 +12,11 @@
 namespace hone {
 
 struct Engine::Impl {
-  std::vector<const void*> constants;            // device addresses, by index into Plan::constants
-  std::vector<Buffer> constant_memory;           // empty where the device reads host memory
-  std::vector<std::vector<StageRange>> stages;   // by profile
-  std::mutex mutex;                              // guards instances; never taken by a prepared context
-  std::map<std::pair<int, SymbolValues>, std::shared_ptr<const ShapeInstance>> instances;   // of first stages
+  std::vector<const void*> constants;           // device addresses, by index into Plan::constants
+  std::vector<Buffer> constant_memory;          // empty where the device reads host memory
+  std::vector<std::vector<StageRange>> stages;  // by profile
+  std::mutex mutex;                             // guards instances; never taken by a prepared context
+  std::map<std::pair<int, SymbolValues>, std::shared_ptr<const ShapeInstance>> instances;  // of first stages
 };
 
 /// One operand of one launch whose memory lies outside the stage's arena: a network input or output, the result of an
@@ -30,7 +30,7 @@ struct OutsideOperand {
 /// A shape instance bound to a context's arena.
 struct Prepared {
   std::shared_ptr<const ShapeInstance> instance;
-  std::vector<Dims> input_shapes;                    // by io index; empty for outputs
+  std::vector<Dims> input_shapes;  // by io index; empty for outputs
   std::unique_ptr<Recording> recording;
   std::vector<size_t> step_of_launch;
   std::vector<OutsideOperand> outside;
@@ -44,15 +44,15 @@ struct ContextStage {
 };
 
 struct ExecutionContext::Impl {
-  std::vector<Dims> shapes;                      // by io index; inputs as set, outputs of the present instance or last run
+  std::vector<Dims> shapes;  // by io index; inputs as set, outputs of the present instance or last run
   std::vector<bool> shape_known;
-  std::vector<BufferId> io_buffer;               // by io index
-  std::vector<bool> by_value;                    // by io index: what this context owns the memory of
+  std::vector<BufferId> io_buffer;  // by io index
+  std::vector<bool> by_value;       // by io index: what this context owns the memory of
   std::vector<ContextStage> stages;
-  std::vector<void*> address;                    // by BufferId: where roots lie, as far as known; network tensors as bound
-  std::vector<Tensor> managed;                   // by BufferId: contents of managed buffers
-  std::vector<Buffer> results;                   // by io index: grow-only memory of outputs sized by the data
-  SymbolValues symbols;                          // what is known so far in this run
+  std::vector<void*> address;   // by BufferId: where roots lie, as far as known; network tensors as bound
+  std::vector<Tensor> managed;  // by BufferId: contents of managed buffers
+  std::vector<Buffer> results;  // by io index: grow-only memory of outputs sized by the data
+  SymbolValues symbols;         // what is known so far in this run
   bool pointers_changed = true;
   bool has_run = false;
 };

@@ -22,11 +22,11 @@ struct StageRange {
 struct ShapeInstance {
   SymbolValues symbols;
   StageRange steps;
-  std::vector<ConcreteType> buffers;                        // by BufferId; filled in where this stage reads or writes
-  std::vector<std::shared_ptr<const Kernel>> kernels;       // by step from steps.begin; null: nothing to launch
-  std::vector<int64_t> offsets;                             // by BufferId: place in the stage's arena, -1 outside
+  std::vector<ConcreteType> buffers;                   // by BufferId; filled in where this stage reads or writes
+  std::vector<std::shared_ptr<const Kernel>> kernels;  // by step from steps.begin; null: nothing to launch
+  std::vector<int64_t> offsets;                        // by BufferId: place in the stage's arena, -1 outside
   int64_t workspace_offset = 0;
-  int64_t arena_bytes = 0;                                  // activations and workspace
+  int64_t arena_bytes = 0;  // activations and workspace
 };
 
 }  // namespace hone

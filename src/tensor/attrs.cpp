@@ -56,13 +56,20 @@ const AttrValue* Attrs::find(std::string_view name) const {
 int64_t Attrs::integer(std::string_view name) const { return get<int64_t>(*this, name, "an integer"); }
 double Attrs::real(std::string_view name) const {
   const AttrValue* value = find(name);
-  if (value != nullptr && std::holds_alternative<int64_t>(*value)) return static_cast<double>(std::get<int64_t>(*value));
+  if (value != nullptr && std::holds_alternative<int64_t>(*value))
+    return static_cast<double>(std::get<int64_t>(*value));
   return get<double>(*this, name, "a number");
 }
 const std::string& Attrs::text(std::string_view name) const { return get<std::string>(*this, name, "a text"); }
-const std::vector<int64_t>& Attrs::integers(std::string_view name) const { return get<std::vector<int64_t>>(*this, name, "a list of integers"); }
-const std::vector<double>& Attrs::reals(std::string_view name) const { return get<std::vector<double>>(*this, name, "a list of numbers"); }
-const std::vector<std::string>& Attrs::texts(std::string_view name) const { return get<std::vector<std::string>>(*this, name, "a list of texts"); }
+const std::vector<int64_t>& Attrs::integers(std::string_view name) const {
+  return get<std::vector<int64_t>>(*this, name, "a list of integers");
+}
+const std::vector<double>& Attrs::reals(std::string_view name) const {
+  return get<std::vector<double>>(*this, name, "a list of numbers");
+}
+const std::vector<std::string>& Attrs::texts(std::string_view name) const {
+  return get<std::vector<std::string>>(*this, name, "a list of texts");
+}
 const Tensor& Attrs::tensor(std::string_view name) const { return get<Tensor>(*this, name, "a tensor"); }
 
 std::string print_value(const AttrValue& value) {
@@ -70,10 +77,16 @@ std::string print_value(const AttrValue& value) {
     std::string operator()(int64_t v) const { return std::to_string(v); }
     std::string operator()(double v) const { return real_text(v); }
     std::string operator()(const std::string& v) const { return quote(v); }
-    std::string operator()(const std::vector<int64_t>& v) const { return list(v, [](int64_t x) { return std::to_string(x); }); }
+    std::string operator()(const std::vector<int64_t>& v) const {
+      return list(v, [](int64_t x) { return std::to_string(x); });
+    }
     std::string operator()(const std::vector<double>& v) const { return v.empty() ? "reals[]" : list(v, real_text); }
-    std::string operator()(const std::vector<std::string>& v) const { return v.empty() ? "texts[]" : list(v, [](const std::string& x) { return quote(x); }); }
-    std::string operator()(const Tensor& v) const { return fmt::format("tensor<{} #{}>", v.type().text(), hash_hex(v.bytes())); }
+    std::string operator()(const std::vector<std::string>& v) const {
+      return v.empty() ? "texts[]" : list(v, [](const std::string& x) { return quote(x); });
+    }
+    std::string operator()(const Tensor& v) const {
+      return fmt::format("tensor<{} #{}>", v.type().text(), hash_hex(v.bytes()));
+    }
   };
   return std::visit(Printer(), value);
 }

@@ -18,19 +18,20 @@ enum class AtomKind { symbol, floordiv, mod, min, max };
 
 struct Atom {
   AtomKind kind;
-  std::string text;        // canonical; also the symbol's name
-  Dim a, b;                // operands of the functions
+  std::string text;  // canonical; also the symbol's name
+  Dim a, b;          // operands of the functions
   friend bool operator<(const Atom& x, const Atom& y) { return x.text < y.text; }
   friend bool operator==(const Atom& x, const Atom& y) { return x.text == y.text; }
 };
-using Monomial = std::vector<std::shared_ptr<const Atom>>;   // sorted by text
+using Monomial = std::vector<std::shared_ptr<const Atom>>;  // sorted by text
 
 struct MonomialLess {
   bool operator()(const Monomial& a, const Monomial& b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) { return x->text < y->text; });
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                        [](const auto& x, const auto& y) { return x->text < y->text; });
   }
 };
-using Sum = std::map<Monomial, int64_t, MonomialLess>;       // the empty monomial is the constant
+using Sum = std::map<Monomial, int64_t, MonomialLess>;  // the empty monomial is the constant
 
 int64_t floor_divide_numbers(int64_t a, int64_t b) {
   HONE_CHECK(b != 0, "a size is divided by zero");
@@ -137,11 +138,13 @@ std::string print_sum(const Sum& sum) {
   };
   for (const auto& [monomial, coefficient] : sum) {
     if (monomial.empty()) continue;
-    std::string term = coefficient == 1 || coefficient == -1 ? "" : fmt::format("{}*", coefficient < 0 ? -coefficient : coefficient);
+    std::string term =
+        coefficient == 1 || coefficient == -1 ? "" : fmt::format("{}*", coefficient < 0 ? -coefficient : coefficient);
     for (size_t i = 0; i < monomial.size(); ++i) term += (i == 0 ? "" : "*") + monomial[i]->text;
     add(coefficient < 0, term);
   }
-  if (const auto at = sum.find({}); at != sum.end()) add(at->second < 0, fmt::format("{}", at->second < 0 ? -at->second : at->second));
+  if (const auto at = sum.find({}); at != sum.end())
+    add(at->second < 0, fmt::format("{}", at->second < 0 ? -at->second : at->second));
   return text;
 }
 
@@ -157,7 +160,9 @@ class Parser {
   }
 
  private:
-  void blanks() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  void blanks() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool take(char c) {
     blanks();
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -186,11 +191,13 @@ class Parser {
     const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
     while (at_ < text_.size() && word(text_[at_])) ++at_;
     const std::string name(text_.substr(start, at_ - start));
-    HONE_CHECK(!name.empty(), "a number or a name is missing at character {} of the size expression '{}'", start, text_);
+    HONE_CHECK(!name.empty(), "a number or a name is missing at character {} of the size expression '{}'", start,
+               text_);
     if (std::isdigit(static_cast<unsigned char>(name[0])) != 0) {
       int64_t value = 0;
       for (const char c : name) {
-        HONE_CHECK(std::isdigit(static_cast<unsigned char>(c)) != 0, "'{}' is not a number in the size expression '{}'", name, text_);
+        HONE_CHECK(std::isdigit(static_cast<unsigned char>(c)) != 0, "'{}' is not a number in the size expression '{}'",
+                   name, text_);
         value = checked_add(checked_multiply(value, 10), c - '0');
       }
       return Dim(value);
@@ -223,11 +230,13 @@ int64_t Dim::value() const {
 }
 
 int64_t Dim::evaluate(const SymbolValues& values) const {
-  return DimAlgebra::rebuild(*this, [&](const std::string& name) {
-           const auto at = values.find(name);
-           HONE_CHECK(at != values.end(), "the size '{}' has no value", name);
-           return Dim(at->second);
-         }).value();
+  return DimAlgebra::rebuild(*this,
+                             [&](const std::string& name) {
+                               const auto at = values.find(name);
+                               HONE_CHECK(at != values.end(), "the size '{}' has no value", name);
+                               return Dim(at->second);
+                             })
+      .value();
 }
 
 Dim Dim::substitute(const SymbolValues& values) const {
@@ -243,7 +252,8 @@ std::string Dim::text() const { return terms_ ? terms_->text : fmt::format("{}",
 Dim operator+(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return Dim(checked_add(a.constant_, b.constant_));
   Sum sum = DimAlgebra::to_sum(a);
-  for (const auto& [monomial, coefficient] : DimAlgebra::to_sum(b)) sum[monomial] = checked_add(sum[monomial], coefficient);
+  for (const auto& [monomial, coefficient] : DimAlgebra::to_sum(b))
+    sum[monomial] = checked_add(sum[monomial], coefficient);
   return DimAlgebra::from_sum(std::move(sum));
 }
 
@@ -269,7 +279,8 @@ Dim floor_divide(const Dim& a, const Dim& b) {
   if (b.is_constant() && b.constant_ > 0) {
     Sum outside, inside;
     for (const auto& [monomial, coefficient] : DimAlgebra::to_sum(a)) {
-      const int64_t quotient = floor_divide_numbers(coefficient, b.constant_), rest = coefficient - quotient * b.constant_;
+      const int64_t quotient = floor_divide_numbers(coefficient, b.constant_),
+                    rest = coefficient - quotient * b.constant_;
       if (monomial.empty() || rest == 0) outside[monomial] += quotient;
       else inside[monomial] += coefficient, outside[monomial] += 0;
       if (monomial.empty() && rest != 0) inside[monomial] += rest;
@@ -282,7 +293,8 @@ Dim floor_divide(const Dim& a, const Dim& b) {
 }
 
 Dim modulo(const Dim& a, const Dim& b) {
-  if (a.is_constant() && b.is_constant()) return Dim(a.constant_ - floor_divide_numbers(a.constant_, b.constant_) * b.constant_);
+  if (a.is_constant() && b.is_constant())
+    return Dim(a.constant_ - floor_divide_numbers(a.constant_, b.constant_) * b.constant_);
   if (DimAlgebra::divide_exactly(a, b)) return Dim(0);
   return DimAlgebra::apply(AtomKind::mod, a, b);
 }
@@ -309,7 +321,8 @@ Dim maximum(const Dim& a, const Dim& b) { return extremum(AtomKind::max, a, b); 
 
 bool operator==(const Dim& a, const Dim& b) { return (a <=> b) == std::strong_ordering::equal; }
 std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
-  if (a.is_constant() != b.is_constant()) return a.is_constant() ? std::strong_ordering::less : std::strong_ordering::greater;
+  if (a.is_constant() != b.is_constant())
+    return a.is_constant() ? std::strong_ordering::less : std::strong_ordering::greater;
   if (a.is_constant()) return a.constant_ <=> b.constant_;
   return a.terms_->text <=> b.terms_->text;
 }

@@ -22,10 +22,10 @@ using SymbolValues = std::map<std::string, int64_t, std::less<>>;
 
 class Dim {
  public:
-  Dim() = default;                                  ///< 0
-  Dim(int64_t value) : constant_(value) {}          // NOLINT: a number is a size
+  Dim() = default;                          ///< 0
+  Dim(int64_t value) : constant_(value) {}  // NOLINT: a number is a size
   static Dim symbol(std::string name);
-  static Dim parse(std::string_view text);          ///< inverse of text(); throws Error
+  static Dim parse(std::string_view text);  ///< inverse of text(); throws Error
 
   bool is_constant() const { return terms_ == nullptr; }
   /// The number; throws InternalError when symbolic.
@@ -44,7 +44,7 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
   /// Rounded towards minus infinity; exact when the divisor divides every term, so (4*N)/4 is N and (N*M)/M is N.
   friend Dim floor_divide(const Dim& a, const Dim& b);
-  friend Dim modulo(const Dim& a, const Dim& b);    ///< sign of the divisor
+  friend Dim modulo(const Dim& a, const Dim& b);  ///< sign of the divisor
   friend Dim minimum(const Dim& a, const Dim& b);
   friend Dim maximum(const Dim& a, const Dim& b);
 
@@ -53,7 +53,7 @@ class Dim {
 
  private:
   friend struct DimAlgebra;
-  struct Terms;                                     // canonical sum; immutable, shared
+  struct Terms;  // canonical sum; immutable, shared
   int64_t constant_ = 0;
   std::shared_ptr<const Terms> terms_;
 };

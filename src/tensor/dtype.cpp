@@ -19,20 +19,39 @@ struct Row {
   std::string_view name;
   size_t size;
 };
-constexpr Row kRows[] = {{DType::f32, "f32", 4}, {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},     {DType::f64, "f64", 8},   {DType::i8, "i8", 1},
-                         {DType::u8, "u8", 1},   {DType::i16, "i16", 2}, {DType::u16, "u16", 2},       {DType::i32, "i32", 4},   {DType::u32, "u32", 4},
-                         {DType::i64, "i64", 8}, {DType::u64, "u64", 8}, {DType::boolean, "bool", 1},   {DType::string, "string", 8},
-                         {DType::f8e4m3fn, "f8e4m3fn", 1},     {DType::f8e4m3fnuz, "f8e4m3fnuz", 1},   {DType::f8e5m2, "f8e5m2", 1},
-                         {DType::f8e5m2fnuz, "f8e5m2fnuz", 1}, {DType::f8e8m0, "f8e8m0", 1},           {DType::f4e2m1, "f4e2m1", 1},
-                         {DType::i4, "i4", 1},   {DType::u4, "u4", 1},   {DType::i2, "i2", 1},         {DType::u2, "u2", 1},
-                         {DType::sequence, "sequence", 8},     {DType::optional, "optional", 8}};
+constexpr Row kRows[] = {{DType::f32, "f32", 4},
+                         {DType::f16, "f16", 2},
+                         {DType::bf16, "bf16", 2},
+                         {DType::f64, "f64", 8},
+                         {DType::i8, "i8", 1},
+                         {DType::u8, "u8", 1},
+                         {DType::i16, "i16", 2},
+                         {DType::u16, "u16", 2},
+                         {DType::i32, "i32", 4},
+                         {DType::u32, "u32", 4},
+                         {DType::i64, "i64", 8},
+                         {DType::u64, "u64", 8},
+                         {DType::boolean, "bool", 1},
+                         {DType::string, "string", 8},
+                         {DType::f8e4m3fn, "f8e4m3fn", 1},
+                         {DType::f8e4m3fnuz, "f8e4m3fnuz", 1},
+                         {DType::f8e5m2, "f8e5m2", 1},
+                         {DType::f8e5m2fnuz, "f8e5m2fnuz", 1},
+                         {DType::f8e8m0, "f8e8m0", 1},
+                         {DType::f4e2m1, "f4e2m1", 1},
+                         {DType::i4, "i4", 1},
+                         {DType::u4, "u4", 1},
+                         {DType::i2, "i2", 1},
+                         {DType::u2, "u2", 1},
+                         {DType::sequence, "sequence", 8},
+                         {DType::optional, "optional", 8}};
 static_assert(std::size(kRows) == kDTypes);
 
 /// A small float kind: sign, exponent and mantissa bits, and what its outermost codes mean.
 struct SmallFloat {
   int mantissa, bias;
   float largest;
-  uint8_t overflow;               // code beyond the range when not saturating
+  uint8_t overflow;  // code beyond the range when not saturating
   uint8_t nan;
   bool negative_zero;
 };
@@ -40,7 +59,7 @@ constexpr SmallFloat kSmallFloats[] = {{3, 7, 448, 0x7f, 0x7f, true},       // f
                                        {3, 8, 240, 0x80, 0x80, false},      // f8e4m3fnuz
                                        {2, 15, 57344, 0x7c, 0x7f, true},    // f8e5m2
                                        {2, 16, 57344, 0x80, 0x80, false}};  // f8e5m2fnuz
-constexpr SmallFloat kFloat4{1, 1, 6, 0x07, 0x08, true};         // has no NaN: it becomes -0
+constexpr SmallFloat kFloat4{1, 1, 6, 0x07, 0x08, true};                    // has no NaN: it becomes -0
 
 /// Nearest multiple of the last place at this magnitude; exact in float, since codes have few bits.
 float round_to(const SmallFloat& kind, float magnitude) {
@@ -59,17 +78,22 @@ uint8_t encode(const SmallFloat& kind, int sign_bit, float value, bool saturate)
   }
   if (magnitude == 0) return kind.negative_zero ? sign : 0;
   const int exponent = std::max(std::ilogb(magnitude), 1 - kind.bias);
-  const auto scaled = static_cast<int>(std::ldexp(magnitude, kind.mantissa - exponent));      // with the hidden bit unless subnormal
-  const int code = scaled < (1 << kind.mantissa) ? scaled : ((exponent + kind.bias) << kind.mantissa) + scaled - (1 << kind.mantissa);
+  const auto scaled =
+      static_cast<int>(std::ldexp(magnitude, kind.mantissa - exponent));  // with the hidden bit unless subnormal
+  const int code = scaled < (1 << kind.mantissa)
+                       ? scaled
+                       : ((exponent + kind.bias) << kind.mantissa) + scaled - (1 << kind.mantissa);
   return static_cast<uint8_t>(sign | code);
 }
 
 float decode(const SmallFloat& kind, int sign_bit, uint8_t code) {
-  const int magnitude = code & ((1 << sign_bit) - 1), exponent = magnitude >> kind.mantissa, fraction = magnitude & ((1 << kind.mantissa) - 1);
+  const int magnitude = code & ((1 << sign_bit) - 1), exponent = magnitude >> kind.mantissa,
+            fraction = magnitude & ((1 << kind.mantissa) - 1);
   const bool negative = (code >> sign_bit) & 1;
   if (!kind.negative_zero && code == kind.nan) return std::numeric_limits<float>::quiet_NaN();
   const float value = exponent == 0 ? std::ldexp(static_cast<float>(fraction), 1 - kind.bias - kind.mantissa)
-                                    : std::ldexp(static_cast<float>(fraction + (1 << kind.mantissa)), exponent - kind.bias - kind.mantissa);
+                                    : std::ldexp(static_cast<float>(fraction + (1 << kind.mantissa)),
+                                                 exponent - kind.bias - kind.mantissa);
   if (value <= kind.largest || sign_bit == 3) return negative ? -value : value;
   const bool infinite = kind.overflow != kind.nan && magnitude == kind.overflow;
   const float special = infinite ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
@@ -99,7 +123,8 @@ float small_to_float(DType dtype, uint8_t code) {
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:
-    case DType::f8e5m2fnuz: return decode(kSmallFloats[static_cast<size_t>(dtype) - static_cast<size_t>(DType::f8e4m3fn)], 7, code);
+    case DType::f8e5m2fnuz:
+      return decode(kSmallFloats[static_cast<size_t>(dtype) - static_cast<size_t>(DType::f8e4m3fn)], 7, code);
     case DType::f8e8m0: return code == 0xff ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, code - 127);
     case DType::f4e2m1: return decode(kFloat4, 3, code);
     case DType::i4: return static_cast<float>(static_cast<int8_t>(static_cast<uint8_t>(code << 4)) >> 4);
@@ -115,7 +140,9 @@ uint8_t float_to_small(DType dtype, float value, bool saturate) {
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:
-    case DType::f8e5m2fnuz: return encode(kSmallFloats[static_cast<size_t>(dtype) - static_cast<size_t>(DType::f8e4m3fn)], 7, value, saturate);
+    case DType::f8e5m2fnuz:
+      return encode(kSmallFloats[static_cast<size_t>(dtype) - static_cast<size_t>(DType::f8e4m3fn)], 7, value,
+                    saturate);
     case DType::f8e8m0: return encode_power(value, saturate);
     case DType::f4e2m1: return encode(kFloat4, 3, value, true);
     case DType::i4:
@@ -159,7 +186,7 @@ uint16_t float_to_half(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00);  // rounds to infinity
-  if (magnitude < 0x38800000u) {                                               // subnormal half
+  if (magnitude < 0x38800000u) {                                              // subnormal half
     const float scaled = std::ldexp(std::bit_cast<float>(magnitude), 24);
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(scaled)));
   }

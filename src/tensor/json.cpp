@@ -32,9 +32,13 @@ Json value_json(const AttrValue& value) {
     Json operator()(int64_t v) const { return v; }
     Json operator()(double v) const { return {{"real", exact(v)}}; }
     Json operator()(const std::string& v) const { return v; }
-    Json operator()(const std::vector<int64_t>& v) const { return list(v, [](int64_t x) { return Json(x); }); }
+    Json operator()(const std::vector<int64_t>& v) const {
+      return list(v, [](int64_t x) { return Json(x); });
+    }
     Json operator()(const std::vector<double>& v) const { return {{"reals", list(v, real_json)}}; }
-    Json operator()(const std::vector<std::string>& v) const { return {{"texts", list(v, [](const std::string& x) { return Json(x); })}}; }
+    Json operator()(const std::vector<std::string>& v) const {
+      return {{"texts", list(v, [](const std::string& x) { return Json(x); })}};
+    }
     Json operator()(const Tensor&) const { throw InternalError("a tensor attribute cannot be stored as JSON"); }
   };
   return std::visit(Writer(), value);
@@ -95,7 +99,8 @@ TensorType type_from_json(const Json& json, int nesting) {
   HONE_CHECK(nesting < 8, "a type is nested too deeply");
   const std::optional<DType> dtype = parse_dtype(text_member(json, "dtype"));
   HONE_CHECK(dtype.has_value(), "unknown element type {}", text_member(json, "dtype"));
-  if (*dtype == DType::sequence || *dtype == DType::optional) return container_of(*dtype, type_from_json(member(json, "element"), nesting + 1));
+  if (*dtype == DType::sequence || *dtype == DType::optional)
+    return container_of(*dtype, type_from_json(member(json, "element"), nesting + 1));
   if (!json.contains("dims")) return unranked(*dtype);
   const std::optional<Layout> layout = parse_layout(text_member(json, "layout"));
   HONE_CHECK(layout.has_value(), "unknown layout {}", text_member(json, "layout"));
@@ -103,7 +108,8 @@ TensorType type_from_json(const Json& json, int nesting) {
   for (const Json& dim : list_member(json, "dims")) {
     HONE_CHECK(dim.is_number_integer() || dim.is_string(), "'{}' is not a size", dim.dump());
     shape.push_back(dim.is_string() ? Dim::parse(dim.get<std::string>()) : Dim(dim.get<int64_t>()));
-    HONE_CHECK(!shape[shape.rank() - 1].is_constant() || shape[shape.rank() - 1].value() >= 0, "a size is negative: {}", dim.dump());
+    HONE_CHECK(!shape[shape.rank() - 1].is_constant() || shape[shape.rank() - 1].value() >= 0, "a size is negative: {}",
+               dim.dump());
   }
   return {*dtype, std::move(shape), *layout};
 }

@@ -12,7 +12,7 @@ namespace hone {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Attrs& attrs);                 ///< tensors are not allowed: throws InternalError
+Json to_json(const Attrs& attrs);  ///< tensors are not allowed: throws InternalError
 Attrs attrs_from_json(const Json& json);
 Json to_json(const TensorType& type);
 TensorType type_from_json(const Json& json, int nesting = 0);

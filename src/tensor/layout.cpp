@@ -20,7 +20,8 @@ int64_t offset_of(Layout layout, int64_t channels, int64_t area, int64_t n, int6
 
 }  // namespace
 
-void convert_layout(const std::byte* source, std::byte* target, DType dtype, std::span<const int64_t> dims, Layout from, Layout to) {
+void convert_layout(const std::byte* source, std::byte* target, DType dtype, std::span<const int64_t> dims, Layout from,
+                    Layout to) {
   const auto bytes = static_cast<size_t>(byte_size(dtype, dims, to));
   if (same_bytes(dims, from, to)) {
     std::memcpy(target, source, bytes);
@@ -32,7 +33,8 @@ void convert_layout(const std::byte* source, std::byte* target, DType dtype, std
   for (int64_t n = 0; n < dims[0]; ++n)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t s = 0; s < area; ++s)
-        std::memcpy(target + offset_of(to, channels, area, n, c, s) * size, source + offset_of(from, channels, area, n, c, s) * size, static_cast<size_t>(size));
+        std::memcpy(target + offset_of(to, channels, area, n, c, s) * size,
+                    source + offset_of(from, channels, area, n, c, s) * size, static_cast<size_t>(size));
 }
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 namespace hone {
 
 /// Copies `source` (these dims, layout `from`) to `target` (layout `to`); padding of blocked layouts becomes zero.
-void convert_layout(const std::byte* source, std::byte* target, DType dtype, std::span<const int64_t> dims, Layout from, Layout to);
+void convert_layout(const std::byte* source, std::byte* target, DType dtype, std::span<const int64_t> dims, Layout from,
+                    Layout to);
 
 }  // namespace hone

@@ -10,7 +10,9 @@
 
 namespace hone {
 
-bool Shape::is_static() const { return std::all_of(begin(), end(), [](const Dim& d) { return d.is_constant(); }); }
+bool Shape::is_static() const {
+  return std::all_of(begin(), end(), [](const Dim& d) { return d.is_constant(); });
+}
 
 Dim Shape::elements() const {
   Dim product(1);

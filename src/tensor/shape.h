@@ -32,8 +32,8 @@ class Shape {
   const std::vector<Dim>& dims() const { return dims_; }
 
   bool is_static() const;
-  Dim elements() const;                              ///< product of all sizes; 1 for rank 0
-  Dims values() const;                               ///< throws InternalError when symbolic
+  Dim elements() const;  ///< product of all sizes; 1 for rank 0
+  Dims values() const;   ///< throws InternalError when symbolic
   Dims evaluate(const SymbolValues& values) const;
   Shape substitute(const SymbolValues& values) const;
   /// "2,N,3" (no brackets).

@@ -14,8 +14,9 @@ struct LayoutTraits {
   bool blocked, channels_last;
 };
 constexpr LayoutTraits kLayouts[] = {
-    {"linear", 1, false, false},  {"channels_last", 1, false, true}, {"blocked8", 8, true, false},        {"blocked16", 16, true, false},       {"blocked2", 2, true, false},
-    {"blocked4", 4, true, false}, {"blocked32", 32, true, false},    {"channels_last8", 8, false, true}, {"channels_last16", 16, false, true},
+    {"linear", 1, false, false},    {"channels_last", 1, false, true},  {"blocked8", 8, true, false},
+    {"blocked16", 16, true, false}, {"blocked2", 2, true, false},       {"blocked4", 4, true, false},
+    {"blocked32", 32, true, false}, {"channels_last8", 8, false, true}, {"channels_last16", 16, false, true},
 };
 const LayoutTraits& traits(Layout layout) { return kLayouts[static_cast<size_t>(layout)]; }
 
@@ -62,7 +63,8 @@ std::string TensorType::text() const {
 int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout) {
   const int64_t block = channel_block(layout);
   int64_t count = static_cast<int64_t>(size_of(dtype));
-  for (size_t i = 0; i < dims.size(); ++i) count = checked_multiply(count, i == 1 && block > 1 ? round_up(dims[i], block) : dims[i]);
+  for (size_t i = 0; i < dims.size(); ++i)
+    count = checked_multiply(count, i == 1 && block > 1 ? round_up(dims[i], block) : dims[i]);
   return count;
 }
 
@@ -71,12 +73,12 @@ bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b) {
   if (dims.size() < 3) return channel_block(a) == channel_block(b);
   const int64_t channels = dims[1], area = elements(dims.subspan(2));
   const auto unpadded = [&](Layout layout) { return channels % channel_block(layout) == 0; };
-  const auto flat = [&](Layout layout) {          // equal to N,C,area in row-major order
+  const auto flat = [&](Layout layout) {  // equal to N,C,area in row-major order
     if (layout == Layout::linear) return true;
     return unpadded(layout) && (area == 1 || (is_channels_last(layout) && channels == 1));
   };
   if (flat(a) && flat(b)) return true;
-  const auto last = [&](Layout layout) {          // equal to N,area,C in row-major order
+  const auto last = [&](Layout layout) {  // equal to N,area,C in row-major order
     return unpadded(layout) && (is_channels_last(layout) || (is_blocked(layout) && channels == channel_block(layout)));
   };
   return last(a) && last(b);
@@ -95,13 +97,13 @@ Dims layout_strides(std::span<const int64_t> dims, Layout layout) {
 
 Tensor::Tensor(DType dtype, Dims dims, Blob bytes) : dtype_(dtype), dims_(std::move(dims)), bytes_(std::move(bytes)) {
   const int64_t expected = byte_size(dtype_, dims_);
-  HONE_CHECK(static_cast<int64_t>(bytes_.size()) == expected, "a tensor {}[{}] needs {} bytes but has {}", name_of(dtype_), join_dims(dims_, ","), expected,
-             bytes_.size());
+  HONE_CHECK(static_cast<int64_t>(bytes_.size()) == expected, "a tensor {}[{}] needs {} bytes but has {}",
+             name_of(dtype_), join_dims(dims_, ","), expected, bytes_.size());
 }
 
 Tensor Tensor::of_strings(Dims dims, std::vector<std::string> values) {
-  HONE_CHECK(elements(dims) == static_cast<int64_t>(values.size()), "a string tensor [{}] needs {} strings but has {}", join_dims(dims, ","), elements(dims),
-             values.size());
+  HONE_CHECK(elements(dims) == static_cast<int64_t>(values.size()), "a string tensor [{}] needs {} strings but has {}",
+             join_dims(dims, ","), elements(dims), values.size());
   Tensor tensor;
   tensor.dtype_ = DType::string;
   tensor.dims_ = std::move(dims);
@@ -144,7 +146,8 @@ int64_t Tensor::integer(int64_t i) const {
   if (is_small(dtype_)) return static_cast<int64_t>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<int64_t>(static_cast<float>(value));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+      return static_cast<int64_t>(static_cast<float>(value));
     else return static_cast<int64_t>(value);
   });
 }
@@ -153,7 +156,8 @@ double Tensor::real(int64_t i) const {
   if (is_small(dtype_)) return static_cast<double>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return static_cast<double>(static_cast<float>(value));
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+      return static_cast<double>(static_cast<float>(value));
     else return static_cast<double>(value);
   });
 }
@@ -164,6 +168,7 @@ std::vector<int64_t> Tensor::integers() const {
   return values;
 }
 
-TensorBuilder::TensorBuilder(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), buffer_(static_cast<size_t>(byte_size(dtype_, dims_))) {}
+TensorBuilder::TensorBuilder(DType dtype, Dims dims)
+    : dtype_(dtype), dims_(std::move(dims)), buffer_(static_cast<size_t>(byte_size(dtype_, dims_))) {}
 
 }  // namespace hone

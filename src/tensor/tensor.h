@@ -18,7 +18,17 @@ namespace hone {
 /// How the bytes of a tensor lie. Shapes are always the logical (ONNX) ones.
 /// linear: row-major. channels_last: N,(D,)H,W,C for logical N,C,(D,)H,W. blockedB: N,C/B,H,W,B; channels_lastB: N,H,W,C;
 /// both with C padded to a multiple of B by zeros. Kernels use the first four; the others are for network inputs and outputs.
-enum class Layout : uint8_t { linear, channels_last, blocked8, blocked16, blocked2, blocked4, blocked32, channels_last8, channels_last16 };
+enum class Layout : uint8_t {
+  linear,
+  channels_last,
+  blocked8,
+  blocked16,
+  blocked2,
+  blocked4,
+  blocked32,
+  channels_last8,
+  channels_last16
+};
 std::string_view name_of(Layout layout);
 std::optional<Layout> parse_layout(std::string_view name);
 /// What the number of channels is padded to a multiple of; 1 for linear and channels_last.
@@ -30,8 +40,8 @@ struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
   Layout layout = Layout::linear;
-  bool ranked = true;                               // false: only a run tells how many sizes there are
-  std::shared_ptr<const TensorType> element = {};   // of sequences and optionals
+  bool ranked = true;                              // false: only a run tells how many sizes there are
+  std::shared_ptr<const TensorType> element = {};  // of sequences and optionals
 
   /// "f32[2,N,8]", with "@channels_last" behind when not linear; "f32[*]" without rank; "sequence<f32[2,3]>".
   std::string text() const;

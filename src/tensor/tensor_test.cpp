@@ -38,13 +38,18 @@ TEST(Dim, DividesWhatDividesExactly) {
 
 TEST(Dim, EvaluatesLikeIntegersDo) {
   std::mt19937 random(7);
-  const char* expressions[] = {"floordiv(N + 3, 2) + M", "mod(N*M + 1, 5)", "min(N, M) - max(N, 3)", "floordiv(3*N + 7, 4)", "floordiv(N - M, 2)"};
+  const char* expressions[] = {"floordiv(N + 3, 2) + M", "mod(N*M + 1, 5)", "min(N, M) - max(N, 3)",
+                               "floordiv(3*N + 7, 4)", "floordiv(N - M, 2)"};
   for (int i = 0; i < 200; ++i) {
     const int64_t n = random() % 50 + 1, m = random() % 50 + 1;
-    const auto floor_div = [](int64_t a, int64_t b) { return static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))); };
-    const int64_t expected[] = {floor_div(n + 3, 2) + m, (n * m + 1) % 5, std::min(n, m) - std::max<int64_t>(n, 3), floor_div(3 * n + 7, 4), floor_div(n - m, 2)};
+    const auto floor_div = [](int64_t a, int64_t b) {
+      return static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
+    };
+    const int64_t expected[] = {floor_div(n + 3, 2) + m, (n * m + 1) % 5, std::min(n, m) - std::max<int64_t>(n, 3),
+                                floor_div(3 * n + 7, 4), floor_div(n - m, 2)};
     for (size_t e = 0; e < std::size(expressions); ++e) {
-      EXPECT_EQ(d(expressions[e]).evaluate({{"N", n}, {"M", m}}), expected[e]) << expressions[e] << " seed 7, N=" << n << " M=" << m;
+      EXPECT_EQ(d(expressions[e]).evaluate({{"N", n}, {"M", m}}), expected[e])
+          << expressions[e] << " seed 7, N=" << n << " M=" << m;
       EXPECT_EQ(d(expressions[e]).substitute({{"N", n}}).substitute({{"M", m}}), Dim(expected[e]));
     }
   }
@@ -64,7 +69,7 @@ TEST(Half, RoundTripsEveryPattern) {
     ASSERT_EQ(float_to_half(value), bits);
   }
   EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
-  EXPECT_EQ(float_to_bfloat(1.00390625f), 0x3f80);   // ties to even
+  EXPECT_EQ(float_to_bfloat(1.00390625f), 0x3f80);  // ties to even
 }
 
 TEST(Layout, KnowsWhenLayoutsCoincide) {

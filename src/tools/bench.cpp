@@ -18,7 +18,9 @@ using Json = nlohmann::ordered_json;
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "bench", "PLAN | MODEL.onnx", "Measures an engine.",
+      "bench",
+      "PLAN | MODEL.onnx",
+      "Measures an engine.",
       {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
        {"-i", "<name:file[,...]>", "--loadInputs", "input values: raw, .npy or .npz; other inputs get random values"},
        {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
@@ -36,7 +38,12 @@ Json measured_json(const Measurement& measured, const FriendlyLine& line, bool s
   return {{"file", line.file},
           {"queries", timed.size()},
           {"streams", line.options.perf.streams},
-          {"latencyMs", {{"min", closed.min}, {"median", closed.median}, {"p90", closed.percentiles[1]}, {"p99", closed.percentiles[2]}, {"max", closed.max}}},
+          {"latencyMs",
+           {{"min", closed.min},
+            {"median", closed.median},
+            {"p90", closed.percentiles[1]},
+            {"p99", closed.percentiles[2]},
+            {"max", closed.max}}},
           {"queriesPerSecond", seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0},
           {"boundBy", bound_by(timed, synchronous)},
           {"steady", is_steady(timed)},
@@ -47,18 +54,26 @@ void print(const Json& result, const Measurement& measured) {
   const Page page;
   const Json& latency = result["latencyMs"];
   page.title(result["file"].get<std::string>());
-  page.pair("latency", fmt::format("{:.3f} ms median, {:.3f} ms at 90 %, {:.3f} ms at 99 %, one query at a time", latency["median"].get<double>(), latency["p90"].get<double>(), latency["p99"].get<double>()));
-  page.pair("throughput", fmt::format("{:.1f} queries per second with {} in flight ({} queries)", result["queriesPerSecond"].get<double>(), result["streams"].dump(), result["queries"].dump()));
+  page.pair("latency",
+            fmt::format("{:.3f} ms median, {:.3f} ms at 90 %, {:.3f} ms at 99 %, one query at a time",
+                        latency["median"].get<double>(), latency["p90"].get<double>(), latency["p99"].get<double>()));
+  page.pair("throughput",
+            fmt::format("{:.1f} queries per second with {} in flight ({} queries)",
+                        result["queriesPerSecond"].get<double>(), result["streams"].dump(), result["queries"].dump()));
   page.pair("bound by", result["boundBy"].get<std::string>());
   page.pair("machine", measured.circumstances.machine.text());
-  if (!result["steady"]) page.warning(fmt::format("  unsteady: {:.1f} % between the quartiles; close other programs and measure again", result["machine"]["quartileSpreadPercent"].get<double>()));
+  if (!result["steady"])
+    page.warning(fmt::format("  unsteady: {:.1f} % between the quartiles; close other programs and measure again",
+                             result["machine"]["quartileSpreadPercent"].get<double>()));
 }
 
 int bench(const FriendlyLine& line) {
   const Logger log = quiet_logger();
   const Voices voices(log);
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
-  if (line.options.perf.duration_s == -1) throw Error("hone bench tells its result at the end, which --duration=-1 never reaches", "give a time in seconds: -t 10");
+  if (line.options.perf.duration_s == -1)
+    throw Error("hone bench tells its result at the end, which --duration=-1 never reaches",
+                "give a time in seconds: -t 10");
   Session session(line.options, open_device(line.options.tool.device), voices);
   if (line.options.tool.load_engine.empty()) session.build();
   session.load();

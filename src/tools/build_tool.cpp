@@ -18,20 +18,26 @@ namespace {
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "build", "MODEL.onnx", "Builds an engine from an ONNX model and saves it as a plan.",
+      "build",
+      "MODEL.onnx",
+      "Builds an engine from an ONNX model and saves it as a plan.",
       {{"-o", "<file>", "--saveEngine", "where the plan goes (default: the model's name with .plan)"},
        {"--min", "<shapes>", "--minShapes", "smallest input shapes, name:1x3x224x224[,...]"},
        {"--opt", "<shapes>", "--optShapes", "input shapes to be fastest at"},
        {"--max", "<shapes>", "--maxShapes", "largest input shapes"},
        {"--cache", "<file>", "--timingCacheFile", "times already measured (default: hone.cache beside the plan)"},
-       {"--effort", "<0-5>", "--builderOptimizationLevel", "0 takes what works, 3 times every kernel (default), 5 times more variants"},
+       {"--effort", "<0-5>", "--builderOptimizationLevel",
+        "0 takes what works, 3 times every kernel (default), 5 times more variants"},
        {"--workspace", "<size>", "", "most scratch memory of one kernel, for example 256MiB"},
-       {"--portable", "", "--versionCompatible", "a plan that other machines and versions can tune again; twice as large"}}};
+       {"--portable", "", "--versionCompatible",
+        "a plan that other machines and versions can tune again; twice as large"}}};
   return kCommand;
 }
 
 int build(const FriendlyLine& line) {
-  if (line.options.tool.onnx.empty()) throw Error(fmt::format("{} is no ONNX model by its name", line.file), "hone build takes a file that ends in .onnx");
+  if (line.options.tool.onnx.empty())
+    throw Error(fmt::format("{} is no ONNX model by its name", line.file),
+                "hone build takes a file that ends in .onnx");
   const Logger log = quiet_logger();
   const Voices voices(log);
   for (const std::string& warning : line.warnings) log.warning("{}", warning);

@@ -23,8 +23,10 @@ constexpr std::string_view kUsage =
     "usage: hone cache list FILE... [--json]          what timing caches hold\n"
     "       hone cache merge TARGET SOURCE...         add the entries that TARGET lacks\n"
     "       hone cache prune FILE [--keep TEXT] [--rejected]\n"
-    "                                                 drop damaged lines; with --keep all entries whose key lacks the text\n"
-    "                                                 (such as a processor's name); with --rejected those of tactics that failed\n";
+    "                                                 drop damaged lines; with --keep all entries whose key lacks the "
+    "text\n"
+    "                                                 (such as a processor's name); with --rejected those of tactics "
+    "that failed\n";
 
 struct Loaded {
   TimingCache cache;
@@ -33,7 +35,8 @@ struct Loaded {
 
 Loaded load(const std::string& path) {
   Loaded loaded;
-  loaded.cache = with_note([&] { return fmt::format("reading the timing cache {}", path); }, [&] { return load_timing_cache(path, &loaded.bytes, &loaded.skipped); });
+  loaded.cache = with_note([&] { return fmt::format("reading the timing cache {}", path); },
+                           [&] { return load_timing_cache(path, &loaded.bytes, &loaded.skipped); });
   return loaded;
 }
 
@@ -54,7 +57,11 @@ int list(Words files, bool json) {
     const Loaded loaded = load(path);
     size_t rejected = 0;
     for (const auto& [text, row] : rows_of(loaded.cache)) rejected += row["ms"].get<double>() < 0 ? 1 : 0;
-    found.push_back({{"file", path}, {"bytes", loaded.bytes}, {"entries", loaded.cache.entries()}, {"rejected", rejected}, {"damagedLines", loaded.skipped}});
+    found.push_back({{"file", path},
+                     {"bytes", loaded.bytes},
+                     {"entries", loaded.cache.entries()},
+                     {"rejected", rejected},
+                     {"damagedLines", loaded.skipped}});
   }
   if (json) {
     fmt::print("{}\n", found.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -63,9 +70,11 @@ int list(Words files, bool json) {
   const Page page;
   for (const Json& file : found) {
     page.title(file["file"].get<std::string>());
-    page.pair("entries", fmt::format("{}, {} of them rejected tactics", file["entries"].dump(), file["rejected"].dump()));
+    page.pair("entries",
+              fmt::format("{}, {} of them rejected tactics", file["entries"].dump(), file["rejected"].dump()));
     page.pair("size", fmt::format("{} bytes", file["bytes"].dump()));
-    if (file["damagedLines"] != 0) page.warning(fmt::format("  {} lines are damaged or of another version", file["damagedLines"].dump()));
+    if (file["damagedLines"] != 0)
+      page.warning(fmt::format("  {} lines are damaged or of another version", file["damagedLines"].dump()));
   }
   return 0;
 }
@@ -73,7 +82,7 @@ int list(Words files, bool json) {
 int merge(const std::string& target, Words sources) {
   TimingCache merged;
   for (const std::string& path : sources) merged.merge(load(path).cache);
-  const size_t bytes = save_timing_cache(merged, target);        // locks, and keeps what the target holds
+  const size_t bytes = save_timing_cache(merged, target);  // locks, and keeps what the target holds
   fmt::print("{}: {} entries, {} bytes\n", target, load(target).cache.entries(), bytes);
   return 0;
 }
@@ -85,14 +94,18 @@ int prune(const std::string& path, const std::string& keep, bool rejected) {
   std::string text;
   size_t dropped = 0;
   for (const auto& [line, row] : rows_of(loaded.cache)) {
-    const bool wanted = (!rejected || row["ms"].get<double>() >= 0) && row["key"].get<std::string>().find(keep) != std::string::npos;
+    const bool wanted =
+        (!rejected || row["ms"].get<double>() >= 0) && row["key"].get<std::string>().find(keep) != std::string::npos;
     if (wanted) text += line + "\n";
     else ++dropped;
   }
   const std::string whole = loaded.cache.text();
-  if (const std::string head = whole.substr(0, whole.find('\n') + 1); !head.empty() && !Json::parse(head, nullptr, false).contains("key")) text = head + text;
+  if (const std::string head = whole.substr(0, whole.find('\n') + 1);
+      !head.empty() && !Json::parse(head, nullptr, false).contains("key"))
+    text = head + text;
   write_file(path, text);
-  fmt::print("{}: {} entries dropped, {} damaged lines dropped, {} entries kept\n", path, dropped, loaded.skipped, loaded.cache.entries() - dropped);
+  fmt::print("{}: {} entries dropped, {} damaged lines dropped, {} entries kept\n", path, dropped, loaded.skipped,
+             loaded.cache.entries() - dropped);
   return 0;
 }
 

@@ -21,8 +21,13 @@ Json backend_json(const Backend& backend) {
   Json json{{"name", backend.name}};
   try {
     const DeviceInfo info = backend.open(0)->info();
-    json.update({{"usable", true}, {"device", info.name}, {"architecture", info.architecture}, {"workers", info.workers}, {"memoryMiB", info.memory_bytes >> 20},
-                 {"cacheKiB", info.cache_bytes >> 10}, {"versions", backend.versions()}});
+    json.update({{"usable", true},
+                 {"device", info.name},
+                 {"architecture", info.architecture},
+                 {"workers", info.workers},
+                 {"memoryMiB", info.memory_bytes >> 20},
+                 {"cacheKiB", info.cache_bytes >> 10},
+                 {"versions", backend.versions()}});
   } catch (const Error& error) {
     json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});
   }
@@ -32,7 +37,8 @@ Json backend_json(const Backend& backend) {
 Json examine() {
   Json json{{"version", kVersion}, {"backends", Json::array()}, {"environment", Json::object()}};
   for (const Backend* backend : all_backends()) json["backends"].push_back(backend_json(*backend));
-  for (const EnvVariable& variable : env_table()) json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
+  for (const EnvVariable& variable : env_table())
+    json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
   const MachineState state = read_machine_state();
   json["machine"] = MachineChange{state, state}.text();
   return json;
@@ -47,14 +53,17 @@ void print(const Json& found) {
       page.pair(label, "not usable: " + backend["reason"].get<std::string>());
       continue;
     }
-    page.pair(label, fmt::format("{}, {}, {} workers, {} MiB, {} KiB of cache each", backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
+    page.pair(label, fmt::format("{}, {}, {} workers, {} MiB, {} KiB of cache each",
+                                 backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
                                  backend["workers"].dump(), backend["memoryMiB"].dump(), backend["cacheKiB"].dump()));
     page.pair("", backend["versions"].get<std::string>());
   }
   page.pair("machine", found["machine"].get<std::string>());
   page.title("environment");
   for (const EnvVariable& variable : env_table())
-    page.pair(variable.name, fmt::format("{} ({}: {})", found["environment"][std::string(variable.name)].get<std::string>(), variable.value_name, variable.help));
+    page.pair(variable.name,
+              fmt::format("{} ({}: {})", found["environment"][std::string(variable.name)].get<std::string>(),
+                          variable.value_name, variable.help));
   if (const std::string unknown = unknown_env_report(); !unknown.empty()) page.warning(trim(unknown));
 }
 

@@ -13,7 +13,8 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kHead = R"(/* Runs a plan through Hone's C interface: load, bind, run, measure. Written by `hone inspect --emit-c`; change it as you like.
+constexpr std::string_view kHead =
+    R"(/* Runs a plan through Hone's C interface: load, bind, run, measure. Written by `hone inspect --emit-c`; change it as you like.
  *
  *   cc -O2 -I <hone>/include run_plan.c -L <hone>/lib -lhone -Wl,-rpath,<hone>/lib -o run_plan
  *   ./run_plan plan.plan [queries]
@@ -151,7 +152,8 @@ std::string c_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) result += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f)
+      result += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
     else result += c;
   }
   return result + '"';
@@ -165,7 +167,7 @@ std::string table_of_inputs(const Plan& plan) {
     const auto& ranges = plan.profiles[0].ranges;
     const auto range = std::ranges::find(ranges, io.name, &ProfileRange::tensor);
     std::string dims = "0";
-    int rank = -1;                             // nothing to set
+    int rank = -1;  // nothing to set
     if (range != ranges.end()) {
       std::vector<std::string> sizes;
       for (const int64_t size : range->opt) sizes.push_back(std::to_string(size));

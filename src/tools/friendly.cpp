@@ -41,7 +41,8 @@ class Reader {
       } else if (const ShortFlag* flag = find_short(command_, name)) {
         std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
         if (!flag->value_name.empty() && equals == std::string::npos) {
-          if (i + 1 == words.size()) throw Error(fmt::format("{} needs a value", name), fmt::format("write {} {}", name, flag->value_name));
+          if (i + 1 == words.size())
+            throw Error(fmt::format("{} needs a value", name), fmt::format("write {} {}", name, flag->value_name));
           value = words[++i];
         }
         take_short(*flag, value);
@@ -52,11 +53,13 @@ class Reader {
     }
   }
 
-  std::vector<std::string> flags;              // of trtexec
+  std::vector<std::string> flags;  // of trtexec
 
  private:
   void take_file(const std::string& word) {
-    if (!line_.file.empty()) throw Error(fmt::format("one file is taken, these are two: {} and {}", line_.file, word), fmt::format("hone {} {}", command_.name, command_.takes));
+    if (!line_.file.empty())
+      throw Error(fmt::format("one file is taken, these are two: {} and {}", line_.file, word),
+                  fmt::format("hone {} {}", command_.name, command_.takes));
     line_.file = word;
   }
   void take_short(const ShortFlag& flag, const std::string& value) {
@@ -67,7 +70,8 @@ class Reader {
     std::vector<std::string_view> names;
     for (const ShortFlag& flag : command_.flags) names.push_back(flag.name);
     for (const Flag& flag : flag_table()) names.push_back(flag.name);
-    throw Error(fmt::format("hone {} has no flag {}", command_.name, name), fmt::format("did you mean {}?", nearest(name, names)));
+    throw Error(fmt::format("hone {} has no flag {}", command_.name, name),
+                fmt::format("did you mean {}?", nearest(name, names)));
   }
 
   const FriendlyCommand& command_;
@@ -81,13 +85,17 @@ std::string FriendlyLine::value(std::string_view flag) const {
   return found == own.end() ? "" : found->second;
 }
 
-FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::string> arguments, std::span<const std::string> defaults) {
+FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,
+                           std::span<const std::string> defaults) {
   FriendlyLine line;
   Reader reader(command, line);
   reader.read(arguments);
   if (line.help) return line;
-  if (line.file.empty()) throw Error(fmt::format("hone {} needs {}", command.name, command.takes), fmt::format("hone {} --help shows how", command.name));
-  std::vector<std::string> flags{fmt::format("{}={}", line.file.ends_with(".onnx") ? "--onnx" : "--loadEngine", line.file)};
+  if (line.file.empty())
+    throw Error(fmt::format("hone {} needs {}", command.name, command.takes),
+                fmt::format("hone {} --help shows how", command.name));
+  std::vector<std::string> flags{
+      fmt::format("{}={}", line.file.ends_with(".onnx") ? "--onnx" : "--loadEngine", line.file)};
   flags.insert(flags.end(), reader.flags.begin(), reader.flags.end());
   for (const std::string& flag : defaults)
     if (!is_given(flags, flag.substr(0, flag.find('=')))) flags.push_back(flag);
@@ -108,7 +116,8 @@ std::string friendly_help(const FriendlyCommand& command) {
   return text + "\nEvery flag of trtexec is understood too: hone trtexec --help\n";
 }
 
-int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments, std::span<const std::string> defaults, int (*tool)(const FriendlyLine&)) {
+int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,
+                 std::span<const std::string> defaults, int (*tool)(const FriendlyLine&)) {
   const bool json = std::ranges::find(arguments, "--json") != arguments.end();
   try {
     const FriendlyLine line = read_friendly(command, arguments, defaults);
@@ -119,7 +128,9 @@ int run_friendly(const FriendlyCommand& command, std::span<const std::string> ar
     return tool(line);
   } catch (const Error& error) {
     fmt::print(stderr, "hone {}: {}\n", command.name, error.what());
-    if (json) fmt::print("{}\n", nlohmann::json{{"error", error.message()}, {"hint", error.hint()}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (json)
+      fmt::print("{}\n", nlohmann::json{{"error", error.message()}, {"hint", error.hint()}}.dump(
+                             -1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 1;
   }
 }

@@ -20,13 +20,13 @@ struct ShortFlag {
 };
 
 struct FriendlyCommand {
-  std::string_view name, takes, purpose;       // "build", "MODEL.onnx", what it does
+  std::string_view name, takes, purpose;  // "build", "MODEL.onnx", what it does
   std::vector<ShortFlag> flags;
 };
 
 struct FriendlyLine {
-  std::string file;                            // what stood alone
-  std::map<std::string, std::string, std::less<>> own;   // values of short flags that the tool reads
+  std::string file;                                     // what stood alone
+  std::map<std::string, std::string, std::less<>> own;  // values of short flags that the tool reads
   Options options;
   std::vector<std::string> warnings;
   bool help = false, json = false;
@@ -37,10 +37,12 @@ struct FriendlyLine {
 
 /// "--flag value" and "--flag=value" are the same. A file that ends in .onnx becomes --onnx, another --loadEngine; `defaults` are
 /// flags of trtexec that hold where the line does not say otherwise. Throws Error.
-FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::string> arguments, std::span<const std::string> defaults);
+FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,
+                           std::span<const std::string> defaults);
 std::string friendly_help(const FriendlyCommand& command);
 
 /// Runs a tool: --help, and errors on stderr (as JSON on stdout too where JSON was asked for); the exit status.
-int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments, std::span<const std::string> defaults, int (*tool)(const FriendlyLine&));
+int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,
+                 std::span<const std::string> defaults, int (*tool)(const FriendlyLine&));
 
 }  // namespace hone

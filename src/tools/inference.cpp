@@ -28,7 +28,8 @@ void report_layers(const Session& session, const ReportOptions& options, const I
     log.info("Layer Information:");
     for (const std::string& line : layer_info_lines(plan, profile, symbols)) log.info("{}", line);
   }
-  if (!options.export_layer_info.empty()) export_text(options.export_layer_info, layer_info_json(plan, profile, symbols));
+  if (!options.export_layer_info.empty())
+    export_text(options.export_layer_info, layer_info_json(plan, profile, symbols));
 }
 
 void report_optimization_profiles(const Plan& plan, const Logger& log) {
@@ -36,14 +37,18 @@ void report_optimization_profiles(const Plan& plan, const Logger& log) {
   const auto dims = [](const Dims& sizes) { return sizes.empty() ? std::string("scalar") : join_dims(sizes); };
   for (size_t i = 0; i < plan.profiles.size(); ++i)
     for (const ProfileRange& range : plan.profiles[i].ranges)
-      log.info("Model input {} (profile {}): min={}, opt={}, max={}", range.tensor, i, dims(range.min), dims(range.opt), dims(range.max));
+      log.info("Model input {} (profile {}): min={}, opt={}, max={}", range.tensor, i, dims(range.min), dims(range.opt),
+               dims(range.max));
 }
 
-Inference::Inference(const Session& session, const Options& options, const Voices& voices) : session_(session), options_(options), voices_(voices) {}
+Inference::Inference(const Session& session, const Options& options, const Voices& voices)
+    : session_(session), options_(options), voices_(voices) {}
 
 void Inference::set_up() {
   if (session_.plan().profiles.size() > 1 && options_.tool.use_profile == 0)
-    voices_.tool.warning("{} profiles detected but not set. Running with profile 0. Use --useProfile to choose another.", session_.plan().profiles.size());
+    voices_.tool.warning(
+        "{} profiles detected but not set. Running with profile 0. Use --useProfile to choose another.",
+        session_.plan().profiles.size());
   check_input_files(options_.tool.load_inputs, session_.plan());
   shapes_ = session_.run_shapes();
   for (int i = 0; i < options_.perf.streams; ++i) set_up_stream();
@@ -77,7 +82,8 @@ void Inference::report_allocation(int64_t bytes) const {
   int64_t largest = 0;
   for (const Profile& profile : session_.plan().profiles) largest = std::max(largest, profile.arena_bytes);
   voices_.tool.info("Maximum device memory size across all profiles: {:g} MiB", static_cast<double>(largest) / kMiB);
-  voices_.tool.info("Only allocated device memory enough for current {}: {:g} MiB", strategy == "profile" ? "profile" : "input shapes", static_cast<double>(bytes) / kMiB);
+  voices_.tool.info("Only allocated device memory enough for current {}: {:g} MiB",
+                    strategy == "profile" ? "profile" : "input shapes", static_cast<double>(bytes) / kMiB);
 }
 
 void Inference::fill_inputs(Query& query) {
@@ -98,13 +104,16 @@ void Inference::fill_inputs(Query& query) {
       load_values(*file, io, dims, memory);
     } else {
       voices_.tool.info("Using random values for input {}", io.name);
-      if (io.range) voices_.tool.verbose("Random values for input {} are integers from {} to {}, which its consumers accept.", io.name, io.range->low, io.range->high);
+      if (io.range)
+        voices_.tool.verbose("Random values for input {} are integers from {} to {}, which its consumers accept.",
+                             io.name, io.range->low, io.range->high);
       fill_random(io, dims, memory);
       random = true;
     }
     voices_.tool.info("Input binding for {} with dimensions {} is created.", io.name, join_dims(dims));
   }
-  if (random) voices_.tool.verbose("Random values are drawn with the fixed seed {}: every run gets the same.", kRandomSeed);
+  if (random)
+    voices_.tool.verbose("Random values are drawn with the fixed seed {}: every run gets the same.", kRandomSeed);
 }
 
 std::vector<Trace> Inference::measure() {
@@ -125,18 +134,24 @@ void Inference::run() {
     for (const std::unique_ptr<Query>& query : queries_) {
       voices_.tool.info("Capturing CUDA graph for the current execution context");
       query->context().prepare();
-      voices_.tool.info("Successfully captured CUDA graph for the current execution context: its launches are recorded and replayed");
+      voices_.tool.info(
+          "Successfully captured CUDA graph for the current execution context: its launches are recorded and replayed");
     }
   const bool both = report.wants_profile() && (options_.tool.separate_profile_run || !report.export_times.empty());
   if (both && !options_.tool.separate_profile_run)
-    voices_.tool.warning("--exportTimes is given together with a profile: two runs are made, the first for times, the second for the profile");
+    voices_.tool.warning(
+        "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
+        "profile");
   LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())]);
   const bool profile_first = report.wants_profile() && !both;
   if (profile_first) {
     queries_.front()->context().set_profiler(&profile);
     measure();
-    voices_.tool.info("The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by one.");
-    voices_.tool.info("To show e2e network timing report, add --separateProfileRun to profile layers in a run of their own.");
+    voices_.tool.info(
+        "The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by "
+        "one.");
+    voices_.tool.info(
+        "To show e2e network timing report, add --separateProfileRun to profile layers in a run of their own.");
   } else {
     measure_and_report();
   }
@@ -157,7 +172,9 @@ bool Inference::validate() {
     if (pairs.size() > 1) voices_.tool.info("Accuracy of pair {}:", index);
     good &= validate_pair(pair);
   }
-  if (!good) voices_.tool.error("Accuracy validation FAILED: a loss has reached --accuracyThreshold={:g}", tool.accuracy.threshold);
+  if (!good)
+    voices_.tool.error("Accuracy validation FAILED: a loss has reached --accuracyThreshold={:g}",
+                       tool.accuracy.threshold);
   return good;
 }
 
@@ -167,7 +184,8 @@ bool Inference::validate_pair(const ReferencePair& pair) {
   check_input_files(pair.inputs, session_.plan());
   for (const IoTensor& io : session_.plan().io)
     if (const std::string* file = io.is_input ? input_file(pair.inputs, io.name) : nullptr)
-      load_values(*file, io, query.context().shape(io.name), {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
+      load_values(*file, io, query.context().shape(io.name),
+                  {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
   run_once();
   bool good = true;
   for (const BoundTensor& tensor : tensors()) {
@@ -176,13 +194,15 @@ bool Inference::validate_pair(const ReferencePair& pair) {
     AlignedBuffer bytes(std::max<size_t>(tensor.bytes.size(), 1));
     BoundTensor reference = tensor;
     reference.bytes = {bytes.data(), tensor.bytes.size()};
-    load_values(*file, {tensor.name, {tensor.dtype, {}, tensor.layout}, false}, tensor.dims, {bytes.data(), tensor.bytes.size()});
+    load_values(*file, {tensor.name, {tensor.dtype, {}, tensor.layout}, false}, tensor.dims,
+                {bytes.data(), tensor.bytes.size()});
     const std::vector<double> expected = values_of(reference);
-    voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file, expected.size(), tensor.bytes.size());
+    voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file,
+                      expected.size(), tensor.bytes.size());
     const double loss = accuracy_loss(accuracy, values_of(tensor), expected);
     const bool failed = loss >= accuracy.threshold;
-    voices_.tool.info("Accuracy loss for tensor {} ({}): {:.6f}{}", tensor.name, accuracy_label(accuracy.algorithm), loss,
-                      failed ? fmt::format(" [FAIL: >= threshold {:g}]", accuracy.threshold) : "");
+    voices_.tool.info("Accuracy loss for tensor {} ({}): {:.6f}{}", tensor.name, accuracy_label(accuracy.algorithm),
+                      loss, failed ? fmt::format(" [FAIL: >= threshold {:g}]", accuracy.threshold) : "");
     good &= !failed;
   }
   return good;
@@ -214,7 +234,8 @@ void Inference::measure_and_report() {
                                    .circumstances = &measured.circumstances};
   report_performance(measured.traces, options_.perf, context, voices_.tool);
   if (!options_.report.export_times.empty()) export_text(options_.report.export_times, times_json(measured.timed()));
-  if (!options_.report.export_machine.empty()) export_text(options_.report.export_machine, machine_json(measured.timed(), measured.circumstances));
+  if (!options_.report.export_machine.empty())
+    export_text(options_.report.export_machine, machine_json(measured.timed(), measured.circumstances));
 }
 
 void Inference::run_once() {
@@ -237,7 +258,11 @@ std::vector<BoundTensor> Inference::tensors() {
       voices_.tool.warning("Output {} holds {}: it is not reported", io.name, io.type.text());
       continue;
     }
-    result.push_back({io.name, io.is_input, io.type.dtype, query.context().shape(io.name), io.type.layout,
+    result.push_back({io.name,
+                      io.is_input,
+                      io.type.dtype,
+                      query.context().shape(io.name),
+                      io.type.layout,
                       {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))}});
   }
   return result;
@@ -258,10 +283,12 @@ void Inference::report_tensors() {
   }
   if (report.dump_raw_bindings) {
     voices_.tool.info("Dumping I/O Bindings to RAW Files:");
-    const std::vector<std::string> names = raw_file_names(all, is_at_least(options_.tool.release, Release::v10) ? RawNames::short_types : RawNames::long_types);
+    const std::vector<std::string> names = raw_file_names(
+        all, is_at_least(options_.tool.release, Release::v10) ? RawNames::short_types : RawNames::long_types);
     for (size_t i = 0; i < all.size(); ++i) {
-      voices_.tool.info("Writing file for {} binding {} (with datatype {} and dimensions {}) to {}", all[i].is_input ? "input" : "output", all[i].name,
-                        type_word(all[i].dtype), join_dims(all[i].dims, "."), names[i]);
+      voices_.tool.info("Writing file for {} binding {} (with datatype {} and dimensions {}) to {}",
+                        all[i].is_input ? "input" : "output", all[i].name, type_word(all[i].dtype),
+                        join_dims(all[i].dims, "."), names[i]);
       export_text(names[i], std::string(reinterpret_cast<const char*>(all[i].bytes.data()), all[i].bytes.size()));
     }
   }

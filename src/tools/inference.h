@@ -16,8 +16,8 @@ namespace hone {
 
 /// A measured run.
 struct Measurement {
-  std::vector<Trace> traces;                   // warm-up included
-  size_t warm_up = 0;                          // how many of them
+  std::vector<Trace> traces;  // warm-up included
+  size_t warm_up = 0;         // how many of them
   Circumstances circumstances;
 
   std::span<const Trace> timed() const { return std::span(traces).subspan(warm_up); }

@@ -23,7 +23,7 @@ bool fits(std::string_view pattern, std::string_view name) {
 template <typename T>
 T draw(std::mt19937_64& engine) {
   const uint64_t bits = engine();
-  const double unit = static_cast<double>(bits >> 11) / 9007199254740992.0;      // [0, 1), the same with every library
+  const double unit = static_cast<double>(bits >> 11) / 9007199254740992.0;  // [0, 1), the same with every library
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) return T(static_cast<float>(2 * unit - 1));
   else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(2 * unit - 1);
   else if constexpr (sizeof(T) == 1 && !std::is_same_v<T, bool>) return static_cast<T>(bits >> 32);
@@ -33,7 +33,8 @@ T draw(std::mt19937_64& engine) {
 template <typename T>
 T draw_from(std::mt19937_64& engine, ValueRange range) {
   const uint64_t count = static_cast<uint64_t>(range.high) - static_cast<uint64_t>(range.low) + 1;
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(range.low) + (count == 0 ? engine() : engine() % count));
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(range.low) + (count == 0 ? engine() : engine() % count));
   else return T();
 }
 
@@ -68,27 +69,35 @@ void load_raw(const std::string& path, std::span<std::byte> memory) {
   try {
     content = read_file(path);
   } catch (const Error& error) {
-    throw Error(fmt::format("Cannot open file {}! {}", path, error.message()), "--loadInputs takes name:file with a path from this folder");
+    throw Error(fmt::format("Cannot open file {}! {}", path, error.message()),
+                "--loadInputs takes name:file with a path from this folder");
   }
   if (content.size() < memory.size())
-    throw Error(fmt::format("Unexpected file size for input file: {}. The input takes {} bytes, the file holds {}", path, memory.size(), content.size()),
-                "the file must hold the values of the whole tensor at the shape that runs, in the engine's type; --shapes sets the shape");
+    throw Error(fmt::format("Unexpected file size for input file: {}. The input takes {} bytes, the file holds {}",
+                            path, memory.size(), content.size()),
+                "the file must hold the values of the whole tensor at the shape that runs, in the engine's type; "
+                "--shapes sets the shape");
   std::memcpy(memory.data(), content.data(), memory.size());
 }
 
 void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory) {
   const bool archive = path.ends_with(".npz");
   if (!archive && !path.ends_with(".npy")) return load_raw(path, memory);
-  with_note([&] { return fmt::format("reading {} for {}", path, tensor.name); }, [&] {
-    const auto file = MappedFile::open(path);
-    const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
-    if (array.dtype != tensor.type.dtype)
-      throw Error(fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)), "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
-    if (array.dims != dims)
-      throw Error(fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)), "--shapes sets the shape that runs");
-    std::memset(memory.data(), 0, memory.size());
-    convert_layout(array.bytes.data(), memory.data(), array.dtype, dims, Layout::linear, tensor.type.layout);
-  });
+  with_note([&] { return fmt::format("reading {} for {}", path, tensor.name); },
+            [&] {
+              const auto file = MappedFile::open(path);
+              const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
+              if (array.dtype != tensor.type.dtype)
+                throw Error(
+                    fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)),
+                    "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
+              if (array.dims != dims)
+                throw Error(
+                    fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)),
+                    "--shapes sets the shape that runs");
+              std::memset(memory.data(), 0, memory.size());
+              convert_layout(array.bytes.data(), memory.data(), array.dtype, dims, Layout::linear, tensor.type.layout);
+            });
 }
 
 void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory) {
@@ -97,7 +106,9 @@ void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> m
   AlignedBuffer linear(static_cast<size_t>(byte_size(dtype, dims)));
   visit(dtype, [&]<typename T>() {
     T* values = reinterpret_cast<T*>(linear.data());
-    std::generate_n(values, linear.size() / sizeof(T), [&] { return input.range && std::is_integral_v<T> ? draw_from<T>(engine, *input.range) : draw<T>(engine); });
+    std::generate_n(values, linear.size() / sizeof(T), [&] {
+      return input.range && std::is_integral_v<T> ? draw_from<T>(engine, *input.range) : draw<T>(engine);
+    });
   });
   std::memset(memory.data(), 0, memory.size());
   convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, input.type.layout);

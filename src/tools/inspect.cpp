@@ -19,7 +19,9 @@ using Json = nlohmann::ordered_json;
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "inspect", "PLAN", "Shows what a plan holds.",
+      "inspect",
+      "PLAN",
+      "Shows what a plan holds.",
       {{"--layers", "", "", "every layer with its kernel, its time when it was tuned, and the model's nodes behind it"},
        {"--why", "<layer>", "", "what was tried for the layers whose name contains this, with times and refusals"},
        {"--emit-c", "<folder>", "", "write a C program there that loads the plan, runs it and measures it"}}};
@@ -29,8 +31,11 @@ const FriendlyCommand& command() {
 Json layers_of(const Plan& plan) {
   Json layers = Json::array();
   for (const Step& step : plan.profiles[0].steps)
-    layers.push_back({{"name", step.name}, {"kind", step.code < 0 ? "view" : step.kind}, {"kernel", step.code < 0 ? "" : step.source + "." + step.tactic},
-                      {"tunedMs", step.tuned_ms}, {"nodes", step.origin}});
+    layers.push_back({{"name", step.name},
+                      {"kind", step.code < 0 ? "view" : step.kind},
+                      {"kernel", step.code < 0 ? "" : step.source + "." + step.tactic},
+                      {"tunedMs", step.tuned_ms},
+                      {"nodes", step.origin}});
   return layers;
 }
 
@@ -40,13 +45,18 @@ void print_layers(const Json& layers, const Page& page) {
   page.title(fmt::format("{:>10} {:>6}  {:<28} {}", "tuned ms", "share", "kernel", "layer"));
   for (const Json& layer : layers) {
     const double ms = layer["tunedMs"].get<double>();
-    page.line(fmt::format("{:>10.4f} {:>5.1f}%  {:<28} {}", ms, total > 0 ? 100 * ms / total : 0, layer["kind"] == "view" ? "(view)" : layer["kernel"].get<std::string>(), layer["name"].get<std::string>()));
+    page.line(fmt::format("{:>10.4f} {:>5.1f}%  {:<28} {}", ms, total > 0 ? 100 * ms / total : 0,
+                          layer["kind"] == "view" ? "(view)" : layer["kernel"].get<std::string>(),
+                          layer["name"].get<std::string>()));
   }
 }
 
 int inspect(const FriendlyLine& line) {
-  if (line.options.tool.load_engine.empty()) throw Error(fmt::format("{} is a model, not a plan", line.file), fmt::format("build it first: hone build {}", line.file));
-  const Plan plan = with_note([&] { return fmt::format("loading the plan {}", line.file); }, [&] { return load_plan_file(line.file); });
+  if (line.options.tool.load_engine.empty())
+    throw Error(fmt::format("{} is a model, not a plan", line.file),
+                fmt::format("build it first: hone build {}", line.file));
+  const Plan plan = with_note([&] { return fmt::format("loading the plan {}", line.file); },
+                              [&] { return load_plan_file(line.file); });
   Json summary = plan_summary(plan);
   if (line.has("--layers")) summary["layers"] = layers_of(plan);
   if (line.has("--emit-c")) summary["written"] = emit_c(plan, line.file, line.value("--emit-c"));

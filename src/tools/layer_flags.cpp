@@ -19,7 +19,8 @@ OutputCounts count_outputs(const Graph& graph) {
   OutputCounts counts;
   for (const Node* node : graph.nodes())
     for (const std::string& layer : node->origin) {
-      const auto used = static_cast<size_t>(std::ranges::count_if(node->outputs, [](const Value* value) { return value != nullptr; }));
+      const auto used = static_cast<size_t>(
+          std::ranges::count_if(node->outputs, [](const Value* value) { return value != nullptr; }));
       counts[layer] = std::max(counts[layer], used);
     }
   return counts;
@@ -30,7 +31,8 @@ void warn_of_unknown(const NamedTexts& entries, std::string_view flag, const Out
     if (name.find('*') != std::string::npos || layers.contains(name)) continue;
     std::vector<std::string_view> names;
     for (const auto& [layer, count] : layers) names.push_back(layer);
-    log.warning("{} names the layer {}, which the model does not have; the nearest name is {}", flag, name, nearest(name, names));
+    log.warning("{} names the layer {}, which the model does not have; the nearest name is {}", flag, name,
+                nearest(name, names));
   }
 }
 
@@ -47,7 +49,8 @@ void check_layer_flags(const Graph& graph, const ToolOptions& options, const Log
     const size_t given = split(types, '+').size();
     if (found == layers.end() || given == 1 || given == found->second) continue;
     log.error("Layer {} is given {} types ({}), but has {} outputs", name, given, types, found->second);
-    throw Error("Invalid --layerOutputTypes flag.", "give one type for all outputs of a layer, or as many as it has, joined with +");
+    throw Error("Invalid --layerOutputTypes flag.",
+                "give one type for all outputs of a layer, or as many as it has, joined with +");
   }
 }
 

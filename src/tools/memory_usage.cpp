@@ -25,7 +25,8 @@ MemoryUsage::MemoryUsage() : before_(resident_bytes()) {}
 
 std::string MemoryUsage::change(std::string_view what) const {
   const int64_t now = resident_bytes();
-  return fmt::format("[MemUsageChange] {}: CPU +{}, GPU +0, now: CPU {}, GPU 0 (MiB)", what, std::max<int64_t>(now - before_, 0) >> 20, now >> 20);
+  return fmt::format("[MemUsageChange] {}: CPU +{}, GPU +0, now: CPU {}, GPU 0 (MiB)", what,
+                     std::max<int64_t>(now - before_, 0) >> 20, now >> 20);
 }
 
 }  // namespace hone

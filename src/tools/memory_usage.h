@@ -11,12 +11,12 @@ namespace hone {
 
 class MemoryUsage {
  public:
-  MemoryUsage();                               ///< takes the snapshot before the step
+  MemoryUsage();  ///< takes the snapshot before the step
   /// "[MemUsageChange] <what>: CPU +a, GPU +0, now: CPU b, GPU 0 (MiB)"
   std::string change(std::string_view what) const;
 
  private:
-  int64_t before_;                             // bytes resident
+  int64_t before_;  // bytes resident
 };
 
 }  // namespace hone

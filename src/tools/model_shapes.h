@@ -17,9 +17,11 @@
 namespace hone {
 
 /// Profiles for all inputs with dynamic sizes, and only those. Sizes named nowhere become 1, with a warning.
-std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked, const NamedTexts& typed, const Logger& log);
+std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked,
+                                           const NamedTexts& typed, const Logger& log);
 
 /// Shapes of the dynamic inputs of a plan to run with; `built`: the profile's opt is what was asked for.
-std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked, const NamedTexts& typed, bool built, const Logger& log);
+std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked,
+                                          const NamedTexts& typed, bool built, const Logger& log);
 
 }  // namespace hone

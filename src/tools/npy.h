@@ -16,7 +16,7 @@ namespace hone {
 struct NpyArray {
   DType dtype = DType::f32;
   Dims dims;
-  std::span<const std::byte> bytes;            // row-major
+  std::span<const std::byte> bytes;  // row-major
 };
 
 /// Throws Error for what is no .npy file, is cut, is in column-major order, big-endian, or of a type that tensors do not have.

@@ -31,7 +31,8 @@ Json profile_json(const Profile& profile) {
             {"sources", sources_of(profile)},
             {"activationBytes", profile.arena_bytes},
             {"ranges", Json::array()}};
-  for (const ProfileRange& range : profile.ranges) json["ranges"].push_back({{"input", range.tensor}, {"min", range.min}, {"opt", range.opt}, {"max", range.max}});
+  for (const ProfileRange& range : profile.ranges)
+    json["ranges"].push_back({{"input", range.tensor}, {"min", range.min}, {"opt", range.opt}, {"max", range.max}});
   return json;
 }
 
@@ -46,10 +47,18 @@ std::string shape_text(const Json& dims) {
 std::string type_line(const TensorType& type) { return type.text(); }
 
 Json plan_summary(const Plan& plan) {
-  Json json{{"model", plan.meta.model}, {"madeBy", "hone " + plan.meta.hone_version}, {"backend", plan.meta.backend}, {"device", plan.meta.device},
-            {"architecture", plan.meta.architecture}, {"allowed", plan.meta.precision}, {"portable", plan.portable.has_value()},
-            {"inputs", Json::array()}, {"outputs", Json::array()}, {"profiles", Json::array()}};
-  for (const IoTensor& io : plan.io) json[io.is_input ? "inputs" : "outputs"].push_back({{"name", io.name}, {"type", type_line(io.type)}});
+  Json json{{"model", plan.meta.model},
+            {"madeBy", "hone " + plan.meta.hone_version},
+            {"backend", plan.meta.backend},
+            {"device", plan.meta.device},
+            {"architecture", plan.meta.architecture},
+            {"allowed", plan.meta.precision},
+            {"portable", plan.portable.has_value()},
+            {"inputs", Json::array()},
+            {"outputs", Json::array()},
+            {"profiles", Json::array()}};
+  for (const IoTensor& io : plan.io)
+    json[io.is_input ? "inputs" : "outputs"].push_back({{"name", io.name}, {"type", type_line(io.type)}});
   for (const Profile& profile : plan.profiles) json["profiles"].push_back(profile_json(profile));
   int64_t weights = 0;
   for (const Tensor& tensor : plan.constants) weights += static_cast<int64_t>(tensor.blob().size());
@@ -61,21 +70,28 @@ void print_plan_summary(const Json& summary, const Page& page) {
   constexpr double kMiB = 1 << 20;
   for (const char* direction : {"inputs", "outputs"}) {
     const Json& tensors = summary[direction];
-    for (size_t i = 0; i < tensors.size(); ++i) page.pair(i == 0 ? direction : "", tensors[i]["name"].get<std::string>() + "  " + tensors[i]["type"].get<std::string>());
+    for (size_t i = 0; i < tensors.size(); ++i)
+      page.pair(i == 0 ? direction : "",
+                tensors[i]["name"].get<std::string>() + "  " + tensors[i]["type"].get<std::string>());
   }
   for (size_t i = 0; i < summary["profiles"].size(); ++i) {
     const Json& profile = summary["profiles"][i];
     const std::string suffix = summary["profiles"].size() > 1 ? fmt::format(" {}", i) : "";
     for (const Json& range : profile["ranges"])
-      page.pair("shapes" + suffix, fmt::format("{} from {} to {}, fastest at {}", range["input"].get<std::string>(), shape_text(range["min"]), shape_text(range["max"]), shape_text(range["opt"])));
+      page.pair("shapes" + suffix,
+                fmt::format("{} from {} to {}, fastest at {}", range["input"].get<std::string>(),
+                            shape_text(range["min"]), shape_text(range["max"]), shape_text(range["opt"])));
     std::vector<std::string> sources;
-    for (const auto& [source, count] : profile["sources"].items()) sources.push_back(fmt::format("{} by {}", count.dump(), source));
-    page.pair("layers" + suffix, fmt::format("{} ({}), {} views", profile["layers"].dump(), join(sources, ", "), profile["views"].dump()));
+    for (const auto& [source, count] : profile["sources"].items())
+      sources.push_back(fmt::format("{} by {}", count.dump(), source));
+    page.pair("layers" + suffix,
+              fmt::format("{} ({}), {} views", profile["layers"].dump(), join(sources, ", "), profile["views"].dump()));
     page.pair("precision" + suffix, profile["precision"].get<std::string>());
     page.pair("activations" + suffix, fmt::format("{:.1f} MiB", profile["activationBytes"].get<double>() / kMiB));
   }
   page.pair("weights", fmt::format("{:.1f} MiB", summary["weightBytes"].get<double>() / kMiB));
-  page.pair("tuned for", fmt::format("{}, {}", summary["device"].get<std::string>(), summary["architecture"].get<std::string>()));
+  page.pair("tuned for",
+            fmt::format("{}, {}", summary["device"].get<std::string>(), summary["architecture"].get<std::string>()));
 }
 
 }  // namespace hone

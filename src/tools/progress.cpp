@@ -13,7 +13,7 @@ namespace hone {
 namespace {
 
 constexpr size_t kBar = 24;
-constexpr double kRedrawMs = 100;              // more often only flickers
+constexpr double kRedrawMs = 100;  // more often only flickers
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);

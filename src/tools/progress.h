@@ -24,7 +24,7 @@ class Progress {
   void clear();
 
  private:
-  std::FILE* terminal_;                        // null: no terminal
+  std::FILE* terminal_;  // null: no terminal
   double start_ms_, drawn_ms_ = 0;
   bool visible_ = false;
 };

@@ -23,7 +23,9 @@ using Json = nlohmann::ordered_json;
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "run", "PLAN | MODEL.onnx", "Runs one inference and shows its outputs.",
+      "run",
+      "PLAN | MODEL.onnx",
+      "Runs one inference and shows its outputs.",
       {{"-i", "<name:file[,...]>", "--loadInputs", "input values: raw, .npy or .npz; other inputs get random values"},
        {"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
        {"-o", "<folder>", "", "write every output there as NAME.npy"},
@@ -46,18 +48,24 @@ Json describe(const BoundTensor& tensor, size_t shown) {
     sum += value;
   }
   Json json{{"name", tensor.name}, {"type", name_of(tensor.dtype)}, {"dims", tensor.dims}, {"notFinite", bad}};
-  if (values.size() > bad) json.update({{"min", low}, {"max", high}, {"mean", sum / static_cast<double>(values.size() - bad)}});
+  if (values.size() > bad)
+    json.update({{"min", low}, {"max", high}, {"mean", sum / static_cast<double>(values.size() - bad)}});
   json["values"] = Json::array();
-  for (size_t i = 0; i < std::min(shown, values.size()); ++i) json["values"].push_back(std::isfinite(values[i]) ? Json(values[i]) : Json(nullptr));
+  for (size_t i = 0; i < std::min(shown, values.size()); ++i)
+    json["values"].push_back(std::isfinite(values[i]) ? Json(values[i]) : Json(nullptr));
   return json;
 }
 
 void print(const Json& output, const Page& page) {
   std::vector<std::string> sizes, values;
   for (const Json& size : output["dims"]) sizes.push_back(size.dump());
-  for (const Json& value : output["values"]) values.push_back(value.is_null() ? "not finite" : fmt::format("{:g}", value.get<double>()));
-  page.title(fmt::format("{}  {}[{}]", output["name"].get<std::string>(), output["type"].get<std::string>(), join(sizes, ",")));
-  if (output.contains("min")) page.pair("range", fmt::format("{:g} to {:g}, mean {:g}", output["min"].get<double>(), output["max"].get<double>(), output["mean"].get<double>()));
+  for (const Json& value : output["values"])
+    values.push_back(value.is_null() ? "not finite" : fmt::format("{:g}", value.get<double>()));
+  page.title(fmt::format("{}  {}[{}]", output["name"].get<std::string>(), output["type"].get<std::string>(),
+                         join(sizes, ",")));
+  if (output.contains("min"))
+    page.pair("range", fmt::format("{:g} to {:g}, mean {:g}", output["min"].get<double>(), output["max"].get<double>(),
+                                   output["mean"].get<double>()));
   if (output["notFinite"] != 0) page.warning(fmt::format("  {} values are not finite", output["notFinite"].dump()));
   page.pair("values", join(values, " "));
   if (output.contains("file")) page.pair("written to", output["file"].get<std::string>());
@@ -65,7 +73,8 @@ void print(const Json& output, const Page& page) {
 
 std::string write_output(const BoundTensor& tensor, const std::string& folder) {
   std::string name = tensor.name;
-  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
   const std::string path = (std::filesystem::path(folder) / (name + ".npy")).string();
   AlignedBuffer linear(static_cast<size_t>(byte_size(tensor.dtype, tensor.dims)));
   convert_layout(tensor.bytes.data(), linear.data(), tensor.dtype, tensor.dims, tensor.layout, Layout::linear);
@@ -78,7 +87,8 @@ int run(const FriendlyLine& line) {
   const Voices voices(log);
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
   const auto shown = line.has("-n") ? parse_integer(line.value("-n")) : std::optional<int64_t>(8);
-  if (!shown || *shown < 0) throw Error(fmt::format("-n takes a count, not '{}'", line.value("-n")), "for example -n 8");
+  if (!shown || *shown < 0)
+    throw Error(fmt::format("-n takes a count, not '{}'", line.value("-n")), "for example -n 8");
   Session session(line.options, open_device(line.options.tool.device), voices);
   if (line.options.tool.load_engine.empty()) session.build();
   session.load();

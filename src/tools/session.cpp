@@ -18,15 +18,21 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-void write_line(void* logger, hone_severity severity, const char* text) { static_cast<const Logger*>(logger)->write(static_cast<Severity>(severity), text); }
+void write_line(void* logger, hone_severity severity, const char* text) {
+  static_cast<const Logger*>(logger)->write(static_cast<Severity>(severity), text);
+}
 
 /// The engine's voice as the C interface takes it.
-hone_log log_of(const Voices& voices) { return {write_line, const_cast<Logger*>(&voices.engine), static_cast<hone_severity>(voices.engine.threshold())}; }
+hone_log log_of(const Voices& voices) {
+  return {write_line, const_cast<Logger*>(&voices.engine), static_cast<hone_severity>(voices.engine.threshold())};
+}
 
 Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
   voices.tool.info("Start parsing network model.");
   const double start = now_ms();
-  const auto finished = [&] { voices.tool.info("Finished parsing network model. Parse time: {:g}", seconds_since(start)); };
+  const auto finished = [&] {
+    voices.tool.info("Finished parsing network model. Parse time: {:g}", seconds_since(start));
+  };
   try {
     const hone_log log = log_of(voices);
     auto model = make<hone_model>(hone_model_import, path.c_str(), &log);
@@ -52,7 +58,8 @@ void Session::build() {
   const auto model = import_model(options_.tool.onnx, voices_);
   check_layer_flags(model->graph, options_.tool, voices_.tool);
   hone_options options{options_.build};
-  options.build.profiles = model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
+  options.build.profiles =
+      model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   explain_precision(options.build, device_.backend->name, voices_.tool);
 
   Progress progress;
@@ -102,7 +109,8 @@ void Session::load() {
   voices_.engine.verbose("Deserialization required {:.0f} microseconds.", seconds * 1e6);
   voices_.engine.info("{}", before.change("Hone-managed allocation in engine deserialization"));
   voices_.tool.info("Engine deserialized in {:g} sec.", seconds);
-  for (const Profile& engine_profile : plan().profiles) voices_.tool.info("Precision used: {}", precision_text(engine_profile));
+  for (const Profile& engine_profile : plan().profiles)
+    voices_.tool.info("Precision used: {}", precision_text(engine_profile));
 }
 
 double Session::time_load() const {
@@ -110,10 +118,12 @@ double Session::time_load() const {
   const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
   if (!file.empty()) {
     const auto plan = make<hone_plan>(hone_plan_load, file.c_str());
-    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
+    const auto engine =
+        make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   } else {
     const auto plan = make<hone_plan>(hone_plan_parse, static_cast<const void*>(plan_->bytes.data()), plan_bytes_);
-    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
+    const auto engine =
+        make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   }
   return now_ms() - start;
 }
@@ -121,14 +131,16 @@ double Session::time_load() const {
 int Session::profile() const {
   const int wanted = options_.tool.use_profile, count = static_cast<int>(plan().profiles.size());
   if (wanted < 0 || wanted >= count)
-    throw Error(fmt::format("Selected profile index {} exceeds the number of profiles, {}", wanted, count), "--useProfile counts from 0");
+    throw Error(fmt::format("Selected profile index {} exceeds the number of profiles, {}", wanted, count),
+                "--useProfile counts from 0");
   return wanted;
 }
 
 InputShapes Session::run_shapes() const {
   const ShapeMap& asked = options_.tool.shapes;
   const bool built = options_.tool.load_engine.empty();
-  return engine_shapes(plan(), static_cast<size_t>(profile()), asked, options_.tool.shape_arguments, built, voices_.tool);
+  return engine_shapes(plan(), static_cast<size_t>(profile()), asked, options_.tool.shape_arguments, built,
+                       voices_.tool);
 }
 
 }  // namespace hone

@@ -17,10 +17,11 @@ namespace hone {
 
 /// Two voices: the tool's own lines, and the engine's, which carry its tag.
 struct Voices {
-  explicit Voices(const Logger& tool_log) : tool(tool_log), engine([this](Severity severity, std::string_view text) {
-    if (progress != nullptr) progress->clear();
-    tool.write(severity, fmt::format("[HONE] {}", text));
-  }) {
+  explicit Voices(const Logger& tool_log)
+      : tool(tool_log), engine([this](Severity severity, std::string_view text) {
+          if (progress != nullptr) progress->clear();
+          tool.write(severity, fmt::format("[HONE] {}", text));
+        }) {
     engine.set_threshold(tool.threshold());
   }
   Voices(const Voices&) = delete;
@@ -28,14 +29,15 @@ struct Voices {
 
   const Logger& tool;
   Logger engine;
-  mutable Progress* progress = nullptr;        // to be cleared before a line of the engine
+  mutable Progress* progress = nullptr;  // to be cleared before a line of the engine
 };
 
 using InputShapes = std::map<std::string, Dims>;
 
 class Session {
  public:
-  Session(const Options& options, OpenDevice device, const Voices& voices) : options_(options), device_{std::move(device)}, voices_(voices) {}
+  Session(const Options& options, OpenDevice device, const Voices& voices)
+      : options_(options), device_{std::move(device)}, voices_(voices) {}
 
   /// Import, build and, when asked for, save; leaves what load() takes.
   void build();
@@ -60,7 +62,7 @@ class Session {
   hone_device device_;
   const Voices& voices_;
   Owned<hone_plan> plan_;
-  size_t plan_bytes_ = 0;                      // of the file, or of what it would be
+  size_t plan_bytes_ = 0;  // of the file, or of what it would be
   Owned<hone_engine> engine_;
 };
 

@@ -27,11 +27,16 @@ bool time_deserialize(const Session& session, const Logger& log) {
   double total = 0;
   for (int i = 0; i < kTimed; ++i) total += session.time_load();
   const double bytes = static_cast<double>(session.plan_bytes()), average = total / kTimed;
-  log.info("Free GPU memory = {:g} GiB, newly allocated GPU memory = {:g} GiB, total GPU memory = {:g} GiB", gib(_SC_AVPHYS_PAGES), bytes / kGiB, gib(_SC_PHYS_PAGES));
-  log.info("Total deserialization time = {:g} milliseconds in {} iterations, average time = {:g} milliseconds, first time = {:g} milliseconds.", total, kTimed, average, first);
+  log.info("Free GPU memory = {:g} GiB, newly allocated GPU memory = {:g} GiB, total GPU memory = {:g} GiB",
+           gib(_SC_AVPHYS_PAGES), bytes / kGiB, gib(_SC_PHYS_PAGES));
+  log.info(
+      "Total deserialization time = {:g} milliseconds in {} iterations, average time = {:g} milliseconds, first time = "
+      "{:g} milliseconds.",
+      total, kTimed, average, first);
   log.info("Deserialization Bandwidth = {:g} GB/s", 1e-6 * bytes * kTimed / total);
   if (first <= kTolerance * average) return true;
-  log.error("First deserialization time divided by average time is {:g}. Exceeds tolerance of {:g}x.", first / average, kTolerance);
+  log.error("First deserialization time divided by average time is {:g}. Exceeds tolerance of {:g}x.", first / average,
+            kTolerance);
   return false;
 }
 

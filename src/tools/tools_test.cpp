@@ -46,21 +46,30 @@ TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
   ASSERT_EQ(profiles.size(), 1u);
   EXPECT_THAT(profiles[0].at("x").opt, ElementsAre(1, 3, 1, 8));
   EXPECT_FALSE(profiles[0].contains("fixed"));
-  EXPECT_THAT(lines, ElementsAre("Dynamic dimensions required for input: x, but no shapes were provided. Automatically overriding shape to: 1x3x1x8"));
+  EXPECT_THAT(lines, ElementsAre("Dynamic dimensions required for input: x, but no shapes were provided. Automatically "
+                                 "overriding shape to: 1x3x1x8"));
 }
 
 TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
-  const auto refuse = [](const ProfileOptions& profile) { return error_of([&] { model_profiles(model(), {profile}, {{"--shapes", "nobody:1,x:1x4x8x8"}}, silent_logger()); }); };
-  EXPECT_THAT(refuse(fixed_at("nobody", {1})), testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"), HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n           ^\n"), HasSubstr("hint: did you mean fixed? The inputs are x: ")));
+  const auto refuse = [](const ProfileOptions& profile) {
+    return error_of([&] { model_profiles(model(), {profile}, {{"--shapes", "nobody:1,x:1x4x8x8"}}, silent_logger()); });
+  };
+  EXPECT_THAT(refuse(fixed_at("nobody", {1})),
+              testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"),
+                             HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n           ^\n"),
+                             HasSubstr("hint: did you mean fixed? The inputs are x: ")));
   EXPECT_THAT(refuse(fixed_at("x", {1, 3, 8})), HasSubstr("has 3 sizes"));
-  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})), testing::AllOf(HasSubstr("size 4 of axis 1 of input x"), HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n                        ^\n")));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})),
+              testing::AllOf(HasSubstr("size 4 of axis 1 of input x"),
+                             HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n                        ^\n")));
   EXPECT_THAT(refuse(fixed_at("fixed", {2, 3})), HasSubstr("Static model does not take explicit shapes"));
   EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
 }
 
 Plan plan_with_range() {
   Plan plan;
-  plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true}, {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};
+  plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true},
+             {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};
   plan.profiles.resize(1);
   plan.profiles[0].ranges = {{"x", {2, 4}, {4, 4}, {8, 4}}};
   return plan;
@@ -79,7 +88,10 @@ TEST(InputFiles, AreFoundByNameOrByOneStar) {
   EXPECT_EQ(*input_file(files, "ab"), "exact");
   EXPECT_EQ(*input_file(files, "abc"), "star");
   EXPECT_EQ(input_file(files, "b"), nullptr);
-  EXPECT_THAT(error_of([&] { check_input_files({{"nobody", "f"}}, plan_with_range()); }), HasSubstr("Invalid tensor names found in --loadInputs flag."));
+  EXPECT_THAT(error_of([&] {
+                check_input_files({{"nobody", "f"}}, plan_with_range());
+              }),
+              HasSubstr("Invalid tensor names found in --loadInputs flag."));
 }
 
 TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
@@ -89,7 +101,8 @@ TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
   load_raw(path, memory);
   EXPECT_EQ(memory[3], std::byte{'d'});
   std::array<std::byte, 16> longer{};
-  EXPECT_THAT(error_of([&] { load_raw(path, longer); }), testing::AllOf(HasSubstr("Unexpected file size for input file"), HasSubstr("16"), HasSubstr("6")));
+  EXPECT_THAT(error_of([&] { load_raw(path, longer); }),
+              testing::AllOf(HasSubstr("Unexpected file size for input file"), HasSubstr("16"), HasSubstr("6")));
   std::filesystem::remove(path);
   EXPECT_THAT(error_of([&] { load_raw(path, memory); }), HasSubstr("Cannot open file " + path + "!"));
 }
@@ -116,12 +129,12 @@ double loss(const std::string& algorithm, const std::vector<double>& found, cons
 
 TEST(AccuracyLoss, FollowsTheFiveDefinitions) {
   const std::vector<double> found{1, 2, 3, 4}, reference{1, 1, 1, -4};
-  EXPECT_DOUBLE_EQ(loss("l0", found, reference), 0.75);       // the first agrees; 1 > 0.1 + 0.5, 2 > 0.6, 8 > 2.1
+  EXPECT_DOUBLE_EQ(loss("l0", found, reference), 0.75);  // the first agrees; 1 > 0.1 + 0.5, 2 > 0.6, 8 > 2.1
   EXPECT_DOUBLE_EQ(loss("l1", found, reference), 11.0 / 4);
   EXPECT_DOUBLE_EQ(loss("l2", found, reference), 69.0 / 4);
   EXPECT_DOUBLE_EQ(loss("lInf", found, reference), 8);
   EXPECT_DOUBLE_EQ(loss("cos", found, reference), 1 + 10 / std::sqrt(30.0 * 19));
-  EXPECT_DOUBLE_EQ(loss("l0", {2.1}, {1.4}), 0);              // 0.7 <= 0.1 + 0.5 * 1.4
+  EXPECT_DOUBLE_EQ(loss("l0", {2.1}, {1.4}), 0);  // 0.7 <= 0.1 + 0.5 * 1.4
 }
 
 TEST(AccuracyLoss, CountsNaNInOneOfThemAlone) {

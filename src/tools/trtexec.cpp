@@ -43,7 +43,9 @@ void print_device(const DeviceInfo& info, const Logger& log) {
   log.info("Application Compute Clock Rate: {:g} GHz", info.clock_ghz);
   log.info("Application Memory Clock Rate: 0 GHz");
   log.info("");
-  log.info("Note: The application clock rates do not reflect what the device is clocked at now; 0 stands for what the system does not tell.");
+  log.info(
+      "Note: The application clock rates do not reflect what the device is clocked at now; 0 stands for what the "
+      "system does not tell.");
   log.info("");
   log.info("Hone version: {}", kVersion);
   log.info("Loading standard plugins");
@@ -81,7 +83,8 @@ bool set_up_engine(Session& session, const Options& options, const Voices& voice
     session.load();
   });
   if (loaded && options.report.explain)
-    for (const std::string& line : explain_lines(session.plan(), options.report.explain_layer)) voices.tool.info("{}", line);
+    for (const std::string& line : explain_lines(session.plan(), options.report.explain_layer))
+      voices.tool.info("{}", line);
   return loaded;
 }
 
@@ -109,7 +112,8 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
 Outcome run(const Options& options, Logger& log) {
   if (options.tool.get_plan_version_only) {
     log.info("Plan was created with Hone version {}",
-             with_note([&] { return fmt::format("reading the plan {}", options.tool.load_engine); }, [&] { return plan_version(options.tool.load_engine); }));
+             with_note([&] { return fmt::format("reading the plan {}", options.tool.load_engine); },
+                       [&] { return plan_version(options.tool.load_engine); }));
     return Outcome::passed;
   }
   const MemoryUsage before;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 constexpr size_t kMinLaunches = 4, kMaxLaunches = 16;
-constexpr size_t kColdBytes = size_t{48} << 20;        // copies of the weights together, where that many fit
+constexpr size_t kColdBytes = size_t{48} << 20;  // copies of the weights together, where that many fit
 
 /// A loaded candidate with its own buffers.
 struct Runner {
@@ -28,8 +28,8 @@ struct Runner {
   std::vector<Buffer> inputs, outputs, constants;
   Buffer workspace;
   std::unique_ptr<Recording> recording;
-  size_t launches = kMinLaunches;          // per recording
-  int replays = 1;                         // recordings per sample
+  size_t launches = kMinLaunches;  // per recording
+  int replays = 1;                 // recordings per sample
   std::vector<double> samples;
   double median() const {
     std::vector<double> sorted = samples;
@@ -40,14 +40,21 @@ struct Runner {
 
 std::vector<ConcreteType> concrete(std::span<Value* const> values, std::span<const Layout> layouts) {
   std::vector<ConcreteType> types;
-  for (size_t i = 0; i < values.size(); ++i) types.push_back({values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
+  for (size_t i = 0; i < values.size(); ++i)
+    types.push_back(
+        {values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
   return types;
 }
 
 class Measurer {
  public:
   Measurer(const Problem& problem, const Backend& backend, Device& device, const MeasureOptions& options)
-      : problem_(problem), backend_(backend), device_(device), options_(options), stream_(device.stream()), inputs_(random_inputs(problem.region, kSeed)) {}
+      : problem_(problem),
+        backend_(backend),
+        device_(device),
+        options_(options),
+        stream_(device.stream()),
+        inputs_(random_inputs(problem.region, kSeed)) {}
 
   void run(std::span<Candidate*> candidates) {
     std::vector<Runner> runners;
@@ -69,7 +76,8 @@ class Measurer {
       const double median = runner.median();
       double deviation = 0;
       for (const double s : runner.samples) deviation = std::max(deviation, std::abs(s - median));
-      runner.candidate->timing = {median, median > 0 ? deviation / median : 0, static_cast<int>(runner.samples.size()), ""};
+      runner.candidate->timing = {median, median > 0 ? deviation / median : 0, static_cast<int>(runner.samples.size()),
+                                  ""};
     }
   }
 
@@ -81,16 +89,27 @@ class Measurer {
   }
 
   Runner load(Candidate& candidate) {
-    Runner runner{.candidate = &candidate, .compiled = candidate.source->compile(problem_, candidate.tactic), .kernel = {}, .in = {}, .out = {}, .inputs = {}, .outputs = {},
-                  .constants = {}, .workspace = {}, .recording = {}, .samples = {}};
+    Runner runner{.candidate = &candidate,
+                  .compiled = candidate.source->compile(problem_, candidate.tactic),
+                  .kernel = {},
+                  .in = {},
+                  .out = {},
+                  .inputs = {},
+                  .outputs = {},
+                  .constants = {},
+                  .workspace = {},
+                  .recording = {},
+                  .samples = {}};
     runner.in = concrete(problem_.region.inputs(), candidate.tactic.in);
     runner.out = concrete(problem_.region.outputs(), candidate.tactic.out);
-    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code, {runner.in, runner.out, problem_.symbols});
+    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code,
+                                  {runner.in, runner.out, problem_.symbols});
     Launch launch;
     launch.kernel = runner.kernel;
     for (size_t i = 0; i < runner.in.size(); ++i) {
       AlignedBuffer converted(static_cast<size_t>(runner.in[i].bytes()));
-      convert_layout(inputs_[i].bytes().data(), converted.data(), runner.in[i].dtype, runner.in[i].dims, Layout::linear, runner.in[i].layout);
+      convert_layout(inputs_[i].bytes().data(), converted.data(), runner.in[i].dtype, runner.in[i].dims, Layout::linear,
+                     runner.in[i].layout);
       runner.inputs.push_back(upload({converted.data(), converted.size()}));
       launch.inputs.push_back(runner.inputs.back().data());
     }
@@ -121,14 +140,16 @@ class Measurer {
     if (reference_.empty()) reference_ = evaluate(problem_.region, inputs_);
     for (size_t i = 0; i < runner.out.size(); ++i) {
       const ConcreteType& type = runner.out[i];
-      AlignedBuffer raw(static_cast<size_t>(type.bytes())), linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
+      AlignedBuffer raw(static_cast<size_t>(type.bytes())),
+          linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
       device_.copy(raw.data(), runner.outputs[i].data(), raw.size(), *stream_);
       stream_->synchronize();
       convert_layout(raw.data(), linear.data(), type.dtype, type.dims, type.layout, Layout::linear);
       const double error = relative_error(Tensor(type.dtype, type.dims, Blob::own(std::move(linear))), reference_[i]);
       const double allowed = tolerance_of(type.dtype);
       if (!(error <= allowed)) {
-        runner.candidate->timing = {-1, 0, 0, fmt::format("rejected: differs from the reference by {:.2g} (allowed {:.2g})", error, allowed)};
+        runner.candidate->timing = {
+            -1, 0, 0, fmt::format("rejected: differs from the reference by {:.2g} (allowed {:.2g})", error, allowed)};
         return;
       }
     }
@@ -136,7 +157,9 @@ class Measurer {
   }
 
   /// A small float may be rounded to the other side.
-  double tolerance_of(DType dtype) const { return std::max(options_.tolerance, dtype == DType::f16 ? 1e-3 : dtype == DType::bf16 ? 8e-3 : 0.0); }
+  double tolerance_of(DType dtype) const {
+    return std::max(options_.tolerance, dtype == DType::f16 ? 1e-3 : dtype == DType::bf16 ? 8e-3 : 0.0);
+  }
 
   static double relative_error(const Tensor& a, const Tensor& b) {
     double difference = 0, norm = 0;
@@ -161,7 +184,7 @@ class Measurer {
 
   void sample(std::vector<Runner>& runners) {
     for (Runner& runner : runners) {
-      runner.recording->replay(*stream_);          // a device may do more the second time: capture a graph
+      runner.recording->replay(*stream_);  // a device may do more the second time: capture a graph
       stream_->synchronize();
       const double once = time_once(runner) * static_cast<double>(runner.launches);
       runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
@@ -185,7 +208,8 @@ class Measurer {
 
 }  // namespace
 
-void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device, const MeasureOptions& options, TimingCache& cache) {
+void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device,
+             const MeasureOptions& options, TimingCache& cache) {
   std::vector<Candidate*> unknown;
   for (Candidate& candidate : candidates) {
     if (const Timing* known = cache.find(candidate.key)) candidate.timing = *known;

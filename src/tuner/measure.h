@@ -13,22 +13,23 @@
 namespace hone {
 
 struct MeasureOptions {
-  int repeats = 8;                         // samples per candidate
-  double sample_ms = 0.3;                  // short kernels are launched several times per sample
-  double discard_ratio = 1.4;              // a candidate this much slower than the best so far is not sampled again
-  double tolerance = 2e-5;                 // relative error norm against the reference, f32
+  int repeats = 8;             // samples per candidate
+  double sample_ms = 0.3;      // short kernels are launched several times per sample
+  double discard_ratio = 1.4;  // a candidate this much slower than the best so far is not sampled again
+  double tolerance = 2e-5;     // relative error norm against the reference, f32
 };
 
 /// A candidate together with its compiled code, kept so that the winner need not be compiled again.
 struct Candidate {
   Tactic tactic;
   const TacticSource* source = nullptr;
-  std::string key;                         // of the timing cache
-  Timing timing;                           // ms < 0: rejected, `note` says why
+  std::string key;  // of the timing cache
+  Timing timing;    // ms < 0: rejected, `note` says why
   bool timed_now = false;
 };
 
 /// Fills `timing` of every candidate: from `cache` where known, else measured and put there.
-void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device, const MeasureOptions& options, TimingCache& cache);
+void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device,
+             const MeasureOptions& options, TimingCache& cache);
 
 }  // namespace hone

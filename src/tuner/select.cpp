@@ -16,9 +16,9 @@ constexpr double kImpossible = 1e9;
 
 /// Where a value comes from and goes to.
 struct ValueInfo {
-  int producer = -1;                     // region; -1: network input
+  int producer = -1;  // region; -1: network input
   size_t output = 0;
-  std::vector<std::pair<int, size_t>> users;   // region, operand
+  std::vector<std::pair<int, size_t>> users;  // region, operand
 };
 
 class Selector {
@@ -26,7 +26,8 @@ class Selector {
   explicit Selector(const SelectProblem& problem) : problem_(problem) {
     for (size_t r = 0; r < problem.regions.size(); ++r) {
       const SelectRegion& region = problem.regions[r];
-      for (size_t i = 0; i < region.inputs.size(); ++i) values_[region.inputs[i]].users.emplace_back(static_cast<int>(r), i);
+      for (size_t i = 0; i < region.inputs.size(); ++i)
+        values_[region.inputs[i]].users.emplace_back(static_cast<int>(r), i);
       for (size_t i = 0; i < region.outputs.size(); ++i) {
         values_[region.outputs[i]].producer = static_cast<int>(r);
         values_[region.outputs[i]].output = i;
@@ -39,22 +40,25 @@ class Selector {
     winner.ms = std::numeric_limits<double>::infinity();
     for (const Layout layout : kLayouts) {
       start(layout);
-      while (sweep()) {
-      }
+      while (sweep()) {}
       if (const double ms = total(); ms < winner.ms * (1 - 1e-9)) winner = {choice_, ms};
     }
     return winner;
   }
 
  private:
-  const SelectOption& chosen(int region) const { return problem_.regions[static_cast<size_t>(region)].options[static_cast<size_t>(choice_[static_cast<size_t>(region)])]; }
+  const SelectOption& chosen(int region) const {
+    return problem_.regions[static_cast<size_t>(region)]
+        .options[static_cast<size_t>(choice_[static_cast<size_t>(region)])];
+  }
 
   /// For each region the fastest option among those that use `layout` most.
   void start(Layout layout) {
     choice_.clear();
     for (const SelectRegion& region : problem_.regions) {
       const auto matches = [&](const SelectOption& option) {
-        return std::count(option.in.begin(), option.in.end(), layout) + std::count(option.out.begin(), option.out.end(), layout);
+        return std::count(option.in.begin(), option.in.end(), layout) +
+               std::count(option.out.begin(), option.out.end(), layout);
       };
       size_t best = 0;
       for (size_t i = 1; i < region.options.size(); ++i) {
@@ -163,7 +167,8 @@ SelectProblem keep_fastest(SelectProblem problem) {
     }
     region.options.clear();
     for (auto& [layouts, option] : fastest) region.options.push_back(std::move(option));
-    std::sort(region.options.begin(), region.options.end(), [](const SelectOption& a, const SelectOption& b) { return a.tactic < b.tactic; });
+    std::sort(region.options.begin(), region.options.end(),
+              [](const SelectOption& a, const SelectOption& b) { return a.tactic < b.tactic; });
   }
   return problem;
 }
@@ -176,7 +181,9 @@ Selected select(const SelectProblem& problem) {
   for (size_t r = 0; r < selected.option.size(); ++r) {
     const int tactic = reduced.regions[r].options[static_cast<size_t>(selected.option[r])].tactic;
     const auto& original = problem.regions[r].options;
-    selected.option[r] = static_cast<int>(std::find_if(original.begin(), original.end(), [&](const SelectOption& o) { return o.tactic == tactic; }) - original.begin());
+    selected.option[r] = static_cast<int>(
+        std::find_if(original.begin(), original.end(), [&](const SelectOption& o) { return o.tactic == tactic; }) -
+        original.begin());
   }
   return selected;
 }

@@ -15,8 +15,7 @@ SelectProblem chain(double reformat) {
   SelectProblem problem;
   problem.given[0] = kL;
   problem.wanted[3] = kL;
-  for (int r = 0; r < 3; ++r)
-    problem.regions.push_back({{r}, {r + 1}, {{{kL}, {kL}, 2.0, 0}, {{kC}, {kC}, 1.0, 1}}});
+  for (int r = 0; r < 3; ++r) problem.regions.push_back({{r}, {r + 1}, {{{kL}, {kL}, 2.0, 0}, {{kC}, {kC}, 1.0, 1}}});
   for (int v = 0; v < 4; ++v) {
     problem.reformat_ms[{v, kL, kC}] = reformat;
     problem.reformat_ms[{v, kC, kL}] = reformat;

@@ -36,7 +36,9 @@ std::string TimingCache::text() const {
   std::string result(kHeader);
   result += '\n';
   for (const auto& [key, t] : entries_)
-    result += Json{{"key", key}, {"ms", t.ms}, {"spread", t.spread}, {"samples", t.samples}, {"note", t.note}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    result += Json{{"key", key}, {"ms", t.ms}, {"spread", t.spread}, {"samples", t.samples}, {"note", t.note}}.dump(
+                  -1, ' ', false, Json::error_handler_t::replace) +
+              "\n";
   return result;
 }
 
@@ -55,10 +57,10 @@ TimingCache TimingCache::parse(std::string_view text, size_t* skipped) {
       const Json row = parse_json(lines[i], "a line of the timing cache");
       const int64_t samples = integer_member(row, "samples");
       HONE_CHECK(samples >= 0 && samples < 1'000'000, "'samples' is out of range");
-      cache.entries_.try_emplace(text_member(row, "key"),
-                                 Timing{real_member(row, "ms"), real_member(row, "spread"), static_cast<int>(samples), text_member(row, "note")});
+      cache.entries_.try_emplace(text_member(row, "key"), Timing{real_member(row, "ms"), real_member(row, "spread"),
+                                                                 static_cast<int>(samples), text_member(row, "note")});
     } catch (const Error&) {
-      ++bad;                                           // half a line of an interrupted writer is not worth a failed build
+      ++bad;  // half a line of an interrupted writer is not worth a failed build
     }
   }
   if (skipped != nullptr) *skipped = bad;

@@ -12,9 +12,9 @@
 namespace hone {
 
 struct Timing {
-  double ms = 0, spread = 0;       // median and relative spread of the samples; ms < 0: rejected, see note
+  double ms = 0, spread = 0;  // median and relative spread of the samples; ms < 0: rejected, see note
   int samples = 0;
-  std::string note;                // why a candidate was rejected, empty otherwise
+  std::string note;  // why a candidate was rejected, empty otherwise
 };
 
 class TimingCache {

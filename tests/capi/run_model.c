@@ -30,7 +30,8 @@ static void promise(int holds, const char* what) {
 static void check_null_arguments(void) {
   hone_model* model = NULL;
   hone_plan* plan = NULL;
-  promise(hone_model_import(NULL, NULL, &model) == HONE_ERROR && strstr(hone_last_error(), "onnx_path") != NULL, "a NULL path is an error");
+  promise(hone_model_import(NULL, NULL, &model) == HONE_ERROR && strstr(hone_last_error(), "onnx_path") != NULL,
+          "a NULL path is an error");
   promise(hone_model_import("model.onnx", NULL, NULL) == HONE_ERROR, "a NULL result is an error");
   promise(hone_build(NULL, NULL, NULL, NULL, &plan) == HONE_ERROR && plan == NULL, "a NULL model is an error");
   promise(hone_plan_parse("short", 5, &plan) == HONE_ERROR && plan == NULL, "five bytes are no plan");
@@ -116,7 +117,8 @@ int main(int argc, char** argv) {
   const int64_t rows = atoll(argv[3]);
   float* first = run(from_file, device, rows, &count);
   float* second = run(from_memory, device, rows, &again);
-  promise(count == again && memcmp(first, second, count * sizeof(float)) == 0, "one plan gives one result, however it was read");
+  promise(count == again && memcmp(first, second, count * sizeof(float)) == 0,
+          "one plan gives one result, however it was read");
   for (size_t i = 0; i < count; ++i) printf("%.9g\n", first[i]);
   free(first);
   free(second);

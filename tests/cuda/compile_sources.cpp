@@ -24,7 +24,7 @@ namespace {
 
 struct Counts {
   size_t regions = 0, taken = 0, compiled = 0;
-  std::set<std::string> left;                          // operators without a kernel
+  std::set<std::string> left;  // operators without a kernel
 };
 
 const TacticSource& cuda_source() {
@@ -35,7 +35,8 @@ const TacticSource& cuda_source() {
   throw InternalError("the CUDA backend has no source of its own");
 }
 
-void compile_region(const Region& region, const Graph& graph, const SymbolValues& opt, const std::vector<std::string_view>& architectures, Counts& counts) {
+void compile_region(const Region& region, const Graph& graph, const SymbolValues& opt,
+                    const std::vector<std::string_view>& architectures, Counts& counts) {
   DeviceInfo device{.name = "any", .architecture = std::string(architectures[0]), .workers = 132};
   Problem problem = make_problem(region, opt, device, {});
   Candidates candidates;
@@ -51,7 +52,8 @@ void compile_region(const Region& region, const Graph& graph, const SymbolValues
   for (const std::string_view architecture : architectures) {
     problem.device.architecture = architecture;
     for (const Tactic& tactic : candidates.offers()) {
-      with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), architecture, region.name()); }, [&] { cuda_source().compile(problem, tactic); });
+      with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), architecture, region.name()); },
+                [&] { cuda_source().compile(problem, tactic); });
       ++counts.compiled;
     }
   }
@@ -77,7 +79,8 @@ int main(int count, char** arguments) {
     for (int i = 2; i < count; ++i)
       for (const hone::DType precision : {hone::DType::f32, hone::DType::f16}) {
         const hone::Counts counts = hone::compile_model(arguments[i], precision, architectures);
-        fmt::print("{} {}: {} regions, {} taken, {} kernels; not taken: {}\n", arguments[i], hone::name_of(precision), counts.regions, counts.taken, counts.compiled, hone::join(counts.left, " "));
+        fmt::print("{} {}: {} regions, {} taken, {} kernels; not taken: {}\n", arguments[i], hone::name_of(precision),
+                   counts.regions, counts.taken, counts.compiled, hone::join(counts.left, " "));
         std::fflush(stdout);
       }
     return 0;

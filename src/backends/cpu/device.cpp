@@ -42,7 +42,9 @@ void* CpuDevice::allocate(size_t bytes) {
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw Error(fmt::format("cannot allocate {} bytes of memory", bytes), "use smaller shapes or a machine with more memory");
+  if (memory == nullptr)
+    throw Error(fmt::format("cannot allocate {} bytes of memory", bytes),
+                "use smaller shapes or a machine with more memory");
   // Fewer entries of the page tables to walk for weights and activations; where it is refused nothing is lost.
   if (alignment == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);
   return memory;

@@ -11,7 +11,7 @@
 namespace hone::cpu {
 
 struct DeviceOptions {
-  int workers = 0;                 // 0: HONE_THREADS, else the cores this process may use
+  int workers = 0;  // 0: HONE_THREADS, else the cores this process may use
   Isa isa = best_isa();
 };
 

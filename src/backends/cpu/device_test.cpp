@@ -33,7 +33,8 @@ constexpr int64_t kCount = 1000;
 /// out[i] = in[count - 1 - i] + 1: right only when all workers have finished the kernel before.
 class ReverseAndCount final : public CpuKernel {
  public:
-  explicit ReverseAndCount(bool serial = false, bool self_parallel = false) : serial_(serial), self_parallel_(self_parallel) {}
+  explicit ReverseAndCount(bool serial = false, bool self_parallel = false)
+      : serial_(serial), self_parallel_(self_parallel) {}
   bool serial() const override { return serial_; }
   bool self_parallel() const override { return self_parallel_; }
   void run(int, int worker, int workers, const Bindings& bindings) const override {

@@ -24,6 +24,8 @@ class CpuKernel : public Kernel {
 struct Share {
   int64_t begin, end;
 };
-inline Share share_of(int64_t count, int worker, int workers) { return {count * worker / workers, count * (worker + 1) / workers}; }
+inline Share share_of(int64_t count, int worker, int workers) {
+  return {count * worker / workers, count * (worker + 1) / workers};
+}
 
 }  // namespace hone::cpu

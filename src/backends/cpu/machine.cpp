@@ -31,7 +31,8 @@ std::string cpuinfo(std::string_view field) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const size_t colon = line.find(':');
-    if (colon != std::string::npos && trim(std::string_view(line).substr(0, colon)) == field) return std::string(trim(std::string_view(line).substr(colon + 1)));
+    if (colon != std::string::npos && trim(std::string_view(line).substr(0, colon)) == field)
+      return std::string(trim(std::string_view(line).substr(colon + 1)));
   }
   return {};
 }

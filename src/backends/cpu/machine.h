@@ -9,11 +9,11 @@
 namespace hone::cpu {
 
 struct Machine {
-  std::string name;            // "AMD EPYC 9V74"
-  int64_t memory_bytes = 0;    // of the machine, or the cgroup's limit when that is lower
-  int64_t cache_bytes = 0;     // L2 of one core
-  double clock_ghz = 0;        // 0: unknown
-  int cores = 1;               // physical cores this process may use: affinity mask and cgroup quota
+  std::string name;          // "AMD EPYC 9V74"
+  int64_t memory_bytes = 0;  // of the machine, or the cgroup's limit when that is lower
+  int64_t cache_bytes = 0;   // L2 of one core
+  double clock_ghz = 0;      // 0: unknown
+  int cores = 1;             // physical cores this process may use: affinity mask and cgroup quota
 };
 
 Machine inspect_machine();

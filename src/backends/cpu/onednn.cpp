@@ -10,7 +10,8 @@
 namespace hone::cpu {
 namespace {
 
-constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul, &onednn::recurrent_layer};
+constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul,
+                                               &onednn::recurrent_layer};
 
 const onednn::Family* find_family(std::string_view name) {
   for (const onednn::Family* family : kFamilies)
@@ -46,7 +47,8 @@ std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blo
   const KernelCode decoded = decode_code(code);
   const onednn::Family* family = find_family(decoded.family);
   if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family), "rebuild it from the ONNX model");
+    throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family),
+                "rebuild it from the ONNX model");
   // The library divides the work when a primitive is made.
   const int saved = omp_get_max_threads();
   omp_set_num_threads(device.workers);

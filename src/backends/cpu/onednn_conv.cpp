@@ -18,11 +18,13 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   const Value* x = node.input(0);
   if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
   if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant())) return "weights are not constant";
+  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
+    return "weights are not constant";
   if (x->type.shape.rank() < 3 || x->type.shape.rank() > 5) return "more than three spatial axes";
   if (node.output()->type.shape.elements() == Dim(0) || x->type.shape.elements() == Dim(0)) return "empty operands";
   if (node.attrs.has("auto_pad") && node.attrs.text("auto_pad") != "NOTSET") return "padding depends on the size";
-  if (node.attrs.has("output_shape") && !node.attrs.integers("output_shape").empty()) return "padding depends on the size";
+  if (node.attrs.has("output_shape") && !node.attrs.integers("output_shape").empty())
+    return "padding depends on the size";
   return match.refusal;
 }
 
@@ -41,8 +43,9 @@ Attrs read_attrs(const Problem& problem, const Node& node, const RegionMatch& ma
 Dims weight_dims(const Attrs& attrs) {
   Dims dims = attrs.integers("weights");
   const int64_t groups = attrs.integer("group");
-  HONE_CHECK(dims.size() >= 3 && dims.size() <= 5 && groups >= 1 && dims[0] % groups == 0, "a convolution in the plan has weights {}", join_dims(dims));
-  if (attrs.integer("transposed") != 0) {         // [I, O/groups, ...] to [groups, O/groups, I/groups, ...]
+  HONE_CHECK(dims.size() >= 3 && dims.size() <= 5 && groups >= 1 && dims[0] % groups == 0,
+             "a convolution in the plan has weights {}", join_dims(dims));
+  if (attrs.integer("transposed") != 0) {  // [I, O/groups, ...] to [groups, O/groups, I/groups, ...]
     const int64_t i = dims[0] / groups, o = dims[1];
     dims[0] = o, dims[1] = i;
   } else {
@@ -76,23 +79,28 @@ Dims less_one(Dims dilations) {
 
 /// The end padding that makes the sizes meet exactly: rounding may leave the last rows unread.
 Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out, const Dims& weights) {
-  const Dims &strides = attrs.integers("strides"), &dilations = attrs.integers("dilations"), &pads = attrs.integers("pads");
+  const Dims &strides = attrs.integers("strides"), &dilations = attrs.integers("dilations"),
+             &pads = attrs.integers("pads");
   const size_t spatial = in.dims.size() - 2;
-  HONE_CHECK(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial && weights.size() >= spatial && out.dims.size() == in.dims.size(),
+  HONE_CHECK(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial &&
+                 weights.size() >= spatial && out.dims.size() == in.dims.size(),
              "a convolution in the plan has attributes of another rank");
   const bool transposed = attrs.integer("transposed") != 0;
   Dims result;
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t reach = (weights[weights.size() - spatial + i] - 1) * dilations[i] + 1;
-    const int64_t small = transposed ? in.dims[2 + i] : out.dims[2 + i], large = transposed ? out.dims[2 + i] : in.dims[2 + i];
+    const int64_t small = transposed ? in.dims[2 + i] : out.dims[2 + i],
+                  large = transposed ? out.dims[2 + i] : in.dims[2 + i];
     result.push_back((small - 1) * strides[i] + reach - large - pads[i]);
   }
   return result;
 }
 
 /// Nothing when the library has no fast implementation.
-std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out, const Desc& weights) {
-  const Dims &strides = attrs.integers("strides"), dilations = less_one(attrs.integers("dilations")), &pads = attrs.integers("pads");
+std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out,
+                              const Desc& weights) {
+  const Dims &strides = attrs.integers("strides"), dilations = less_one(attrs.integers("dilations")),
+             &pads = attrs.integers("pads");
   const Dims after = end_padding(attrs, in, out, weights.get_dims());
   const Dims before(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2));
   const Epilogue epilogue = read_epilogue(attrs);
@@ -105,22 +113,28 @@ std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const 
   constexpr auto kInference = dnnl::prop_kind::forward_inference;
   if (attrs.integer("transposed") != 0) {
     using Forward = dnnl::deconvolution_forward;
-    return finish(Forward::primitive_desc(engine(), kInference, dnnl::algorithm::deconvolution_direct, source, weights, bias, result, strides, dilations, before, after, attr, true),
+    return finish(Forward::primitive_desc(engine(), kInference, dnnl::algorithm::deconvolution_direct, source, weights,
+                                          bias, result, strides, dilations, before, after, attr, true),
                   std::type_identity<Forward>());
   }
   using Forward = dnnl::convolution_forward;
-  return finish(Forward::primitive_desc(engine(), kInference, dnnl::algorithm::convolution_direct, source, weights, bias, result, strides, dilations, before, after, attr, true),
+  return finish(Forward::primitive_desc(engine(), kInference, dnnl::algorithm::convolution_direct, source, weights,
+                                        bias, result, strides, dilations, before, after, attr, true),
                 std::type_identity<Forward>());
 }
 
-ConcreteType concrete(const Value* value, Layout layout) { return {value->type.dtype, value->type.shape.values(), layout}; }
+ConcreteType concrete(const Value* value, Layout layout) {
+  return {value->type.dtype, value->type.shape.values(), layout};
+}
 
 std::optional<Primitive> make_for(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out) {
-  return make(attrs, concrete(node.input(0), in), concrete(problem.region.outputs()[0], out), any_desc(weight_dims(attrs)));
+  return make(attrs, concrete(node.input(0), in), concrete(problem.region.outputs()[0], out),
+              any_desc(weight_dims(attrs)));
 }
 
 /// False when it was refused.
-bool offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out, Candidates& candidates) {
+bool offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out,
+           Candidates& candidates) {
   const std::optional<Primitive> primitive = make_for(problem, node, attrs, in, out);
   const std::string name = fmt::format("convolution {} -> {}", name_of(in), name_of(out));
   const auto refuse = [&](const char* reason) {
@@ -139,7 +153,8 @@ void propose(const Problem& problem, Candidates& out) {
   const Node* node = anchor(problem);
   if (node == nullptr) return;
   const RegionMatch match = match_region(problem.region, node, node->output()->type.shape.rank() - 1);
-  if (std::string reason = reason_against(problem, *node, match); !reason.empty()) return out.refuse("convolution", std::move(reason));
+  if (std::string reason = reason_against(problem, *node, match); !reason.empty())
+    return out.refuse("convolution", std::move(reason));
   const Attrs attrs = read_attrs(problem, *node, match);
   const int64_t channels = node->input(0)->type.shape[1].value();
   if (channels <= 4) offer(problem, *node, attrs, Layout::linear, Layout::channels_last, out);
@@ -154,11 +169,13 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const Node& node = *anchor(problem);
   const RegionMatch match = match_region(problem.region, &node, node.output()->type.shape.rank() - 1);
   Attrs attrs = read_attrs(problem, node, match);
-  const std::optional<Primitive> primitive = make_for(problem, node, attrs, tactic.in[static_cast<size_t>(attrs.integer("input"))], tactic.out[0]);
+  const std::optional<Primitive> primitive =
+      make_for(problem, node, attrs, tactic.in[static_cast<size_t>(attrs.integer("input"))], tactic.out[0]);
   HONE_ASSERT(primitive.has_value(), "the library refuses what it offered");
   attrs.set("format", format_of(primitive->weights));
   Compiled compiled;
-  compiled.constants.push_back(packed(scaled_weights(match, *node.input(1)->constant).data(), source_weights(attrs), primitive->weights));
+  compiled.constants.push_back(
+      packed(scaled_weights(match, *node.input(1)->constant).data(), source_weights(attrs), primitive->weights));
   const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
   if (!bias.empty()) compiled.constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, bias));
   compiled.code = encode_code("convolution", attrs);
@@ -166,21 +183,27 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 }
 
 Program load(const Attrs& attrs, const KernelShapes& shapes) {
-  const int64_t input = attrs.integer("input"), residual = read_residual(attrs), count = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(input >= 0 && input < count && residual < count && shapes.outputs.size() == 1, "a convolution in the plan reads inputs that its step does not have");
+  const int64_t input = attrs.integer("input"), residual = read_residual(attrs),
+                count = static_cast<int64_t>(shapes.inputs.size());
+  HONE_CHECK(input >= 0 && input < count && residual < count && shapes.outputs.size() == 1,
+             "a convolution in the plan reads inputs that its step does not have");
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(input)], &out = shapes.outputs[0];
-  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out, "a convolution in the plan adds a tensor of another type");
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
+             "a convolution in the plan adds a tensor of another type");
   const Desc stored = desc_in_format(weight_dims(attrs), attrs.text("format"));
   std::optional<Primitive> primitive = make(attrs, in, out, stored);
   if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs)));
-  HONE_CHECK(primitive.has_value(), "oneDNN has no convolution from {} to {} like the one in the plan", join_dims(in.dims), join_dims(out.dims));
+  HONE_CHECK(primitive.has_value(), "oneDNN has no convolution from {} to {} like the one in the plan",
+             join_dims(in.dims), join_dims(out.dims));
 
   Program program;
   const Desc result = desc_of(out);
   const Operand target{Operand::output, 0}, added{Operand::input, residual};
-  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc_of(in), {Operand::input, input}},
-                                           {DNNL_ARG_WEIGHTS, primitive->weights, weights_operand(program, stored, primitive->weights, {Operand::constant, 0})},
-                                           {DNNL_ARG_DST, result, target}};
+  std::vector<Program::Argument> arguments{
+      {DNNL_ARG_SRC, desc_of(in), {Operand::input, input}},
+      {DNNL_ARG_WEIGHTS, primitive->weights,
+       weights_operand(program, stored, primitive->weights, {Operand::constant, 0})},
+      {DNNL_ARG_DST, result, target}};
   if (attrs.integer("bias") != 0) arguments.push_back({DNNL_ARG_BIAS, primitive->bias, {Operand::constant, 1}});
   if (residual >= 0) {
     const Epilogue epilogue = read_epilogue(attrs);

@@ -11,9 +11,11 @@ namespace {
 
 using Product = dnnl::matmul;
 
-Product::primitive_desc describe(const Desc& a, const Desc& b, const Desc& bias, const Desc& c, const Epilogue& epilogue) {
+Product::primitive_desc describe(const Desc& a, const Desc& b, const Desc& bias, const Desc& c,
+                                 const Epilogue& epilogue) {
   const dnnl::primitive_attr attr = attr_of(epilogue, c);
-  return bias ? Product::primitive_desc(engine(), a, b, bias, c, attr, true) : Product::primitive_desc(engine(), a, b, c, attr, true);
+  return bias ? Product::primitive_desc(engine(), a, b, bias, c, attr, true)
+              : Product::primitive_desc(engine(), a, b, c, attr, true);
 }
 
 Desc bias_desc(const Dims& result) {
@@ -24,7 +26,8 @@ Desc bias_desc(const Dims& result) {
 
 /// Where the residual stands among the post-operations.
 int residual_position(const Epilogue& epilogue) {
-  return (epilogue.scale != 1 ? 1 : 0) + (epilogue.residual_after_activation && epilogue.activation.kind != ActivationKind::none ? 1 : 0);
+  return (epilogue.scale != 1 ? 1 : 0) +
+         (epilogue.residual_after_activation && epilogue.activation.kind != ActivationKind::none ? 1 : 0);
 }
 
 std::string reason_against(const Node& node, const RegionMatch& match) {
@@ -39,20 +42,31 @@ std::string reason_against(const Node& node, const RegionMatch& match) {
 
 void offer(const Problem& problem, const Product::primitive_desc& desc, std::string_view name, Candidates& out) {
   if (!desc || !is_fast(desc)) return out.refuse(name, "the library has only its reference implementation");
-  out.offer({"onednn", std::string(name), {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  out.offer({"onednn",
+             std::string(name),
+             {},
+             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+             {Layout::linear}});
 }
 
-void add_residual(const Attrs& attrs, const KernelShapes& shapes, const Epilogue& epilogue, const Desc& result, std::vector<Program::Argument>& arguments) {
+void add_residual(const Attrs& attrs, const KernelShapes& shapes, const Epilogue& epilogue, const Desc& result,
+                  std::vector<Program::Argument>& arguments) {
   const int64_t residual = read_residual(attrs);
   if (residual < 0) return;
-  HONE_CHECK(residual < static_cast<int64_t>(shapes.inputs.size()) && shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+  HONE_CHECK(residual < static_cast<int64_t>(shapes.inputs.size()) &&
+                 shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
              "a product in the plan adds a tensor that does not fit");
-  arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(epilogue)) | DNNL_ARG_SRC_1, result, {Operand::input, residual}});
+  arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(epilogue)) | DNNL_ARG_SRC_1,
+                       result,
+                       {Operand::input, residual}});
 }
 
 // ---- Linear: [M, K] times weights ----
 
-struct LinearShape { int64_t n, k; bool transposed; };
+struct LinearShape {
+  int64_t n, k;
+  bool transposed;
+};
 
 LinearShape linear_shape(const Node& node) {
   const Dims& w = node.input(1)->constant->dims();
@@ -74,7 +88,8 @@ Attrs linear_attrs(const Problem& problem, const Node& node, const RegionMatch& 
 
 Product::primitive_desc describe_linear(const Node& node, const Attrs& attrs) {
   const LinearShape shape = linear_shape(node);
-  return describe_linear(node.output()->type.shape.values(), shape.k, any_desc({shape.k, shape.n}), read_epilogue(attrs));
+  return describe_linear(node.output()->type.shape.values(), shape.k, any_desc({shape.k, shape.n}),
+                         read_epilogue(attrs));
 }
 
 void propose_linear(const Problem& problem, Candidates& out) {
@@ -83,10 +98,13 @@ void propose_linear(const Problem& problem, Candidates& out) {
   const RegionMatch match = match_region(problem.region, node, 1);
   std::string reason = reason_against(*node, match);
   if (reason.empty() && input_index(problem.region, node->input(0)) < 0) reason = "its input is a constant";
-  if (reason.empty() && (!node->input(1)->is_constant() || (node->input(2) != nullptr && !node->input(2)->is_constant()))) reason = "weights are not constant";
+  if (reason.empty() &&
+      (!node->input(1)->is_constant() || (node->input(2) != nullptr && !node->input(2)->is_constant())))
+    reason = "weights are not constant";
   if (!reason.empty()) return out.refuse("linear", std::move(reason));
   const Product::primitive_desc desc = describe_linear(*node, linear_attrs(problem, *node, match));
-  if (desc && format_of(desc.weights_desc()).empty()) return out.refuse("linear", "the library wants weights in a format of its own");
+  if (desc && format_of(desc.weights_desc()).empty())
+    return out.refuse("linear", "the library wants weights in a format of its own");
   offer(problem, desc, "linear", out);
 }
 
@@ -97,7 +115,8 @@ Compiled compile_linear(const Problem& problem, const Tactic&) {
   Attrs attrs = linear_attrs(problem, node, match);
   const Desc weights = describe_linear(node, attrs).weights_desc();
   attrs.set("format", format_of(weights));
-  const Desc stored({shape.k, shape.n}, dnnl::memory::data_type::f32, shape.transposed ? Dims{1, shape.k} : Dims{shape.n, 1});
+  const Desc stored({shape.k, shape.n}, dnnl::memory::data_type::f32,
+                    shape.transposed ? Dims{1, shape.k} : Dims{shape.n, 1});
   Compiled compiled;
   compiled.constants.push_back(packed(scaled_weights(match, *node.input(1)->constant).data(), stored, weights));
   const std::vector<float> bias = collect_bias(match, node.input(2), shape.n);
@@ -108,19 +127,24 @@ Compiled compile_linear(const Problem& problem, const Tactic&) {
 
 Program load_linear(const Attrs& attrs, const KernelShapes& shapes) {
   const int64_t input = attrs.integer("input"), k = attrs.integer("k"), n = attrs.integer("n");
-  HONE_CHECK(input >= 0 && input < static_cast<int64_t>(shapes.inputs.size()) && shapes.outputs.size() == 1, "a linear layer in the plan reads inputs that its step does not have");
+  HONE_CHECK(input >= 0 && input < static_cast<int64_t>(shapes.inputs.size()) && shapes.outputs.size() == 1,
+             "a linear layer in the plan reads inputs that its step does not have");
   const Dims &in = shapes.inputs[static_cast<size_t>(input)].dims, &out = shapes.outputs[0].dims;
-  const bool valid = k > 0 && n > 0 && !in.empty() && !out.empty() && in.back() == k && out.back() == n && elements(in) / k == elements(out) / n;
+  const bool valid = k > 0 && n > 0 && !in.empty() && !out.empty() && in.back() == k && out.back() == n &&
+                     elements(in) / k == elements(out) / n;
   HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(in), join_dims(out));
   const Epilogue epilogue = read_epilogue(attrs);
   const Desc stored = desc_in_format({k, n}, attrs.text("format"));
   Product::primitive_desc desc = describe_linear(out, k, stored, epilogue);
   if (!desc) desc = describe_linear(out, k, any_desc({k, n}), epilogue);
-  HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product from {} to {} like the one in the plan", join_dims(in), join_dims(out));
+  HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product from {} to {} like the one in the plan", join_dims(in),
+             join_dims(out));
   Program program;
-  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(), {Operand::input, input}},
-                                           {DNNL_ARG_WEIGHTS, desc.weights_desc(), weights_operand(program, stored, desc.weights_desc(), {Operand::constant, 0})},
-                                           {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
+  std::vector<Program::Argument> arguments{
+      {DNNL_ARG_SRC, desc.src_desc(), {Operand::input, input}},
+      {DNNL_ARG_WEIGHTS, desc.weights_desc(),
+       weights_operand(program, stored, desc.weights_desc(), {Operand::constant, 0})},
+      {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
   if (epilogue.bias) arguments.push_back({DNNL_ARG_BIAS, desc.bias_desc(), {Operand::constant, 1}});
   add_residual(attrs, shapes, epilogue, desc.dst_desc(), arguments);
   program.add(Product(desc), desc.scratchpad_desc(), std::move(arguments));
@@ -143,7 +167,8 @@ Product::primitive_desc describe_matmul(const Dims& a, const Dims& b, const Dims
 Attrs matmul_attrs(const Problem& problem, const Node& node, const RegionMatch& match, std::vector<Tensor>& constants) {
   Attrs attrs;
   for (const auto& [name, value] : {std::pair{"a", node.input(0)}, std::pair{"b", node.input(1)}}) {
-    attrs.set(name, value->is_constant() ? -1 - static_cast<int64_t>(constants.size()) : int64_t{input_index(problem.region, value)});
+    attrs.set(name, value->is_constant() ? -1 - static_cast<int64_t>(constants.size())
+                                         : int64_t{input_index(problem.region, value)});
     if (!value->is_constant()) continue;
     attrs.set(std::string(name) + "_dims", value->constant->dims());
     constants.push_back(*value->constant);
@@ -164,18 +189,21 @@ void propose_matmul(const Problem& problem, Candidates& out) {
   if (node == nullptr) return;
   const RegionMatch match = match_region(problem.region, node, 0);
   std::string reason = reason_against(*node, match);
-  const Dims a = node->input(0)->type.shape.values(), b = node->input(1)->type.shape.values(), c = node->output()->type.shape.values();
+  const Dims a = node->input(0)->type.shape.values(), b = node->input(1)->type.shape.values(),
+             c = node->output()->type.shape.values();
   if (reason.empty() && !match.biases.empty()) reason = "adds a bias";
   if (reason.empty() && (a.size() < 2 || b.size() < 2 || c.size() > 6)) reason = "an operand is a vector";
   if (!reason.empty()) return out.refuse("matmul", std::move(reason));
   std::vector<Tensor> constants;
-  offer(problem, describe_matmul(a, b, c, scaled_epilogue(matmul_attrs(problem, *node, match, constants))), "matmul", out);
+  offer(problem, describe_matmul(a, b, c, scaled_epilogue(matmul_attrs(problem, *node, match, constants))), "matmul",
+        out);
 }
 
 Compiled compile_matmul(const Problem& problem, const Tactic&) {
   const Node& node = *anchor_of(problem.region, ops::mat_mul);
   Compiled compiled;
-  compiled.code = encode_code("matmul", matmul_attrs(problem, node, match_region(problem.region, &node, 0), compiled.constants));
+  compiled.code =
+      encode_code("matmul", matmul_attrs(problem, node, match_region(problem.region, &node, 0), compiled.constants));
   return compiled;
 }
 
@@ -183,7 +211,8 @@ Program load_matmul(const Attrs& attrs, const KernelShapes& shapes) {
   HONE_CHECK(shapes.outputs.size() == 1, "a matrix product in the plan has {} results", shapes.outputs.size());
   const auto dims_of = [&](const char* name) -> Dims {
     const int64_t index = attrs.integer(name);
-    HONE_CHECK(index >= -2 && index < static_cast<int64_t>(shapes.inputs.size()), "a matrix product in the plan reads input {}", index);
+    HONE_CHECK(index >= -2 && index < static_cast<int64_t>(shapes.inputs.size()),
+               "a matrix product in the plan reads input {}", index);
     return index >= 0 ? shapes.inputs[static_cast<size_t>(index)].dims : attrs.integers(std::string(name) + "_dims");
   };
   const auto operand_of = [&](const char* name) -> Operand {
@@ -192,11 +221,14 @@ Program load_matmul(const Attrs& attrs, const KernelShapes& shapes) {
   };
   const Dims a = dims_of("a"), b = dims_of("b");
   const Dims& c = shapes.outputs[0].dims;
-  HONE_CHECK(a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()), "a matrix product in the plan multiplies {} by {}", join_dims(a), join_dims(b));
+  HONE_CHECK(a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()),
+             "a matrix product in the plan multiplies {} by {}", join_dims(a), join_dims(b));
   const Epilogue epilogue = scaled_epilogue(attrs);
   const Product::primitive_desc desc = describe_matmul(a, b, c, epilogue);
-  HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product of {} and {} like the one in the plan", join_dims(a), join_dims(b));
-  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(), operand_of("a")}, {DNNL_ARG_WEIGHTS, desc.weights_desc(), operand_of("b")},
+  HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product of {} and {} like the one in the plan", join_dims(a),
+             join_dims(b));
+  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(), operand_of("a")},
+                                           {DNNL_ARG_WEIGHTS, desc.weights_desc(), operand_of("b")},
                                            {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
   add_residual(attrs, shapes, epilogue, desc.dst_desc(), arguments);
   Program program;

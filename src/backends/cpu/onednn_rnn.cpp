@@ -36,8 +36,10 @@ std::string reason_against(const Problem& problem, const Node& node) {
     if (node.input(i) != nullptr && !node.input(i)->is_constant()) return "weights are not constant";
   if (node.input(4) != nullptr) return "sequences have lengths of their own";
   for (const size_t i : {5, 6})
-    if (node.input(i) != nullptr && input_index(problem.region, node.input(i)) < 0) return "an initial state is constant";
-  if (is_lstm(node) && (node.input(5) == nullptr) != (node.input(6) == nullptr)) return "only one of the initial states is given";
+    if (node.input(i) != nullptr && input_index(problem.region, node.input(i)) < 0)
+      return "an initial state is constant";
+  if (is_lstm(node) && (node.input(5) == nullptr) != (node.input(6) == nullptr))
+    return "only one of the initial states is given";
   if (node.input(7) != nullptr) return "has peepholes";
   if (!has_default_activations(node)) return "its activations are not the usual ones";
   if (node.attrs.has("clip")) return "clips";
@@ -53,9 +55,11 @@ const Node* recurrent(const Problem& problem) {
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = recurrent(problem);
   if (node == nullptr) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("recurrent", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("recurrent", std::move(reason));
   const auto linear = [](size_t count) { return std::vector<Layout>(count, Layout::linear); };
-  out.offer({"onednn", "recurrent", {}, linear(problem.region.inputs().size()), linear(problem.region.outputs().size())});
+  out.offer(
+      {"onednn", "recurrent", {}, linear(problem.region.inputs().size()), linear(problem.region.outputs().size())});
 }
 
 /// [D, G*H, K] to [D, K, G, H] with the library's order of gates.
@@ -67,7 +71,8 @@ Tensor arrange_weights(const Tensor& weights, std::span<const int> gates, int64_
   for (int64_t d = 0; d < d_count; ++d)
     for (int64_t k = 0; k < k_count; ++k)
       for (int64_t g = 0; g < g_count; ++g)
-        for (int64_t h = 0; h < hidden; ++h) *to++ = from[static_cast<size_t>(((d * g_count + gates[static_cast<size_t>(g)]) * hidden + h) * k_count + k)];
+        for (int64_t h = 0; h < hidden; ++h)
+          *to++ = from[static_cast<size_t>(((d * g_count + gates[static_cast<size_t>(g)]) * hidden + h) * k_count + k)];
   return builder.finish();
 }
 
@@ -82,7 +87,8 @@ Tensor arrange_bias(const Value* bias, std::span<const int> gates, int64_t d_cou
   for (int64_t d = 0; d < d_count; ++d)
     for (int64_t g = 0; g < g_count; ++g)
       for (int64_t h = 0; h < hidden; ++h) {
-        const int64_t at = d * 2 * g_count * hidden + gates[static_cast<size_t>(g)] * hidden + h, target = (d * rows + g) * hidden + h;
+        const int64_t at = d * 2 * g_count * hidden + gates[static_cast<size_t>(g)] * hidden + h,
+                      target = (d * rows + g) * hidden + h;
         const float input = from[static_cast<size_t>(at)], state = from[static_cast<size_t>(at + g_count * hidden)];
         const bool apart = late_reset && g == g_count - 1;
         to[static_cast<size_t>(target)] = apart ? input : input + state;
@@ -96,24 +102,37 @@ Compiled compile(const Problem& problem, const Tactic&) {
   const bool lstm = is_lstm(node), late_reset = !lstm && node.attrs.integer("linear_before_reset") != 0;
   const std::span<const int> gates = lstm ? std::span<const int>(kLstmGates) : kGruGates;
   const int64_t hidden = node.input(2)->constant->dims()[2];
-  const auto place = [&](const Value* value) { return value == nullptr ? kAbsent : int64_t{input_index(problem.region, value)}; };
+  const auto place = [&](const Value* value) {
+    return value == nullptr ? kAbsent : int64_t{input_index(problem.region, value)};
+  };
   const auto result = [&](size_t i) {
     const std::vector<Value*>& outputs = problem.region.outputs();
     for (size_t k = 0; k < outputs.size(); ++k)
       if (i < node.outputs.size() && outputs[k] == node.output(i)) return static_cast<int64_t>(k);
     return kAbsent;
   };
-  const Attrs attrs{{"cell", std::string(lstm ? "lstm" : late_reset ? "lbr_gru" : "gru")}, {"direction", node.attrs.text("direction")}, {"hidden", hidden},
-                    {"width", node.input(1)->constant->dims()[2]}, {"x", place(node.input(0))}, {"h0", place(node.input(5))}, {"c0", place(node.input(6))},
-                    {"y", result(0)}, {"h", result(1)}, {"c", result(2)}};
+  const Attrs attrs{{"cell", std::string(lstm         ? "lstm"
+                                         : late_reset ? "lbr_gru"
+                                                      : "gru")},
+                    {"direction", node.attrs.text("direction")},
+                    {"hidden", hidden},
+                    {"width", node.input(1)->constant->dims()[2]},
+                    {"x", place(node.input(0))},
+                    {"h0", place(node.input(5))},
+                    {"c0", place(node.input(6))},
+                    {"y", result(0)},
+                    {"h", result(1)},
+                    {"c", result(2)}};
   return {encode_code("recurrent", attrs),
-          {arrange_weights(*node.input(1)->constant, gates, hidden), arrange_weights(*node.input(2)->constant, gates, hidden),
+          {arrange_weights(*node.input(1)->constant, gates, hidden),
+           arrange_weights(*node.input(2)->constant, gates, hidden),
            arrange_bias(node.input(3), gates, directions(node), hidden, late_reset)}};
 }
 
 dnnl::rnn_direction direction_of(const std::string& name) {
   if (name == "bidirectional") return dnnl::rnn_direction::bidirectional_concat;
-  return name == "reverse" ? dnnl::rnn_direction::unidirectional_right2left : dnnl::rnn_direction::unidirectional_left2right;
+  return name == "reverse" ? dnnl::rnn_direction::unidirectional_right2left
+                           : dnnl::rnn_direction::unidirectional_left2right;
 }
 
 struct Layer {
@@ -121,8 +140,10 @@ struct Layer {
 };
 
 template <typename Forward>
-std::pair<dnnl::primitive, Desc> make_gru(const Layer& l, dnnl::rnn_direction direction, const dnnl::primitive_attr& attr) {
-  const typename Forward::primitive_desc desc(engine(), dnnl::prop_kind::forward_inference, direction, l.x, l.h0, l.weights, l.recurrent, l.bias, l.y, l.h, attr);
+std::pair<dnnl::primitive, Desc> make_gru(const Layer& l, dnnl::rnn_direction direction,
+                                          const dnnl::primitive_attr& attr) {
+  const typename Forward::primitive_desc desc(engine(), dnnl::prop_kind::forward_inference, direction, l.x, l.h0,
+                                              l.weights, l.recurrent, l.bias, l.y, l.h, attr);
   return {Forward(desc), desc.scratchpad_desc()};
 }
 
@@ -132,29 +153,34 @@ std::pair<dnnl::primitive, Desc> make(const std::string& cell, const Layer& l, d
   if (cell == "gru") return make_gru<dnnl::gru_forward>(l, direction, attr);
   if (cell == "lbr_gru") return make_gru<dnnl::lbr_gru_forward>(l, direction, attr);
   HONE_CHECK(cell == "lstm", "a recurrent kernel in the plan has the unknown cell {}", cell);
-  const dnnl::lstm_forward::primitive_desc desc(engine(), dnnl::prop_kind::forward_inference, direction, l.x, l.h0, l.c0, l.weights, l.recurrent, l.bias, l.y, l.h, l.c, attr);
+  const dnnl::lstm_forward::primitive_desc desc(engine(), dnnl::prop_kind::forward_inference, direction, l.x, l.h0,
+                                                l.c0, l.weights, l.recurrent, l.bias, l.y, l.h, l.c, attr);
   return {dnnl::lstm_forward(desc), desc.scratchpad_desc()};
 }
 
 Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const std::string& cell = attrs.text("cell");
-  const int64_t hidden = attrs.integer("hidden"), width = attrs.integer("width"), d = attrs.text("direction") == "bidirectional" ? 2 : 1;
+  const int64_t hidden = attrs.integer("hidden"), width = attrs.integer("width"),
+                d = attrs.text("direction") == "bidirectional" ? 2 : 1;
   const auto type_of = [&](const std::vector<ConcreteType>& list, const char* name, const Dims& dims) {
     const int64_t place = attrs.integer(name);
     if (place == kAbsent) return place;
-    const bool valid = place >= 0 && place < static_cast<int64_t>(list.size()) && list[static_cast<size_t>(place)] == ConcreteType{DType::f32, dims, Layout::linear};
+    const bool valid = place >= 0 && place < static_cast<int64_t>(list.size()) &&
+                       list[static_cast<size_t>(place)] == ConcreteType{DType::f32, dims, Layout::linear};
     HONE_CHECK(valid, "a recurrent kernel in the plan has a wrong operand {}", name);
     return place;
   };
   const int64_t x_place = attrs.integer("x");
-  HONE_CHECK(x_place >= 0 && x_place < static_cast<int64_t>(shapes.inputs.size()) && shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && hidden > 0 && width > 0,
+  HONE_CHECK(x_place >= 0 && x_place < static_cast<int64_t>(shapes.inputs.size()) &&
+                 shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && hidden > 0 && width > 0,
              "a recurrent kernel in the plan has no sequence");
   const Dims& x = shapes.inputs[static_cast<size_t>(x_place)].dims;
   const int64_t t = x[0], n = x[1];
   type_of(shapes.inputs, "x", {t, n, width});
   const Dims state{d, n, hidden};
-  const int64_t h0 = type_of(shapes.inputs, "h0", state), c0 = type_of(shapes.inputs, "c0", state), y = type_of(shapes.outputs, "y", {t, d, n, hidden}),
-                h = type_of(shapes.outputs, "h", state), c = type_of(shapes.outputs, "c", state);
+  const int64_t h0 = type_of(shapes.inputs, "h0", state), c0 = type_of(shapes.inputs, "c0", state),
+                y = type_of(shapes.outputs, "y", {t, d, n, hidden}), h = type_of(shapes.outputs, "h", state),
+                c = type_of(shapes.outputs, "c", state);
   const bool lstm = cell == "lstm";
   const int64_t gates = lstm ? 4 : 3, biases = cell == "gru" ? 3 : 4;
   const Desc states = plain_desc({1, d, n, hidden});
@@ -173,11 +199,15 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const auto [primitive, scratchpad] = make(cell, layer, direction_of(attrs.text("direction")));
 
   Program program;
-  const auto out = [&](int64_t place, const Desc& desc) { return place != kAbsent ? Operand{Operand::output, place} : program.reserve(desc.get_size()); };
+  const auto out = [&](int64_t place, const Desc& desc) {
+    return place != kAbsent ? Operand{Operand::output, place} : program.reserve(desc.get_size());
+  };
   const bool direct = y != kAbsent && d == 1;
   const Operand sequence = direct ? Operand{Operand::output, y} : program.reserve(layer.y.get_size());
-  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC_LAYER, layer.x, {Operand::input, x_place}}, {DNNL_ARG_WEIGHTS_LAYER, layer.weights, {Operand::constant, 0}},
-                                           {DNNL_ARG_WEIGHTS_ITER, layer.recurrent, {Operand::constant, 1}}, {DNNL_ARG_BIAS, layer.bias, {Operand::constant, 2}},
+  std::vector<Program::Argument> arguments{{DNNL_ARG_SRC_LAYER, layer.x, {Operand::input, x_place}},
+                                           {DNNL_ARG_WEIGHTS_LAYER, layer.weights, {Operand::constant, 0}},
+                                           {DNNL_ARG_WEIGHTS_ITER, layer.recurrent, {Operand::constant, 1}},
+                                           {DNNL_ARG_BIAS, layer.bias, {Operand::constant, 2}},
                                            {DNNL_ARG_DST_LAYER, layer.y, sequence}};
   if (h0 != kAbsent) arguments.push_back({DNNL_ARG_SRC_ITER, states, {Operand::input, h0}});
   if (lstm && c0 != kAbsent) arguments.push_back({DNNL_ARG_SRC_ITER_C, states, {Operand::input, c0}});
@@ -186,7 +216,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   program.add(primitive, scratchpad, std::move(arguments));
   if (y != kAbsent && !direct) {
     const Dims dims{t, d, n, hidden};
-    program.add_reorder({dims, dnnl::memory::data_type::f32, Dims{n * d * hidden, hidden, d * hidden, 1}}, sequence, plain_desc(dims), {Operand::output, y});
+    program.add_reorder({dims, dnnl::memory::data_type::f32, Dims{n * d * hidden, hidden, d * hidden, 1}}, sequence,
+                        plain_desc(dims), {Operand::output, y});
   }
   return program;
 }

@@ -11,7 +11,7 @@
 namespace hone::cpu::onednn {
 namespace {
 
-constexpr int kSlots = 4;         // launches of one kernel at the same time before one has to wait
+constexpr int kSlots = 4;  // launches of one kernel at the same time before one has to wait
 
 dnnl::cpu_isa library_isa(Isa isa) {
   switch (isa) {
@@ -40,7 +40,8 @@ class TeamSize {
 
 class Kernel final : public CpuKernel {
  public:
-  Kernel(std::vector<Program::Step> steps, size_t workspace, int workers) : steps_(std::move(steps)), workspace_(workspace), workers_(workers) {
+  Kernel(std::vector<Program::Step> steps, size_t workspace, int workers)
+      : steps_(std::move(steps)), workspace_(workspace), workers_(workers) {
     for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
   }
   size_t workspace_bytes() const override { return workspace_; }
@@ -51,8 +52,10 @@ class Kernel final : public CpuKernel {
     Slot& slot = take();
     for (size_t i = 0; i < steps_.size(); ++i) {
       std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
-      for (size_t k = 0; k < arguments.size(); ++k) dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
-      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()), arguments.data());
+      for (size_t k = 0; k < arguments.size(); ++k)
+        dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
+      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()),
+                             arguments.data());
     }
     slot.busy.clear(std::memory_order_release);
   }
@@ -138,7 +141,8 @@ Desc desc_of(const ConcreteType& type) {
   HONE_CHECK(type.dtype == DType::f32, "oneDNN kernels here take f32, not {}", name_of(type.dtype));
   using Tag = dnnl::memory::format_tag;
   constexpr Tag kTags[2][3] = {{Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b}, {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
-  if (type.layout == Layout::linear || type.layout == Layout::channels_last) return {type.dims, dnnl::memory::data_type::f32, layout_strides(type.dims, type.layout)};
+  if (type.layout == Layout::linear || type.layout == Layout::channels_last)
+    return {type.dims, dnnl::memory::data_type::f32, layout_strides(type.dims, type.layout)};
   HONE_CHECK(type.dims.size() >= 3 && type.dims.size() <= 5, "a blocked tensor has rank {}", type.dims.size());
   return {type.dims, dnnl::memory::data_type::f32, kTags[type.layout == Layout::blocked16][type.dims.size() - 3]};
 }
@@ -157,7 +161,8 @@ Desc desc_in_format(const Dims& dims, const std::string& name) {
     const Desc desc(dims, dnnl::memory::data_type::f32, static_cast<dnnl::memory::format_tag>(tag), true);
     if (desc) return desc;
   }
-  throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name), "rebuild it from the ONNX model");
+  throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name),
+              "rebuild it from the ONNX model");
 }
 
 Tensor packed(const float* weights, const Desc& from, const Desc& to) {
@@ -183,7 +188,9 @@ dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result) {
   return attr;
 }
 
-bool is_fast(const dnnl::primitive_desc_base& desc) { return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos; }
+bool is_fast(const dnnl::primitive_desc_base& desc) {
+  return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
+}
 
 Operand Program::reserve(size_t bytes) {
   const Operand operand{Operand::workspace, static_cast<int64_t>(workspace_)};
@@ -192,7 +199,8 @@ Operand Program::reserve(size_t bytes) {
 }
 
 void Program::add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments) {
-  if (scratchpad.get_size() != 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, reserve(scratchpad.get_size())});
+  if (scratchpad.get_size() != 0)
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, reserve(scratchpad.get_size())});
   steps_.push_back({primitive, std::move(arguments)});
 }
 
@@ -203,7 +211,9 @@ void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Oper
   add(dnnl::reorder(desc), desc.scratchpad_desc(), {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}});
 }
 
-std::shared_ptr<const CpuKernel> Program::finish(int workers) && { return std::make_shared<Kernel>(std::move(steps_), workspace_, workers); }
+std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
+  return std::make_shared<Kernel>(std::move(steps_), workspace_, workers);
+}
 
 Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant) {
   if (stored == wanted) return constant;

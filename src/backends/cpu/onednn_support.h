@@ -14,8 +14,8 @@
 #include <functional>
 
 #include "backends/cpu/kernel.h"
-#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
+#include "backends/regions/region_match.h"
 
 namespace hone::cpu::onednn {
 
@@ -43,13 +43,20 @@ bool is_fast(const dnnl::primitive_desc_base& desc);
 
 struct Operand {
   enum Place { input, output, constant, workspace } place;
-  int64_t index = 0;              // bytes for the workspace
+  int64_t index = 0;  // bytes for the workspace
 };
 
 class Program {
  public:
-  struct Argument { int name; Desc desc; Operand operand; };
-  struct Step { dnnl::primitive primitive; std::vector<Argument> arguments; };
+  struct Argument {
+    int name;
+    Desc desc;
+    Operand operand;
+  };
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+  };
 
   /// Adds the primitive's scratchpad by itself.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);

@@ -25,53 +25,87 @@ int check_library(const std::string& text, double tolerance = 2e-5) {
       for (const int64_t n : {2, 1, 5}) {
         const SymbolValues point{{"N", n}};
         const Graph region = symbolic.specialize(point);
-        check::run_kernel(region, load_onednn(device.info(), compiled.code, check::shapes_of(region, tactic, point)), compiled, tactic, point, device,
-                          {.tolerance = tolerance, .seed = 6}, tactic.text());
+        check::run_kernel(region, load_onednn(device.info(), compiled.code, check::shapes_of(region, tactic, point)),
+                          compiled, tactic, point, device, {.tolerance = tolerance, .seed = 6}, tactic.text());
       }
       ++tried;
     }
-    for (const Candidates::Refusal& refusal : candidates.refusals()) EXPECT_FALSE(refusal.reason.empty()) << refusal.tactic;
+    for (const Candidates::Refusal& refusal : candidates.refusals())
+      EXPECT_FALSE(refusal.reason.empty()) << refusal.tactic;
   }
   return tried;
 }
 
-std::string conv(const std::string& size, const std::string& weights, const std::string& attrs, const std::string& epilogue = "", const std::string& inputs = "") {
-  return fmt::format("(%x: f32[{}]{}) {{\n %w = constant f32[{}]!0123456789abcdef0123456789abcdef\n %c = Conv(%x, %w) {{{}}}\n{} return %{}\n}}", size, inputs, weights, attrs, epilogue,
-                     epilogue.empty() ? "c" : "y");
+std::string conv(const std::string& size, const std::string& weights, const std::string& attrs,
+                 const std::string& epilogue = "", const std::string& inputs = "") {
+  return fmt::format(
+      "(%x: f32[{}]{}) {{\n %w = constant f32[{}]!0123456789abcdef0123456789abcdef\n %c = Conv(%x, %w) {{{}}}\n{} "
+      "return %{}\n}}",
+      size, inputs, weights, attrs, epilogue, epilogue.empty() ? "c" : "y");
 }
 
 constexpr const char* kSame = "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=1";
 
 TEST(OnednnSource, ConvolvesInItsLayouts) {
   EXPECT_GT(check_library(conv("N,16,9,11", "24,16,3,3", kSame)), 0);
-  EXPECT_GT(check_library(conv("N,3,12,12", "16,3,3,3", "kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2], dilations=[1, 1], group=1")), 0);
-  EXPECT_GT(check_library(conv("N,32,8,8", "32,1,3,3", "kernel_shape=[3, 3], pads=[2, 2, 2, 2], strides=[1, 1], dilations=[2, 2], group=32")), 0);
-  EXPECT_GT(check_library(conv("N,32,8,8", "48,8,3,3", "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], group=4")), 0);
-  EXPECT_GT(check_library(conv("N,16,20", "8,16,5", "kernel_shape=[5], pads=[2, 2], strides=[1], dilations=[1], group=1")), 0);
-  EXPECT_GT(check_library(conv("N,16,5,6,7", "16,16,3,3,3", "kernel_shape=[3, 3, 3], pads=[1, 1, 1, 1, 1, 1], strides=[1, 1, 1], dilations=[1, 1, 1], group=1")), 0);
+  EXPECT_GT(check_library(conv("N,3,12,12", "16,3,3,3",
+                               "kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2], dilations=[1, 1], group=1")),
+            0);
+  EXPECT_GT(check_library(conv("N,32,8,8", "32,1,3,3",
+                               "kernel_shape=[3, 3], pads=[2, 2, 2, 2], strides=[1, 1], dilations=[2, 2], group=32")),
+            0);
+  EXPECT_GT(check_library(conv("N,32,8,8", "48,8,3,3",
+                               "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], group=4")),
+            0);
+  EXPECT_GT(
+      check_library(conv("N,16,20", "8,16,5", "kernel_shape=[5], pads=[2, 2], strides=[1], dilations=[1], group=1")),
+      0);
+  EXPECT_GT(check_library(conv(
+                "N,16,5,6,7", "16,16,3,3,3",
+                "kernel_shape=[3, 3, 3], pads=[1, 1, 1, 1, 1, 1], strides=[1, 1, 1], dilations=[1, 1, 1], group=1")),
+            0);
 }
 
 TEST(OnednnSource, AddsResidualAndActivationInEitherOrder) {
   const std::string residual = ", %r: f32[N,24,9,11]";
   EXPECT_GT(check_library(conv("N,16,9,11", "24,16,3,3", kSame, " %a = Add(%c, %r)\n %y = Relu(%a)\n", residual)), 0);
   EXPECT_GT(check_library(conv("N,16,9,11", "24,16,3,3", kSame, " %a = Silu(%c)\n %y = Add(%r, %a)\n", residual)), 0);
-  for (const char* activation : {"Relu(%c)", "Clamp(%c) {min=-0.25, max=0.5}", "HardSwish(%c)", "Sigmoid(%c)", "Gelu(%c)", "GeluTanh(%c)", "HardSigmoid(%c) {alpha=0.2, beta=0.4}", "LeakyRelu(%c) {alpha=0.1}"})
-    EXPECT_GT(check_library(conv("N,16,5,5", "24,16,3,3", kSame, fmt::format(" %y = {}\n", activation)), 1e-4), 0) << activation;
+  for (const char* activation :
+       {"Relu(%c)", "Clamp(%c) {min=-0.25, max=0.5}", "HardSwish(%c)", "Sigmoid(%c)", "Gelu(%c)", "GeluTanh(%c)",
+        "HardSigmoid(%c) {alpha=0.2, beta=0.4}", "LeakyRelu(%c) {alpha=0.1}"})
+    EXPECT_GT(check_library(conv("N,16,5,5", "24,16,3,3", kSame, fmt::format(" %y = {}\n", activation)), 1e-4), 0)
+        << activation;
 }
 
 TEST(OnednnSource, TransposedConvolutions) {
   const bool avx512 = best_isa() == Isa::avx512;  // below, the library has only its reference for these
   for (const int group : {1, 2})
-    EXPECT_GE(check_library(fmt::format("(%x: f32[N,32,5,6]) {{\n %w = constant f32[32,16,3,3]!0123456789abcdef0123456789abcdef\n %b = constant f32[{0}]!1123456789abcdef0123456789abcdef\n"
-                                        " %y = ConvTranspose(%x, %w, %b) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0], group={1}}}\n return %y\n}}", 16 * group, group)), avx512 ? 1 : 0);
+    EXPECT_GE(check_library(fmt::format(
+                  "(%x: f32[N,32,5,6]) {{\n %w = constant f32[32,16,3,3]!0123456789abcdef0123456789abcdef\n %b = "
+                  "constant f32[{0}]!1123456789abcdef0123456789abcdef\n"
+                  " %y = ConvTranspose(%x, %w, %b) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], "
+                  "dilations=[1, 1], output_padding=[1, 0], group={1}}}\n return %y\n}}",
+                  16 * group, group)),
+              avx512 ? 1 : 0);
 }
 
 TEST(OnednnSource, LinearLayersAndProducts) {
   for (const int transposed : {0, 1})
-    EXPECT_GT(check_library(fmt::format("(%x: f32[N,7,33], %r: f32[N,7,48]) {{\n %w = constant f32[{}]!0123456789abcdef0123456789abcdef\n %b = constant f32[48]!1123456789abcdef0123456789abcdef\n"
-                                        " %c = Linear(%x, %w, %b) {{trans_w={}}}\n %a = Gelu(%c)\n %y = Add(%a, %r)\n return %y\n}}", transposed ? "48,33" : "33,48", transposed), 1e-4), 0);
-  EXPECT_GT(check_library("(%a: f32[N,3,7,9], %b: f32[N,3,9,5]) {\n %c = MatMul(%a, %b)\n %y = Mul(%c, 0.125)\n return %y\n}"), 0);
-  EXPECT_GT(check_library("(%a: f32[N,3,7,9], %b: f32[3,9,5], %r: f32[N,3,7,5]) {\n %c = MatMul(%a, %b)\n %y = Add(%c, %r)\n return %y\n}"), 0);
+    EXPECT_GT(
+        check_library(
+            fmt::format(
+                "(%x: f32[N,7,33], %r: f32[N,7,48]) {{\n %w = constant f32[{}]!0123456789abcdef0123456789abcdef\n %b = "
+                "constant f32[48]!1123456789abcdef0123456789abcdef\n"
+                " %c = Linear(%x, %w, %b) {{trans_w={}}}\n %a = Gelu(%c)\n %y = Add(%a, %r)\n return %y\n}}",
+                transposed ? "48,33" : "33,48", transposed),
+            1e-4),
+        0);
+  EXPECT_GT(check_library(
+                "(%a: f32[N,3,7,9], %b: f32[N,3,9,5]) {\n %c = MatMul(%a, %b)\n %y = Mul(%c, 0.125)\n return %y\n}"),
+            0);
+  EXPECT_GT(check_library("(%a: f32[N,3,7,9], %b: f32[3,9,5], %r: f32[N,3,7,5]) {\n %c = MatMul(%a, %b)\n %y = Add(%c, "
+                          "%r)\n return %y\n}"),
+            0);
 }
 
 TEST(OnednnSource, RecurrentLayersInEveryDirection) {
@@ -79,11 +113,16 @@ TEST(OnednnSource, RecurrentLayersInEveryDirection) {
     for (const bool states : {false, true}) {
       const int d = std::string_view(direction) == "bidirectional" ? 2 : 1;
       const auto text = [&](const char* op, int gates, const std::string& attrs, bool lstm) {
-        const std::string initial = states ? fmt::format(", %h0: f32[{0},N,12]{1}", d, lstm ? fmt::format(", %c0: f32[{},N,12]", d) : "") : "";
+        const std::string initial =
+            states ? fmt::format(", %h0: f32[{0},N,12]{1}", d, lstm ? fmt::format(", %c0: f32[{},N,12]", d) : "") : "";
         const std::string operands = states ? (lstm ? ", _, %h0, %c0" : ", _, %h0") : "";
-        return fmt::format("(%x: f32[5,N,7]{}) {{\n %w = constant f32[{},{},7]!0123456789abcdef0123456789abcdef\n %r = constant f32[{},{},12]!1123456789abcdef0123456789abcdef\n"
-                           " %b = constant f32[{},{}]!2123456789abcdef0123456789abcdef\n %y, %h{} = {}(%x, %w, %r, %b{}) {{hidden_size=12, direction=\"{}\"{}}}\n return %y, %h{}\n}}",
-                           initial, d, gates * 12, d, gates * 12, d, 2 * gates * 12, lstm ? ", %c" : "", op, operands, direction, attrs, lstm ? ", %c" : "");
+        return fmt::format(
+            "(%x: f32[5,N,7]{}) {{\n %w = constant f32[{},{},7]!0123456789abcdef0123456789abcdef\n %r = constant "
+            "f32[{},{},12]!1123456789abcdef0123456789abcdef\n"
+            " %b = constant f32[{},{}]!2123456789abcdef0123456789abcdef\n %y, %h{} = {}(%x, %w, %r, %b{}) "
+            "{{hidden_size=12, direction=\"{}\"{}}}\n return %y, %h{}\n}}",
+            initial, d, gates * 12, d, gates * 12, d, 2 * gates * 12, lstm ? ", %c" : "", op, operands, direction,
+            attrs, lstm ? ", %c" : "");
       };
       EXPECT_GT(check_library(text("LSTM", 4, "", true)), 0);
       EXPECT_GT(check_library(text("GRU", 3, ", linear_before_reset=0", false)), 0);

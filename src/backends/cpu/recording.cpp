@@ -26,7 +26,8 @@ class FlushDenormals {
 
 }  // namespace
 
-CpuRecording::CpuRecording(std::vector<Launch> launches, int workers) : launches_(std::move(launches)), workers_(workers) {
+CpuRecording::CpuRecording(std::vector<Launch> launches, int workers)
+    : launches_(std::move(launches)), workers_(workers) {
   for (size_t i = 0; i < launches_.size(); ++i) {
     // Backend::load makes nothing but CpuKernels for this device.
     const auto* kernel = static_cast<const CpuKernel*>(launches_[i].kernel.get());
@@ -34,7 +35,8 @@ CpuRecording::CpuRecording(std::vector<Launch> launches, int workers) : launches
     kernels_.push_back(kernel);
     stage_of_.push_back(stages_);
     stages_ += static_cast<size_t>(kernel->phases());
-    if (chains_.empty() || chains_.back().self_parallel || kernel->self_parallel()) chains_.push_back({i, i + 1, kernel->self_parallel()});
+    if (chains_.empty() || chains_.back().self_parallel || kernel->self_parallel())
+      chains_.push_back({i, i + 1, kernel->self_parallel()});
     else chains_.back().end = i + 1;
   }
   board_ = std::make_unique<ShareBoard>(stages_, workers_);
@@ -61,7 +63,10 @@ void CpuRecording::run_chain(const Chain& chain) const {
     return;
   }
   bool alone = workers_ == 1;
-  if (!alone) alone = std::all_of(kernels_.begin() + static_cast<ptrdiff_t>(chain.begin), kernels_.begin() + static_cast<ptrdiff_t>(chain.end), [](const CpuKernel* kernel) { return kernel->serial(); });
+  if (!alone)
+    alone = std::all_of(kernels_.begin() + static_cast<ptrdiff_t>(chain.begin),
+                        kernels_.begin() + static_cast<ptrdiff_t>(chain.end),
+                        [](const CpuKernel* kernel) { return kernel->serial(); });
   if (alone) {
     const FlushDenormals guard;
     return work(chain, 0);

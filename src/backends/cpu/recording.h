@@ -25,7 +25,10 @@ class CpuRecording final : public Recording {
   void replay(Stream& stream, const LaunchObserver& observer) override;
 
  private:
-  struct Chain { size_t begin, end; bool self_parallel; };
+  struct Chain {
+    size_t begin, end;
+    bool self_parallel;
+  };
 
   void run_chain(const Chain& chain) const;
   /// One worker's part of a chain.
@@ -35,8 +38,8 @@ class CpuRecording final : public Recording {
   std::vector<const CpuKernel*> kernels_;  // of the launches
   std::vector<Chain> chains_;
   int workers_;
-  size_t stages_ = 0;                      // phases of all kernels
-  std::vector<size_t> stage_of_;           // the first stage of each launch
+  size_t stages_ = 0;             // phases of all kernels
+  std::vector<size_t> stage_of_;  // the first stage of each launch
   std::unique_ptr<ShareBoard> board_;
 };
 

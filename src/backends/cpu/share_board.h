@@ -18,7 +18,9 @@ namespace hone::cpu {
 class ShareBoard {
  public:
   ShareBoard(size_t stages, int workers)
-      : row_((static_cast<size_t>(workers) + kWordsPerLine - 1) / kWordsPerLine * kWordsPerLine), claims_(new std::atomic<uint32_t>[stages * row_]()), done_(new Done[stages]()) {}
+      : row_((static_cast<size_t>(workers) + kWordsPerLine - 1) / kWordsPerLine * kWordsPerLine),
+        claims_(new std::atomic<uint32_t>[stages * row_]()),
+        done_(new Done[stages]()) {}
 
   /// Before any worker of a replay starts. Every stage has to be finished in every replay.
   void begin() { round_ = (round_ + 1) & 0xffff; }
@@ -26,7 +28,8 @@ class ShareBoard {
   bool claim(size_t stage, int share) noexcept {
     std::atomic<uint32_t>& word = claims_[stage * row_ + static_cast<size_t>(share)];
     uint32_t seen = word.load(std::memory_order_relaxed);
-    return seen != round_ && word.compare_exchange_strong(seen, round_, std::memory_order_acquire, std::memory_order_relaxed);
+    return seen != round_ &&
+           word.compare_exchange_strong(seen, round_, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
   void finish(size_t stage, int shares) noexcept {
@@ -44,7 +47,7 @@ class ShareBoard {
       if (count.load(std::memory_order_acquire) == wanted) return;
       _mm_pause();
     }
-    ++sleepers_;                       // sequentially consistent: either this is seen, or wait() sees the new count
+    ++sleepers_;  // sequentially consistent: either this is seen, or wait() sees the new count
     for (uint32_t seen = count.load(); seen != wanted; seen = count.load()) count.wait(seen);
     --sleepers_;
   }
@@ -53,13 +56,13 @@ class ShareBoard {
   static constexpr int kSpins = 4000;  // some 50 to 100 µs
   static constexpr size_t kWordsPerLine = 64 / sizeof(uint32_t);
   struct alignas(64) Done {
-    std::atomic<uint32_t> count;       // replay << 16 | finished shares
+    std::atomic<uint32_t> count;  // replay << 16 | finished shares
   };
 
   uint32_t complete(int shares) const { return round_ << 16 | static_cast<uint32_t>(shares); }
 
   const size_t row_;
-  std::unique_ptr<std::atomic<uint32_t>[]> claims_;    // per stage and share: the replay that took it last
+  std::unique_ptr<std::atomic<uint32_t>[]> claims_;  // per stage and share: the replay that took it last
   std::unique_ptr<Done[]> done_;
   uint32_t round_ = 0;
   alignas(64) std::atomic<int> sleepers_{0};

@@ -38,7 +38,8 @@ Isa isa_of(const KernelCode& code, const DeviceInfo& device) {
   HONE_CHECK(needed.has_value(), "a kernel in the plan needs the unknown instruction set {}", name);
   if (*needed > available)
     throw Error(fmt::format("this plan was tuned for {}, this processor has {}", name, to_string(available)),
-                "rebuild it from the ONNX model on this machine; plans built with --versionCompatible choose their tactics anew instead");
+                "rebuild it from the ONNX model on this machine; plans built with --versionCompatible choose their "
+                "tactics anew instead");
   return *needed;
 }
 
@@ -53,7 +54,8 @@ std::shared_ptr<const CpuKernel> load(const DeviceInfo& device, const Blob& code
   const KernelCode decoded = decode_code(code);
   const CpuTactic* family = find_family(decoded.family);
   if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel cpu.{}, which this version does not have", decoded.family), "rebuild it from the ONNX model");
+    throw Error(fmt::format("the plan uses the kernel cpu.{}, which this version does not have", decoded.family),
+                "rebuild it from the ONNX model");
   return family->load(decoded.attrs, shapes, {isa_of(decoded, device), device.workers});
 }
 

@@ -22,11 +22,11 @@
 namespace hone::cpu {
 
 struct CheckOptions {
-  double tolerance = 1e-4;               // relative to the largest result
+  double tolerance = 1e-4;  // relative to the largest result
   uint64_t seed = 1;
-  SymbolValues tuned = {};               // sizes that the tactic is compiled for
-  std::vector<SymbolValues> run = {};    // sizes that it is run at; none: the tuned ones
-  std::function<std::vector<Tensor>(const Graph& region)> inputs = {};   // none: random_inputs()
+  SymbolValues tuned = {};                                              // sizes that the tactic is compiled for
+  std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
+  std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
 };
 
 namespace check {
@@ -38,7 +38,9 @@ inline std::vector<Isa> isas() {
   return result;
 }
 
-inline ConcreteType concrete(const Value* value, Layout layout) { return {value->type.dtype, value->type.shape.values(), layout}; }
+inline ConcreteType concrete(const Value* value, Layout layout) {
+  return {value->type.dtype, value->type.shape.values(), layout};
+}
 
 /// Device memory with a fence of known bytes behind it.
 class FencedBuffer {
@@ -62,7 +64,8 @@ class FencedBuffer {
 
 /// Copies between a linear tensor and memory in another layout.
 inline void relayout(const ConcreteType& type, const std::byte* from, std::byte* to, bool to_layout) {
-  convert_layout(from, to, type.dtype, type.dims, to_layout ? Layout::linear : type.layout, to_layout ? type.layout : Layout::linear);
+  convert_layout(from, to, type.dtype, type.dims, to_layout ? Layout::linear : type.layout,
+                 to_layout ? type.layout : Layout::linear);
 }
 
 inline void expect_close(const Tensor& expected, const Tensor& got, double tolerance, const std::string& label) {
@@ -80,15 +83,18 @@ inline void expect_close(const Tensor& expected, const Tensor& got, double toler
 
 inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
   KernelShapes shapes;
-  for (size_t i = 0; i < region.inputs().size(); ++i) shapes.inputs.push_back(concrete(region.inputs()[i], tactic.in[i]));
-  for (size_t i = 0; i < region.outputs().size(); ++i) shapes.outputs.push_back(concrete(region.outputs()[i], tactic.out[i]));
+  for (size_t i = 0; i < region.inputs().size(); ++i)
+    shapes.inputs.push_back(concrete(region.inputs()[i], tactic.in[i]));
+  for (size_t i = 0; i < region.outputs().size(); ++i)
+    shapes.outputs.push_back(concrete(region.outputs()[i], tactic.out[i]));
   shapes.symbols = symbols;
   return shapes;
 }
 
 /// Runs a kernel of one compiled tactic for one set of sizes.
-inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKernel>& kernel, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
-                       CpuDevice& device, const CheckOptions& options, const std::string& label) {
+inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKernel>& kernel, const Compiled& compiled,
+                       const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
+                       const CheckOptions& options, const std::string& label) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
   const std::vector<Tensor> tensors = options.inputs ? options.inputs(region) : random_inputs(region, options.seed);
   const std::vector<Tensor> expected = evaluate(region, tensors);
@@ -101,7 +107,8 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
     relayout(shapes.inputs[i], tensors[i].bytes().data(), buffer.data(), true);
     launch.inputs.push_back(buffer.data());
   }
-  for (const ConcreteType& type : shapes.outputs) launch.outputs.push_back(outputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
+  for (const ConcreteType& type : shapes.outputs)
+    launch.outputs.push_back(outputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
   for (const Tensor& constant : compiled.constants) launch.constants.push_back(constant.bytes().data());
   const FencedBuffer workspace(device, kernel->workspace_bytes());
   launch.workspace = workspace.data();
@@ -119,14 +126,17 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
     TensorBuilder after(shapes.inputs[i].dtype, shapes.inputs[i].dims);
     relayout(shapes.inputs[i], inputs[i].data(), after.bytes(), false);
     const Tensor kept = after.finish();
-    EXPECT_TRUE(kept.bytes().empty() || std::memcmp(kept.bytes().data(), tensors[i].bytes().data(), kept.bytes().size()) == 0) << label << " changes its input";
+    EXPECT_TRUE(kept.bytes().empty() ||
+                std::memcmp(kept.bytes().data(), tensors[i].bytes().data(), kept.bytes().size()) == 0)
+        << label << " changes its input";
   }
 }
 
 /// Loads and runs one compiled tactic for one set of sizes.
-inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
-                       const CheckOptions& options, const std::string& label) {
-  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols)), compiled, tactic, symbols, device, options, label);
+inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
+                       CpuDevice& device, const CheckOptions& options, const std::string& label) {
+  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols)), compiled, tactic, symbols,
+             device, options, label);
 }
 
 }  // namespace check
@@ -135,7 +145,8 @@ inline void run_tactic(const Graph& region, const Compiled& compiled, const Tact
 inline Graph with_folded_shape_data(Graph graph) {
   if (graph.node_count() < 2) return graph;
   for (Node* node : graph.nodes())
-    if (node->is(ops::symbolic_constant)) graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
+    if (node->is(ops::symbolic_constant))
+      graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
   graph.erase_dead();
   return graph;
 }
@@ -175,7 +186,8 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
         SCOPED_TRACE(label);
         const Compiled compiled = source().compile(problem, tactic);
         const std::vector<SymbolValues> points = options.run.empty() ? std::vector{options.tuned} : options.run;
-        for (const SymbolValues& point : points) check::run_tactic(symbolic.specialize(point), compiled, tactic, point, device, options, label);
+        for (const SymbolValues& point : points)
+          check::run_tactic(symbolic.specialize(point), compiled, tactic, point, device, options, label);
         ++tried;
       }
     }

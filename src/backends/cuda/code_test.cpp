@@ -16,29 +16,34 @@ std::vector<Tactic> offers_of(const Problem& problem) {
 }
 
 /// A word that stands in the name of each of a family's kernels.
-std::string_view kernel_of(std::string_view family) { return family == "copy" ? "tiles_" : family == "reduce" ? "reduce_by" : family; }
+std::string_view kernel_of(std::string_view family) {
+  return family == "copy" ? "tiles_" : family == "reduce" ? "reduce_by" : family;
+}
 
 TEST(CudaCode, CompilesEveryOfferForEveryArchitecture) {
   if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
-  constexpr std::pair<DType, const char*> kTargets[] = {{DType::f32, "sm_90"}, {DType::f16, "sm_90"}, {DType::bf16, "sm_80"}, {DType::f16, "sm_100"}};
+  constexpr std::pair<DType, const char*> kTargets[] = {
+      {DType::f32, "sm_90"}, {DType::f16, "sm_90"}, {DType::bf16, "sm_80"}, {DType::f16, "sm_100"}};
   for (const std::string_view text : kRegionSamples)
     for (const auto& [dtype, architecture] : kTargets) {
-        // f16 with sizes fixed, as most engines have them; the other types with a symbolic one.
-        const Graph symbolic = region_sample(text, dtype), region = dtype == DType::f16 ? symbolic.specialize({{"N", 2}}) : symbolic.clone();
-        SCOPED_TRACE(print(region) + architecture);
-        const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
-        for (const Tactic& tactic : offers_of(problem)) {
-          const DeviceCode code = decode_device_code(source().compile(problem, tactic).code);
-          EXPECT_EQ(code.code.family, tactic.name);
-          EXPECT_NE(code.cubin.text().find(kernel_of(tactic.name)), std::string_view::npos) << "the machine code lacks its kernel";
-        }
+      // f16 with sizes fixed, as most engines have them; the other types with a symbolic one.
+      const Graph symbolic = region_sample(text, dtype),
+                  region = dtype == DType::f16 ? symbolic.specialize({{"N", 2}}) : symbolic.clone();
+      SCOPED_TRACE(print(region) + architecture);
+      const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
+      for (const Tactic& tactic : offers_of(problem)) {
+        const DeviceCode code = decode_device_code(source().compile(problem, tactic).code);
+        EXPECT_EQ(code.code.family, tactic.name);
+        EXPECT_NE(code.cubin.text().find(kernel_of(tactic.name)), std::string_view::npos)
+            << "the machine code lacks its kernel";
       }
+    }
 }
 
 TEST(CudaCode, OffersSomethingForEveryRegion) {
   for (const std::string_view text : kRegionSamples) {
     const Graph region = region_sample(text, DType::f16);
-    const bool library = text.find("MatMul") != std::string_view::npos;    // batched products are cuBLASLt's
+    const bool library = text.find("MatMul") != std::string_view::npos;  // batched products are cuBLASLt's
     EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty()) << text;
   }
 }
@@ -48,7 +53,8 @@ TEST(CudaCode, RefusesDamagedCode) {
   const DeviceCode decoded = decode_device_code(whole);
   EXPECT_EQ(decoded.code.family, "cast");
   EXPECT_EQ(decoded.cubin.text(), "machine code");
-  for (size_t length = 0; length < whole.size() - decoded.cubin.size(); ++length) EXPECT_THROW(decode_device_code(Blob(nullptr, whole.bytes().first(length))), Error) << length;
+  for (size_t length = 0; length < whole.size() - decoded.cubin.size(); ++length)
+    EXPECT_THROW(decode_device_code(Blob(nullptr, whole.bytes().first(length))), Error) << length;
 }
 
 TEST(CudaDevice, SaysWhyThereIsNone) {

@@ -25,7 +25,7 @@ const Node* anchor_in(const Graph& region) {
 bool merge_batches(const Dims& a, const Dims& b, ProductShape& shape) {
   const Dims left(a.begin(), a.end() - 2), right(b.begin(), b.end() - 2);
   const int64_t left_count = elements(left), right_count = elements(right);
-  if (right_count == 1) {                          // every row of a meets the same b
+  if (right_count == 1) {  // every row of a meets the same b
     shape.m *= left_count;
     return true;
   }
@@ -65,9 +65,11 @@ std::optional<ProductShape> product_of(const Attrs& attrs, const Dims& a, const 
 
 std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
   const Value *a = node.input(0), *b = node.input(1);
-  if (!is_kernel_float(a->type.dtype) || b->type.dtype != a->type.dtype) return fmt::format("operand is {}", name_of(a->type.dtype));
+  if (!is_kernel_float(a->type.dtype) || b->type.dtype != a->type.dtype)
+    return fmt::format("operand is {}", name_of(a->type.dtype));
   if (a->is_constant()) return "its first operand is constant";
-  if (input_index(problem.region, a) < 0 || (!b->is_constant() && input_index(problem.region, b) < 0)) return "an operand depends on the input's shape";
+  if (input_index(problem.region, a) < 0 || (!b->is_constant() && input_index(problem.region, b) < 0))
+    return "an operand depends on the input's shape";
   if (node.input(2) != nullptr && !node.input(2)->is_constant()) return "its bias is not constant";
   if (a->type.shape.rank() < 2 && node.is(ops::mat_mul)) return "an operand is a vector";
   if (problem.region.outputs()[0]->type.shape != node.output()->type.shape) return "the region changes the shape";
@@ -87,7 +89,8 @@ Read read_region(const Problem& problem, const Node& node) {
   read.refusal = reason_against(problem, node, match);
   if (!read.refusal.empty()) return read;
   const DType dtype = node.output()->type.dtype;
-  read.attrs = {{"a", place_of(problem, node.input(0), read.constants)}, {"b", place_of(problem, node.input(1), read.constants)}};
+  read.attrs = {{"a", place_of(problem, node.input(0), read.constants)},
+                {"b", place_of(problem, node.input(1), read.constants)}};
   read.attrs.set("b_dims", node.input(1)->is_constant() ? node.input(1)->constant->dims() : Dims());
   read.attrs.set("transposed", node.is(ops::linear) ? node.attrs.integer("trans_w") : int64_t{0});
   read.attrs.set("scale", double{match.scale});
@@ -101,7 +104,8 @@ Read read_region(const Problem& problem, const Node& node) {
 }
 
 std::optional<ProductShape> product_at_opt(const Node& node, const Attrs& attrs) {
-  return product_of(attrs, node.input(0)->type.shape.values(), node.input(1)->type.shape.values(), node.output()->type.dtype);
+  return product_of(attrs, node.input(0)->type.shape.values(), node.input(1)->type.shape.values(),
+                    node.output()->type.dtype);
 }
 
 class CublasLtSource final : public TacticSource {
@@ -120,8 +124,12 @@ class CublasLtSource final : public TacticSource {
     const auto found = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
     if (found.empty()) return out.refuse("product", "the library has no algorithm for it");
     for (size_t i = 0; i < found.size(); ++i)
-      out.offer({.source = "cublaslt", .name = "product", .params = {{"rank", static_cast<int64_t>(i)}, {"tf32", read.attrs.integer("tf32")}},
-                 .in = std::vector<Layout>(problem.region.inputs().size(), Layout::linear), .out = {Layout::linear}, .workspace = static_cast<int64_t>(found[i].workspaceSize)});
+      out.offer({.source = "cublaslt",
+                 .name = "product",
+                 .params = {{"rank", static_cast<int64_t>(i)}, {"tf32", read.attrs.integer("tf32")}},
+                 .in = std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+                 .out = {Layout::linear},
+                 .workspace = static_cast<int64_t>(found[i].workspaceSize)});
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
@@ -141,12 +149,17 @@ class CublasLtSource final : public TacticSource {
 class ProductKernel final : public CudaKernel {
  public:
   ProductKernel(const ProductShape& shape, const Attrs& attrs)
-      : product_(shape), handle_(cublaslt_handle()), a_(attrs.integer("a")), b_(attrs.integer("b")), bias_(attrs.integer("bias_place")), residual_(read_residual(attrs)) {
+      : product_(shape),
+        handle_(cublaslt_handle()),
+        a_(attrs.integer("a")),
+        b_(attrs.integer("b")),
+        bias_(attrs.integer("bias_place")),
+        residual_(read_residual(attrs)) {
     const Dims& words = attrs.integers("algorithm");
     HONE_CHECK(words.size() == std::size(algorithm_.data), "a product in the plan is damaged");
     for (size_t i = 0; i < words.size(); ++i) algorithm_.data[i] = static_cast<uint64_t>(words[i]);
     std::optional<size_t> workspace = product_.workspace_of(handle_, algorithm_);
-    if (!workspace) {                              // tuned for other sizes or another version of the library
+    if (!workspace) {  // tuned for other sizes or another version of the library
       const auto found = product_.heuristics(handle_, kWorkspace, 1);
       HONE_CHECK(!found.empty(), "cuBLASLt has no algorithm for a product in the plan");
       algorithm_ = found[0].algo;
@@ -160,9 +173,11 @@ class ProductKernel final : public CudaKernel {
   void enqueue(CUstream stream, const Bindings& bindings) const override {
     const auto at = [&](int64_t place) -> const void* {
       if (place == kNoPlace) return nullptr;
-      return place >= 0 ? bindings.inputs[static_cast<size_t>(place)] : bindings.constants[static_cast<size_t>(-1 - place)];
+      return place >= 0 ? bindings.inputs[static_cast<size_t>(place)]
+                        : bindings.constants[static_cast<size_t>(-1 - place)];
     };
-    product_.run(handle_, algorithm_, at(a_), at(b_), at(bias_), residual_ < 0 ? nullptr : at(residual_), bindings.outputs[0], bindings.workspace, workspace_, stream);
+    product_.run(handle_, algorithm_, at(a_), at(b_), at(bias_), residual_ < 0 ? nullptr : at(residual_),
+                 bindings.outputs[0], bindings.workspace, workspace_, stream);
   }
 
  private:
@@ -184,10 +199,13 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& code, c
   const KernelCode decoded = decode_code(code);
   const Attrs& attrs = decoded.attrs;
   const int64_t a = attrs.integer("a"), b = attrs.integer("b"), inputs = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1, "a product in the plan reads inputs {} and {}", a, b);
+  HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1,
+             "a product in the plan reads inputs {} and {}", a, b);
   const Dims& b_dims = b >= 0 ? shapes.inputs[static_cast<size_t>(b)].dims : attrs.integers("b_dims");
-  const std::optional<ProductShape> shape = product_of(attrs, shapes.inputs[static_cast<size_t>(a)].dims, b_dims, shapes.outputs[0].dtype);
-  HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims), "a product in the plan contradicts its tensors");
+  const std::optional<ProductShape> shape =
+      product_of(attrs, shapes.inputs[static_cast<size_t>(a)].dims, b_dims, shapes.outputs[0].dtype);
+  HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
+             "a product in the plan contradicts its tensors");
   return std::make_shared<ProductKernel>(*shape, attrs);
 }
 

@@ -17,12 +17,12 @@ namespace hone::cuda {
 /// A product with sizes known, and what is done to its result.
 struct ProductShape {
   int64_t m = 1, n = 1, k = 1, batch = 1;
-  int64_t step_a = 0, step_b = 0, step_c = 0;      // elements from one product of a batch to the next; 0: shared
-  bool transposed_b = false;                       // B lies as [n,k]
+  int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one product of a batch to the next; 0: shared
+  bool transposed_b = false;                   // B lies as [n,k]
   DType dtype = DType::f32;
-  bool tf32 = false;                               // operands of f32 products may be rounded
+  bool tf32 = false;  // operands of f32 products may be rounded
   float scale = 1;
-  bool bias = false, residual = false;             // one value per column; a whole matrix
+  bool bias = false, residual = false;  // one value per column; a whole matrix
   ActivationKind activation = ActivationKind::none;
 };
 
@@ -38,8 +38,9 @@ class Product {
   std::vector<cublasLtMatmulHeuristicResult_t> heuristics(cublasLtHandle_t handle, size_t workspace, int count) const;
   /// Workspace of an algorithm for these sizes, or nothing when it does not serve them.
   std::optional<size_t> workspace_of(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const;
-  void run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, const void* bias, const void* residual, void* c, void* workspace,
-           size_t workspace_bytes, CUstream stream) const;
+  void run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+           const void* bias, const void* residual, void* c, void* workspace, size_t workspace_bytes,
+           CUstream stream) const;
 
  private:
   void set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const;

@@ -17,15 +17,18 @@
 namespace hone::cuda {
 namespace {
 
-constexpr size_t kOffers = 6, kAsked = 16;       // per layout; of those asked for, many fall away where operands may not be rounded
+constexpr size_t kOffers = 6,
+                 kAsked = 16;  // per layout; of those asked for, many fall away where operands may not be rounded
 constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
 
 std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
   const Value* x = node.input(0);
   if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}", name_of(x->type.dtype));
   if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant())) return "weights are not constant";
-  if (x->type.shape.rank() < 3 || x->type.shape.rank() > 5) return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
+  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
+    return "weights are not constant";
+  if (x->type.shape.rank() < 3 || x->type.shape.rank() > 5)
+    return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
   return graph_refusal(match);
 }
@@ -78,13 +81,18 @@ class CudnnSource final : public TacticSource {
     if (!cudnn_library().found()) return out.refuse("cudnn", cudnn_library().missing);
     if (!card_selected()) return out.refuse("cudnn", "there is no card to ask");
     const RegionMatch match = match_region(problem.region, node, node->input(0)->type.shape.rank() - 1);
-    if (std::string reason = reason_against(problem, *node, match); !reason.empty()) return out.refuse("convolution", std::move(reason));
+    if (std::string reason = reason_against(problem, *node, match); !reason.empty())
+      return out.refuse("convolution", std::move(reason));
     const Attrs attrs = attrs_of(problem, *node, match);
     for (const Layout layout : {Layout::channels_last, Layout::linear}) {
       const DType dtype = node->input(0)->type.dtype;
       if (layout == Layout::linear && dtype != DType::f32) continue;
-      const ConvolutionGraph graph = graph_of(attrs, {dtype, node->input(0)->type.shape.values(), layout}, {dtype, node->output()->type.shape.values(), layout});
-      offer(problem, OperationGraph(graph, cudnn_handle()).engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers), layout, dtype, out);
+      const ConvolutionGraph graph = graph_of(attrs, {dtype, node->input(0)->type.shape.values(), layout},
+                                              {dtype, node->output()->type.shape.values(), layout});
+      offer(problem,
+            OperationGraph(graph, cudnn_handle())
+                .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
+            layout, dtype, out);
     }
   }
 
@@ -97,17 +105,23 @@ class CudnnSource final : public TacticSource {
     Compiled compiled;
     compiled.constants.push_back(packed_weights(match, *node.input(1)->constant, tactic.in[0]));
     const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
-    if (!bias.empty()) compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
+    if (!bias.empty())
+      compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
     compiled.code = encode_code("convolution", attrs);
     return compiled;
   }
 
  private:
-  static void offer(const Problem& problem, const std::vector<EngineChoice>& engines, Layout layout, DType dtype, Candidates& out) {
+  static void offer(const Problem& problem, const std::vector<EngineChoice>& engines, Layout layout, DType dtype,
+                    Candidates& out) {
     size_t offered = 0;
     for (const EngineChoice& choice : engines) {
       if (dtype == DType::f32 && choice.tensor_cores && !problem.allowed.tf32) continue;
-      out.offer({"cudnn", "convolution", {{"engine", choice.engine}, {"knobs", choice.knobs}}, std::vector<Layout>(problem.region.inputs().size(), layout), {layout}});
+      out.offer({"cudnn",
+                 "convolution",
+                 {{"engine", choice.engine}, {"knobs", choice.knobs}},
+                 std::vector<Layout>(problem.region.inputs().size(), layout),
+                 {layout}});
       if (++offered == kOffers) return;
     }
     if (offered == 0) out.refuse("convolution", fmt::format("the library has no engine for it in {}", name_of(layout)));
@@ -118,8 +132,12 @@ class CudnnSource final : public TacticSource {
 class ConvolutionKernel final : public CudaKernel {
  public:
   ConvolutionKernel(const ConvolutionGraph& graph, const EngineChoice& choice, const Attrs& attrs)
-      : plan_(OperationGraph(graph, cudnn_handle()), choice, cudnn_handle()), bias_(graph.bias), x_(attrs.integer("x")), residual_(read_residual(attrs)) {
-    HONE_CHECK(static_cast<int64_t>(plan_.workspace_bytes()) <= kMaxWorkspace, "it needs {} bytes of workspace", plan_.workspace_bytes());
+      : plan_(OperationGraph(graph, cudnn_handle()), choice, cudnn_handle()),
+        bias_(graph.bias),
+        x_(attrs.integer("x")),
+        residual_(read_residual(attrs)) {
+    HONE_CHECK(static_cast<int64_t>(plan_.workspace_bytes()) <= kMaxWorkspace, "it needs {} bytes of workspace",
+               plan_.workspace_bytes());
   }
 
   size_t workspace_bytes() const override { return plan_.workspace_bytes(); }
@@ -158,10 +176,12 @@ std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& code, cons
   const KernelCode decoded = decode_code(code);
   const Attrs& attrs = decoded.attrs;
   const int64_t x = attrs.integer("x"), inputs = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(x >= 0 && x < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1, "a convolution in the plan reads input {}", x);
+  HONE_CHECK(x >= 0 && x < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1,
+             "a convolution in the plan reads input {}", x);
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(x)], &out = shapes.outputs[0];
   const Dims& weights = attrs.integers("weights");
-  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() && weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
+  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() &&
+                     weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
   HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
   const EngineChoice choice{.engine = attrs.integer("engine"), .knobs = attrs.integers("knobs")};
   return std::make_shared<ConvolutionKernel>(graph_of(attrs, in, out), choice, attrs);

@@ -21,7 +21,8 @@ DeviceInfo describe(CUdevice device) {
   size_t bytes = 0;
   check(driver().cuDeviceTotalMem(&bytes, device), "asking for the card's memory");
   info.name = name;
-  info.architecture = fmt::format("sm_{}{}", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  info.architecture = fmt::format("sm_{}{}", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                                  attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   info.workers = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
@@ -35,7 +36,8 @@ void keep_freed_memory(CUdevice device) {
   CUmemoryPool pool = nullptr;
   check(driver().cuDeviceGetDefaultMemPool(&pool, device), "asking for the card's memory pool");
   cuuint64_t threshold = ~cuuint64_t{0};
-  check(driver().cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), "setting up the card's memory pool");
+  check(driver().cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+        "setting up the card's memory pool");
 }
 
 }  // namespace
@@ -49,7 +51,8 @@ Context::Context(int ordinal) {
   int count = 0;
   check(driver().cuDeviceGetCount(&count), "counting cards");
   if (count == 0) throw Error("the CUDA driver sees no card", "use --device=cpu");
-  if (ordinal < 0 || ordinal >= count) throw Error(fmt::format("there is no card {}; there are {}", ordinal, count), "cards are numbered from 0");
+  if (ordinal < 0 || ordinal >= count)
+    throw Error(fmt::format("there is no card {}; there are {}", ordinal, count), "cards are numbered from 0");
   check(driver().cuDeviceGet(&device_, ordinal), "opening the card");
   check(driver().cuDevicePrimaryCtxRetain(&context_, device_), "opening the card");
   select();
@@ -89,11 +92,13 @@ void CudaEvent::record(Stream& stream) {
 
 double CudaEvent::milliseconds_since(const Event& earlier) const {
   float milliseconds = 0;
-  check(driver().cuEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_), "reading an event");
+  check(driver().cuEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+        "reading an event");
   return milliseconds;
 }
 
-CudaDevice::CudaDevice(int ordinal) : context_(std::make_shared<const Context>(ordinal)), info_(describe(context_->device())) {
+CudaDevice::CudaDevice(int ordinal)
+    : context_(std::make_shared<const Context>(ordinal)), info_(describe(context_->device())) {
   memory_stream_ = std::make_unique<CudaStream>(context_);
   keep_freed_memory(context_->device());
 }
@@ -102,7 +107,9 @@ void* CudaDevice::allocate(size_t bytes) {
   context_->select();
   CUdeviceptr memory = 0;
   const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
-  if (status == CUDA_ERROR_OUT_OF_MEMORY) throw Error(fmt::format("cannot allocate {} bytes on the card", bytes), "use smaller shapes, fewer streams, or a card with more memory");
+  if (status == CUDA_ERROR_OUT_OF_MEMORY)
+    throw Error(fmt::format("cannot allocate {} bytes on the card", bytes),
+                "use smaller shapes, fewer streams, or a card with more memory");
   check(status, "allocating memory on the card");
   memory_stream_->synchronize();
   return reinterpret_cast<void*>(memory);
@@ -131,9 +138,13 @@ std::unique_ptr<Event> CudaDevice::event() { return std::make_unique<CudaEvent>(
 void CudaDevice::copy(void* destination, const void* source, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
   context_->select();
-  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes, static_cast<CudaStream&>(stream).handle()), "copying");
+  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes,
+                               static_cast<CudaStream&>(stream).handle()),
+        "copying");
 }
 
-std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) { return std::make_unique<CudaRecording>(std::move(launches), *this); }
+std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) {
+  return std::make_unique<CudaRecording>(std::move(launches), *this);
+}
 
 }  // namespace hone::cuda

@@ -74,7 +74,7 @@ class CudaDevice final : public Device {
 
  private:
   std::shared_ptr<const Context> context_;
-  std::unique_ptr<CudaStream> memory_stream_;            // orders allocations; used by nothing else
+  std::unique_ptr<CudaStream> memory_stream_;  // orders allocations; used by nothing else
   DeviceInfo info_;
 };
 

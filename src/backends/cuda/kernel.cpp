@@ -7,7 +7,9 @@
 namespace hone::cuda {
 
 namespace {
-void* moved(const void* pointer, int64_t bytes) { return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes; }
+void* moved(const void* pointer, int64_t bytes) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
+}
 }  // namespace
 
 Arguments& Arguments::pointer(Kind kind, int64_t at, int64_t offset) {
@@ -16,7 +18,8 @@ Arguments& Arguments::pointer(Kind kind, int64_t at, int64_t offset) {
   return *this;
 }
 
-void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& pointers, std::array<void*, kMost>& list) const {
+void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& pointers,
+                        std::array<void*, kMost>& list) const {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     const auto at = static_cast<size_t>(slot.at);
@@ -36,10 +39,13 @@ GridKernel::GridKernel(std::shared_ptr<const Module> module, std::vector<GridLau
     : module_(std::move(module)), launches_(std::move(launches)), workspace_(workspace) {
   constexpr unsigned kDefaultShared = 48 << 10;
   for (const GridLaunch& launch : launches_) {
-    const bool fits = launch.grid.x > 0 && launch.grid.x < int64_t{1} << 31 && launch.grid.y > 0 && launch.grid.y < 65536 && launch.grid.z > 0 && launch.grid.z < 65536;
+    const bool fits = launch.grid.x > 0 && launch.grid.x < int64_t{1} << 31 && launch.grid.y > 0 &&
+                      launch.grid.y < 65536 && launch.grid.z > 0 && launch.grid.z < 65536;
     HONE_CHECK(fits, "a kernel would need {} x {} x {} blocks", launch.grid.x, launch.grid.y, launch.grid.z);
     if (launch.shared_bytes > kDefaultShared)
-      check(driver().cuFuncSetAttribute(launch.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(launch.shared_bytes)), "reserving shared memory");
+      check(driver().cuFuncSetAttribute(launch.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        static_cast<int>(launch.shared_bytes)),
+            "reserving shared memory");
   }
 }
 
@@ -47,8 +53,9 @@ void GridKernel::enqueue(CUstream stream, const Bindings& bindings) const {
   std::array<void*, Arguments::kMost> pointers, list;
   for (const GridLaunch& launch : launches_) {
     launch.arguments.resolve(bindings, pointers, list);
-    check(driver().cuLaunchKernel(launch.function, static_cast<unsigned>(launch.grid.x), static_cast<unsigned>(launch.grid.y), static_cast<unsigned>(launch.grid.z), launch.block, 1, 1,
-                                  launch.shared_bytes, stream, list.data(), nullptr),
+    check(driver().cuLaunchKernel(launch.function, static_cast<unsigned>(launch.grid.x),
+                                  static_cast<unsigned>(launch.grid.y), static_cast<unsigned>(launch.grid.z),
+                                  launch.block, 1, 1, launch.shared_bytes, stream, list.data(), nullptr),
           "launching a kernel");
   }
 }

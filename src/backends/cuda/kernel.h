@@ -33,7 +33,9 @@ class Arguments {
   Arguments& workspace(int64_t bytes = 0) { return pointer(Kind::workspace, 0, bytes); }
   Arguments& null() { return pointer(Kind::null, 0, 0); }
   /// A region input (>= 0) or constant -1 - k, as kernels' codes number places; `bytes` behind its start.
-  Arguments& place(int64_t index, int64_t bytes = 0) { return index >= 0 ? input(index, bytes) : constant(-1 - index, bytes); }
+  Arguments& place(int64_t index, int64_t bytes = 0) {
+    return index >= 0 ? input(index, bytes) : constant(-1 - index, bytes);
+  }
   template <typename T>
   Arguments& value(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -51,8 +53,8 @@ class Arguments {
   enum class Kind : uint8_t { input, output, constant, workspace, null, value };
   struct Slot {
     Kind kind;
-    int64_t at;                    // index, or place in bytes_
-    int64_t offset = 0;            // of a pointer, in bytes
+    int64_t at;          // index, or place in bytes_
+    int64_t offset = 0;  // of a pointer, in bytes
   };
   Arguments& pointer(Kind kind, int64_t at, int64_t offset);
 

@@ -38,7 +38,8 @@ void* open_library(const std::vector<std::string>& names, std::string& reason) {
 /// Looks every member up; a library that lacks one is too old to be used at all.
 class Loader {
  public:
-  Loader(std::string_view title, const std::vector<std::string>& names) : title_(title), handle_(open_library(names, reason_)) {
+  Loader(std::string_view title, const std::vector<std::string>& names)
+      : title_(title), handle_(open_library(names, reason_)) {
     if (handle_ == nullptr) missing_ = fmt::format("{} was not found ({})", title_, reason_);
   }
   template <typename Function>
@@ -51,7 +52,7 @@ class Loader {
 
  private:
   std::string title_, reason_;
-  void* handle_;                   // never closed: kernels and handles live until the process ends
+  void* handle_;  // never closed: kernels and handles live until the process ends
   std::string missing_;
 };
 
@@ -142,7 +143,8 @@ void check(nvrtcResult status, const char* what) {
   if (status != NVRTC_SUCCESS) throw Error(fmt::format("{}: {}", what, nvrtc().nvrtcGetErrorString(status)));
 }
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw Error(fmt::format("{}: {}", what, cublaslt().cublasLtGetStatusString(status)));
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(fmt::format("{}: {}", what, cublaslt().cublasLtGetStatusString(status)));
 }
 void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -158,8 +160,10 @@ std::string library_versions() {
     nvrtc().nvrtcVersion(&major, &minor);
     texts.push_back(fmt::format("nvrtc {}.{}", major, minor));
   }
-  if (cublaslt_library().found()) texts.push_back("cublaslt " + dotted(static_cast<int64_t>(cublaslt().cublasLtGetVersion()), 10000, 100));
-  if (cudnn_library().found()) texts.push_back("cudnn " + dotted(static_cast<int64_t>(cudnn().cudnnGetVersion()), 10000, 100));
+  if (cublaslt_library().found())
+    texts.push_back("cublaslt " + dotted(static_cast<int64_t>(cublaslt().cublasLtGetVersion()), 10000, 100));
+  if (cudnn_library().found())
+    texts.push_back("cudnn " + dotted(static_cast<int64_t>(cudnn().cudnnGetVersion()), 10000, 100));
   if (!nvrtc_library().found()) texts.push_back("no nvrtc");
   if (!cublaslt_library().found()) texts.push_back("no cublaslt");
   if (!cudnn_library().found()) texts.push_back("no cudnn");

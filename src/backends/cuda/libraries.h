@@ -32,7 +32,7 @@ struct Cudnn {
 template <typename Table>
 struct Library {
   Table table;
-  std::string missing;             // empty: it is there
+  std::string missing;  // empty: it is there
   bool found() const { return missing.empty(); }
 };
 

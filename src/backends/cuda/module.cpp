@@ -14,7 +14,10 @@ namespace {
 /// A program of the compiler with its owner.
 class Program {
  public:
-  explicit Program(const std::string& source) { check(nvrtc().nvrtcCreateProgram(&program_, source.c_str(), "kernel.cu", 0, nullptr, nullptr), "creating a program"); }
+  explicit Program(const std::string& source) {
+    check(nvrtc().nvrtcCreateProgram(&program_, source.c_str(), "kernel.cu", 0, nullptr, nullptr),
+          "creating a program");
+  }
   ~Program() { nvrtc().nvrtcDestroyProgram(&program_); }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -22,8 +25,10 @@ class Program {
   Blob compile(const std::string& architecture) {
     const std::string target = "--gpu-architecture=" + architecture;
     const char* options[] = {target.c_str(), "--std=c++17", "--restrict", "--device-as-default-execution-space"};
-    if (const nvrtcResult status = nvrtc().nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options); status != NVRTC_SUCCESS)
-      throw InternalError(fmt::format("a generated kernel does not compile for {}: {}\n{}", architecture, nvrtc().nvrtcGetErrorString(status), log()));
+    if (const nvrtcResult status = nvrtc().nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options);
+        status != NVRTC_SUCCESS)
+      throw InternalError(fmt::format("a generated kernel does not compile for {}: {}\n{}", architecture,
+                                      nvrtc().nvrtcGetErrorString(status), log()));
     size_t size = 0;
     check(nvrtc().nvrtcGetCUBINSize(program_, &size), "asking for the size of machine code");
     AlignedBuffer bytes(size);
@@ -93,13 +98,16 @@ DeviceCode decode_device_code(const Blob& blob) {
   uint64_t size = 0;
   std::memcpy(&size, bytes.data() + kMark.size(), sizeof size);
   HONE_CHECK(size <= bytes.size() - start, "a CUDA kernel in the plan is cut off");
-  const auto part = [&](size_t from, size_t count) { return Blob::copy(bytes.subspan(from, count)); };    // aligned for the driver
+  const auto part = [&](size_t from, size_t count) {
+    return Blob::copy(bytes.subspan(from, count));
+  };  // aligned for the driver
   return {decode_code(part(start, size)), part(start + size, bytes.size() - start - size)};
 }
 
 Module::Module(const Blob& cubin, CUcontext context) : context_(context) {
   check(driver().cuCtxSetCurrent(context_), "selecting the card");
-  check(driver().cuModuleLoadData(&module_, cubin.data()), "loading machine code; was the plan built for another card?");
+  check(driver().cuModuleLoadData(&module_, cubin.data()),
+        "loading machine code; was the plan built for another card?");
 }
 
 Module::~Module() {

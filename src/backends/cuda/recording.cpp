@@ -7,7 +7,8 @@
 
 namespace hone::cuda {
 
-CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device) : context_(device.context()), launches_(std::move(launches)) {
+CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
+    : context_(device.context()), launches_(std::move(launches)) {
   size_t workspace = 0;
   for (size_t i = 0; i < launches_.size(); ++i) {
     // Backend::load makes nothing but CudaKernels for this device.
@@ -15,7 +16,8 @@ CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device) :
     HONE_ASSERT(kernel != nullptr, "a launch has no kernel");
     kernels_.push_back(kernel);
     workspace = std::max(workspace, kernel->workspace_bytes());
-    if (runs_.empty() || runs_.back().on_host || kernel->on_host()) runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
+    if (runs_.empty() || runs_.back().on_host || kernel->on_host())
+      runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
     else runs_.back().end = i + 1;
   }
   for (int i = 0; i < kStreams; ++i) capture_streams_.push_back(std::make_unique<CudaStream>(context_));
@@ -66,7 +68,8 @@ void CudaRecording::launch_all(const Run& run, CUstream stream) const {
 void CudaRecording::launch(size_t index, CUstream stream, void* workspace) const {
   Bindings bindings = launches_[index].bindings();
   bindings.workspace = workspace;
-  with_note([&] { return fmt::format("launching step {} of {}", index + 1, launches_.size()); }, [&] { kernels_[index]->enqueue(stream, bindings); });
+  with_note([&] { return fmt::format("launching step {} of {}", index + 1, launches_.size()); },
+            [&] { kernels_[index]->enqueue(stream, bindings); });
 }
 
 /// Called while the first stream is captured: waiting for an event of it draws the others into the capture.
@@ -85,8 +88,10 @@ void CudaRecording::launch_branches(const Run& run) {
     CudaStream& stream = *capture_streams_[branch];
     if (!joined[branch]) check(cuda.cuStreamWaitEvent(stream.handle(), begin.handle(), 0), "beginning a branch");
     joined[branch] = true;
-    for (const size_t earlier : slots[i].waits) check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
-    launch(run.begin + i, stream.handle(), branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data());
+    for (const size_t earlier : slots[i].waits)
+      check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
+    launch(run.begin + i, stream.handle(),
+           branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data());
     if (!waited[i]) continue;
     events[i] = std::make_unique<CudaEvent>(context_);
     events[i]->record(stream);
@@ -106,9 +111,14 @@ void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
   std::vector<AlignedBuffer> memory;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  const auto host = [&memory](const ConcreteType& type) -> void* { return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(type.bytes(), 1))).data(); };
+  const auto host = [&memory](const ConcreteType& type) -> void* {
+    return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(type.bytes(), 1))).data();
+  };
   const auto copy = [&](void* to, const void* from, int64_t bytes) {
-    if (bytes != 0) check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), stream.handle()), "copying");
+    if (bytes != 0)
+      check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
+                                   static_cast<size_t>(bytes), stream.handle()),
+            "copying");
   };
   for (size_t i = 0; i < shapes.inputs.size(); ++i) {
     void* at = host(shapes.inputs[i]);
@@ -127,14 +137,16 @@ void CudaRecording::capture(Run& run) {
   CUgraph graph = nullptr;
   std::string failure;
   // Relaxed: libraries may load code while they are captured.
-  check(cuda.cuStreamBeginCapture(capture_streams_[0]->handle(), CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
+  check(cuda.cuStreamBeginCapture(capture_streams_[0]->handle(), CU_STREAM_CAPTURE_MODE_RELAXED),
+        "beginning a capture");
   try {
     launch_branches(run);
   } catch (const Error& error) {
     failure = error.what();
   }
   const CUresult ended = cuda.cuStreamEndCapture(capture_streams_[0]->handle(), &graph);
-  if (failure.empty() && ended == CUDA_SUCCESS && cuda.cuGraphInstantiate(&run.graph, graph, 0) != CUDA_SUCCESS) failure = "the driver cannot instantiate the graph";
+  if (failure.empty() && ended == CUDA_SUCCESS && cuda.cuGraphInstantiate(&run.graph, graph, 0) != CUDA_SUCCESS)
+    failure = "the driver cannot instantiate the graph";
   if (failure.empty() && ended != CUDA_SUCCESS) failure = "a step cannot be captured";
   if (graph != nullptr) cuda.cuGraphDestroy(graph);
   capture_failure_ = failure;

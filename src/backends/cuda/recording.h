@@ -31,7 +31,7 @@ class CudaRecording final : public Recording {
     bool on_host = false;
     CUgraphExec graph = nullptr;
   };
-  static constexpr int kStreams = 4;        // branches of a graph
+  static constexpr int kStreams = 4;  // branches of a graph
 
   void launch_all(const Run& run, CUstream stream) const;
   void run_on_host(size_t index, CudaStream& stream) const;
@@ -42,11 +42,11 @@ class CudaRecording final : public Recording {
 
   std::shared_ptr<const Context> context_;
   std::vector<std::unique_ptr<CudaStream>> capture_streams_;
-  std::vector<Buffer> workspaces_;          // of the branches but the first, which has the launches' own
+  std::vector<Buffer> workspaces_;  // of the branches but the first, which has the launches' own
   std::vector<Launch> launches_;
   std::vector<const CudaKernel*> kernels_;  // of the launches
   std::vector<Run> runs_;
-  int replays_ = 0;                         // since the pointers changed
+  int replays_ = 0;  // since the pointers changed
   std::string capture_failure_;
 };
 

@@ -15,7 +15,8 @@ namespace hone::cuda {
 
 inline constexpr std::string_view kRegionSamples[] = {
     // pointwise: chains, broadcasts, comparisons, integers
-    "(%x: T[N,16,5,7], %y: T[16,1,1]) {\n %a = Mul(%x, %y)\n %b = Sigmoid(%a)\n %c = Add(%b, %x)\n %z = Clip(%c, -0.5, 0.75)\n return %z\n}",
+    "(%x: T[N,16,5,7], %y: T[16,1,1]) {\n %a = Mul(%x, %y)\n %b = Sigmoid(%a)\n %c = Add(%b, %x)\n %z = Clip(%c, -0.5, "
+    "0.75)\n return %z\n}",
     "(%x: T[N,33], %y: T[N,1]) {\n %a = Sub(%x, %y)\n %b = Erf(%a)\n %z = Div(%b, 3)\n return %z\n}",
     "(%x: T[N,8], %y: T[8]) {\n %z = Less(%x, %y)\n return %z\n}",
     "(%c: bool[N,8], %x: T[N,8], %y: T[1,8]) {\n %z = Where(%c, %x, %y)\n return %z\n}",
@@ -26,7 +27,8 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%x: T[N,6,5,4]) {\n %z = Transpose(%x) {perm=[0, 2, 3, 1]}\n return %z\n}",
     "(%x: T[N,40,36]) {\n %z = Transpose(%x) {perm=[0, 2, 1]}\n return %z\n}",
     "(%x: T[N,8,3,3], %y: T[N,4,3,3]) {\n %z = Concat(%x, %y) {axis=1}\n return %z\n}",
-    "(%x: T[N,12,5]) {\n %s = constant i64[1]{2}\n %e = constant i64[1]{9}\n %a = constant i64[1]{1}\n %z = Slice(%x, %s, %e, %a)\n return %z\n}",
+    "(%x: T[N,12,5]) {\n %s = constant i64[1]{2}\n %e = constant i64[1]{9}\n %a = constant i64[1]{1}\n %z = Slice(%x, "
+    "%s, %e, %a)\n return %z\n}",
     "(%x: T[N,3,4,4]) {\n %p = constant i64[8]{0, 0, 1, 2, 0, 0, 3, 1}\n %z = Pad(%x, %p)\n return %z\n}",
     "(%x: T[N,20,6,5]) {\n %z = Reformat(%x)\n return %z\n}",
     // rows
@@ -40,25 +42,39 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%x: T[N,6,7]) {\n %a = constant i64[1]{1}\n %z = ReduceMax(%x, %a)\n return %z\n}",
     "(%x: T[N,6,7,5]) {\n %z = GlobalAveragePool(%x)\n return %z\n}",
     // windows
-    "(%x: T[N,5,9,8]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1]}\n return %z\n}",
-    "(%x: T[N,5,9,8]) {\n %z = AveragePool(%x) {kernel_shape=[3, 2], pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, 1], count_include_pad=1}\n return %z\n}",
-    "(%x: T[N,6,5,4]) {\n %s = constant f32[4]{1, 1, 1.5, 2.25}\n %z = Resize(%x, _, %s) {mode=\"linear\"}\n return %z\n}",
-    "(%x: T[N,8,9,7]) {\n %w = constant T[8,1,3,3]!0123456789abcdef0123456789abcdef\n %b = constant T[8]!1123456789abcdef0123456789abcdef\n"
-    " %c = Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=8}\n %z = Relu(%c)\n return %z\n}",
-    "(%x: T[N,16,9,7], %r: T[N,24,9,7]) {\n %w = constant T[24,16,3,3]!0123456789abcdef0123456789abcdef\n %b = constant T[24]!1123456789abcdef0123456789abcdef\n"
-    " %c = Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}\n %d = Add(%c, %r)\n %z = Relu(%d)\n return %z\n}",
+    "(%x: T[N,5,9,8]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
+    "1]}\n return %z\n}",
+    "(%x: T[N,5,9,8]) {\n %z = AveragePool(%x) {kernel_shape=[3, 2], pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, "
+    "1], count_include_pad=1}\n return %z\n}",
+    "(%x: T[N,6,5,4]) {\n %s = constant f32[4]{1, 1, 1.5, 2.25}\n %z = Resize(%x, _, %s) {mode=\"linear\"}\n return "
+    "%z\n}",
+    "(%x: T[N,8,9,7]) {\n %w = constant T[8,1,3,3]!0123456789abcdef0123456789abcdef\n %b = constant "
+    "T[8]!1123456789abcdef0123456789abcdef\n"
+    " %c = Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=8}\n %z = "
+    "Relu(%c)\n return %z\n}",
+    "(%x: T[N,16,9,7], %r: T[N,24,9,7]) {\n %w = constant T[24,16,3,3]!0123456789abcdef0123456789abcdef\n %b = "
+    "constant T[24]!1123456789abcdef0123456789abcdef\n"
+    " %c = Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}\n %d = Add(%c, "
+    "%r)\n %z = Relu(%d)\n return %z\n}",
     "(%x: T[N,6,5,4]) {\n %w = constant T[6,5,3,3]!0123456789abcdef0123456789abcdef\n"
-    " %z = ConvTranspose(%x, %w) {kernel_shape=[3, 3], pads=[1, 0, 1, 0], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0]}\n return %z\n}",
-    "(%x: T[N,8,21]) {\n %w = constant T[16,8,3]!0123456789abcdef0123456789abcdef\n %z = Conv(%x, %w) {kernel_shape=[3], pads=[1, 1], strides=[2], dilations=[1]}\n return %z\n}",
+    " %z = ConvTranspose(%x, %w) {kernel_shape=[3, 3], pads=[1, 0, 1, 0], strides=[2, 2], dilations=[1, 1], "
+    "output_padding=[1, 0]}\n return %z\n}",
+    "(%x: T[N,8,21]) {\n %w = constant T[16,8,3]!0123456789abcdef0123456789abcdef\n %z = Conv(%x, %w) "
+    "{kernel_shape=[3], pads=[1, 1], strides=[2], dilations=[1]}\n return %z\n}",
     // tables and attention
-    "(%i: i64[N,5]) {\n %t = constant T[11,24]!0123456789abcdef0123456789abcdef\n %z = Gather(%t, %i) {axis=0}\n return %z\n}",
+    "(%i: i64[N,5]) {\n %t = constant T[11,24]!0123456789abcdef0123456789abcdef\n %z = Gather(%t, %i) {axis=0}\n "
+    "return %z\n}",
     "(%x: T[N,7,6], %i: i64[3]) {\n %z = Gather(%x, %i) {axis=1}\n return %z\n}",
-    "(%q: T[N,2,37,32], %k: T[N,2,70,32], %v: T[N,2,70,48], %m: T[N,1,1,70]) {\n %z = ScaledDotProductAttention(%q, %k, %v, %m) {scale=0.2}\n return %z\n}",
-    "(%q: T[N,70,4,64], %k: T[N,70,2,64], %v: T[N,70,2,64]) {\n %z = ScaledDotProductAttention(%q, %k, %v) {scale=0.125, layout=\"bshd\"}\n return %z\n}",
+    "(%q: T[N,2,37,32], %k: T[N,2,70,32], %v: T[N,2,70,48], %m: T[N,1,1,70]) {\n %z = ScaledDotProductAttention(%q, "
+    "%k, %v, %m) {scale=0.2}\n return %z\n}",
+    "(%q: T[N,70,4,64], %k: T[N,70,2,64], %v: T[N,70,2,64]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "
+    "{scale=0.125, layout=\"bshd\"}\n return %z\n}",
     // products
-    "(%x: T[N,7,32], %r: T[N,7,48]) {\n %w = constant T[32,48]!0123456789abcdef0123456789abcdef\n %b = constant T[48]!1123456789abcdef0123456789abcdef\n"
+    "(%x: T[N,7,32], %r: T[N,7,48]) {\n %w = constant T[32,48]!0123456789abcdef0123456789abcdef\n %b = constant "
+    "T[48]!1123456789abcdef0123456789abcdef\n"
     " %a = Linear(%x, %w, %b)\n %z = Add(%a, %r)\n return %z\n}",
-    "(%x: T[N,64]) {\n %w = constant T[96,64]!0123456789abcdef0123456789abcdef\n %b = constant T[96]!1123456789abcdef0123456789abcdef\n"
+    "(%x: T[N,64]) {\n %w = constant T[96,64]!0123456789abcdef0123456789abcdef\n %b = constant "
+    "T[96]!1123456789abcdef0123456789abcdef\n"
     " %a = Linear(%x, %w, %b) {trans_w=1}\n %z = Relu(%a)\n return %z\n}",
     "(%a: T[N,3,16,32], %b: T[N,3,32,24]) {\n %c = MatMul(%a, %b)\n %z = Mul(%c, 0.125)\n return %z\n}",
 };
@@ -67,7 +83,8 @@ inline constexpr std::string_view kRegionSamples[] = {
 inline Graph region_sample(std::string_view text, DType dtype) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool alone = text[i] == 'T' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))) && i + 1 < text.size() && (text[i + 1] == '[' || text[i + 1] == '"');
+    const bool alone = text[i] == 'T' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))) &&
+                       i + 1 < text.size() && (text[i + 1] == '[' || text[i + 1] == '"');
     if (alone) result += name_of(dtype);
     else result += text[i];
   }

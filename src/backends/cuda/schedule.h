@@ -14,7 +14,7 @@ namespace hone::cuda {
 
 struct Slot {
   int stream = 0;
-  std::vector<size_t> waits;       // earlier launches in other streams that must have finished
+  std::vector<size_t> waits;  // earlier launches in other streams that must have finished
 };
 
 /// One slot per launch. Launches whose operands' sizes are not known wait for everything before them.

@@ -56,7 +56,9 @@ TEST(Schedule, LetsNothingPassALaunchWithoutSizes) {
 bool ordered(const std::vector<Slot>& slots, size_t earlier, size_t later) {
   if (earlier == later) return true;
   for (size_t before = later; before-- > earlier;) {
-    const bool direct = slots[before].stream == slots[later].stream || std::find(slots[later].waits.begin(), slots[later].waits.end(), before) != slots[later].waits.end();
+    const bool direct =
+        slots[before].stream == slots[later].stream ||
+        std::find(slots[later].waits.begin(), slots[later].waits.end(), before) != slots[later].waits.end();
     if (direct && ordered(slots, earlier, before)) return true;
   }
   return false;
@@ -78,8 +80,11 @@ TEST(Schedule, OrdersEveryConflictOfRandomPrograms) {
     const std::vector<Slot> slots = schedule(launches, 3);
     for (size_t i = 0; i < launches.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
-        const auto meet = [](const std::set<int>& a, const std::set<int>& b) { return std::any_of(a.begin(), a.end(), [&](int x) { return b.contains(x); }); };
-        const bool conflict = meet(places[i].first, places[j].second) || meet(places[i].second, places[j].second) || meet(places[i].second, places[j].first);
+        const auto meet = [](const std::set<int>& a, const std::set<int>& b) {
+          return std::any_of(a.begin(), a.end(), [&](int x) { return b.contains(x); });
+        };
+        const bool conflict = meet(places[i].first, places[j].second) || meet(places[i].second, places[j].second) ||
+                              meet(places[i].second, places[j].first);
         if (conflict) EXPECT_TRUE(ordered(slots, j, i)) << "program " << program << ": " << i << " may pass " << j;
       }
   }

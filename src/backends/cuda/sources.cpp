@@ -39,7 +39,8 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   const DeviceCode decoded = decode_device_code(code);
   const CudaTactic* family = find_family(decoded.code.family);
   if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family), "rebuild it from the ONNX model");
+    throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
+                "rebuild it from the ONNX model");
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
   return family->load({decoded.code.attrs, shapes, module, device.info().workers});
 }
@@ -51,7 +52,8 @@ const TacticSource& source() {
   return instance;
 }
 
-std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code, const KernelShapes& shapes) {
+std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code,
+                                       const KernelShapes& shapes) {
   device.context()->select();
   if (source == "cuda") return load_generated(device, code, shapes);
   if (source == "cublaslt") return load_cublaslt(device, code, shapes);

@@ -19,7 +19,8 @@ const TacticSource& cublaslt_source();
 const TacticSource& cudnn_source();
 
 /// Bytes that the source of this name compiled to something launchable; null when there is no such source here.
-std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code, const KernelShapes& shapes);
+std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code,
+                                       const KernelShapes& shapes);
 
 /// Changes whenever the generated kernels do.
 std::string versions();

@@ -19,7 +19,7 @@ namespace hone::cuda {
 
 struct Generated {
   Attrs attrs;
-  std::string source;              // behind the prelude
+  std::string source;  // behind the prelude
   std::vector<Tensor> constants;
 };
 
@@ -28,7 +28,7 @@ struct LoadContext {
   const Attrs& attrs;
   const KernelShapes& shapes;
   std::shared_ptr<const Module> module;
-  int processors = 1;              // of the card
+  int processors = 1;  // of the card
 };
 
 struct CudaTactic {

@@ -20,7 +20,8 @@ double tolerance_of(DType dtype) { return dtype == DType::f32 ? 2e-4 : dtype == 
 /// Device memory that holds a host tensor in some layout, with a fence behind it.
 class DeviceTensor {
  public:
-  DeviceTensor(CudaDevice& device, Stream& stream, const ConcreteType& type) : device_(device), stream_(stream), type_(type), buffer_(device, bytes() + kFence) {
+  DeviceTensor(CudaDevice& device, Stream& stream, const ConcreteType& type)
+      : device_(device), stream_(stream), type_(type), buffer_(device, bytes() + kFence) {
     AlignedBuffer pattern(bytes() + kFence);
     std::memset(pattern.data(), 0x7e, pattern.size());
     write(pattern.data(), pattern.size());
@@ -67,14 +68,18 @@ void expect_close(const Tensor& expected, const Tensor& found, double tolerance)
 
 KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
   KernelShapes shapes;
-  for (size_t i = 0; i < tactic.in.size(); ++i) shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
-  for (size_t i = 0; i < tactic.out.size(); ++i) shapes.outputs.push_back({region.outputs()[i]->type.dtype, region.outputs()[i]->type.shape.values(), tactic.out[i]});
+  for (size_t i = 0; i < tactic.in.size(); ++i)
+    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
+  for (size_t i = 0; i < tactic.out.size(); ++i)
+    shapes.outputs.push_back(
+        {region.outputs()[i]->type.dtype, region.outputs()[i]->type.shape.values(), tactic.out[i]});
   shapes.symbols = symbols;
   return shapes;
 }
 
 /// One inference at a size; three replays: launches, a capture, the graph again.
-void run_tactic(CudaDevice& device, std::string_view source, const Compiled& compiled, const Tactic& tactic, const Graph& region, const SymbolValues& symbols, double tolerance) {
+void run_tactic(CudaDevice& device, std::string_view source, const Compiled& compiled, const Tactic& tactic,
+                const Graph& region, const SymbolValues& symbols, double tolerance) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
   const std::unique_ptr<Stream> stream = device.stream();
   Launch launch;
@@ -85,7 +90,8 @@ void run_tactic(CudaDevice& device, std::string_view source, const Compiled& com
     inputs.emplace_back(device, *stream, shapes.inputs[i]).fill(values[i]);
     launch.inputs.push_back(inputs.back().data());
   }
-  for (const ConcreteType& type : shapes.outputs) launch.outputs.push_back(outputs.emplace_back(device, *stream, type).data());
+  for (const ConcreteType& type : shapes.outputs)
+    launch.outputs.push_back(outputs.emplace_back(device, *stream, type).data());
   for (const Tensor& constant : compiled.constants) {
     constants.emplace_back(device, *stream, ConcreteType{constant.dtype(), constant.dims()}).fill(constant);
     launch.constants.push_back(constants.back().data());
@@ -99,7 +105,9 @@ void run_tactic(CudaDevice& device, std::string_view source, const Compiled& com
   for (size_t i = 0; i < outputs.size(); ++i) expect_close(expected[i], outputs[i].read(), tolerance);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor kept = inputs[i].read();
-    EXPECT_TRUE(kept.bytes().empty() || std::memcmp(kept.bytes().data(), values[i].bytes().data(), kept.bytes().size()) == 0) << "changes its input";
+    EXPECT_TRUE(kept.bytes().empty() ||
+                std::memcmp(kept.bytes().data(), values[i].bytes().data(), kept.bytes().size()) == 0)
+        << "changes its input";
   }
 }
 
@@ -118,7 +126,8 @@ int try_all(CudaDevice& device, const Graph& symbolic, const std::vector<int64_t
       SCOPED_TRACE(tactic.text());
       try {
         const Compiled compiled = source->compile(problem, tactic);
-        for (const int64_t n : sizes) run_tactic(device, source->name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
+        for (const int64_t n : sizes)
+          run_tactic(device, source->name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
         ++tried;
       } catch (const Error& error) {
         // A library may find out late that an engine does not serve; Hone's own kernels may not.
@@ -141,7 +150,8 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfEveryRegion) {
   EXPECT_GT(tried, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaTactics, testing::Values(DType::f32, DType::f16, DType::bf16), [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, CudaTactics, testing::Values(DType::f32, DType::f16, DType::bf16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 }  // namespace
 }  // namespace hone::cuda

@@ -57,17 +57,19 @@ Program::Program(const Blob& code, const KernelShapes& shapes)
 void Program::run(const Bindings& bindings) const {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < shapes_.inputs.size(); ++i)
-    inputs.push_back(shapes_.inputs[i].managed ? *static_cast<const Tensor*>(bindings.inputs[i]) : view(shapes_.inputs[i], bindings.inputs[i]));
+    inputs.push_back(shapes_.inputs[i].managed ? *static_cast<const Tensor*>(bindings.inputs[i])
+                                               : view(shapes_.inputs[i], bindings.inputs[i]));
   const std::vector<Tensor> results = evaluate(region_, inputs);
   for (size_t i = 0; i < results.size(); ++i) {
-    HONE_CHECK(results[i].dtype() == shapes_.outputs[i].dtype, "{} came out as {}, planned was {}", region_.outputs()[i]->label(), name_of(results[i].dtype()),
-               name_of(shapes_.outputs[i].dtype));
+    HONE_CHECK(results[i].dtype() == shapes_.outputs[i].dtype, "{} came out as {}, planned was {}",
+               region_.outputs()[i]->label(), name_of(results[i].dtype()), name_of(shapes_.outputs[i].dtype));
     if (shapes_.outputs[i].managed) {
       *static_cast<Tensor*>(bindings.outputs[i]) = owned(results[i]);
       continue;
     }
     const int64_t expected = shapes_.outputs[i].bytes();
-    HONE_CHECK(static_cast<int64_t>(results[i].bytes().size()) == expected, "the data decide the size of {}: it came out as {}, planned were {} bytes",
+    HONE_CHECK(static_cast<int64_t>(results[i].bytes().size()) == expected,
+               "the data decide the size of {}: it came out as {}, planned were {} bytes",
                region_.outputs()[i]->label(), join_dims(results[i].dims()), expected);
     if (expected != 0) std::memcpy(bindings.outputs[i], results[i].bytes().data(), static_cast<size_t>(expected));
   }

@@ -24,7 +24,9 @@ struct Walk {
   }
   void permute(const Dims& order) {
     Dims new_sizes, new_strides;
-    for (const int64_t axis : order) new_sizes.push_back(sizes.at(static_cast<size_t>(axis))), new_strides.push_back(strides.at(static_cast<size_t>(axis)));
+    for (const int64_t axis : order)
+      new_sizes.push_back(sizes.at(static_cast<size_t>(axis))),
+          new_strides.push_back(strides.at(static_cast<size_t>(axis)));
     sizes = std::move(new_sizes), strides = std::move(new_strides);
   }
   /// One axis as two: `inner` consecutive elements of it belong together.
@@ -45,13 +47,16 @@ struct Copies {
   std::vector<CopyStep> steps;
   void add(const Walk& from, const Walk& to, size_t source = 0, size_t destination = 0) {
     require(from.sizes == to.sizes);
-    steps.push_back({{to.sizes, from.strides, to.strides, from.offset, to.offset}, static_cast<int>(source), static_cast<int>(destination)});
+    steps.push_back({{to.sizes, from.strides, to.strides, from.offset, to.offset},
+                     static_cast<int>(source),
+                     static_cast<int>(destination)});
   }
 };
 
 void plan_flat(const CopyRequest& request, Copies& out) {
   const int64_t count = elements(request.outputs[0].dims);
-  require(count == elements(request.sources[0].type.dims) && request.sources[0].type.layout == request.outputs[0].layout);
+  require(count == elements(request.sources[0].type.dims) &&
+          request.sources[0].type.layout == request.outputs[0].layout);
   out.add({{count}, {1}, 0}, {{count}, {1}, 0});
 }
 
@@ -87,7 +92,8 @@ void plan_split(const CopyRequest& request, Copies& out) {
   for (size_t i = 0; i < parts.size(); ++i) {
     require(parts[i] >= 0 && parts[i] < static_cast<int64_t>(sizes.size()));
     Walk from = walk(request.sources[0].type);
-    from.slice(axis, std::accumulate(sizes.begin(), sizes.begin() + parts[i], int64_t{0}), sizes[static_cast<size_t>(parts[i])]);
+    from.slice(axis, std::accumulate(sizes.begin(), sizes.begin() + parts[i], int64_t{0}),
+               sizes[static_cast<size_t>(parts[i])]);
     out.add(from, walk(request.outputs[i]), 0, i);
   }
 }
@@ -100,7 +106,8 @@ void plan_slice(const CopyRequest& request, Copies& out) {
     const size_t axis = normalize_axis(axes[i], from.sizes.size());
     const int64_t size = from.sizes[axis], count = request.outputs[0].dims.at(axis), step = steps[i];
     int64_t first = starts[i] < 0 ? starts[i] + size : starts[i];
-    first = step > 0 ? std::clamp<int64_t>(first, 0, size) : std::clamp<int64_t>(first, 0, std::max<int64_t>(size - 1, 0));
+    first =
+        step > 0 ? std::clamp<int64_t>(first, 0, size) : std::clamp<int64_t>(first, 0, std::max<int64_t>(size - 1, 0));
     if (count == 0) return;
     from.slice(axis, first, count, step);
   }
@@ -153,25 +160,29 @@ void plan_depth(const CopyRequest& request, Copies& out) {
   const int64_t block = request.attrs.integer("blocksize");
   Walk deep = walk(to_space ? request.sources[0].type : request.outputs[0]);
   Walk wide = walk(to_space ? request.outputs[0] : request.sources[0].type);
-  require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && block > 0 && block < 1 << 16 && deep.sizes[1] % (block * block) == 0);
+  require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && block > 0 && block < 1 << 16 &&
+          deep.sizes[1] % (block * block) == 0);
   require(wide.sizes[2] == deep.sizes[2] * block && wide.sizes[3] == deep.sizes[3] * block);
   const bool channels_first = request.attrs.text("mode") == "CRD";
   if (channels_first) {
-    deep.split(1, block * block);       // N C bb H W
-    deep.split(2, block);               // N C b b H W
+    deep.split(1, block * block);  // N C bb H W
+    deep.split(2, block);          // N C b b H W
     deep.permute({0, 1, 4, 2, 5, 3});
   } else {
     deep.split(1, deep.sizes[1] / block);  // N b bC H W
     deep.split(2, deep.sizes[2] / block);  // N b b C H W
     deep.permute({0, 3, 4, 1, 5, 2});
   }
-  wide.split(3, block);                 // N C H' W b
-  wide.split(2, block);                 // N C H b W b
+  wide.split(3, block);  // N C H' W b
+  wide.split(2, block);  // N C H b W b
   out.add(to_space ? deep : wide, to_space ? wide : deep);
 }
 
 /// One stretch of an axis of a padded tensor.
-struct Stretch { int64_t to, count, from, step; bool filled; };
+struct Stretch {
+  int64_t to, count, from, step;
+  bool filled;
+};
 
 std::vector<Stretch> stretches(const std::string& mode, int64_t size, int64_t before, int64_t after) {
   std::vector<Stretch> list;
@@ -181,17 +192,22 @@ std::vector<Stretch> stretches(const std::string& mode, int64_t size, int64_t be
   if (mode == "reflect") require(std::max(before, after) <= last);
   if (mode == "wrap") require(std::max(before, after) <= size);
   if (before > 0)
-    list.push_back(mode == "edge" ? Stretch{0, before, 0, 0, false} : mode == "reflect" ? Stretch{0, before, before, -1, false}
-                   : mode == "wrap" ? Stretch{0, before, size - before, 1, false} : Stretch{0, before, 0, 0, true});
+    list.push_back(mode == "edge"      ? Stretch{0, before, 0, 0, false}
+                   : mode == "reflect" ? Stretch{0, before, before, -1, false}
+                   : mode == "wrap"    ? Stretch{0, before, size - before, 1, false}
+                                       : Stretch{0, before, 0, 0, true});
   list.push_back({std::max<int64_t>(before, 0), kept, cut, 1, false});
   if (after > 0)
-    list.push_back(mode == "edge" ? Stretch{before + size, after, last, 0, false} : mode == "reflect" ? Stretch{before + size, after, last - 1, -1, false}
-                   : mode == "wrap" ? Stretch{before + size, after, 0, 1, false} : Stretch{std::max<int64_t>(before, 0) + kept, after, 0, 0, true});
+    list.push_back(mode == "edge"      ? Stretch{before + size, after, last, 0, false}
+                   : mode == "reflect" ? Stretch{before + size, after, last - 1, -1, false}
+                   : mode == "wrap"    ? Stretch{before + size, after, 0, 1, false}
+                                       : Stretch{std::max<int64_t>(before, 0) + kept, after, 0, 0, true});
   return list;
 }
 
 /// Every combination of stretches of the axes; a filled stretch takes the whole rest of the axes behind it in one piece.
-void pad_axes(const CopyRequest& request, const std::vector<std::vector<Stretch>>& axes, size_t axis, const Walk& from, const Walk& to, Copies& out) {
+void pad_axes(const CopyRequest& request, const std::vector<std::vector<Stretch>>& axes, size_t axis, const Walk& from,
+              const Walk& to, Copies& out) {
   if (axis == axes.size()) return out.add(from, to);
   for (const Stretch& stretch : axes[axis]) {
     Walk part_to = to, part_from = from;
@@ -253,10 +269,12 @@ Walk channel_walk(const ConcreteType& type, int64_t first, int64_t channels, int
     require(own == block);
     Dims padded = type.dims;
     padded[1] = (padded[1] + block - 1) / block;
-    Dims sizes{padded[0], channels >= block ? channels / block : 1, std::min(channels, block)}, strides = strides_of(padded);
+    Dims sizes{padded[0], channels >= block ? channels / block : 1, std::min(channels, block)},
+        strides = strides_of(padded);
     for (int64_t& stride : strides) stride *= block;
     Walk result{sizes, {strides[0], strides[1], 1}, first / block * strides[1] + first % block};
-    for (size_t axis = 2; axis < padded.size(); ++axis) result.sizes.push_back(padded[axis]), result.strides.push_back(strides[axis]);
+    for (size_t axis = 2; axis < padded.size(); ++axis)
+      result.sizes.push_back(padded[axis]), result.strides.push_back(strides[axis]);
     return result;
   }
   Walk result = walk(type);
@@ -292,10 +310,11 @@ struct Planner {
   void (*plan)(const CopyRequest&, Copies&);
 };
 constexpr Planner kPlanners[] = {
-    {"Reformat", plan_reformat}, {"Transpose", plan_transpose}, {"Concat", plan_concat},     {"Split", plan_split},   {"Slice", plan_slice},
-    {"Expand", plan_expand},     {"Tile", plan_tile},           {"Pad", plan_pad},           {"Resize", plan_resize}, {"DepthToSpace", plan_depth},
-    {"SpaceToDepth", plan_depth}, {"Identity", plan_flat},      {"View", plan_flat},         {"Reshape", plan_flat},  {"Flatten", plan_flat},
-    {"Squeeze", plan_flat},      {"Unsqueeze", plan_flat},
+    {"Reformat", plan_reformat}, {"Transpose", plan_transpose}, {"Concat", plan_concat},      {"Split", plan_split},
+    {"Slice", plan_slice},       {"Expand", plan_expand},       {"Tile", plan_tile},          {"Pad", plan_pad},
+    {"Resize", plan_resize},     {"DepthToSpace", plan_depth},  {"SpaceToDepth", plan_depth}, {"Identity", plan_flat},
+    {"View", plan_flat},         {"Reshape", plan_flat},        {"Flatten", plan_flat},       {"Squeeze", plan_flat},
+    {"Unsqueeze", plan_flat},
 };
 
 const Planner* find_planner(std::string_view op) {
@@ -307,7 +326,8 @@ const Planner* find_planner(std::string_view op) {
 void check_inside(const Dims& sizes, const Dims& strides, int64_t offset, const ConcreteType& type) {
   if (hone::elements(sizes) == 0) return;
   int64_t low = offset, high = offset;
-  for (size_t axis = 0; axis < sizes.size(); ++axis) (strides[axis] < 0 ? low : high) += (sizes[axis] - 1) * strides[axis];
+  for (size_t axis = 0; axis < sizes.size(); ++axis)
+    (strides[axis] < 0 ? low : high) += (sizes[axis] - 1) * strides[axis];
   require(low >= 0 && high < type.bytes() / static_cast<int64_t>(size_of(type.dtype)));
 }
 

@@ -26,8 +26,8 @@ struct CopySource {
 
 struct CopyStep {
   StridedCopy copy;
-  int source = 0;                // index into CopyRequest::sources
-  int destination = 0;           // region output
+  int source = 0;       // index into CopyRequest::sources
+  int destination = 0;  // region output
 };
 
 struct CopyRequest {

@@ -45,7 +45,8 @@ bool repeats_its_mirror(const Node& node, const Attrs& attrs) {
   const std::vector<std::string>& pads = attrs.texts("pads");
   for (size_t i = 0; i < pads.size(); ++i) {
     const size_t which = i % (pads.size() / 2);
-    const Dim axis = attrs.has("axes") ? Dim::parse(attrs.texts("axes").at(which)) : Dim(static_cast<int64_t>(which)), pad = Dim::parse(pads[i]);
+    const Dim axis = attrs.has("axes") ? Dim::parse(attrs.texts("axes").at(which)) : Dim(static_cast<int64_t>(which)),
+              pad = Dim::parse(pads[i]);
     if (!axis.is_constant() || !pad.is_constant()) continue;
     const Dim& size = shape[normalize_axis(axis.value(), shape.rank())];
     if (size.is_constant() && pad.value() > size.value() - (mode == "reflect" ? 1 : 0)) return true;
@@ -79,13 +80,15 @@ std::string read_split(const Problem& problem, const Node& node, Attrs& attrs) {
 std::string read_resize(const Node& node, Attrs&) {
   if (node.attrs.text("mode") != "nearest") return "interpolates";
   const Shape &from = node.input(0)->type.shape, &to = node.output()->type.shape;
-  const std::string &mode = node.attrs.text("coordinate_transformation_mode"), &rounding = node.attrs.text("nearest_mode");
+  const std::string &mode = node.attrs.text("coordinate_transformation_mode"),
+                    &rounding = node.attrs.text("nearest_mode");
   for (size_t axis = 0; axis < from.rank(); ++axis) {
     if (from[axis] == Dim(0)) return "empty input";
     const Dim factor = floor_divide(to[axis], from[axis]);
     if (!factor.is_constant() || factor * from[axis] != to[axis]) return "does not enlarge by whole factors";
-    const bool exact = (mode == "asymmetric" && (rounding == "floor" || (rounding == "round_prefer_floor" && factor.value() <= 2))) ||
-                       ((mode == "half_pixel" || mode == "half_pixel_symmetric") && rounding.starts_with("round_prefer"));
+    const bool exact =
+        (mode == "asymmetric" && (rounding == "floor" || (rounding == "round_prefer_floor" && factor.value() <= 2))) ||
+        ((mode == "half_pixel" || mode == "half_pixel_symmetric") && rounding.starts_with("round_prefer"));
     if (factor != Dim(1) && !exact) return fmt::format("its coordinates are {} with {}", mode, rounding);
   }
   return {};
@@ -99,7 +102,8 @@ std::string read_operator(const Problem& problem, const Node& node, Attrs& attrs
   if (op == "Split") return read_split(problem, node, attrs);
   if (op == "Resize") return read_resize(node, attrs);
   if (op == "Concat") attrs.set("axis", node.attrs.integer("axis"));
-  if (op == "DepthToSpace" || op == "SpaceToDepth") attrs.set("blocksize", node.attrs.integer("blocksize")), attrs.set("mode", node.attrs.text("mode"));
+  if (op == "DepthToSpace" || op == "SpaceToDepth")
+    attrs.set("blocksize", node.attrs.integer("blocksize")), attrs.set("mode", node.attrs.text("mode"));
   if (op == "Transpose") {
     Dims perm(node.input(0)->type.shape.rank());
     std::iota(perm.rbegin(), perm.rend(), 0);
@@ -132,7 +136,8 @@ std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>&
   Dims sources;
   for (size_t i = 0; i < source_count(node); ++i) {
     const Value* value = node.input(i);
-    sources.push_back(value->is_constant() ? -1 - static_cast<int64_t>(constants.size()) : input_index(problem.symbolic, value));
+    sources.push_back(value->is_constant() ? -1 - static_cast<int64_t>(constants.size())
+                                           : input_index(problem.symbolic, value));
     if (!value->is_constant()) {
       if (sources.back() < 0) return "an operand follows from the shapes";
       continue;
@@ -143,7 +148,8 @@ std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>&
   const bool fills = node.op_name() == "Pad" || node.op_name() == "Reformat";
   if (fills) {
     const Value* fill = node.op_name() == "Pad" ? node.input(2) : nullptr;
-    if (const int64_t place = fill == nullptr || fill->is_constant() ? -1 : input_index(problem.symbolic, fill); place >= 0) {
+    if (const int64_t place = fill == nullptr || fill->is_constant() ? -1 : input_index(problem.symbolic, fill);
+        place >= 0) {
       sources.push_back(place);
       attrs.set("sources", std::move(sources));
       return {};
@@ -154,7 +160,8 @@ std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>&
     const DType dtype = node.input(0)->type.dtype;
     AlignedBuffer zeros(size_of(dtype));
     std::memset(zeros.data(), 0, zeros.size());
-    constants.push_back(fill != nullptr ? fill->constant->reshaped({1}) : Tensor(dtype, {1}, Blob::own(std::move(zeros))));
+    constants.push_back(fill != nullptr ? fill->constant->reshaped({1})
+                                        : Tensor(dtype, {1}, Blob::own(std::move(zeros))));
   }
   attrs.set("sources", std::move(sources));
   return {};
@@ -162,13 +169,17 @@ std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>&
 
 CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes) {
   CopyRequest request{attrs.text("op"), attrs, {}, shapes.outputs, shapes.symbols};
-  HONE_CHECK(!shapes.outputs.empty() && !attrs.integers("sources").empty(), "a copying kernel in the plan has nothing to copy");
+  HONE_CHECK(!shapes.outputs.empty() && !attrs.integers("sources").empty(),
+             "a copying kernel in the plan has nothing to copy");
   for (const int64_t index : attrs.integers("sources")) {
     if (index >= 0) {
-      HONE_CHECK(index < static_cast<int64_t>(shapes.inputs.size()), "a copying kernel in the plan reads input {}", index);
+      HONE_CHECK(index < static_cast<int64_t>(shapes.inputs.size()), "a copying kernel in the plan reads input {}",
+                 index);
       request.sources.push_back({static_cast<int>(index), shapes.inputs[static_cast<size_t>(index)]});
     } else {
-      request.sources.push_back({static_cast<int>(index), {shapes.outputs[0].dtype, attrs.integers(fmt::format("constant{}", -1 - index)), Layout::linear}});
+      request.sources.push_back(
+          {static_cast<int>(index),
+           {shapes.outputs[0].dtype, attrs.integers(fmt::format("constant{}", -1 - index)), Layout::linear}});
     }
   }
   return request;

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "backends/regions/region_match.h"
 #include "backends/regions/copy_request.h"
+#include "backends/regions/region_match.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 
@@ -68,7 +68,8 @@ class Builder {
   int value(const Value* value) {
     const auto known = values_.find(value);
     if (known != values_.end()) return known->second;
-    if (value->is_constant() && value->constant->size() == 1 && is_exact(*value->constant)) return values_[value] = number(value->constant->real(0));
+    if (value->is_constant() && value->constant->size() == 1 && is_exact(*value->constant))
+      return values_[value] = number(value->constant->real(0));
     const bool shape_data = value->producer != nullptr && value->producer->is(ops::symbolic_constant);
     PointwiseProgram::Operand operand{value->is_constant() || shape_data, 0, value->type.dtype};
     if (shape_data) {
@@ -98,7 +99,8 @@ std::string reason_against(const Problem& problem) {
   for (const Node* node : nodes) {
     if (node->output()->type.shape != last->type.shape) return "steps of different shapes";
     for (const Value* value : node->inputs)
-      if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype)) return "texts, numbers of few bits or missing operands";
+      if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype))
+        return "texts, numbers of few bits or missing operands";
   }
   if (last->type.shape.elements() == Dim(0)) return "empty result";
   return {};
@@ -120,13 +122,15 @@ std::vector<int> PointwiseProgram::last_uses() const {
 
 bool is_pointwise_region(const Graph& region) {
   const std::vector<Node*> nodes = region.nodes();
-  return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
+  return !nodes.empty() &&
+         std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
 }
 
 ProgramResult make_program(const Problem& problem) {
   if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
   ProgramResult result = Builder(problem).run();
-  if (result.program.instructions.size() > kMaxInstructions || result.program.operands.size() > kMaxOperands) result.refusal = "too long";
+  if (result.program.instructions.size() > kMaxInstructions || result.program.operands.size() > kMaxOperands)
+    result.refusal = "too long";
   return result;
 }
 
@@ -155,7 +159,8 @@ void write_program(Attrs& attrs, const PointwiseProgram& program) {
 }
 
 PointwiseProgram read_program(const Attrs& attrs) {
-  const std::vector<int64_t>&code = attrs.integers("code"), &operands = attrs.integers("operands"), &dims = attrs.integers("constant_dims");
+  const std::vector<int64_t>&code = attrs.integers("code"), &operands = attrs.integers("operands"),
+        &dims = attrs.integers("constant_dims");
   const std::vector<double>& numbers = attrs.reals("numbers");
   const std::vector<std::string>& dtypes = attrs.texts("operand_types");
   const auto require = [](bool valid) { HONE_CHECK(valid, "a pointwise kernel in the plan is damaged"); };
@@ -164,7 +169,8 @@ PointwiseProgram read_program(const Attrs& attrs) {
 
   PointwiseProgram program;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    require(code[4 * i] >= 0 && code[4 * i] <= static_cast<int64_t>(ExprKind::select) && code[4 * i] != static_cast<int64_t>(ExprKind::attribute));
+    require(code[4 * i] >= 0 && code[4 * i] <= static_cast<int64_t>(ExprKind::select) &&
+            code[4 * i] != static_cast<int64_t>(ExprKind::attribute));
     PointwiseProgram::Instruction instruction{static_cast<ExprKind>(code[4 * i]), numbers[i]};
     const bool input = instruction.kind == ExprKind::input, leaf = input || instruction.kind == ExprKind::number;
     const int arity = leaf ? 0 : instruction.kind < ExprKind::add ? 1 : instruction.kind < ExprKind::select ? 2 : 3;
@@ -178,16 +184,19 @@ PointwiseProgram read_program(const Attrs& attrs) {
   }
   size_t at = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
-    require(operands[i] >= -256 && operands[i] < 256 && at < dims.size() && dims[at] >= 0 && dims[at] <= static_cast<int64_t>(dims.size() - at - 1));
+    require(operands[i] >= -256 && operands[i] < 256 && at < dims.size() && dims[at] >= 0 &&
+            dims[at] <= static_cast<int64_t>(dims.size() - at - 1));
     const std::optional<DType> dtype = parse_dtype(dtypes[i]);
     require(dtype && !is_object(*dtype) && !is_small(*dtype));
     const bool constant = operands[i] < 0;
     const size_t rank = static_cast<size_t>(dims[at]);
-    program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype, Dims(&dims[at] + 1, &dims[at] + 1 + rank)});
+    program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype,
+                                Dims(&dims[at] + 1, &dims[at] + 1 + rank)});
     if (const std::string name = fmt::format("sizes{}", i); attrs.has(name)) {
       PointwiseProgram::Operand& operand = program.operands.back();
       operand.sizes = attrs.texts(name);
-      require(constant && operand.dtype == DType::i64 && elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
+      require(constant && operand.dtype == DType::i64 &&
+              elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
     }
     at += 1 + rank;
   }
@@ -198,7 +207,8 @@ LoopNest make_nest(const ConcreteType& result, const std::vector<ConcreteType>& 
   const size_t rank = result.dims.size();
   std::vector<size_t> order;  // of the axes in memory
   for (size_t axis = 0; axis < rank; ++axis) order.push_back(axis);
-  if (result.layout == Layout::channels_last && rank > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  if (result.layout == Layout::channels_last && rank > 2)
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
 
   const Dims result_strides = layout_strides(result.dims, result.layout);
   std::vector<Dims> strides;
@@ -242,8 +252,10 @@ std::vector<ConcreteType> operand_types(const PointwiseProgram& program, const K
   const Dims& result = shapes.outputs[0].dims;
   std::vector<ConcreteType> types;
   for (const PointwiseProgram::Operand& operand : program.operands) {
-    HONE_CHECK(operand.constant || operand.index < static_cast<int>(shapes.inputs.size()), "a pointwise kernel in the plan reads input {}", operand.index);
-    types.push_back(operand.constant ? ConcreteType{operand.dtype, operand.constant_dims, Layout::linear} : shapes.inputs[static_cast<size_t>(operand.index)]);
+    HONE_CHECK(operand.constant || operand.index < static_cast<int>(shapes.inputs.size()),
+               "a pointwise kernel in the plan reads input {}", operand.index);
+    types.push_back(operand.constant ? ConcreteType{operand.dtype, operand.constant_dims, Layout::linear}
+                                     : shapes.inputs[static_cast<size_t>(operand.index)]);
     const ConcreteType& type = types.back();
     bool valid = type.dtype == operand.dtype && type.dims.size() <= result.size();
     for (size_t i = 1; valid && i <= type.dims.size(); ++i) {

@@ -17,8 +17,8 @@ namespace hone {
 struct PointwiseProgram {
   struct Instruction {
     ExprKind kind;
-    double number = 0;                    // number
-    int operands[3] = {-1, -1, -1};       // earlier instructions; of an input: the tensor operand
+    double number = 0;               // number
+    int operands[3] = {-1, -1, -1};  // earlier instructions; of an input: the tensor operand
   };
   /// A tensor that is read: input `index` of the region, constant `index` of the kernel, or i64 numbers that follow from
   /// the input shapes.
@@ -39,7 +39,7 @@ struct PointwiseProgram {
 struct ProgramResult {
   PointwiseProgram program;
   std::vector<Tensor> constants;
-  std::string refusal;                    // why there is no program; empty when there is one
+  std::string refusal;  // why there is no program; empty when there is one
 };
 
 /// True when every node is pointwise.
@@ -53,9 +53,9 @@ PointwiseProgram read_program(const Attrs& attrs);
 
 /// Loops over the result in its memory order, outermost first; strides in elements.
 struct LoopNest {
-  Dims sizes;                             // at least one
-  std::vector<Dims> strides;              // [operand][loop]
-  Dims result;                            // strides of the result
+  Dims sizes;                 // at least one
+  std::vector<Dims> strides;  // [operand][loop]
+  Dims result;                // strides of the result
 };
 LoopNest make_nest(const ConcreteType& result, const std::vector<ConcreteType>& operands);
 

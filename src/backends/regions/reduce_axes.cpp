@@ -22,11 +22,13 @@ bool reduces_all_spatial(const Dims& axes, size_t rank) {
 std::optional<Dims> reduced_axes(const Node& node) {
   const size_t rank = node.input(0)->type.shape.rank();
   Dims axes;
-  const bool global = node.is(ops::global_average_pool) || node.is(ops::global_max_pool) || node.is(ops::global_lp_pool);
+  const bool global =
+      node.is(ops::global_average_pool) || node.is(ops::global_max_pool) || node.is(ops::global_lp_pool);
   const Value* operand = global ? nullptr : node.input(1);
   if (operand != nullptr && !operand->is_constant()) return std::nullopt;
   if (operand != nullptr)
-    for (const int64_t axis : operand->constant->integers()) axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
+    for (const int64_t axis : operand->constant->integers())
+      axes.push_back(static_cast<int64_t>(normalize_axis(axis, rank)));
   if (axes.empty() && !global && node.attrs.integer("noop_with_empty_axes") != 0) return axes;
   if (axes.empty())
     for (size_t axis = global ? 2 : 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
@@ -50,7 +52,8 @@ std::vector<AxisRun> merged_axes(const ConcreteType& type, const Dims& reduced) 
   std::vector<AxisRun> axes;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 1) continue;
-    if (!axes.empty() && axes.back().reduced == flags[i]) axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
+    if (!axes.empty() && axes.back().reduced == flags[i])
+      axes.back() = {axes.back().size * dims[i], strides[i], flags[i]};
     else axes.push_back({dims[i], strides[i], flags[i]});
   }
   return axes;

@@ -41,12 +41,14 @@ class Matcher {
     if (match_.anchor->outputs.size() != 1) return refuse("the anchor has several results");
     for (size_t i = 1; i < nodes.size(); ++i) {
       const Node& node = *nodes[i];
-      if (current->uses.size() != 1 || region_.is_output(current)) return refuse("a result inside the region is used twice");
+      if (current->uses.size() != 1 || region_.is_output(current))
+        return refuse("a result inside the region is used twice");
       if (current->uses[0].node != &node || node.outputs.size() != 1) return refuse("the region is not a chain");
       if (!absorb(node, current)) return refuse(fmt::format("{} cannot be part of its epilogue", node.op_name()));
       current = node.output();
     }
-    if (region_.outputs().size() != 1 || region_.outputs()[0] != current) return refuse("the region has several results");
+    if (region_.outputs().size() != 1 || region_.outputs()[0] != current)
+      return refuse("the region has several results");
     return std::move(match_);
   }
 
@@ -92,8 +94,12 @@ class Matcher {
 };
 
 constexpr std::pair<const OpDef*, ActivationKind> kPlainActivations[] = {
-    {&ops::relu, ActivationKind::relu}, {&ops::sigmoid, ActivationKind::sigmoid},     {&ops::silu, ActivationKind::silu},
-    {&ops::tanh, ActivationKind::tanh}, {&ops::hard_swish, ActivationKind::hard_swish}, {&ops::gelu_tanh, ActivationKind::gelu_tanh},
+    {&ops::relu, ActivationKind::relu},
+    {&ops::sigmoid, ActivationKind::sigmoid},
+    {&ops::silu, ActivationKind::silu},
+    {&ops::tanh, ActivationKind::tanh},
+    {&ops::hard_swish, ActivationKind::hard_swish},
+    {&ops::gelu_tanh, ActivationKind::gelu_tanh},
 };
 
 }  // namespace
@@ -104,17 +110,21 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
   return first->is(op) ? first : nullptr;
 }
 
-RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) { return Matcher(region, anchor, channel_axis).run(); }
+RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {
+  return Matcher(region, anchor, channel_axis).run();
+}
 
 std::optional<Activation> activation_of(const Node& node) {
   if (node.outputs.size() != 1 || !is_float(node.output()->type.dtype)) return std::nullopt;
   for (const auto& [op, kind] : kPlainActivations)
     if (node.is(*op)) return Activation{kind, 0, 0};
   const Attrs& attrs = node.attrs;
-  if (node.is(ops::gelu)) return Activation{attrs.text("approximate") == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu, 0, 0};
+  if (node.is(ops::gelu))
+    return Activation{attrs.text("approximate") == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu, 0, 0};
   if (node.is(ops::clamp)) return Activation{ActivationKind::clip, real_of(attrs, "min"), real_of(attrs, "max")};
   if (node.is(ops::leaky_relu)) return Activation{ActivationKind::leaky_relu, real_of(attrs, "alpha"), 0};
-  if (node.is(ops::hard_sigmoid)) return Activation{ActivationKind::hard_sigmoid, real_of(attrs, "alpha"), real_of(attrs, "beta")};
+  if (node.is(ops::hard_sigmoid))
+    return Activation{ActivationKind::hard_sigmoid, real_of(attrs, "alpha"), real_of(attrs, "beta")};
   return std::nullopt;
 }
 
@@ -134,7 +144,8 @@ void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias) {
 
 Epilogue read_epilogue(const Attrs& attrs) {
   const int64_t kind = attrs.integer("activation");
-  HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(ActivationKind::gelu_tanh), "a kernel in the plan has the unknown activation {}", kind);
+  HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(ActivationKind::gelu_tanh),
+             "a kernel in the plan has the unknown activation {}", kind);
   Epilogue epilogue;
   epilogue.bias = attrs.integer("bias") != 0;
   epilogue.residual = attrs.integer("residual") >= 0;
@@ -145,7 +156,8 @@ Epilogue read_epilogue(const Attrs& attrs) {
 
 Dims physical_dims(const ConcreteType& type) {
   Dims dims = type.dims;
-  if (type.layout == Layout::channels_last && dims.size() > 2) std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  if (type.layout == Layout::channels_last && dims.size() > 2)
+    std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
   return dims;
 }
 

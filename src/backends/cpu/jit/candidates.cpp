@@ -15,9 +15,9 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kWeightsInL2 = 400 << 10;    // bytes of one panel that leave room for the input in a 1 MB L2
+constexpr int64_t kWeightsInL2 = 400 << 10;  // bytes of one panel that leave room for the input in a 1 MB L2
 constexpr double kWeightsInL1 = 24 << 10;
-constexpr double kL2BytesPerCycle = 21;        // sustained beside the FMAs
+constexpr double kL2BytesPerCycle = 21;  // sustained beside the FMAs
 constexpr int64_t kCallCycles = 30;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,7 +34,8 @@ double tile_cycles(Isa isa, double pixels, int64_t most_pixels, int64_t vectors,
 }
 
 double estimate(const ConvShape& s, Isa isa, int pixels, int vectors) {
-  const bool flat = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top + s.pad_left + s.pad_bottom + s.pad_right == 0;
+  const bool flat = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+                    s.pad_top + s.pad_left + s.pad_bottom + s.pad_right == 0;
   const int64_t row = flat ? s.n * s.oh() * s.ow() : s.ow(), rows = flat ? 1 : s.n * s.oh();
   const int64_t strips = ceil_div(row, pixels), most = ceil_div(row, strips);
   const double size = double(row) / double(strips);
@@ -45,7 +46,11 @@ double estimate(const ConvShape& s, Isa isa, int pixels, int vectors) {
   const bool nhwc = s.src_layout == SrcLayout::nhwc;
   const bool conflict = nhwc && s.src_stride() * s.stride_w % 1024 == 0 && most > 8;
   const double slow = conflict ? 1.4 : nhwc && size * double(s.group_ic()) * 4 > 48 * 1024 ? 1.1 : 1.0;
-  const auto tile = [&](int64_t v) { return v ? depth * tile_cycles(isa, size, most, v, depth * double(v * lanes_of(isa) * 4) < kWeightsInL1) * slow + double(kCallCycles) + 2 * size * double(v) : 0.0; };
+  const auto tile = [&](int64_t v) {
+    return v ? depth * tile_cycles(isa, size, most, v, depth * double(v * lanes_of(isa) * 4) < kWeightsInL1) * slow +
+                   double(kCallCycles) + 2 * size * double(v)
+             : 0.0;
+  };
   return double(rows * strips) * (double(total_vectors / vectors) * tile(vectors) + tile(total_vectors % vectors));
 }
 
@@ -65,7 +70,8 @@ std::vector<ConvConfig> conv_candidates(const ConvShape& s, Isa isa, int workers
         c.depth = int(std::max<int64_t>(64, kWeightsInL2 / per_channel / 8 * 8));
       // Panels that fit into L2 together share a strip of input, as long as enough work items remain for the team.
       const int64_t panels = s.groups * ceil_div(s.group_oc(), panel);
-      const int64_t fit = std::clamp<int64_t>(kWeightsInL2 / std::max<int64_t>(1, s.group_ic() * per_channel), 1, panels);
+      const int64_t fit =
+          std::clamp<int64_t>(kWeightsInL2 / std::max<int64_t>(1, s.group_ic() * per_channel), 1, panels);
       const int64_t strips = ceil_div(pixels_in_all, pixels);
       c.panels = int(std::clamp<int64_t>(strips * panels / (16 * workers), 1, fit));
       ranked.push_back({estimate(s, isa, pixels, vectors), c});
@@ -111,7 +117,8 @@ std::vector<WinogradConfig> winograd_candidates(const ConvShape& s, Isa isa, int
         if (!tile_fits(isa, pixels, vectors) || vectors > ceil_div(s.oc, lanes_of(isa))) continue;
         const int64_t strips = ceil_div(block, pixels), most = ceil_div(block, strips);
         const double cycles = tile_cycles(isa, double(block) / double(strips), most, vectors, false);
-        const double cost = double(strips * ceil_div(ceil_div(s.oc, lanes_of(isa)), vectors)) * (cycles * double(s.ic) + double(kCallCycles));
+        const double cost = double(strips * ceil_div(ceil_div(s.oc, lanes_of(isa)), vectors)) *
+                            (cycles * double(s.ic) + double(kCallCycles));
         if (cost < least) least = cost, best = {m, int(block), int(most), vectors, 1};
       }
     all.push_back(best);

@@ -27,9 +27,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// A 1x1 convolution without padding or stride is a GEMM over all pixels of the batch: one long row.
 ConvShape flattened(ConvShape s) {
-  const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
-                         s.pad_bottom == 0 && s.pad_right == 0 && s.src_layout == SrcLayout::nhwc && !s.dst_row_stride && !s.residual_row_stride && !s.dst_image_stride &&
-                         !s.residual_image_stride;
+  const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 &&
+                         s.pad_left == 0 && s.pad_bottom == 0 && s.pad_right == 0 && s.src_layout == SrcLayout::nhwc &&
+                         !s.dst_row_stride && !s.residual_row_stride && !s.dst_image_stride && !s.residual_image_stride;
   if (!pointwise) return s;
   s.iw *= s.ih * s.n;
   s.ih = s.n = 1;
@@ -44,10 +44,12 @@ ConvKernel::ConvKernel(ConvKernel&&) noexcept = default;
 ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa)
     : ConvKernel(shape, epilogue, config, isa, InPlaceWeights{}) {}
 
-ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa, InPlaceWeights in_place)
+ConvKernel::ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa,
+                       InPlaceWeights in_place)
     : shape_(flattened(shape)), epilogue_(epilogue), config_(config), isa_(isa), in_place_stride_(in_place.row_stride) {
   const ConvShape& s = shape_;
-  HONE_ASSERT(s.groups > 0 && s.ic % s.groups == 0 && s.oc % s.groups == 0, "{} and {} channels in {} groups", s.ic, s.oc, s.groups);
+  HONE_ASSERT(s.groups > 0 && s.ic % s.groups == 0 && s.oc % s.groups == 0, "{} and {} channels in {} groups", s.ic,
+              s.oc, s.groups);
   HONE_ASSERT(s.oh() > 0 && s.ow() > 0, "empty output");
   HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors), "tile {}x{}", config.pixels, config.vectors);
   panel_ = config.panel_channels(isa);
@@ -170,7 +172,8 @@ void ConvKernel::run_range(int64_t begin, int64_t end, const ConvArgs& args) con
   }
 }
 
-void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last, const ConvArgs& args) const noexcept {
+void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last,
+                            const ConvArgs& args) const noexcept {
   const ConvShape& s = shape_;
   const int64_t panel_begin = block * block_panels_, panel_end = std::min(panels_, panel_begin + block_panels_);
   const int64_t weights_row = panel_ * depth.size * s.kw;
@@ -187,20 +190,25 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
     const Strip& column = strips_[size_t(x)];
     const int64_t image = row / int64_t(rows_.size()), in_image = row % int64_t(rows_.size());
     const FilterRows& r = rows_[size_t(in_image)];
-    const float* src = args.src + image * src_image_ + r.src_row * src_row_ + (column.column * s.stride_w - s.pad_left) * src_pixel_ +
-                       depth.begin * src_channel_;
+    const float* src = args.src + image * src_image_ + r.src_row * src_row_ +
+                       (column.column * s.stride_w - s.pad_left) * src_pixel_ + depth.begin * src_channel_;
     for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
       const int64_t group = panel / group_panels_, in_group = panel % group_panels_;
       const int64_t channel = group * s.group_oc() + in_group * panel_;
       t.src = src + group * src_group_;
       t.weights = in_place_stride_ ? args.weights + depth.begin * in_place_stride_ + in_group * panel_
-                                   : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first * weights_row;
+                                   : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ +
+                                         r.first * weights_row;
       t.rows = r.count;
       t.dst = args.dst + image * dst_image_ + in_image * dst_row_ + column.column * s.dst_stride() + channel;
-      if (args.residual) t.residual = args.residual + image * residual_image_ + in_image * residual_row_ + column.column * s.residual_stride() + channel;
+      if (args.residual)
+        t.residual = args.residual + image * residual_image_ + in_image * residual_row_ +
+                     column.column * s.residual_stride() + channel;
       if (args.bias) t.bias = args.bias + panel * panel_;
-      t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ + (strip - first) * share;
-      const size_t variant = (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
+      t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ +
+                   (strip - first) * share;
+      const size_t variant =
+          (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
       functions_[variant](&t);
     }
     if (++x == int64_t(strips_.size())) {

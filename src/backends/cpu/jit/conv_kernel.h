@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "backends/regions/epilogue.h"
 #include "backends/cpu/jit/isa.h"
 #include "backends/cpu/jit/strips.h"
+#include "backends/regions/epilogue.h"
 
 namespace hone::cpu {
 
@@ -43,16 +43,19 @@ struct ConvShape {
   int64_t residual_row() const { return residual_row_stride ? residual_row_stride : ow() * residual_stride(); }
   int64_t dst_image() const { return dst_image_stride ? dst_image_stride : oh() * dst_row(); }
   int64_t residual_image() const { return residual_image_stride ? residual_image_stride : oh() * residual_row(); }
-  double flops() const { return 2.0 * double(n) * double(oh()) * double(ow()) * double(oc) * double(group_ic()) * double(kh) * double(kw); }
+  double flops() const {
+    return 2.0 * double(n) * double(oh()) * double(ow()) * double(oc) * double(group_ic()) * double(kh) * double(kw);
+  }
   bool operator==(const ConvShape&) const = default;
 };
 
 /// What a tuner may choose. All counts; 0 means "all of it".
 struct ConvConfig {
-  int pixels = 14;   // output pixels of a tile (of one row)
-  int vectors = 2;   // vectors of output channels of a tile
-  int depth = 0;     // input channels per pass; more than one pass accumulates through dst
-  int panels = 1;    // panels of output channels that a worker takes through the image together (their weights stay in L2)
+  int pixels = 14;  // output pixels of a tile (of one row)
+  int vectors = 2;  // vectors of output channels of a tile
+  int depth = 0;    // input channels per pass; more than one pass accumulates through dst
+  int panels =
+      1;  // panels of output channels that a worker takes through the image together (their weights stay in L2)
   bool prefetch = true;  // bring the next panels' weights into L2 while working on these
   bool operator==(const ConvConfig&) const = default;
   /// Output channels of a packed panel on this instruction set.
@@ -83,13 +86,19 @@ class ConvKernel {
   size_t code_bytes() const;
 
   /// B as the caller has it (row-major, N contiguous) instead of packed panels; see gemm_kernel.h.
-  struct InPlaceWeights { int64_t row_stride = 0; };
-  ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa, InPlaceWeights in_place);
+  struct InPlaceWeights {
+    int64_t row_stride = 0;
+  };
+  ConvKernel(const ConvShape& shape, const Epilogue& epilogue, const ConvConfig& config, Isa isa,
+             InPlaceWeights in_place);
 
  private:
   friend class BatchedGemmKernel;
   using Function = void (*)(const TileArgs*);
-  struct DepthBlock { int64_t begin, size; int variant; };  // a range of input channels
+  struct DepthBlock {
+    int64_t begin, size;
+    int variant;
+  };  // a range of input channels
 
   void make_depth_blocks();
   TileSpec tile_spec(const DepthBlock& depth, const TileClass& tile_class, bool last_panel) const;
@@ -99,24 +108,25 @@ class ConvKernel {
   int64_t first_item(int worker, int workers) const noexcept;
   int64_t strip_count() const { return image_rows_ * int64_t(strips_.size()); }
   void run_range(int64_t begin, int64_t end, const ConvArgs& args) const noexcept;
-  void run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last, const ConvArgs& args) const noexcept;
+  void run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last,
+                  const ConvArgs& args) const noexcept;
 
   ConvShape shape_;
   Epilogue epilogue_;
   ConvConfig config_;
   Isa isa_;
   int64_t in_place_stride_ = 0;
-  int64_t panel_ = 0;             // output channels of a panel
+  int64_t panel_ = 0;  // output channels of a panel
   int64_t group_panels_ = 0, panels_ = 0, blocks_ = 0, block_panels_ = 0;
-  int64_t image_rows_ = 0;        // n * oh
+  int64_t image_rows_ = 0;                                                                 // n * oh
   int64_t src_pixel_ = 0, src_channel_ = 0, src_row_ = 0, src_image_ = 0, src_group_ = 0;  // strides, elements
   int64_t dst_row_ = 0, dst_image_ = 0, residual_row_ = 0, residual_image_ = 0;
-  std::vector<Strip> strips_;        // of one output row
+  std::vector<Strip> strips_;  // of one output row
   std::vector<TileClass> classes_;
-  std::vector<FilterRows> rows_;     // of one image
+  std::vector<FilterRows> rows_;  // of one image
   std::vector<DepthBlock> depth_blocks_;
   std::vector<int64_t> vectors_before_;  // vectors in the blocks before each block; one more than there are blocks
-  std::vector<Function> functions_;  // [depth variant][last panel of a group][tile class]
+  std::vector<Function> functions_;      // [depth variant][last panel of a group][tile class]
   std::unique_ptr<Emitter> code_;
 };
 

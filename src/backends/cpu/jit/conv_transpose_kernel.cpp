@@ -17,10 +17,10 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// One dimension of a phase, as a convolution with stride 1.
 struct Axis {
-  int64_t first;      // output coordinate
-  int64_t count;      // outputs of the phase
-  int64_t tap;        // first filter tap; the others follow a stride apart
-  int64_t taps;       // zero when no tap meets this phase: one tap of zeros stands in
+  int64_t first;  // output coordinate
+  int64_t count;  // outputs of the phase
+  int64_t tap;    // first filter tap; the others follow a stride apart
+  int64_t taps;   // zero when no tap meets this phase: one tap of zeros stands in
   int64_t pad_begin, pad_end;
 };
 
@@ -45,15 +45,19 @@ std::vector<PhaseShape> phases_of(const ConvTransposeShape& s) {
   std::vector<PhaseShape> all;
   for (int64_t py = 0; py < std::min(s.stride_h, s.oh); ++py)
     for (int64_t px = 0; px < std::min(s.stride_w, s.ow); ++px) {
-      PhaseShape p{axis(py, s.ih, s.oh, s.kh, s.stride_h, s.dilation_h, s.pad_top), axis(px, s.iw, s.ow, s.kw, s.stride_w, s.dilation_w, s.pad_left), {}};
+      PhaseShape p{axis(py, s.ih, s.oh, s.kh, s.stride_h, s.dilation_h, s.pad_top),
+                   axis(px, s.iw, s.ow, s.kw, s.stride_w, s.dilation_w, s.pad_left),
+                   {}};
       ConvShape& c = p.conv;
       c.n = s.n, c.ic = s.ic, c.ih = s.ih, c.iw = s.iw, c.oc = s.oc, c.groups = s.groups;
       c.kh = std::max<int64_t>(1, p.y.taps), c.kw = std::max<int64_t>(1, p.x.taps);
       c.dilation_h = s.dilation_h, c.dilation_w = s.dilation_w;
       c.pad_top = p.y.pad_begin, c.pad_bottom = p.y.pad_end, c.pad_left = p.x.pad_begin, c.pad_right = p.x.pad_end;
       c.src_pixel_stride = s.src_pixel_stride;
-      const int64_t dst = s.dst_pixel_stride ? s.dst_pixel_stride : s.oc, residual = s.residual_pixel_stride ? s.residual_pixel_stride : s.oc;
-      c.dst_pixel_stride = dst * s.stride_w, c.dst_row_stride = dst * s.ow * s.stride_h, c.dst_image_stride = dst * s.ow * s.oh;
+      const int64_t dst = s.dst_pixel_stride ? s.dst_pixel_stride : s.oc,
+                    residual = s.residual_pixel_stride ? s.residual_pixel_stride : s.oc;
+      c.dst_pixel_stride = dst * s.stride_w, c.dst_row_stride = dst * s.ow * s.stride_h,
+      c.dst_image_stride = dst * s.ow * s.oh;
       c.residual_pixel_stride = residual * s.stride_w, c.residual_row_stride = residual * s.ow * s.stride_h;
       c.residual_image_stride = residual * s.ow * s.oh;
       all.push_back(p);
@@ -64,7 +68,8 @@ std::vector<PhaseShape> phases_of(const ConvTransposeShape& s) {
 }  // namespace
 
 const char* conv_transpose_refusal(const ConvTransposeShape& s) {
-  if ((s.dilation_h != 1 && s.stride_h != 1) || (s.dilation_w != 1 && s.stride_w != 1)) return "dilation together with stride";
+  if ((s.dilation_h != 1 && s.stride_h != 1) || (s.dilation_w != 1 && s.stride_w != 1))
+    return "dilation together with stride";
   if (s.pad_top < 0 || s.pad_left < 0) return "negative pads";
   return nullptr;
 }
@@ -81,7 +86,8 @@ size_t packed_conv_transpose_floats(const ConvTransposeShape& shape, int64_t pan
   return floats;
 }
 
-void pack_conv_transpose_weights(const float* iohw, const ConvTransposeShape& s, int64_t panel, int64_t depth, float* packed) {
+void pack_conv_transpose_weights(const float* iohw, const ConvTransposeShape& s, int64_t panel, int64_t depth,
+                                 float* packed) {
   const int64_t group_oc = s.oc / s.groups, group_ic = s.ic / s.groups;
   for (const PhaseShape& p : phases_of(s)) {
     const ConvShape& c = p.conv;
@@ -91,15 +97,18 @@ void pack_conv_transpose_weights(const float* iohw, const ConvTransposeShape& s,
         for (int64_t y = 0; y < p.y.taps; ++y)
           for (int64_t x = 0; x < p.x.taps; ++x) {
             const int64_t in = o / group_oc * group_ic + i;
-            const int64_t ky = p.y.tap + (p.y.taps - 1 - y) * s.stride_h, kx = p.x.tap + (p.x.taps - 1 - x) * s.stride_w;
-            oihw[size_t(((o * group_ic + i) * c.kh + y) * c.kw + x)] = iohw[((in * group_oc + o % group_oc) * s.kh + ky) * s.kw + kx];
+            const int64_t ky = p.y.tap + (p.y.taps - 1 - y) * s.stride_h,
+                          kx = p.x.tap + (p.x.taps - 1 - x) * s.stride_w;
+            oihw[size_t(((o * group_ic + i) * c.kh + y) * c.kw + x)] =
+                iohw[((in * group_oc + o % group_oc) * s.kh + ky) * s.kw + kx];
           }
     pack_conv_weights(oihw.data(), c, panel, depth, packed);
     packed += packed_conv_floats(c, panel);
   }
 }
 
-ConvTransposeKernel::ConvTransposeKernel(const ConvTransposeShape& s, const Epilogue& epilogue, const ConvConfig& config, Isa isa) {
+ConvTransposeKernel::ConvTransposeKernel(const ConvTransposeShape& s, const Epilogue& epilogue,
+                                         const ConvConfig& config, Isa isa) {
   HONE_ASSERT(!conv_transpose_refusal(s), "{}", conv_transpose_refusal(s));
   size_t weights = 0;
   for (const PhaseShape& p : phases_of(s)) {

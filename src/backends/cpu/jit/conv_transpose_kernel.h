@@ -24,7 +24,8 @@ std::vector<ConvConfig> conv_transpose_candidates(const ConvTransposeShape& shap
 
 size_t packed_conv_transpose_floats(const ConvTransposeShape& shape, int64_t panel);
 /// From ONNX's order (I, O/groups, KH, KW): the packed convolutions of all phases, one after the other. Bias: pack_bias.
-void pack_conv_transpose_weights(const float* iohw, const ConvTransposeShape& shape, int64_t panel, int64_t depth, float* packed);
+void pack_conv_transpose_weights(const float* iohw, const ConvTransposeShape& shape, int64_t panel, int64_t depth,
+                                 float* packed);
 
 class ConvTransposeKernel {
  public:
@@ -35,8 +36,8 @@ class ConvTransposeKernel {
  private:
   struct Phase {
     ConvKernel kernel;
-    size_t weights;              // offset in the packed weights
-    int64_t dst, residual;       // offset of the phase's first pixel
+    size_t weights;         // offset in the packed weights
+    int64_t dst, residual;  // offset of the phase's first pixel
   };
   std::vector<Phase> phases_;
 };

@@ -43,7 +43,9 @@ class DepthwiseEmitter {
   }
 
  private:
-  struct Use { int pixel, column; };
+  struct Use {
+    int pixel, column;
+  };
 
   /// Input column (relative to the tile) → the products it takes part in.
   std::map<int, std::vector<Use>> uses() const {
@@ -100,6 +102,8 @@ class DepthwiseEmitter {
 
 }  // namespace
 
-size_t emit_depthwise_tile(Emitter& emitter, const DepthwiseSpec& spec) { return DepthwiseEmitter(emitter, spec).emit(); }
+size_t emit_depthwise_tile(Emitter& emitter, const DepthwiseSpec& spec) {
+  return DepthwiseEmitter(emitter, spec).emit();
+}
 
 }  // namespace hone::cpu

@@ -21,12 +21,14 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 DepthwiseKernel::~DepthwiseKernel() = default;
 DepthwiseKernel::DepthwiseKernel(DepthwiseKernel&&) noexcept = default;
 
-DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa)
+DepthwiseKernel::DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config,
+                                 Isa isa)
     : shape_(shape), block_(config.block_channels(isa)), blocks_(ceil_div(shape.oc, block_)) {
   const ConvShape& s = shape_;
   HONE_ASSERT(s.groups == s.ic && s.ic == s.oc && s.src_layout == SrcLayout::nhwc, "not a depthwise convolution");
   HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors), "tile {}x{}", config.pixels, config.vectors);
-  accumulates_in_dst_ = epilogue.residual_after_activation && ends_through_memory(isa, config.pixels, config.vectors, epilogue);
+  accumulates_in_dst_ =
+      epilogue.residual_after_activation && ends_through_memory(isa, config.pixels, config.vectors, epilogue);
   RowStrips cut = cut_row(s, config.pixels);
   strips_ = std::move(cut.strips);
   classes_ = std::move(cut.classes);

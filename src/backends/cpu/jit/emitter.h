@@ -69,8 +69,8 @@ class Emitter : public Xbyak::CodeGenerator {
   int tail_ = 0;
   Xbyak::Label pool_;
   std::vector<uint32_t> words_;
-  std::map<uint32_t, size_t> offsets_;     // constant bits → byte offset in the pool
-  std::map<int, size_t> tail_masks_;       // tail lanes → byte offset in the pool (AVX2)
+  std::map<uint32_t, size_t> offsets_;  // constant bits → byte offset in the pool
+  std::map<int, size_t> tail_masks_;    // tail lanes → byte offset in the pool (AVX2)
 };
 
 }  // namespace hone::cpu

@@ -68,7 +68,8 @@ std::vector<GemmConfig> gemm_candidates(const GemmShape& shape, Isa isa, int wor
   return conv_candidates(as_convolution(shape), isa, workers);
 }
 
-BatchedGemmKernel::BatchedGemmKernel(const BatchedGemmShape& shape, const Epilogue& epilogue, const GemmConfig& config, Isa isa)
+BatchedGemmKernel::BatchedGemmKernel(const BatchedGemmShape& shape, const Epilogue& epilogue, const GemmConfig& config,
+                                     Isa isa)
     : shape_(shape), panel_(config.panel_channels(isa)), conv_(batched_conv(shape, epilogue, config, isa)) {
   if (shape_.transposed_b) scratch_floats_ = packed_gemm_floats(shape.matrix.n, shape.matrix.k, panel_);
   scratch_floats_ = (scratch_floats_ + 15) / 16 * 16;
@@ -92,7 +93,8 @@ void BatchedGemmKernel::run(int worker, int workers, const BatchedGemmArgs& args
     a.weights = b;
     if (s.transposed_b) {
       float* scratch = args.scratch + size_t(worker) * scratch_floats_;
-      if (packed_from != b) pack_transposed(b, s.matrix.n, s.matrix.k, s.ldb ? s.ldb : s.matrix.k, panel_, s.scale, scratch);
+      if (packed_from != b)
+        pack_transposed(b, s.matrix.n, s.matrix.k, s.ldb ? s.ldb : s.matrix.k, panel_, s.scale, scratch);
       packed_from = b;
       a.weights = scratch;
     }

@@ -38,19 +38,19 @@ class GemmKernel {
 
 struct BatchedGemmShape {
   GemmShape matrix;
-  int64_t ldb = 0;                // 0 means dense
-  bool transposed_b = false;      // B is [n][k]
+  int64_t ldb = 0;            // 0 means dense
+  bool transposed_b = false;  // B is [n][k]
   // Two batch dimensions (image and head of attention), each with its own strides in elements; 0 repeats the operand.
   int64_t batch0 = 1, batch1 = 1;
   int64_t a_stride0 = 0, a_stride1 = 0, b_stride0 = 0, b_stride1 = 0, c_stride0 = 0, c_stride1 = 0;
   int64_t residual_stride0 = 0, residual_stride1 = 0;
-  float scale = 1;                // multiplies the product, before the residual
+  float scale = 1;  // multiplies the product, before the residual
 };
 
 struct BatchedGemmArgs {
   const float *a = nullptr, *b = nullptr, *residual = nullptr;
   float* c = nullptr;
-  float* scratch = nullptr;       // workers * scratch_floats(), 64-byte aligned
+  float* scratch = nullptr;  // workers * scratch_floats(), 64-byte aligned
 };
 
 std::vector<GemmConfig> batched_gemm_candidates(const BatchedGemmShape& shape, Isa isa, int workers);

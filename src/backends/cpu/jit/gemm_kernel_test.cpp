@@ -48,17 +48,20 @@ TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
       const GemmConfig config = r.coin() ? random_config(r, isa) : gemm_candidates(g, isa, 2).front();
       const bool transposed = r.coin();
       const int64_t panel = config.panel_channels(isa), ldb = (transposed ? g.k : g.n) + r.integer(0, 5);
-      const auto a = r.floats(size_t(g.m * lda(g))), b = r.floats(size_t(ldb * (transposed ? g.n : g.k)), 1.0f / std::sqrt(float(g.k)));
+      const auto a = r.floats(size_t(g.m * lda(g))),
+                 b = r.floats(size_t(ldb * (transposed ? g.n : g.k)), 1.0f / std::sqrt(float(g.k)));
       const auto bias = r.floats(size_t(g.n)), residual = r.floats(size_t(g.m * ldr(g)));
       std::vector<float> packed(packed_gemm_floats(g.n, g.k, panel)), packed_bias(packed_bias_floats(g.n, 1, panel));
       pack_gemm_weights(b.data(), g.n, g.k, ldb, transposed, panel, config.depth, packed.data());
       pack_bias(bias.data(), g.n, 1, panel, packed_bias.data());
       const bool at_end = r.coin();
-      const Guarded c(std::vector<float>(size_t(g.m * ldc(g)), 77.0f), at_end), guarded_a(a, at_end), guarded_packed(packed, at_end);
+      const Guarded c(std::vector<float>(size_t(g.m * ldc(g)), 77.0f), at_end), guarded_a(a, at_end),
+          guarded_packed(packed, at_end);
       const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const GemmKernel kernel(g, e, config, isa);
       testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
-        kernel.run(worker, workers, {guarded_a.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), c.data()});
+        kernel.run(worker, workers,
+                   {guarded_a.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), c.data()});
       });
       for (int64_t m = 0; m < g.m; ++m)
         for (int64_t n = 0; n < ldc(g); ++n) {
@@ -67,7 +70,9 @@ TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
             continue;
           }
           double sum = 0;
-          for (int64_t k = 0; k < g.k; ++k) sum += double(a[size_t(m * lda(g) + k)]) * double(transposed ? b[size_t(n * ldb + k)] : b[size_t(k * ldb + n)]);
+          for (int64_t k = 0; k < g.k; ++k)
+            sum += double(a[size_t(m * lda(g) + k)]) *
+                   double(transposed ? b[size_t(n * ldb + k)] : b[size_t(k * ldb + n)]);
           const double want = testing::finish(e, sum, bias[size_t(n)], residual[size_t(m * ldr(g) + n)]);
           ASSERT_NEAR(c[size_t(m * ldc(g) + n)], want, 4e-6 * (1 + std::abs(want))) << m << "," << n;
         }
@@ -95,15 +100,20 @@ TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
       s.residual_stride0 = g.m * g.n, s.residual_stride1 = 0;
       Epilogue e = r.epilogue();
       e.bias = false;
-      const auto a = r.floats(size_t(s.batch0 * s.a_stride0)), b = r.floats(size_t(s.batch0 * b_rows * s.ldb), 1.0f / std::sqrt(float(g.k)));
+      const auto a = r.floats(size_t(s.batch0 * s.a_stride0)),
+                 b = r.floats(size_t(s.batch0 * b_rows * s.ldb), 1.0f / std::sqrt(float(g.k)));
       const auto residual = r.floats(size_t(s.batch0 * s.residual_stride0));
       const bool at_end = r.coin();
-      const Guarded c(std::vector<float>(size_t(s.batch0 * s.c_stride0), 77.0f), at_end), guarded_a(a, at_end), guarded_b(b, at_end), guarded_residual(residual, at_end);
+      const Guarded c(std::vector<float>(size_t(s.batch0 * s.c_stride0), 77.0f), at_end), guarded_a(a, at_end),
+          guarded_b(b, at_end), guarded_residual(residual, at_end);
       const GemmConfig config = r.coin() ? random_config(r, isa) : batched_gemm_candidates(s, isa, 2).front();
       const BatchedGemmKernel kernel(s, e, config, isa);
       const int team = int(r.integer(1, 3));
       std::vector<float> scratch(kernel.scratch_floats() * size_t(team));
-      testing::on_team(team, [&](int worker, int workers) { kernel.run(worker, workers, {guarded_a.data(), guarded_b.data(), guarded_residual.data(), c.data(), scratch.data()}); });
+      testing::on_team(team, [&](int worker, int workers) {
+        kernel.run(worker, workers,
+                   {guarded_a.data(), guarded_b.data(), guarded_residual.data(), c.data(), scratch.data()});
+      });
       Epilogue scaled = e;
       scaled.scale = s.scale;
       for (int64_t i0 = 0; i0 < s.batch0; ++i0)
@@ -113,10 +123,13 @@ TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
               double sum = 0;
               for (int64_t k = 0; k < g.k; ++k) {
                 const int64_t at = s.transposed_b ? n * s.ldb + k : k * s.ldb + n;
-                sum += double(a[size_t(i0 * s.a_stride0 + i1 * s.a_stride1 + m * g.lda + k)]) * double(b[size_t(i0 * s.b_stride0 + i1 * s.b_stride1 + at)]);
+                sum += double(a[size_t(i0 * s.a_stride0 + i1 * s.a_stride1 + m * g.lda + k)]) *
+                       double(b[size_t(i0 * s.b_stride0 + i1 * s.b_stride1 + at)]);
               }
-              const double want = testing::finish(scaled, sum, 0, residual[size_t(i0 * s.residual_stride0 + m * g.n + n)]);
-              ASSERT_NEAR(c[size_t(i0 * s.c_stride0 + i1 * s.c_stride1 + m * g.ldc + n)], want, 4e-6 * (1 + std::abs(want)));
+              const double want =
+                  testing::finish(scaled, sum, 0, residual[size_t(i0 * s.residual_stride0 + m * g.n + n)]);
+              ASSERT_NEAR(c[size_t(i0 * s.c_stride0 + i1 * s.c_stride1 + m * g.ldc + n)], want,
+                          4e-6 * (1 + std::abs(want)));
             }
     }
 }

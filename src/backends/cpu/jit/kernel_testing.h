@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "backends/regions/epilogue.h"
 #include "backends/cpu/jit/isa.h"
+#include "backends/regions/epilogue.h"
 
 namespace hone::cpu::testing {
 

@@ -41,12 +41,14 @@ size_t packed_bias_floats(int64_t oc, int64_t groups, int64_t panel) {
 void pack_bias(const float* bias, int64_t oc, int64_t groups, int64_t panel, float* packed) {
   const int64_t group_oc = oc / groups;
   for (int64_t group = 0; group < groups; ++group)
-    for (int64_t o = 0; o < ceil_div(group_oc, panel) * panel; ++o) *packed++ = o < group_oc ? bias[group * group_oc + o] : 0.0f;
+    for (int64_t o = 0; o < ceil_div(group_oc, panel) * panel; ++o)
+      *packed++ = o < group_oc ? bias[group * group_oc + o] : 0.0f;
 }
 
 size_t packed_gemm_floats(int64_t n, int64_t k, int64_t panel) { return size_t(ceil_div(n, panel) * panel * k); }
 
-void pack_gemm_weights(const float* b, int64_t n, int64_t k, int64_t ldb, bool transposed, int64_t panel, int64_t, float* packed) {
+void pack_gemm_weights(const float* b, int64_t n, int64_t k, int64_t ldb, bool transposed, int64_t panel, int64_t,
+                       float* packed) {
   // With a single tap the depth blocks follow each other in any case.
   for (int64_t first = 0; first < n; first += panel) {
     const int64_t used = std::min(panel, n - first);

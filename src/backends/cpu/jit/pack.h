@@ -26,7 +26,8 @@ void pack_bias(const float* bias, int64_t oc, int64_t groups, int64_t panel, flo
 
 size_t packed_gemm_floats(int64_t n, int64_t k, int64_t panel);
 /// `b` is [k][n] with rows of ldb elements, or [n][k] when transposed.
-void pack_gemm_weights(const float* b, int64_t n, int64_t k, int64_t ldb, bool transposed, int64_t panel, int64_t depth, float* packed);
+void pack_gemm_weights(const float* b, int64_t n, int64_t k, int64_t ldb, bool transposed, int64_t panel, int64_t depth,
+                       float* packed);
 
 size_t packed_depthwise_floats(int64_t channels, int64_t kh, int64_t kw, int64_t block);
 void pack_depthwise_weights(const float* chw, int64_t channels, int64_t kh, int64_t kw, int64_t block, float* packed);

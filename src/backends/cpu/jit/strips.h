@@ -19,7 +19,9 @@ struct Strip {
 /// Strips of one class have the same length and see the same padding, so they share their code.
 struct TileClass {
   int pixels;
-  struct Range { int begin, end; };  // pixels for which this filter column lies inside the image
+  struct Range {
+    int begin, end;
+  };  // pixels for which this filter column lies inside the image
   std::vector<Range> columns;
 };
 

@@ -143,7 +143,8 @@ class TileEmitter {
     for (int vector = s_.vectors - weight_registers_; vector < s_.vectors; ++vector) load_weight(vector, k);
     if (embedded_) {
       for (int pixel = tap.begin; pixel < tap.end; ++pixel)
-        e_.vfmadd231ps(out_.acc(pixel, 0), weight(0), out_.broadcast_at(src_, pixel * s_.src_pixel + k * s_.src_channel));
+        e_.vfmadd231ps(out_.acc(pixel, 0), weight(0),
+                       out_.broadcast_at(src_, pixel * s_.src_pixel + k * s_.src_channel));
       return;
     }
     const int elements = e_.registers() - out_.accumulators() - weight_registers_;  // registers to rotate through
@@ -167,7 +168,8 @@ class TileEmitter {
   bool embedded_ = false;
 
   const Reg64 src_row_{Xbyak::Operand::RSI}, weights_row_{Xbyak::Operand::RDX}, rows_{Xbyak::Operand::RCX},
-      src_{Xbyak::Operand::RAX}, weights_{Xbyak::Operand::R8}, counter_{Xbyak::Operand::R9}, prefetch_{Xbyak::Operand::R11};
+      src_{Xbyak::Operand::RAX}, weights_{Xbyak::Operand::R8}, counter_{Xbyak::Operand::R9},
+      prefetch_{Xbyak::Operand::R11};
 };
 
 }  // namespace

@@ -40,7 +40,9 @@ bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilo
 }
 
 Xbyak::Address TileOutput::at(const Reg64& base, int64_t offset) const { return e_.ptr[base + displacement(offset)]; }
-Xbyak::Address TileOutput::broadcast_at(const Reg64& base, int64_t offset) const { return e_.zword_b[base + displacement(offset)]; }
+Xbyak::Address TileOutput::broadcast_at(const Reg64& base, int64_t offset) const {
+  return e_.zword_b[base + displacement(offset)];
+}
 
 void TileOutput::add(const Reg64& reg, int64_t bytes) {
   if (bytes) e_.add(reg, displacement(bytes));
@@ -153,7 +155,8 @@ void TileOutput::end_through_memory() {
   e_.L(loop);
   for (int vector = 0; vector < s_.vectors; ++vector) {
     const int base = (vector % 3) * 5;
-    const Vec x = e_.vec(base), s0 = e_.vec(base + 1), s1 = e_.vec(base + 2), s2 = e_.vec(base + 3), s3 = e_.vec(base + 4);
+    const Vec x = e_.vec(base), s0 = e_.vec(base + 1), s1 = e_.vec(base + 2), s2 = e_.vec(base + 3),
+              s3 = e_.vec(base + 4);
     const auto where = at(dst(), vector_offset(vector));
     if (is_tail(vector)) {
       e_.load_tail(x, where, mask);

@@ -14,8 +14,8 @@ namespace hone::cpu {
 
 /// What a tile gets at run time. Offsets in the code depend on the order.
 struct TileArgs {
-  const float* src;       // first input row that counts, at the tile's first column and first channel
-  const float* weights;   // first packed weight of that filter row
+  const float* src;      // first input row that counts, at the tile's first column and first channel
+  const float* weights;  // first packed weight of that filter row
   float* dst;
   const float* residual;
   const float* bias;

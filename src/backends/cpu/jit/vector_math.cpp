@@ -79,7 +79,9 @@ void VectorMath::log(const Vec& x, const Vec& s0, const Vec& s1, const Vec& s2) 
     e_.vpsubd(s1, s2, s1);
   }
   e_.vsubps(s1, s1, e_.constant(1.0f));
-  polynomial(x, s1, {0.33333340f, -0.25000167f, 0.19999605f, -0.16655280f, 0.14276168f, -0.12727892f, 0.11701559f, -0.091175705f, 0.037679169f});
+  polynomial(x, s1,
+             {0.33333340f, -0.25000167f, 0.19999605f, -0.16655280f, 0.14276168f, -0.12727892f, 0.11701559f,
+              -0.091175705f, 0.037679169f});
   e_.vmulps(x, x, s1);
   e_.vsubps(x, x, e_.constant(0.5f));
   e_.vmulps(x, x, s1);

@@ -55,7 +55,8 @@ std::vector<float> sweep(float low, float high) {
   return values;
 }
 
-void expect_accurate(const char* name, float low, float high, double ulps, const std::function<void(Emitter&, VectorMath&)>& body, double (*truth)(double)) {
+void expect_accurate(const char* name, float low, float high, double ulps,
+                     const std::function<void(Emitter&, VectorMath&)>& body, double (*truth)(double)) {
   const auto x = sweep(low, high);
   for (Isa isa : testing::machine_isas()) {
     const auto y = apply(isa, x, body);
@@ -69,12 +70,15 @@ void expect_accurate(const char* name, float low, float high, double ulps, const
 
 TEST(VectorMath, ExpIsAccurateOverItsWholeRange) {
   // Subnormal results are rounded twice by AVX2's two scalings, so the sweep stops at the smallest normal result here.
-  expect_accurate("exp", -87.3f, kInf, 2, [](Emitter& e, VectorMath& m) { m.exp(e.vec(0), e.vec(1), e.vec(2)); }, [](double x) { return std::exp(x); });
+  expect_accurate(
+      "exp", -87.3f, kInf, 2, [](Emitter& e, VectorMath& m) { m.exp(e.vec(0), e.vec(1), e.vec(2)); },
+      [](double x) { return std::exp(x); });
 }
 
 TEST(VectorMath, ExpUnderflowsGradually) {
   for (Isa isa : testing::machine_isas()) {
-    const auto y = apply(isa, {-90.0f, -100.0f, -110.0f, -kInf}, [](Emitter& e, VectorMath& m) { m.exp(e.vec(0), e.vec(1), e.vec(2)); });
+    const auto y = apply(isa, {-90.0f, -100.0f, -110.0f, -kInf},
+                         [](Emitter& e, VectorMath& m) { m.exp(e.vec(0), e.vec(1), e.vec(2)); });
     EXPECT_NEAR(y[0], std::exp(-90.0), 3e-45);
     EXPECT_NEAR(y[1], std::exp(-100.0), 3e-45);
     EXPECT_EQ(y[2], 0.0f);
@@ -83,19 +87,27 @@ TEST(VectorMath, ExpUnderflowsGradually) {
 }
 
 TEST(VectorMath, LogIsAccurateForEveryPositiveNumber) {
-  expect_accurate("log", -kInf, kInf, 3, [](Emitter& e, VectorMath& m) { m.log(e.vec(0), e.vec(1), e.vec(2), e.vec(3)); }, [](double x) { return std::log(x); });
+  expect_accurate(
+      "log", -kInf, kInf, 3, [](Emitter& e, VectorMath& m) { m.log(e.vec(0), e.vec(1), e.vec(2), e.vec(3)); },
+      [](double x) { return std::log(x); });
 }
 
 TEST(VectorMath, TanhIsAccurate) {
-  expect_accurate("tanh", -kInf, kInf, 5, [](Emitter& e, VectorMath& m) { m.tanh(e.vec(0), e.vec(1), e.vec(2)); }, [](double x) { return std::tanh(x); });
+  expect_accurate(
+      "tanh", -kInf, kInf, 5, [](Emitter& e, VectorMath& m) { m.tanh(e.vec(0), e.vec(1), e.vec(2)); },
+      [](double x) { return std::tanh(x); });
 }
 
 TEST(VectorMath, ErfIsAccurate) {
-  expect_accurate("erf", -kInf, kInf, 5, [](Emitter& e, VectorMath& m) { m.erf(e.vec(0), e.vec(1), e.vec(2)); }, [](double x) { return std::erf(x); });
+  expect_accurate(
+      "erf", -kInf, kInf, 5, [](Emitter& e, VectorMath& m) { m.erf(e.vec(0), e.vec(1), e.vec(2)); },
+      [](double x) { return std::erf(x); });
 }
 
 TEST(VectorMath, SigmoidIsAccurate) {
-  expect_accurate("sigmoid", -87.0f, kInf, 4, [](Emitter& e, VectorMath& m) { m.sigmoid(e.vec(0), e.vec(1), e.vec(2)); }, [](double x) { return 1 / (1 + std::exp(-x)); });
+  expect_accurate(
+      "sigmoid", -87.0f, kInf, 4, [](Emitter& e, VectorMath& m) { m.sigmoid(e.vec(0), e.vec(1), e.vec(2)); },
+      [](double x) { return 1 / (1 + std::exp(-x)); });
 }
 
 TEST(VectorMath, EveryActivationFollowsItsDefinition) {
@@ -103,9 +115,11 @@ TEST(VectorMath, EveryActivationFollowsItsDefinition) {
   for (Isa isa : testing::machine_isas())
     for (int kind = 0; kind <= int(ActivationKind::gelu_tanh); ++kind) {
       const Activation a{ActivationKind(kind), -0.3f, 0.7f};
-      const auto y = apply(isa, x, [&](Emitter& e, VectorMath& m) { m.activation(a, e.vec(0), e.vec(1), e.vec(2), e.vec(3)); });
+      const auto y =
+          apply(isa, x, [&](Emitter& e, VectorMath& m) { m.activation(a, e.vec(0), e.vec(1), e.vec(2), e.vec(3)); });
       for (size_t i = 0; i < x.size(); ++i)
-        ASSERT_NEAR(y[i], activate(a, double(x[i])), 1e-6 * (std::abs(double(x[i])) + 0.1)) << "kind " << kind << " at " << x[i] << " on " << to_string(isa);
+        ASSERT_NEAR(y[i], activate(a, double(x[i])), 1e-6 * (std::abs(double(x[i])) + 0.1))
+            << "kind " << kind << " at " << x[i] << " on " << to_string(isa);
     }
 }
 
@@ -113,7 +127,9 @@ TEST(VectorMath, NotANumberStaysNotANumber) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (Isa isa : testing::machine_isas())
     for (int kind = 0; kind <= int(ActivationKind::gelu_tanh); ++kind) {
-      const auto y = apply(isa, {nan}, [&](Emitter& e, VectorMath& m) { m.activation({ActivationKind(kind), 0.1f, 0.7f}, e.vec(0), e.vec(1), e.vec(2), e.vec(3)); });
+      const auto y = apply(isa, {nan}, [&](Emitter& e, VectorMath& m) {
+        m.activation({ActivationKind(kind), 0.1f, 0.7f}, e.vec(0), e.vec(1), e.vec(2), e.vec(3));
+      });
       EXPECT_TRUE(std::isnan(y[0])) << "kind " << kind << " on " << to_string(isa);
     }
 }

@@ -25,8 +25,9 @@ int64_t odd_lines(int64_t floats) { return (ceil_div(floats, 16) | 1) * 16; }
 }  // namespace
 
 bool winograd_applies(const ConvShape& s) {
-  return s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 &&
-         s.src_layout == SrcLayout::nhwc && !s.dst_row_stride && !s.dst_image_stride && !s.residual_row_stride && !s.residual_image_stride;
+  return s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 && s.dilation_w == 1 &&
+         s.groups == 1 && s.src_layout == SrcLayout::nhwc && !s.dst_row_stride && !s.dst_image_stride &&
+         !s.residual_row_stride && !s.residual_image_stride;
 }
 
 size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, int64_t panel) {
@@ -34,7 +35,8 @@ size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, 
   return size_t(ceil_div(s.oc, panel) * panel * s.ic * n * n);
 }
 
-void pack_winograd_weights(const float* oihw, const ConvShape& s, const WinogradConfig& config, int64_t panel, float* packed) {
+void pack_winograd_weights(const float* oihw, const ConvShape& s, const WinogradConfig& config, int64_t panel,
+                           float* packed) {
   const Matrix g = winograd_matrices(config.output).filter;
   const size_t n = g.size();
   std::vector<float> row(n * n * size_t(panel));  // [position][panel channel] of one input channel: written out in runs
@@ -45,9 +47,11 @@ void pack_winograd_weights(const float* oihw, const ConvShape& s, const Winograd
         const float* w = oihw + (o * s.ic + i) * 9;
         for (size_t a = 0; a < n; ++a) {
           double half[3];
-          for (size_t x = 0; x < 3; ++x) half[x] = g[a][0] * double(w[x]) + g[a][1] * double(w[3 + x]) + g[a][2] * double(w[6 + x]);
+          for (size_t x = 0; x < 3; ++x)
+            half[x] = g[a][0] * double(w[x]) + g[a][1] * double(w[3 + x]) + g[a][2] * double(w[6 + x]);
           for (size_t b = 0; b < n; ++b)
-            row[(a * n + b) * size_t(panel) + size_t(o - first)] = float(half[0] * g[b][0] + half[1] * g[b][1] + half[2] * g[b][2]);
+            row[(a * n + b) * size_t(panel) + size_t(o - first)] =
+                float(half[0] * g[b][0] + half[1] * g[b][1] + half[2] * g[b][2]);
         }
       }
       for (size_t position = 0; position < n * n; ++position)
@@ -62,7 +66,8 @@ WinogradKernel::WinogradKernel(const ConvShape& shape, const Epilogue& epilogue,
     : shape_(shape), config_(config), isa_(isa) {
   const ConvShape& s = shape_;
   HONE_ASSERT(winograd_applies(s), "not a 3x3 convolution with stride 1 in NHWC");
-  HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors) && config.tiles > 0, "tile {}x{}", config.pixels, config.vectors);
+  HONE_ASSERT(tile_fits(isa, config.pixels, config.vectors) && config.tiles > 0, "tile {}x{}", config.pixels,
+              config.vectors);
   const int64_t m = config.output;
   n_ = m + 2;
   tile_rows_ = ceil_div(s.oh(), m);
@@ -89,7 +94,8 @@ void WinogradKernel::generate(const Epilogue& epilogue) {
   const int lanes = lanes_of(isa_), m = config_.output;
   std::vector<size_t> inputs, outputs, products;
   code_ = Emitter::generate(isa_, [&](Emitter& emitter) {
-    inputs.push_back(emit_input_transform(emitter, {m, s.ic, 4 * s.iw * s.src_stride(), 4 * s.src_stride(), 4 * position_}));
+    inputs.push_back(
+        emit_input_transform(emitter, {m, s.ic, 4 * s.iw * s.src_stride(), 4 * s.src_stride(), 4 * position_}));
     inputs.push_back(emit_input_transform(emitter, {m, s.ic, 4 * n_ * s.ic, 4 * s.ic, 4 * position_}));
     for (int last = 0; last < 2; ++last) {
       const int64_t channels = last ? s.oc - (panels_ - 1) * panel_ : panel_;
@@ -143,7 +149,8 @@ WinogradKernel::Share WinogradKernel::share(int worker, int workers) const noexc
     if (cost < best) best = cost, best_split = split;
   }
   const int64_t tile_shares = workers / best_split, t = worker % tile_shares, p = worker / tile_shares;
-  return {tiles_ * t / tile_shares, tiles_ * (t + 1) / tile_shares, panels_ * p / best_split, panels_ * (p + 1) / best_split};
+  return {tiles_ * t / tile_shares, tiles_ * (t + 1) / tile_shares, panels_ * p / best_split,
+          panels_ * (p + 1) / best_split};
 }
 
 void WinogradKernel::run(int worker, int workers, const ConvArgs& args, float* scratch) const noexcept {
@@ -163,7 +170,8 @@ void WinogradKernel::run(int worker, int workers, const ConvArgs& args, float* s
 
 void WinogradKernel::transform_input(int64_t tile, int64_t slot, const float* src, float* scratch) const noexcept {
   const ConvShape& s = shape_;
-  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_, image = tile / tile_columns_ / tile_rows_;
+  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_,
+                image = tile / tile_columns_ / tile_rows_;
   const int64_t y = row * config_.output - s.pad_top, x = column * config_.output - s.pad_left;
   const int64_t pixel = s.src_stride();
   const float* from = src + ((image * s.ih + y) * s.iw + x) * pixel;
@@ -184,7 +192,8 @@ void WinogradKernel::transform_input(int64_t tile, int64_t slot, const float* sr
   patch_input_(&t);
 }
 
-void WinogradKernel::multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights, float* scratch) const noexcept {
+void WinogradKernel::multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights,
+                              float* scratch) const noexcept {
   const int64_t position_weights = shape_.ic * panel_, panel_weights = n_ * n_ * position_weights;
   const int64_t strips = ceil_div(slots, config_.pixels);
   TileArgs t{};
@@ -193,20 +202,25 @@ void WinogradKernel::multiply(int64_t first_panel, int64_t last_panel, int64_t s
     for (int64_t panel = first_panel; panel < last_panel; ++panel) {
       const TileFunction* functions = products_.data() + (panel == panels_ - 1 ? config_.pixels : 0);
       t.weights = weights + panel * panel_weights + position * position_weights;
-      const float* next = panel + 1 < last_panel ? t.weights + panel_weights : weights + first_panel * panel_weights + (position + 1) * position_weights;
+      const float* next = panel + 1 < last_panel
+                              ? t.weights + panel_weights
+                              : weights + first_panel * panel_weights + (position + 1) * position_weights;
       for (int64_t strip = 0; strip < strips; ++strip) {
         const int64_t begin = slots * strip / strips, end = slots * (strip + 1) / strips;
         t.src = scratch + position * position_ + begin * slot_;
-        t.dst = scratch + product_offset_ + size_t(position * product_position_ + begin * product_slot_ + (panel - first_panel) * panel_);
+        t.dst = scratch + product_offset_ +
+                size_t(position * product_position_ + begin * product_slot_ + (panel - first_panel) * panel_);
         t.prefetch = next + position_weights * strip / strips / 16 * 16;
         functions[end - begin - 1](&t);
       }
     }
 }
 
-void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args, float* scratch) const noexcept {
+void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args,
+                                      float* scratch) const noexcept {
   const ConvShape& s = shape_;
-  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_, image = tile / tile_columns_ / tile_rows_;
+  const int64_t column = tile % tile_columns_, row = tile / tile_columns_ % tile_rows_,
+                image = tile / tile_columns_ / tile_rows_;
   const int64_t pixel = (image * s.oh() + row * config_.output) * s.ow() + column * config_.output;
   TransformArgs t{};
   t.src = scratch + product_offset_ + size_t(slot * product_slot_ + in_group * panel_);
@@ -214,7 +228,8 @@ void WinogradKernel::transform_output(int64_t tile, int64_t slot, int64_t panel,
   if (args.residual) t.residual = args.residual + pixel * s.residual_stride() + panel * panel_;
   if (args.bias) t.bias = args.bias + panel * panel_;
   t.temporary = scratch + temporary_offset_;
-  const size_t variant = size_t((panel == panels_ - 1) * 4 + (row == tile_rows_ - 1) * 2 + (column == tile_columns_ - 1));
+  const size_t variant =
+      size_t((panel == panels_ - 1) * 4 + (row == tile_rows_ - 1) * 2 + (column == tile_columns_ - 1));
   output_[variant](&t);
 }
 

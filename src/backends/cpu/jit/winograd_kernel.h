@@ -12,10 +12,11 @@ namespace hone::cpu {
 struct TransformArgs;
 
 struct WinogradConfig {
-  int output = 4;    // m: 2, 4 or 6
-  int tiles = 28;    // output tiles transformed together
+  int output = 4;                // m: 2, 4 or 6
+  int tiles = 28;                // output tiles transformed together
   int pixels = 14, vectors = 2;  // of the multiplication's register tile; "pixels" are output tiles
-  int panels = 1;    // panels multiplied per pass over the positions (0: all): more reads the transformed input less often
+  int panels =
+      1;  // panels multiplied per pass over the positions (0: all): more reads the transformed input less often
   bool operator==(const WinogradConfig&) const = default;
   int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
 };
@@ -28,7 +29,8 @@ std::vector<WinogradConfig> winograd_candidates(const ConvShape& shape, Isa isa,
 
 size_t packed_winograd_floats(const ConvShape& shape, const WinogradConfig& config, int64_t panel);
 /// [panel][position][ic][panel channel]. The bias is packed by pack_bias as usual.
-void pack_winograd_weights(const float* oihw, const ConvShape& shape, const WinogradConfig& config, int64_t panel, float* packed);
+void pack_winograd_weights(const float* oihw, const ConvShape& shape, const WinogradConfig& config, int64_t panel,
+                           float* packed);
 
 class WinogradKernel {
  public:
@@ -43,12 +45,16 @@ class WinogradKernel {
  private:
   using TransformFunction = void (*)(const TransformArgs*);
   using TileFunction = void (*)(const TileArgs*);
-  struct Share { int64_t tile_begin, tile_end, panel_begin, panel_end; };
+  struct Share {
+    int64_t tile_begin, tile_end, panel_begin, panel_end;
+  };
 
   Share share(int worker, int workers) const noexcept;
   void transform_input(int64_t tile, int64_t slot, const float* src, float* scratch) const noexcept;
-  void multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights, float* scratch) const noexcept;
-  void transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args, float* scratch) const noexcept;
+  void multiply(int64_t first_panel, int64_t last_panel, int64_t slots, const float* weights,
+                float* scratch) const noexcept;
+  void transform_output(int64_t tile, int64_t slot, int64_t panel, int64_t in_group, const ConvArgs& args,
+                        float* scratch) const noexcept;
   void generate(const Epilogue& epilogue);
 
   ConvShape shape_;

@@ -13,20 +13,23 @@ namespace {
 using testing::Guarded;
 using testing::Random;
 
-double reference(const ConvShape& s, const std::vector<float>& src, const std::vector<float>& w, int64_t n, int64_t oy, int64_t ox, int64_t o) {
+double reference(const ConvShape& s, const std::vector<float>& src, const std::vector<float>& w, int64_t n, int64_t oy,
+                 int64_t ox, int64_t o) {
   double sum = 0;
   for (int64_t ky = 0; ky < 3; ++ky)
     for (int64_t kx = 0; kx < 3; ++kx) {
       const int64_t y = oy - s.pad_top + ky, x = ox - s.pad_left + kx;
       if (y < 0 || y >= s.ih || x < 0 || x >= s.iw) continue;
       for (int64_t c = 0; c < s.ic; ++c)
-        sum += double(src[size_t(((n * s.ih + y) * s.iw + x) * s.src_stride() + c)]) * double(w[size_t(((o * s.ic + c) * 3 + ky) * 3 + kx)]);
+        sum += double(src[size_t(((n * s.ih + y) * s.iw + x) * s.src_stride() + c)]) *
+               double(w[size_t(((o * s.ic + c) * 3 + ky) * 3 + kx)]);
     }
   return sum;
 }
 
 /// Relative error in the Euclidean norm, after checking that nothing outside of the output was written.
-double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConfig& config, Isa isa, int team, Random& r) {
+double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConfig& config, Isa isa, int team,
+                       Random& r) {
   const int64_t pixels = s.n * s.oh() * s.ow(), panel = config.panel_channels(isa);
   const auto src = r.floats(size_t(s.n * s.ih * s.iw * s.src_stride()));
   const auto w = r.floats(size_t(s.oc * s.ic * 9), 1.0f / std::sqrt(float(9 * s.ic))), bias = r.floats(size_t(s.oc));
@@ -35,12 +38,15 @@ double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConf
   pack_winograd_weights(w.data(), s, config, panel, packed.data());
   pack_bias(bias.data(), s.oc, 1, panel, packed_bias.data());
   const bool at_end = r.coin();
-  const Guarded dst(std::vector<float>(size_t(pixels * s.dst_stride()), 77.0f), at_end), guarded_src(src, at_end), guarded_packed(packed, at_end);
+  const Guarded dst(std::vector<float>(size_t(pixels * s.dst_stride()), 77.0f), at_end), guarded_src(src, at_end),
+      guarded_packed(packed, at_end);
   const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
   const WinogradKernel kernel(s, e, config, isa);
   const Guarded scratch(std::vector<float>(kernel.scratch_floats() * size_t(team), std::nanf("")), at_end);
   testing::on_team(team, [&](int worker, int workers) {
-    kernel.run(worker, workers, {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()}, scratch.data());
+    kernel.run(worker, workers,
+               {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()},
+               scratch.data());
   });
   double error = 0, norm = 1e-30;
   for (int64_t p = 0; p < pixels; ++p)
@@ -67,7 +73,8 @@ TEST(WinogradKernel, AgreesWithNaiveLoopsOnRandomProblems) {
       Random r(seed);
       ConvShape s;
       s.n = r.integer(1, 2), s.ic = r.integer(1, 40), s.oc = r.integer(1, 80), s.kh = s.kw = 3;
-      s.pad_top = r.integer(0, 3), s.pad_left = r.integer(0, 3), s.pad_bottom = r.integer(0, 3), s.pad_right = r.integer(0, 3);
+      s.pad_top = r.integer(0, 3), s.pad_left = r.integer(0, 3), s.pad_bottom = r.integer(0, 3),
+      s.pad_right = r.integer(0, 3);
       s.ih = r.integer(3, 15), s.iw = r.integer(3, 15);
       if (r.coin(0.3)) s.src_pixel_stride = s.ic + r.integer(0, 9);
       if (r.coin(0.3)) s.dst_pixel_stride = s.oc + r.integer(0, 9);

@@ -122,7 +122,8 @@ class TransformEmitter {
 
 class InputTransform : TransformEmitter {
  public:
-  InputTransform(Emitter& emitter, const InputTransformSpec& spec) : TransformEmitter(emitter), s_(spec), n_(spec.m + 2), in_(winograd_matrices(spec.m).in) {}
+  InputTransform(Emitter& emitter, const InputTransformSpec& spec)
+      : TransformEmitter(emitter), s_(spec), n_(spec.m + 2), in_(winograd_matrices(spec.m).in) {}
 
   size_t emit() {
     e_.align(64);
@@ -254,7 +255,8 @@ class OutputTransform : TransformEmitter {
 WinogradMatrices winograd_matrices(int m) {
   const auto p = points(m);
   const size_t n = p.size() + 1;
-  WinogradMatrices w{Matrix(n, std::vector<double>(n)), Matrix(n, std::vector<double>(3)), Matrix(size_t(m), std::vector<double>(n))};
+  WinogradMatrices w{Matrix(n, std::vector<double>(n)), Matrix(n, std::vector<double>(3)),
+                     Matrix(size_t(m), std::vector<double>(n))};
   for (size_t j = 0; j + 1 < n; ++j) {
     std::vector<double> others;
     double scale = 1;
@@ -278,7 +280,11 @@ WinogradMatrices winograd_matrices(int m) {
   return w;
 }
 
-size_t emit_input_transform(Emitter& emitter, const InputTransformSpec& spec) { return InputTransform(emitter, spec).emit(); }
-size_t emit_output_transform(Emitter& emitter, const OutputTransformSpec& spec) { return OutputTransform(emitter, spec).emit(); }
+size_t emit_input_transform(Emitter& emitter, const InputTransformSpec& spec) {
+  return InputTransform(emitter, spec).emit();
+}
+size_t emit_output_transform(Emitter& emitter, const OutputTransformSpec& spec) {
+  return OutputTransform(emitter, spec).emit();
+}
 
 }  // namespace hone::cpu

@@ -24,7 +24,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 256;          // elements that go through floats at a time
+constexpr int64_t kBlock = 256;  // elements that go through floats at a time
 
 HWY_INLINE float widen(BFloat value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
 
@@ -40,9 +40,12 @@ HWY_INLINE BFloat narrow(float value) {
 template <typename To, typename From>
 HWY_INLINE To saturate(From value) {
   constexpr From kLow = static_cast<From>(std::numeric_limits<To>::lowest());
-  constexpr From kHigh = static_cast<From>(std::numeric_limits<To>::max());      // perhaps rounded up, to a power of two
+  constexpr From kHigh = static_cast<From>(std::numeric_limits<To>::max());  // perhaps rounded up, to a power of two
   constexpr bool kExact = sizeof(To) * 8 <= std::numeric_limits<From>::digits;
-  constexpr From kInside = kExact ? kHigh : kHigh - kHigh / static_cast<From>(uint64_t{1} << std::numeric_limits<From>::digits);  // the largest below
+  constexpr From kInside =
+      kExact
+          ? kHigh
+          : kHigh - kHigh / static_cast<From>(uint64_t{1} << std::numeric_limits<From>::digits);  // the largest below
   const From number = value == value ? value : From(0);
   const From low = number > kLow ? number : kLow;
   const To inside = static_cast<To>(low < kInside ? low : kInside);
@@ -64,11 +67,12 @@ constexpr bool kSmall = kHalf<T> || std::is_same_v<T, BFloat>;
 /// Halves to floats and back.
 HWY_INLINE void widen_all(const Half* from, float* to, int64_t count) {
   int64_t i = 0;
-#if HWY_TARGET <= HWY_AVX2               // before, Highway converts by hand, and no infinities
+#if HWY_TARGET <= HWY_AVX2  // before, Highway converts by hand, and no infinities
   const hn::ScalableTag<float> d;
   const hn::Rebind<hwy::float16_t, decltype(d)> dh;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from + i))), d, to + i);
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from + i))), d, to + i);
 #endif
   for (; i < count; ++i) to[i] = half_to_float(from[i].bits);
 }
@@ -81,7 +85,8 @@ HWY_INLINE void narrow_all(const float* from, Half* to, int64_t count) {
   const hn::ScalableTag<float> d;
   const hn::Rebind<hwy::float16_t, decltype(d)> dh;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, from + i)), dh, reinterpret_cast<hwy::float16_t*>(to + i));
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, from + i)), dh, reinterpret_cast<hwy::float16_t*>(to + i));
 #endif
   for (; i < count; ++i) to[i].bits = float_to_half(from[i]);
 }
@@ -111,17 +116,19 @@ void Convert(const void* source, void* target, int64_t count) {
   }
 }
 
-constexpr size_t kTypes = 13;            // every DType but string, in its order
+constexpr size_t kTypes = 13;  // every DType but string, in its order
 using Row = std::array<ConvertElements, kTypes>;
 
 template <typename From>
-constexpr Row kRow = {Convert<From, float>,   Convert<From, Half>,     Convert<From, BFloat>,  Convert<From, double>,  Convert<From, int8_t>,
-                      Convert<From, uint8_t>, Convert<From, int16_t>,  Convert<From, uint16_t>, Convert<From, int32_t>, Convert<From, uint32_t>,
-                      Convert<From, int64_t>, Convert<From, uint64_t>, Convert<From, bool>};
+constexpr Row kRow = {Convert<From, float>,   Convert<From, Half>,     Convert<From, BFloat>,  Convert<From, double>,
+                      Convert<From, int8_t>,  Convert<From, uint8_t>,  Convert<From, int16_t>, Convert<From, uint16_t>,
+                      Convert<From, int32_t>, Convert<From, uint32_t>, Convert<From, int64_t>, Convert<From, uint64_t>,
+                      Convert<From, bool>};
 
 ConvertElements Loop(DType from, DType to) {
-  static constexpr Row kTable[kTypes] = {kRow<float>,   kRow<Half>,     kRow<BFloat>,  kRow<double>,  kRow<int8_t>,   kRow<uint8_t>, kRow<int16_t>,
-                                         kRow<uint16_t>, kRow<int32_t>, kRow<uint32_t>, kRow<int64_t>, kRow<uint64_t>, kRow<bool>};
+  static constexpr Row kTable[kTypes] = {kRow<float>,   kRow<Half>,     kRow<BFloat>,   kRow<double>,  kRow<int8_t>,
+                                         kRow<uint8_t>, kRow<int16_t>,  kRow<uint16_t>, kRow<int32_t>, kRow<uint32_t>,
+                                         kRow<int64_t>, kRow<uint64_t>, kRow<bool>};
   return kTable[static_cast<size_t>(from)][static_cast<size_t>(to)];
 }
 
@@ -134,7 +141,9 @@ namespace hone::cpu {
 
 HWY_EXPORT(Loop);
 
-ConvertElements convert_elements(DType from, DType to, Isa isa) { return HWY_DISPATCH_TABLE(Loop)[target_index(isa)](from, to); }
+ConvertElements convert_elements(DType from, DType to, Isa isa) {
+  return HWY_DISPATCH_TABLE(Loop)[target_index(isa)](from, to);
+}
 
 }  // namespace hone::cpu
 #endif

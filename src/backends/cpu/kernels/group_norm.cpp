@@ -45,12 +45,19 @@ HWY_INLINE double long_sum(const float* x, int64_t n, const Term& term, const Sc
 }
 
 double Sum(const float* x, int64_t n) {
-  return long_sum(x, n, [](V v) HWY_ATTR { return v; }, [](float v) { return v; });
+  return long_sum(
+      x, n, [](V v) HWY_ATTR { return v; }, [](float v) { return v; });
 }
 
 double Distance(const float* x, int64_t n, float centre) {
   const V c = hn::Set(D(), centre);
-  return long_sum(x, n, [c](V v) HWY_ATTR { const V t = hn::Sub(v, c); return hn::Mul(t, t); }, [centre](float v) { return (v - centre) * (v - centre); });
+  return long_sum(
+      x, n,
+      [c](V v) HWY_ATTR {
+        const V t = hn::Sub(v, c);
+        return hn::Mul(t, t);
+      },
+      [centre](float v) { return (v - centre) * (v - centre); });
 }
 
 void Scale(const float* x, float* y, int64_t n, float factor, float shift) {
@@ -90,7 +97,9 @@ void ChannelResponded(const ChannelResponse& args) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const V factor = hn::Set(d, args.factor), beta = hn::Set(d, -args.beta), bias = hn::Set(d, args.bias);
-  const auto response = [&](V x, V squares) HWY_ATTR { return hn::Mul(x, hn::Exp(d, hn::Mul(beta, hn::Log(d, hn::MulAdd(factor, squares, bias))))); };
+  const auto response = [&](V x, V squares) HWY_ATTR {
+    return hn::Mul(x, hn::Exp(d, hn::Mul(beta, hn::Log(d, hn::MulAdd(factor, squares, bias)))));
+  };
   int64_t i = 0;
   for (; i + lanes <= args.count; i += lanes) {
     V squares = hn::Zero(d);
@@ -102,7 +111,8 @@ void ChannelResponded(const ChannelResponse& args) {
   }
   for (; i < args.count; ++i) {
     float squares = 0;
-    for (int64_t k = 0; k < args.neighbours; ++k) squares += args.first[k * args.step + i] * args.first[k * args.step + i];
+    for (int64_t k = 0; k < args.neighbours; ++k)
+      squares += args.first[k * args.step + i] * args.first[k * args.step + i];
     args.y[i] = hn::GetLane(response(hn::Set(d, args.x[i]), hn::Set(d, squares)));
   }
 }

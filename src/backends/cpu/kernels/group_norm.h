@@ -14,7 +14,7 @@ namespace hone::cpu {
 struct ChannelSums {
   const float* x;
   int64_t rows, channels, step;
-  const float* centres;           // null: plain sums
+  const float* centres;  // null: plain sums
   double* sums;
 };
 /// y = x * factors + shifts for rows of channels.

@@ -20,24 +20,27 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, kUnits>;
 using V = hn::Vec<D>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
-constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;   // rows at a time: as many sums as there are registers for
+constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;  // rows at a time: as many sums as there are registers for
 
 template <int kRowCount, int kVectors>
 HWY_INLINE void panel_tile(const PanelArgs& args, int64_t row, int64_t column) {
   const D d;
   V sums[kRowCount][kVectors];
   for (int r = 0; r < kRowCount; ++r)
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::LoadU(d, args.init + (row + r) * args.init_step + column + v * kLanes);
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = hn::LoadU(d, args.init + (row + r) * args.init_step + column + v * kLanes);
   const float* panel = args.panel + column;
   const float* x = args.x + row * args.x_step;
   for (int64_t k = 0; k < args.k; ++k, panel += args.panel_step) {
     for (int v = 0; v < kVectors; ++v) {
       const V weights = hn::LoadU(d, panel + v * kLanes);
-      for (int r = 0; r < kRowCount; ++r) sums[r][v] = hn::MulAdd(hn::Set(d, x[r * args.x_step + k]), weights, sums[r][v]);
+      for (int r = 0; r < kRowCount; ++r)
+        sums[r][v] = hn::MulAdd(hn::Set(d, x[r * args.x_step + k]), weights, sums[r][v]);
     }
   }
   for (int r = 0; r < kRowCount; ++r)
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, args.out + (row + r) * args.out_step + column + v * kLanes);
+    for (int v = 0; v < kVectors; ++v)
+      hn::StoreU(sums[r][v], d, args.out + (row + r) * args.out_step + column + v * kLanes);
 }
 
 template <int kRowCount>
@@ -88,7 +91,9 @@ void Lstm(const GateRule& rule, const LstmArgs& args) {
   const D d;
   for (int64_t u = 0; u < kUnits; u += kLanes) {
     const auto at = [&](int64_t which) { return hn::LoadU(d, args.gates + which * kUnits + u); };
-    const auto peep = [&](const float* weights, V cell, V x) { return weights == nullptr ? x : hn::MulAdd(hn::LoadU(d, weights + u), cell, x); };
+    const auto peep = [&](const float* weights, V cell, V x) {
+      return weights == nullptr ? x : hn::MulAdd(hn::LoadU(d, weights + u), cell, x);
+    };
     const V cell = hn::LoadU(d, args.cell + u);
     const V in = gate(d, rule, 0, peep(args.peep_i, cell, at(0)));
     const V forget = rule.coupled ? hn::Sub(hn::Set(d, 1.0f), in) : gate(d, rule, 0, peep(args.peep_f, cell, at(2)));
@@ -105,7 +110,9 @@ void Gru(const GateRule& rule, const GruArgs& args) {
   for (int64_t u = 0; u < kUnits; u += kLanes) {
     const V update = gate(d, rule, 0, hn::LoadU(d, args.gates + u));
     V candidate = hn::LoadU(d, args.candidate + u);
-    if (kLate) candidate = hn::MulAdd(gate(d, rule, 0, hn::LoadU(d, args.gates + kUnits + u)), candidate, hn::LoadU(d, args.input + u));
+    if (kLate)
+      candidate =
+          hn::MulAdd(gate(d, rule, 0, hn::LoadU(d, args.gates + kUnits + u)), candidate, hn::LoadU(d, args.input + u));
     const V fresh = gate(d, rule, 1, candidate), state = hn::LoadU(d, args.state + u);
     hn::StoreU(hn::MulAdd(update, hn::Sub(state, fresh), fresh), d, args.hidden + u);
   }
@@ -114,7 +121,8 @@ void Gru(const GateRule& rule, const GruArgs& args) {
 void GruReset(const GateRule& rule, const GruResetArgs& args) {
   const D d;
   for (int64_t u = 0; u < kUnits; u += kLanes)
-    hn::StoreU(hn::Mul(gate(d, rule, 0, hn::LoadU(d, args.gates + kUnits + u)), hn::LoadU(d, args.state + u)), d, args.scaled + u);
+    hn::StoreU(hn::Mul(gate(d, rule, 0, hn::LoadU(d, args.gates + kUnits + u)), hn::LoadU(d, args.state + u)), d,
+               args.scaled + u);
 }
 
 void Rnn(const GateRule& rule, const float* x, float* hidden) {

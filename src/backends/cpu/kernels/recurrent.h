@@ -24,7 +24,19 @@ struct PanelArgs {
   int64_t x_step, panel_step, init_step, out_step;
 };
 
-enum class GateFunction : uint8_t { sigmoid, tanh, relu, hard_sigmoid, leaky_relu, thresholded_relu, scaled_tanh, affine, elu, softsign, softplus };
+enum class GateFunction : uint8_t {
+  sigmoid,
+  tanh,
+  relu,
+  hard_sigmoid,
+  leaky_relu,
+  thresholded_relu,
+  scaled_tanh,
+  affine,
+  elu,
+  softsign,
+  softplus
+};
 struct GateActivation {
   GateFunction function = GateFunction::sigmoid;
   float alpha = 1, beta = 0;
@@ -33,8 +45,8 @@ struct GateActivation {
 /// What the gates of one direction have in common.
 struct GateRule {
   GateActivation activations[3];
-  float clip = 0;                 // bounds what goes into an activation; infinity for none
-  bool coupled = false;           // LSTM: forgets what it does not take in
+  float clip = 0;        // bounds what goes into an activation; infinity for none
+  bool coupled = false;  // LSTM: forgets what it does not take in
 };
 
 /// One row, one block. Gates in ONNX's order, kUnits each: i o f c; z r h; h. Peepholes (i o f) are null when there are none.
@@ -50,13 +62,13 @@ struct GruArgs {
 };
 struct GruResetArgs {
   const float *gates, *state;
-  float* scaled;                  // reset gate * state
+  float* scaled;  // reset gate * state
 };
 
 struct RecurrentKernels {
   void (*panel)(const PanelArgs&);
   void (*lstm)(const GateRule&, const LstmArgs&);
-  void (*gru_early)(const GateRule&, const GruArgs&);   // the reset has gone into the candidate
+  void (*gru_early)(const GateRule&, const GruArgs&);  // the reset has gone into the candidate
   void (*gru_late)(const GateRule&, const GruArgs&);
   void (*gru_reset)(const GateRule&, const GruResetArgs&);
   void (*rnn)(const GateRule&, const float* gate, float* hidden);

@@ -59,13 +59,15 @@ HWY_INLINE void stretch_elements(const StretchArgs& args) {
     auto sum = hn::Mul(hn::GatherIndex(d, args.row, hn::LoadU(di, args.indices + x)), hn::LoadU(d, args.weights + x));
     for (int k = 1; k < kTaps; ++k) {
       const int64_t at = k * args.columns + x;
-      sum = hn::MulAdd(hn::GatherIndex(d, args.row, hn::LoadU(di, args.indices + at)), hn::LoadU(d, args.weights + at), sum);
+      sum = hn::MulAdd(hn::GatherIndex(d, args.row, hn::LoadU(di, args.indices + at)), hn::LoadU(d, args.weights + at),
+                       sum);
     }
     hn::StoreU(sum, d, args.y + x);
   }
   for (; x < args.columns; ++x) {
     float sum = 0;
-    for (int k = 0; k < kTaps; ++k) sum += args.row[args.indices[k * args.columns + x]] * args.weights[k * args.columns + x];
+    for (int k = 0; k < kTaps; ++k)
+      sum += args.row[args.indices[k * args.columns + x]] * args.weights[k * args.columns + x];
     args.y[x] = sum;
   }
 }

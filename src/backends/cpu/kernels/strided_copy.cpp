@@ -17,20 +17,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kItemElements = 8192;  // enough to hide the cost of starting an item, few enough to share evenly
 
-struct Axis { int64_t size, from, to; };
+struct Axis {
+  int64_t size, from, to;
+};
 
 /// Axes of more than one element, outermost of the destination first, merged where both sides are walked evenly.
 std::vector<Axis> simplest(const StridedCopy& copy) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < copy.sizes.size(); ++i)
     if (copy.sizes[i] != 1) axes.push_back({copy.sizes[i], copy.from[i], copy.to[i]});
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<Axis> merged;
   for (const Axis& axis : axes) {
     if (!merged.empty() && merged.back().from == axis.from * axis.size && merged.back().to == axis.to * axis.size)
       merged.back() = {merged.back().size * axis.size, axis.from, axis.to};
-    else
-      merged.push_back(axis);
+    else merged.push_back(axis);
   }
   return merged;
 }
@@ -52,7 +54,8 @@ void repeat_elements(const T* from, T* to, int64_t n, int64_t m, int64_t m_from,
 }
 
 template <typename T>
-void copy_elements(const T* from, T* to, int64_t n, int64_t n_from, int64_t n_to, int64_t m, int64_t m_from, int64_t m_to) {
+void copy_elements(const T* from, T* to, int64_t n, int64_t n_from, int64_t n_to, int64_t m, int64_t m_from,
+                   int64_t m_to) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) to[i * m_to + j * n_to] = from[i * m_from + j * n_from];
 }
@@ -61,7 +64,8 @@ void copy_elements(const T* from, T* to, int64_t n, int64_t n_from, int64_t n_to
 void transpose_4x4(const uint32_t* from, int64_t n_from, uint32_t* to, int64_t m_to) {
   const hn::Full128<uint32_t> d;
   const hn::Repartition<uint64_t, decltype(d)> d64;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + n_from), c = hn::LoadU(d, from + 2 * n_from), e = hn::LoadU(d, from + 3 * n_from);
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + n_from), c = hn::LoadU(d, from + 2 * n_from),
+             e = hn::LoadU(d, from + 3 * n_from);
   const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d, a, b)), ab1 = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
   const auto ce0 = hn::BitCast(d64, hn::InterleaveLower(d, c, e)), ce1 = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab0, ce0)), d, to);
@@ -93,7 +97,8 @@ void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m,
 
 }  // namespace
 
-CopyLoops::CopyLoops(const StridedCopy& copy, size_t element) : element_(element), from_offset_(copy.from_offset), to_offset_(copy.to_offset) {
+CopyLoops::CopyLoops(const StridedCopy& copy, size_t element)
+    : element_(element), from_offset_(copy.from_offset), to_offset_(copy.to_offset) {
   HONE_ASSERT(copy.sizes.size() == copy.from.size() && copy.sizes.size() == copy.to.size(), "axes of a copy disagree");
   HONE_ASSERT(element == 1 || element == 2 || element == 4 || element == 8, "elements of {} bytes", element);
   elements_ = hone::elements(copy.sizes);
@@ -111,7 +116,8 @@ CopyLoops::CopyLoops(const StridedCopy& copy, size_t element) : element_(element
   // The second axis: the one the source walks element by element when the first does not, else the next.
   size_t second = axes.size();
   for (size_t i = 0; i < axes.size(); ++i)
-    if (kind_ == Kind::elements && n_to_ == 1 && axes[i].from == 1 && axes[i].size >= 4) second = i, kind_ = Kind::transpose;
+    if (kind_ == Kind::elements && n_to_ == 1 && axes[i].from == 1 && axes[i].size >= 4)
+      second = i, kind_ = Kind::transpose;
   if (second == axes.size() && !axes.empty()) second = axes.size() - 1;
   if (second < axes.size()) {
     m_ = axes[second].size, m_from_ = axes[second].from, m_to_ = axes[second].to;

@@ -28,7 +28,7 @@ class CopyLoops {
 
   size_t element_;
   Kind kind_ = Kind::elements;
-  Dims sizes_, from_, to_;                // outer axes, outermost first
+  Dims sizes_, from_, to_;  // outer axes, outermost first
   int64_t from_offset_ = 0, to_offset_ = 0;
   int64_t n_ = 1, n_from_ = 1, n_to_ = 1;  // innermost axis of the destination
   int64_t m_ = 1, m_from_ = 0, m_to_ = 0;  // the axis around it; for transposed tiles the innermost one of the source

@@ -81,7 +81,10 @@ template <bool kLog>
 HWY_INLINE void softmax_strip(const SoftmaxArgs& args, int64_t column, size_t count) {
   const D d;
   const bool whole = count == hn::Lanes(d);
-  const auto at = [&](const float* base, int64_t i) { return whole ? hn::LoadU(d, base + i * args.inner + column) : load_some(d, base + i * args.inner + column, count, 0); };
+  const auto at = [&](const float* base, int64_t i) {
+    return whole ? hn::LoadU(d, base + i * args.inner + column)
+                 : load_some(d, base + i * args.inner + column, count, 0);
+  };
   const auto put = [&](V v, int64_t i) {
     float* to = args.y + i * args.inner + column;
     if (whole) hn::StoreU(v, d, to);
@@ -137,19 +140,28 @@ void Norm(const NormArgs& args) {
     float* y = args.y + row * args.n;
     const float mean = kCentred ? sum_row(x, n, 0, [](V v) { return v; }) / static_cast<float>(n) : 0.0f;
     const V centre = hn::Set(d, mean);
-    const float square = sum_row(x, n, mean, [&](V v) { const V t = hn::Sub(v, centre); return hn::Mul(t, t); });
+    const float square = sum_row(x, n, mean, [&](V v) {
+      const V t = hn::Sub(v, centre);
+      return hn::Mul(t, t);
+    });
     const V factor = hn::Set(d, 1 / std::sqrt(square / static_cast<float>(n) + args.epsilon));
-    const auto result = [&](V v, V scale, V bias) { return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), scale, bias); };
+    const auto result = [&](V v, V scale, V bias) {
+      return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), scale, bias);
+    };
     const V one = hn::Set(d, 1.0f), none = hn::Zero(d);
-    for_row(n, hn::Lanes(d),
-            [&](size_t i) {
-              hn::StoreU(result(hn::LoadU(d, x + i), args.scale != nullptr ? hn::LoadU(d, args.scale + i) : one,
-                                args.bias != nullptr ? hn::LoadU(d, args.bias + i) : none), d, y + i);
-            },
-            [&](size_t i, size_t count) {
-              store_some(result(load_some(d, x + i, count, 0), args.scale != nullptr ? load_some(d, args.scale + i, count, 0) : one,
-                                args.bias != nullptr ? load_some(d, args.bias + i, count, 0) : none), d, y + i, count);
-            });
+    for_row(
+        n, hn::Lanes(d),
+        [&](size_t i) {
+          hn::StoreU(result(hn::LoadU(d, x + i), args.scale != nullptr ? hn::LoadU(d, args.scale + i) : one,
+                            args.bias != nullptr ? hn::LoadU(d, args.bias + i) : none),
+                     d, y + i);
+        },
+        [&](size_t i, size_t count) {
+          store_some(result(load_some(d, x + i, count, 0),
+                            args.scale != nullptr ? load_some(d, args.scale + i, count, 0) : one,
+                            args.bias != nullptr ? load_some(d, args.bias + i, count, 0) : none),
+                     d, y + i, count);
+        });
   }
 }
 
@@ -164,11 +176,15 @@ HWY_INLINE V combine(V a, V x) {
 }
 
 template <Reduction kKind>
-constexpr float kNeutral = kKind == Reduction::max ? kLowest : kKind == Reduction::min ? -kLowest : kKind == Reduction::prod ? 1.0f : 0.0f;
+constexpr float kNeutral = kKind == Reduction::max    ? kLowest
+                           : kKind == Reduction::min  ? -kLowest
+                           : kKind == Reduction::prod ? 1.0f
+                                                      : 0.0f;
 
 /// Columns in strips of four vectors: all taps or rows are added to a strip before the next.
 template <Reduction kKind, typename Finish>
-HWY_INLINE void reduce_strips(const float* x, const int64_t* offsets, int64_t count, int64_t columns, float* y, const Finish& finish) {
+HWY_INLINE void reduce_strips(const float* x, const int64_t* offsets, int64_t count, int64_t columns, float* y,
+                              const Finish& finish) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
@@ -204,7 +220,8 @@ void PoolMax(const PoolArgs& args) {
 
 void PoolSum(const PoolArgs& args) {
   const V factor = hn::Set(D(), args.factor);
-  reduce_strips<Reduction::sum>(args.x, args.taps, args.tap_count, args.channels, args.y, [&](V v) { return hn::Mul(v, factor); });
+  reduce_strips<Reduction::sum>(args.x, args.taps, args.tap_count, args.channels, args.y,
+                                [&](V v) { return hn::Mul(v, factor); });
 }
 
 template <Reduction kKind>
@@ -225,7 +242,8 @@ void ReduceRows(const ReduceArgs& args) {
       b = combine<kKind>(b, hn::LoadU(d, x + i + lanes));
     }
     for (; i + lanes <= args.length; i += lanes) a = combine<kKind>(a, hn::LoadU(d, x + i));
-    if (i < args.length) b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
+    if (i < args.length)
+      b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
   }
   HWY_ALIGN float lane[2 * kMaxLanes];
   hn::Store(a, d, lane);
@@ -242,10 +260,18 @@ void ReduceRows(const ReduceArgs& args) {
 
 VectorKernels Kernels() {
   using R = Reduction;
-  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>, Norm<true>, Norm<false>, PoolMax, PoolSum,
-          {ReduceRows<R::sum>, ReduceRows<R::max>, ReduceRows<R::min>, ReduceRows<R::prod>, ReduceRows<R::sum_abs>, ReduceRows<R::sum_square>},
-          {ReduceColumns<R::sum>, ReduceColumns<R::max>, ReduceColumns<R::min>, ReduceColumns<R::prod>, ReduceColumns<R::sum_abs>,
-           ReduceColumns<R::sum_square>}};
+  return {SoftmaxRow<false>,
+          SoftmaxColumns<false>,
+          SoftmaxRow<true>,
+          SoftmaxColumns<true>,
+          Norm<true>,
+          Norm<false>,
+          PoolMax,
+          PoolSum,
+          {ReduceRows<R::sum>, ReduceRows<R::max>, ReduceRows<R::min>, ReduceRows<R::prod>, ReduceRows<R::sum_abs>,
+           ReduceRows<R::sum_square>},
+          {ReduceColumns<R::sum>, ReduceColumns<R::max>, ReduceColumns<R::min>, ReduceColumns<R::prod>,
+           ReduceColumns<R::sum_abs>, ReduceColumns<R::sum_square>}};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -264,7 +290,8 @@ VectorKernels make_kernels(Isa isa) { return HWY_DISPATCH_TABLE(Kernels)[target_
 }  // namespace
 
 const VectorKernels& vector_kernels(Isa isa) {
-  static const VectorKernels kernels[] = {make_kernels(Isa::scalar), make_kernels(Isa::avx2), make_kernels(Isa::avx512)};
+  static const VectorKernels kernels[] = {make_kernels(Isa::scalar), make_kernels(Isa::avx2),
+                                          make_kernels(Isa::avx512)};
   return kernels[static_cast<size_t>(isa)];
 }
 

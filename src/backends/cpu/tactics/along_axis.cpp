@@ -28,8 +28,11 @@ std::string reason_against(const Problem& problem, const Node& node) {
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
-  if (node == nullptr || std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); })) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("along_axis", std::move(reason));
+  if (node == nullptr ||
+      std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
+    return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("along_axis", std::move(reason));
   offer_linear(problem, "along_axis", out);
 }
 
@@ -44,7 +47,8 @@ struct Lines {
 
 Lines lines_of(const NodeCode& node) {
   const Dims& dims = node.operand(0).type.dims;
-  const int64_t given = node.op() == "CumSum" ? (node.require(!node.integers(1).empty()), node.integers(1)[0]) : node.attrs().integer("axis");
+  const int64_t given = node.op() == "CumSum" ? (node.require(!node.integers(1).empty()), node.integers(1)[0])
+                                              : node.attrs().integer("axis");
   const size_t axis = normalize_axis(given, dims.size());
   Lines lines{elements(std::span(dims).first(axis)), dims[axis], elements(std::span(dims).subspan(axis + 1))};
   node.require(lines.n > 0);
@@ -55,7 +59,11 @@ Lines lines_of(const NodeCode& node) {
 class Best final : public ItemKernel {
  public:
   explicit Best(const NodeCode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)), lines_(lines_of(node)), x_(node.operand(0)), y_(node.result()), smallest_(node.op() == "ArgMin"),
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        smallest_(node.op() == "ArgMin"),
         last_(node.attrs().integer("select_last_index") != 0) {
     node.require(y_.type.dtype == DType::i64 && elements(y_.type.dims) == lines_.count());
   }
@@ -90,8 +98,12 @@ class Best final : public ItemKernel {
 class RunningSum final : public ItemKernel {
  public:
   explicit RunningSum(const NodeCode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)), lines_(lines_of(node)), x_(node.operand(0)), y_(node.result()),
-        exclusive_(node.attrs().integer("exclusive") != 0), reverse_(node.attrs().integer("reverse") != 0) {
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        exclusive_(node.attrs().integer("exclusive") != 0),
+        reverse_(node.attrs().integer("reverse") != 0) {
     node.require(x_.type == y_.type);
   }
 
@@ -99,7 +111,7 @@ class RunningSum final : public ItemKernel {
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
     const int64_t step = reverse_ ? -lines_.inner : lines_.inner, first = reverse_ ? (lines_.n - 1) * lines_.inner : 0;
     visit(x_.type.dtype, [&]<typename T>() {
-      using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;    // unsigned: may wrap
+      using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // unsigned: may wrap
       for (int64_t line = begin; line < end; ++line) {
         const int64_t start = lines_.start(line, lines_.n) + first;
         const T* x = x_.as<T>(bindings) + start;
@@ -123,7 +135,10 @@ class RunningSum final : public ItemKernel {
 class Hardmax final : public ItemKernel {
  public:
   explicit Hardmax(const NodeCode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)), lines_(lines_of(node)), x_(node.operand(0)), y_(node.result()) {
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()) {
     node.require(x_.type == y_.type);
   }
 
@@ -152,7 +167,8 @@ class Hardmax final : public ItemKernel {
 /// Positions are ranked in the workspace, one line of them per worker. Not-a-number counts as largest; equals stay in order.
 class TopK final : public CpuKernel {
  public:
-  TopK(const NodeCode& node, int workers) : lines_(lines_of(node)), workers_(workers), largest_(node.attrs().integer("largest") != 0), x_(node.operand(0)) {
+  TopK(const NodeCode& node, int workers)
+      : lines_(lines_of(node)), workers_(workers), largest_(node.attrs().integer("largest") != 0), x_(node.operand(0)) {
     node.require(node.wants(0) || node.wants(1));
     if (node.wants(0)) values_ = node.result(0);
     if (node.wants(1)) indices_ = node.result(1);
@@ -170,7 +186,8 @@ class TopK final : public CpuKernel {
     int64_t* order = static_cast<int64_t*>(bindings.workspace) + worker * lines_.n;
     const Share share = share_of(lines_.count(), worker, workers);
     visit(x_.type.dtype, [&]<typename T>() {
-      for (int64_t line = share.begin; line < share.end; ++line) rank(line, x_.as<T>(bindings) + lines_.start(line, lines_.n), order, bindings);
+      for (int64_t line = share.begin; line < share.end; ++line)
+        rank(line, x_.as<T>(bindings) + lines_.start(line, lines_.n), order, bindings);
     });
   }
 

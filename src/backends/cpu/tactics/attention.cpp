@@ -12,7 +12,8 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kScoreKilobytes[] = {256, 64};  // of a block: half of a common L2, and what leaves room for keys and values
+constexpr int64_t kScoreKilobytes[] = {
+    256, 64};  // of a block: half of a common L2, and what leaves room for keys and values
 
 std::string reason_against(const Problem& problem, const Node& node) {
   if (problem.device.architecture == "scalar") return "needs AVX2";
@@ -30,9 +31,14 @@ std::string reason_against(const Problem& problem, const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = anchor_of(problem.region, ops::scaled_dot_product_attention);
   if (node == nullptr) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("attention", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("attention", std::move(reason));
   for (const int64_t kilobytes : kScoreKilobytes)
-    out.offer({"cpu", "attention", {{"kilobytes", kilobytes}}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+    out.offer({"cpu",
+               "attention",
+               {{"kilobytes", kilobytes}},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               {Layout::linear}});
 }
 
 Compiled compile(const Problem& problem, const Tactic& tactic) {
@@ -64,31 +70,45 @@ struct HeadTensor {
     head_stride = heads_first ? rows * columns : columns;
     row_stride = heads_first ? columns : heads * columns;
   }
-  int64_t offset(int64_t b, int64_t h, int64_t row) const { return b * batch_stride + h * head_stride + row * row_stride; }
+  int64_t offset(int64_t b, int64_t h, int64_t row) const {
+    return b * batch_stride + h * head_stride + row * row_stride;
+  }
 };
 
-struct MaskStrides { int64_t batch = 0, head = 0, row = 0; MaskKind kind = MaskKind::none; };
+struct MaskStrides {
+  int64_t batch = 0, head = 0, row = 0;
+  MaskKind kind = MaskKind::none;
+};
 
 MaskStrides mask_strides(const Dims& dims, const Dims& scores) {
   HONE_CHECK(dims.size() <= 4, "attention in the plan has a mask of rank {}", dims.size());
   Dims aligned(4 - dims.size(), 1);
   aligned.insert(aligned.end(), dims.begin(), dims.end());
-  for (size_t i = 0; i < 4; ++i) HONE_CHECK(aligned[i] == 1 || aligned[i] == scores[i], "attention in the plan has a mask of {} for scores of {}", join_dims(dims), join_dims(scores));
+  for (size_t i = 0; i < 4; ++i)
+    HONE_CHECK(aligned[i] == 1 || aligned[i] == scores[i], "attention in the plan has a mask of {} for scores of {}",
+               join_dims(dims), join_dims(scores));
   const Dims strides = strides_of(aligned);
   const auto stride = [&](size_t axis) { return aligned[axis] == 1 ? 0 : strides[axis]; };
   return {stride(0), stride(1), stride(2), aligned[3] == scores[3] ? MaskKind::full : MaskKind::per_row};
 }
 
-GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) { return batched_gemm_candidates(shape, isa, 1).front(); }
+GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) {
+  return batched_gemm_candidates(shape, isa, 1).front();
+}
 
 /// Both products for a block of `rows` queries.
 struct BlockKernels {
   BatchedGemmShape scores_shape, result_shape;
   BatchedGemmKernel scores, result;
 
-  BlockKernels(int64_t rows, int64_t score_stride, float scale, const HeadTensor& q, const HeadTensor& k, const HeadTensor& v, const HeadTensor& y, Isa isa)
-      : scores_shape{.matrix = {.m = rows, .n = k.rows, .k = q.columns, .lda = q.row_stride, .ldc = score_stride}, .ldb = k.row_stride, .transposed_b = true, .scale = scale},
-        result_shape{.matrix = {.m = rows, .n = v.columns, .k = k.rows, .lda = score_stride, .ldc = y.row_stride}, .ldb = v.row_stride},
+  BlockKernels(int64_t rows, int64_t score_stride, float scale, const HeadTensor& q, const HeadTensor& k,
+               const HeadTensor& v, const HeadTensor& y, Isa isa)
+      : scores_shape{.matrix = {.m = rows, .n = k.rows, .k = q.columns, .lda = q.row_stride, .ldc = score_stride},
+                     .ldb = k.row_stride,
+                     .transposed_b = true,
+                     .scale = scale},
+        result_shape{.matrix = {.m = rows, .n = v.columns, .k = k.rows, .lda = score_stride, .ldc = y.row_stride},
+                     .ldb = v.row_stride},
         scores(scores_shape, {}, best_config(scores_shape, isa), isa),
         result(result_shape, {}, best_config(result_shape, isa), isa) {}
   size_t scratch_floats() const { return std::max(scores.scratch_floats(), result.scratch_floats()); }
@@ -96,14 +116,27 @@ struct BlockKernels {
 
 class Attention final : public CpuKernel {
  public:
-  struct Operands { int q, k, v, mask; bool has_mask; };
+  struct Operands {
+    int q, k, v, mask;
+    bool has_mask;
+  };
 
-  Attention(const Operands& operands, const HeadTensor& q, const HeadTensor& k, const HeadTensor& v, const HeadTensor& y, const MaskStrides& mask,
-            float scale, int64_t block, const CpuInfo& info)
-      : operands_(operands), q_(q), k_(k), v_(v), y_(y), mask_(mask), workers_(info.workers), block_(block), blocks_((q.rows + block - 1) / block),
-        score_stride_((k.rows + 15) / 16 * 16), softmax_(k.rows, mask.kind, info.isa) {
+  Attention(const Operands& operands, const HeadTensor& q, const HeadTensor& k, const HeadTensor& v,
+            const HeadTensor& y, const MaskStrides& mask, float scale, int64_t block, const CpuInfo& info)
+      : operands_(operands),
+        q_(q),
+        k_(k),
+        v_(v),
+        y_(y),
+        mask_(mask),
+        workers_(info.workers),
+        block_(block),
+        blocks_((q.rows + block - 1) / block),
+        score_stride_((k.rows + 15) / 16 * 16),
+        softmax_(k.rows, mask.kind, info.isa) {
     kernels_.emplace_back(block_, score_stride_, scale, q, k, v, y, info.isa);
-    if (const int64_t rest = q.rows % block_; rest != 0) kernels_.emplace_back(rest, score_stride_, scale, q, k, v, y, info.isa);
+    if (const int64_t rest = q.rows % block_; rest != 0)
+      kernels_.emplace_back(rest, score_stride_, scale, q, k, v, y, info.isa);
     size_t scratch = 0;
     for (const BlockKernels& kernels : kernels_) scratch = std::max(scratch, kernels.scratch_floats());
     score_floats_ = static_cast<size_t>(block_ * score_stride_);
@@ -116,16 +149,22 @@ class Attention final : public CpuKernel {
     const Share share = share_of(q_.batch * q_.heads * blocks_, worker, workers);
     float* scores = static_cast<float*>(bindings.workspace) + static_cast<size_t>(worker) * worker_floats_;
     for (int64_t item = share.begin; item < share.end; ++item)
-      run_block(item / blocks_ / q_.heads, item / blocks_ % q_.heads, item % blocks_, scores, scores + score_floats_, bindings);
+      run_block(item / blocks_ / q_.heads, item / blocks_ % q_.heads, item % blocks_, scores, scores + score_floats_,
+                bindings);
   }
 
  private:
-  void run_block(int64_t batch, int64_t head, int64_t block, float* scores, float* scratch, const Bindings& bindings) const {
-    const auto input = [&](int index) { return static_cast<const float*>(bindings.inputs[static_cast<size_t>(index)]); };
+  void run_block(int64_t batch, int64_t head, int64_t block, float* scores, float* scratch,
+                 const Bindings& bindings) const {
+    const auto input = [&](int index) {
+      return static_cast<const float*>(bindings.inputs[static_cast<size_t>(index)]);
+    };
     const int64_t row = block * block_, rows = std::min(block_, q_.rows - row);
     const int64_t shared_head = head / (q_.heads / k_.heads);  // several query heads may share one of keys and values
     const BlockKernels& kernels = kernels_[rows == block_ ? 0 : 1];
-    kernels.scores.run(0, 1, {input(operands_.q) + q_.offset(batch, head, row), input(operands_.k) + k_.offset(batch, shared_head, 0), nullptr, scores, scratch});
+    kernels.scores.run(0, 1,
+                       {input(operands_.q) + q_.offset(batch, head, row),
+                        input(operands_.k) + k_.offset(batch, shared_head, 0), nullptr, scores, scratch});
     const float* mask = nullptr;
     if (operands_.has_mask) {
       mask = operands_.mask >= 0 ? input(operands_.mask) : static_cast<const float*>(bindings.constants[0]);
@@ -133,8 +172,9 @@ class Attention final : public CpuKernel {
     }
     constexpr int64_t kBytes = sizeof(float);
     softmax_({scores, mask, rows, score_stride_ * kBytes, mask_.row * kBytes});
-    kernels.result.run(0, 1, {scores, input(operands_.v) + v_.offset(batch, shared_head, 0), nullptr,
-                              static_cast<float*>(bindings.outputs[0]) + y_.offset(batch, head, row), scratch});
+    kernels.result.run(0, 1,
+                       {scores, input(operands_.v) + v_.offset(batch, shared_head, 0), nullptr,
+                        static_cast<float*>(bindings.outputs[0]) + y_.offset(batch, head, row), scratch});
   }
 
   Operands operands_;
@@ -143,13 +183,14 @@ class Attention final : public CpuKernel {
   int workers_;
   int64_t block_, blocks_, score_stride_;
   SoftmaxCode softmax_;
-  std::vector<BlockKernels> kernels_;     // for whole blocks, and for the last one when it is smaller
+  std::vector<BlockKernels> kernels_;  // for whole blocks, and for the last one when it is smaller
   size_t score_floats_ = 0, worker_floats_ = 0;
 };
 
 /// Queries of a block: as many as the cache allows, but enough blocks for all workers, of even sizes.
 int64_t block_rows(const HeadTensor& q, int64_t keys, int64_t kilobytes, int workers) {
-  const int64_t most = std::clamp<int64_t>(kilobytes * 1024 / 4 / std::max<int64_t>(keys, 1), 8, q.rows < 8 ? 8 : q.rows);
+  const int64_t most =
+      std::clamp<int64_t>(kilobytes * 1024 / 4 / std::max<int64_t>(keys, 1), 8, q.rows < 8 ? 8 : q.rows);
   const int64_t wanted = (2 * workers + q.batch * q.heads - 1) / (q.batch * q.heads);
   const int64_t blocks = std::max((q.rows + most - 1) / most, std::min(wanted, (q.rows + 15) / 16));
   return (q.rows + blocks - 1) / blocks;
@@ -157,17 +198,26 @@ int64_t block_rows(const HeadTensor& q, int64_t keys, int64_t kilobytes, int wor
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   const int64_t last = static_cast<int64_t>(shapes.inputs.size()) - 1;
-  const auto index = [&](std::string_view name, int64_t low) { return static_cast<int>(bounded(attrs, name, low, last)); };
+  const auto index = [&](std::string_view name, int64_t low) {
+    return static_cast<int>(bounded(attrs, name, low, last));
+  };
   const bool has_mask = attrs.has("mask"), heads_first = attrs.text("layout") == "bhsd";
-  const Attention::Operands operands{index("q", 0), index("k", 0), index("v", 0), has_mask ? index("mask", -1) : -1, has_mask};
+  const Attention::Operands operands{index("q", 0), index("k", 0), index("v", 0), has_mask ? index("mask", -1) : -1,
+                                     has_mask};
   const auto tensor = [&](int i) { return HeadTensor(shapes.inputs[static_cast<size_t>(i)].dims, heads_first); };
   HONE_CHECK(shapes.outputs.size() == 1, "attention in the plan has {} results", shapes.outputs.size());
-  const HeadTensor q = tensor(operands.q), k = tensor(operands.k), v = tensor(operands.v), y(shapes.outputs[0].dims, heads_first);
-  const bool valid = q.rows > 0 && k.rows > 0 && k.heads > 0 && q.batch > 0 && k.batch == q.batch && v.batch == q.batch && y.batch == q.batch && v.heads == k.heads &&
-                     q.heads % k.heads == 0 && y.heads == q.heads && k.columns == q.columns && v.rows == k.rows && y.rows == q.rows && y.columns == v.columns;
+  const HeadTensor q = tensor(operands.q), k = tensor(operands.k), v = tensor(operands.v),
+                   y(shapes.outputs[0].dims, heads_first);
+  const bool valid = q.rows > 0 && k.rows > 0 && k.heads > 0 && q.batch > 0 && k.batch == q.batch &&
+                     v.batch == q.batch && y.batch == q.batch && v.heads == k.heads && q.heads % k.heads == 0 &&
+                     y.heads == q.heads && k.columns == q.columns && v.rows == k.rows && y.rows == q.rows &&
+                     y.columns == v.columns;
   HONE_CHECK(valid, "attention in the plan has operands that do not fit together");
   MaskStrides mask;
-  if (has_mask) mask = mask_strides(operands.mask >= 0 ? shapes.inputs[static_cast<size_t>(operands.mask)].dims : attrs.integers("mask_dims"), {q.batch, q.heads, q.rows, k.rows});
+  if (has_mask)
+    mask = mask_strides(
+        operands.mask >= 0 ? shapes.inputs[static_cast<size_t>(operands.mask)].dims : attrs.integers("mask_dims"),
+        {q.batch, q.heads, q.rows, k.rows});
   const int64_t block = block_rows(q, k.rows, bounded(attrs, "kilobytes", 1, 1 << 20), info.workers);
   return std::make_shared<Attention>(operands, q, k, v, y, mask, static_cast<float>(attrs.real("scale")), block, info);
 }

@@ -49,7 +49,8 @@ RowWalk walk_of(const NodeCode& node) {
   const Dims& result = node.result().type.dims;
   if (elements(result) == 0) return RowWalk({0}, {{1}, {1}, {1}});
   const Dims a = broadcast_strides(node, node.operand(0).type.dims, result);
-  return RowWalk(result, {strides_of(result), a, node.has(1) ? broadcast_strides(node, node.operand(1).type.dims, result) : a});
+  return RowWalk(result,
+                 {strides_of(result), a, node.has(1) ? broadcast_strides(node, node.operand(1).type.dims, result) : a});
 }
 
 template <typename T>
@@ -62,20 +63,27 @@ T combined(Kind kind, T a, T b) {
     case Kind::either: return static_cast<T>(a | b);
     case Kind::one: return static_cast<T>(a ^ b);
     case Kind::invert: return static_cast<T>(static_cast<Unsigned>(a) ^ static_cast<Unsigned>(-1));
-    case Kind::left: return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) << static_cast<int>(b)));
+    case Kind::left:
+      return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) << static_cast<int>(b)));
     case Kind::right: break;
   }
-  if (std::is_signed_v<T>) return static_cast<T>(static_cast<int64_t>(a) >> (beyond ? kBits - 1 : static_cast<int>(b)));   // keeps the sign
+  if (std::is_signed_v<T>)
+    return static_cast<T>(static_cast<int64_t>(a) >> (beyond ? kBits - 1 : static_cast<int>(b)));  // keeps the sign
   return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(a) >> static_cast<int>(b));
 }
 
 class Bitwise final : public ItemKernel {
  public:
   explicit Bitwise(const NodeCode& node)
-      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(), elements(node.result().type.dims)), a_(node.operand(0)), b_(node.operand(node.has(1) ? 1 : 0)),
-        y_(node.result()), walk_(walk_of(node)) {
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(),
+                   elements(node.result().type.dims)),
+        a_(node.operand(0)),
+        b_(node.operand(node.has(1) ? 1 : 0)),
+        y_(node.result()),
+        walk_(walk_of(node)) {
     const std::optional<Kind> kind = kind_of(node.op(), node.attrs());
-    node.require(kind.has_value() && !is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype && b_.type.dtype == y_.type.dtype);
+    node.require(kind.has_value() && !is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype &&
+                 b_.type.dtype == y_.type.dtype);
     kind_ = *kind;
   }
 
@@ -88,7 +96,8 @@ class Bitwise final : public ItemKernel {
           walk_.seek(row, offsets);
           T* y = y_.as<T>(bindings) + offsets[0];
           const T *a = a_.as<T>(bindings) + offsets[1], *b = b_.as<T>(bindings) + offsets[2];
-          for (int64_t j = 0; j < walk_.length(); ++j) y[j * walk_.stride(0)] = combined(kind_, a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
+          for (int64_t j = 0; j < walk_.length(); ++j)
+            y[j * walk_.stride(0)] = combined(kind_, a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
         }
       }
     });
@@ -100,7 +109,9 @@ class Bitwise final : public ItemKernel {
   Kind kind_ = Kind::both;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) { return std::make_shared<Bitwise>(NodeCode(attrs, shapes)); }
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<Bitwise>(NodeCode(attrs, shapes));
+}
 
 }  // namespace
 

@@ -27,8 +27,12 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 class Cast final : public ItemKernel {
  public:
   Cast(const NodeCode& node, Isa isa)
-      : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)), x_(node.operand(0)), result_(node.result()),
-        convert_(convert_elements(x_.type.dtype, result_.type.dtype, isa)), from_size_(size_of(x_.type.dtype)), to_size_(size_of(result_.type.dtype)) {
+      : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
+        x_(node.operand(0)),
+        result_(node.result()),
+        convert_(convert_elements(x_.type.dtype, result_.type.dtype, isa)),
+        from_size_(size_of(x_.type.dtype)),
+        to_size_(size_of(result_.type.dtype)) {
     node.require(x_.type.dims == result_.type.dims && (x_.type.layout == result_.type.layout || x_.known));
   }
 
@@ -36,7 +40,8 @@ class Cast final : public ItemKernel {
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
     const size_t first = static_cast<size_t>(begin * kPiece);
     const int64_t count = std::min(end * kPiece, elements(result_.type.dims)) - begin * kPiece;
-    convert_(x_.as<std::byte>(bindings) + first * from_size_, result_.as<std::byte>(bindings) + first * to_size_, count);
+    convert_(x_.as<std::byte>(bindings) + first * from_size_, result_.as<std::byte>(bindings) + first * to_size_,
+             count);
   }
 
   NodeOperand x_;

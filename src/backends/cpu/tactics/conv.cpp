@@ -11,7 +11,9 @@ namespace {
 
 constexpr int64_t kFewChannels = 4;
 
-bool is_depthwise(const ConvShape& shape) { return shape.groups == shape.ic && shape.groups == shape.oc && shape.groups > 1; }
+bool is_depthwise(const ConvShape& shape) {
+  return shape.groups == shape.ic && shape.groups == shape.oc && shape.groups > 1;
+}
 
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const std::optional<ConvRegion> region = read_conv_region(problem, ops::conv, "conv", info, out);
@@ -34,7 +36,8 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const ConvRegion region = conv_region(problem, ops::conv);
   const Isa isa = cpu_info(problem.device).isa;
   const ConvConfig config = read_config(tactic.params);
-  const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), tactic.in[static_cast<size_t>(region.input)]);
+  const ConvShape shape =
+      conv_shape(region.attrs, input_dims(problem, region), tactic.in[static_cast<size_t>(region.input)]);
   const int64_t panel = config.panel_channels(isa);
 
   const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
@@ -46,8 +49,11 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 
 class Conv final : public CpuKernel {
  public:
-  Conv(const Attrs& attrs, const ConvShape& shape, Isa isa) : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override { kernel_.run(worker, workers, binding_.args(bindings)); }
+  Conv(const Attrs& attrs, const ConvShape& shape, Isa isa)
+      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    kernel_.run(worker, workers, binding_.args(bindings));
+  }
 
  private:
   ConvBinding binding_;

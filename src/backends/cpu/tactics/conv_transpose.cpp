@@ -16,7 +16,8 @@ ConvTransposeShape transpose_shape(const Attrs& attrs, const Dims& input, const 
   ConvTransposeShape shape;
   shape.n = conv.n, shape.ic = conv.ic, shape.ih = conv.ih, shape.iw = conv.iw;
   shape.oc = conv.oc, shape.oh = out.h, shape.ow = out.w, shape.kh = conv.kh, shape.kw = conv.kw;
-  shape.stride_h = conv.stride_h, shape.stride_w = conv.stride_w, shape.dilation_h = conv.dilation_h, shape.dilation_w = conv.dilation_w;
+  shape.stride_h = conv.stride_h, shape.stride_w = conv.stride_w, shape.dilation_h = conv.dilation_h,
+  shape.dilation_w = conv.dilation_w;
   shape.pad_top = conv.pad_top, shape.pad_left = conv.pad_left, shape.groups = conv.groups;
   return shape;
 }
@@ -49,14 +50,17 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   Tensor packed_weights = make_floats(packed_conv_transpose_floats(shape, panel), [&](float* packed) {
     pack_conv_transpose_weights(weights.data(), shape, panel, config.depth, packed);
   });
-  return finish_conv("conv_transpose", problem, region, tactic, std::move(packed_weights), shape.oc, shape.groups, panel);
+  return finish_conv("conv_transpose", problem, region, tactic, std::move(packed_weights), shape.oc, shape.groups,
+                     panel);
 }
 
 class ConvTranspose final : public CpuKernel {
  public:
   ConvTranspose(const Attrs& attrs, const ConvTransposeShape& shape, Isa isa)
       : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override { kernel_.run(worker, workers, binding_.args(bindings)); }
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    kernel_.run(worker, workers, binding_.args(bindings));
+  }
 
  private:
   ConvBinding binding_;
@@ -65,7 +69,8 @@ class ConvTranspose final : public CpuKernel {
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   check_binding(attrs, shapes);
-  const ConvTransposeShape shape = transpose_shape(attrs, shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims, shapes.outputs[0].dims);
+  const ConvTransposeShape shape =
+      transpose_shape(attrs, shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims, shapes.outputs[0].dims);
   const char* reason = conv_transpose_refusal(shape);
   HONE_CHECK(reason == nullptr, "a transposed convolution in the plan cannot run: {}", reason);
   return std::make_shared<ConvTranspose>(attrs, shape, info.isa);

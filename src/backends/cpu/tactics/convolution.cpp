@@ -19,7 +19,8 @@ std::vector<int64_t> as_four_pads(const std::vector<int64_t>& pads) {
 }
 
 /// Top or left pads of SAME_UPPER and SAME_LOWER, which follow from the size.
-void same_pads(bool upper, int64_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_t& before, int64_t& after) {
+void same_pads(bool upper, int64_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_t& before,
+               int64_t& after) {
   const int64_t out = (size + stride - 1) / stride;
   const int64_t total = std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size);
   before = upper ? total / 2 : total - total / 2;
@@ -33,7 +34,8 @@ std::string reason_against(const Problem& problem, const Node& conv, const Regio
   if (rank != 3 && rank != 4) return fmt::format("{}-dimensional convolution", rank - 2);
   if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
   if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!conv.input(1)->is_constant() || (conv.input(2) != nullptr && !conv.input(2)->is_constant())) return "weights are not constant";
+  if (!conv.input(1)->is_constant() || (conv.input(2) != nullptr && !conv.input(2)->is_constant()))
+    return "weights are not constant";
   if (x->type.shape.elements() == Dim(0)) return "empty input";
   return match.refusal;
 }
@@ -55,7 +57,8 @@ ConvRegion collect(const Problem& problem, const Node& conv, RegionMatch match) 
 
 }  // namespace
 
-std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family, const CpuInfo&, Candidates& out) {
+std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family,
+                                           const CpuInfo&, Candidates& out) {
   const Node* conv = anchor_of(problem.region, op);
   if (conv == nullptr) return std::nullopt;
   RegionMatch match = match_region(problem.region, conv, conv->output()->type.shape.rank() - 1);
@@ -72,7 +75,8 @@ std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& 
 ConvRegion conv_region(const Problem& problem, const OpDef& op) {
   Candidates refusals;
   std::optional<ConvRegion> region = read_conv_region(problem, op, "", {}, refusals);
-  HONE_ASSERT(region.has_value(), "the region was refused: {}", refusals.refusals().empty() ? "other anchor" : refusals.refusals()[0].reason);
+  HONE_ASSERT(region.has_value(), "the region was refused: {}",
+              refusals.refusals().empty() ? "other anchor" : refusals.refusals()[0].reason);
   return std::move(*region);
 }
 
@@ -81,17 +85,22 @@ ImageSize image_size(const Dims& dims) {
   return {dims[0], dims[1], dims.size() == 3 ? 1 : dims[2], dims.back()};
 }
 
-Dims input_dims(const Problem& problem, const ConvRegion& region) { return problem.region.inputs()[static_cast<size_t>(region.input)]->type.shape.values(); }
+Dims input_dims(const Problem& problem, const ConvRegion& region) {
+  return problem.region.inputs()[static_cast<size_t>(region.input)]->type.shape.values();
+}
 
 ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout) {
   const auto numbers = [&](std::string_view name, size_t count) -> const std::vector<int64_t>& {
     const std::vector<int64_t>& values = attrs.integers(name);
-    const bool valid = values.size() == count && std::all_of(values.begin(), values.end(), [](int64_t v) { return v >= -(1 << 20) && v < (1 << 20); });
+    const bool valid = values.size() == count && std::all_of(values.begin(), values.end(), [](int64_t v) {
+                         return v >= -(1 << 20) && v < (1 << 20);
+                       });
     HONE_CHECK(valid, "a convolution in the plan has bad {}", name);
     return values;
   };
   const ImageSize size = image_size(input);
-  const auto &filter = numbers("filter", 2), &strides = numbers("strides", 2), &dilations = numbers("dilations", 2), &pads = numbers("pads", 4);
+  const auto &filter = numbers("filter", 2), &strides = numbers("strides", 2), &dilations = numbers("dilations", 2),
+             &pads = numbers("pads", 4);
   ConvShape shape;
   shape.n = size.n, shape.ic = size.c, shape.ih = size.h, shape.iw = size.w;
   shape.oc = bounded(attrs, "oc", 1, 1 << 24);
@@ -106,7 +115,9 @@ ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout) {
     same_pads(upper, shape.ih, shape.kh, shape.stride_h, shape.dilation_h, shape.pad_top, shape.pad_bottom);
     same_pads(upper, shape.iw, shape.kw, shape.stride_w, shape.dilation_w, shape.pad_left, shape.pad_right);
   }
-  shape.src_layout = layout == Layout::linear && !same_bytes(input, Layout::linear, Layout::channels_last) ? SrcLayout::nchw : SrcLayout::nhwc;
+  shape.src_layout = layout == Layout::linear && !same_bytes(input, Layout::linear, Layout::channels_last)
+                         ? SrcLayout::nchw
+                         : SrcLayout::nhwc;
   return shape;
 }
 
@@ -115,14 +126,16 @@ ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes) {
   const ConcreteType& input = shapes.inputs[static_cast<size_t>(attrs.integer("input"))];
   ConvShape shape = conv_shape(attrs, input.dims, input.layout);
   const ImageSize out = image_size(shapes.outputs[0].dims);
-  const bool valid = shape.kh > 0 && shape.kw > 0 && shape.stride_h > 0 && shape.stride_w > 0 && shape.dilation_h > 0 && shape.dilation_w > 0 &&
-                     shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 && out.n == shape.n && out.c == shape.oc &&
-                     out.h == shape.oh() && out.w == shape.ow();
-  HONE_CHECK(valid, "a convolution in the plan gives {}, not {}", join_dims(shapes.outputs[0].dims), join_dims(std::vector{shape.n, shape.oc}));
+  const bool valid = shape.kh > 0 && shape.kw > 0 && shape.stride_h > 0 && shape.stride_w > 0 && shape.dilation_h > 0 &&
+                     shape.dilation_w > 0 && shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 &&
+                     out.n == shape.n && out.c == shape.oc && out.h == shape.oh() && out.w == shape.ow();
+  HONE_CHECK(valid, "a convolution in the plan gives {}, not {}", join_dims(shapes.outputs[0].dims),
+             join_dims(std::vector{shape.n, shape.oc}));
   return shape;
 }
 
-Tactic conv_tactic(std::string_view family, const Problem& problem, const ConvRegion& region, Layout input, Attrs params) {
+Tactic conv_tactic(std::string_view family, const Problem& problem, const ConvRegion& region, Layout input,
+                   Attrs params) {
   std::vector<Layout> in(problem.region.inputs().size(), Layout::channels_last);
   in[static_cast<size_t>(region.input)] = input;
   return {"cpu", std::string(family), std::move(params), std::move(in), {Layout::channels_last}};
@@ -152,7 +165,8 @@ void merge(Attrs& into, const Attrs& from) {
 
 int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high) {
   const int64_t value = attrs.integer(name);
-  HONE_CHECK(value >= low && value <= high, "a kernel in the plan has {}={}, outside of {} to {}", name, value, low, high);
+  HONE_CHECK(value >= low && value <= high, "a kernel in the plan has {}={}, outside of {} to {}", name, value, low,
+             high);
   return value;
 }
 
@@ -161,15 +175,21 @@ void check_binding(const Attrs& attrs, const KernelShapes& shapes) {
   const int64_t input = bounded(attrs, "input", 0, inputs - 1);
   const int64_t residual = bounded(attrs, "residual", -1, inputs - 1);
   HONE_CHECK(shapes.outputs.size() == 1, "a kernel in the plan has {} results", shapes.outputs.size());
-  HONE_CHECK(shapes.inputs[static_cast<size_t>(input)].dtype == DType::f32, "a kernel in the plan has an input that is not f32");
-  if (residual >= 0) HONE_CHECK(shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0], "a kernel in the plan adds tensors of different sizes");
+  HONE_CHECK(shapes.inputs[static_cast<size_t>(input)].dtype == DType::f32,
+             "a kernel in the plan has an input that is not f32");
+  if (residual >= 0)
+    HONE_CHECK(shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+               "a kernel in the plan adds tensors of different sizes");
 }
 
-Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic, Tensor weights, int64_t oc, int64_t groups, int64_t panel) {
+Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic,
+                     Tensor weights, int64_t oc, int64_t groups, int64_t panel) {
   Compiled compiled;
   compiled.constants.push_back(std::move(weights));
   if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(oc, groups, panel), [&](float* packed) { pack_bias(bias.data(), oc, groups, panel, packed); }));
+    compiled.constants.push_back(make_floats(packed_bias_floats(oc, groups, panel), [&](float* packed) {
+      pack_bias(bias.data(), oc, groups, panel, packed);
+    }));
   Attrs attrs = region.attrs;
   merge(attrs, tactic.params);
   attrs.set("isa", std::string(to_string(cpu_info(problem.device).isa)));

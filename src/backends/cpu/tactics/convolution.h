@@ -6,20 +6,21 @@
 #include <optional>
 
 #include "backends/cpu/jit/conv_kernel.h"
-#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
+#include "backends/regions/region_match.h"
 
 namespace hone::cpu {
 
 /// A convolution region that a generated kernel can take.
 struct ConvRegion {
   RegionMatch match;
-  int input = -1;                 // the region input that is convolved
-  Attrs attrs;                    // filter, strides, pads, …, epilogue: what load() needs besides the tile
+  int input = -1;  // the region input that is convolved
+  Attrs attrs;     // filter, strides, pads, …, epilogue: what load() needs besides the tile
 };
 
 /// Nothing when the region is not about `op` (Conv or ConvTranspose), or refused with a reason under `family`.
-std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family, const CpuInfo& info, Candidates& out);
+std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family,
+                                           const CpuInfo& info, Candidates& out);
 /// The same when the tactic has been offered already.
 ConvRegion conv_region(const Problem& problem, const OpDef& op);
 
@@ -28,13 +29,16 @@ ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout);
 /// Throws Error when the plan's sizes contradict each other.
 ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes);
 /// N, C, H, W of a tensor of rank 3 or 4.
-struct ImageSize { int64_t n, c, h, w; };
+struct ImageSize {
+  int64_t n, c, h, w;
+};
 ImageSize image_size(const Dims& dims);
 /// The concrete shape of the region's convolution input.
 Dims input_dims(const Problem& problem, const ConvRegion& region);
 
 /// Layouts of the tactic: the input in `input`, residual and result channels-last.
-Tactic conv_tactic(std::string_view family, const Problem& problem, const ConvRegion& region, Layout input, Attrs params);
+Tactic conv_tactic(std::string_view family, const Problem& problem, const ConvRegion& region, Layout input,
+                   Attrs params);
 
 void write_config(Attrs& attrs, const ConvConfig& config);
 ConvConfig read_config(const Attrs& attrs);
@@ -43,7 +47,8 @@ void merge(Attrs& into, const Attrs& from);
 
 /// The second half of every family's compile(): `weights` packed by the caller, then the bias in panels of `panel` of the `oc`
 /// channels in `groups` groups, and the code with the tile's parameters and the instruction set.
-Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic, Tensor weights, int64_t oc, int64_t groups, int64_t panel);
+Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic,
+                     Tensor weights, int64_t oc, int64_t groups, int64_t panel);
 
 /// A reader of small positive numbers of a plan.
 int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
@@ -53,11 +58,14 @@ struct ConvBinding {
   int input = 0, residual = -1;
   bool bias = false;
   explicit ConvBinding(const Attrs& attrs)
-      : input(static_cast<int>(attrs.integer("input"))), residual(read_residual(attrs)), bias(attrs.integer("bias") != 0) {}
+      : input(static_cast<int>(attrs.integer("input"))),
+        residual(read_residual(attrs)),
+        bias(attrs.integer("bias") != 0) {}
   ConvArgs args(const Bindings& bindings) const {
     const auto floats = [](const void* memory) { return static_cast<const float*>(memory); };
-    return {floats(bindings.inputs[input]), floats(bindings.constants[0]), bias ? floats(bindings.constants[1]) : nullptr,
-            residual >= 0 ? floats(bindings.inputs[residual]) : nullptr, static_cast<float*>(bindings.outputs[0])};
+    return {floats(bindings.inputs[input]), floats(bindings.constants[0]),
+            bias ? floats(bindings.constants[1]) : nullptr, residual >= 0 ? floats(bindings.inputs[residual]) : nullptr,
+            static_cast<float*>(bindings.outputs[0])};
   }
 };
 /// Throws Error when an operand does not exist.

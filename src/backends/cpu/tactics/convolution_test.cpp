@@ -13,7 +13,9 @@ class Random {
   explicit Random(uint64_t seed) : engine_(seed) {}
   int64_t in(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
   template <typename T>
-  T of(std::initializer_list<T> values) { return values.begin()[in(0, static_cast<int64_t>(values.size()) - 1)]; }
+  T of(std::initializer_list<T> values) {
+    return values.begin()[in(0, static_cast<int64_t>(values.size()) - 1)];
+  }
   uint64_t seed() { return engine_(); }
 
  private:
@@ -30,14 +32,19 @@ Value* constant(Graph& graph, Dims dims, Random& random, double scale = 1) {
 }
 
 /// Conv or ConvTranspose, then bias, residual and activation as they come.
-Graph region(const Case& c, const OpDef& op, Random& random, bool residual, const OpDef* activation, bool activation_first = false) {
+Graph region(const Case& c, const OpDef& op, Random& random, bool residual, const OpDef* activation,
+             bool activation_first = false) {
   Graph graph;
   Value* x = graph.add_input("x", {DType::f32, Shape({Dim::symbol("N"), c.ic, c.h, c.w}), Layout::linear});
   const Dims weights = op.name == "Conv" ? Dims{c.oc, c.ic / c.group, c.k, c.k} : Dims{c.ic, c.oc / c.group, c.k, c.k};
   std::vector<Value*> operands{x, constant(graph, weights, random, 0.3)};
   if (c.bias) operands.push_back(constant(graph, {c.oc}, random));
   const std::vector<int64_t> two{c.stride, c.stride}, dilations{c.dilation, c.dilation};
-  Attrs attrs{{"kernel_shape", std::vector<int64_t>{c.k, c.k}}, {"strides", two}, {"dilations", dilations}, {"pads", std::vector<int64_t>(4, c.pad)}, {"group", c.group}};
+  Attrs attrs{{"kernel_shape", std::vector<int64_t>{c.k, c.k}},
+              {"strides", two},
+              {"dilations", dilations},
+              {"pads", std::vector<int64_t>(4, c.pad)},
+              {"group", c.group}};
   Value* y = graph.add(op, operands, attrs)->output();
   const auto activate = [&] {
     if (activation == nullptr) return;
@@ -52,7 +59,9 @@ Graph region(const Case& c, const OpDef& op, Random& random, bool residual, cons
   return graph;
 }
 
-CheckOptions at(int64_t n, uint64_t seed, double tolerance = 1e-4) { return {.tolerance = tolerance, .seed = seed, .tuned = {{"N", n}}, .run = {{{"N", n}}, {{"N", n + 1}}}}; }
+CheckOptions at(int64_t n, uint64_t seed, double tolerance = 1e-4) {
+  return {.tolerance = tolerance, .seed = seed, .tuned = {{"N", n}}, .run = {{{"N", n}}, {{"N", n + 1}}}};
+}
 
 TEST(ConvTactics, AgreeWithTheReferenceOnGeneratedConvolutions) {
   for (uint64_t seed = 1; seed <= 24; ++seed) {
@@ -69,7 +78,8 @@ TEST(ConvTactics, AgreeWithTheReferenceOnGeneratedConvolutions) {
     if ((c.k - 1) * c.dilation >= std::min(c.h, c.w)) c.dilation = 1;
     if (c.group > 1 && c.group == c.ic && c.group == c.oc) c.oc *= 2;
     c.bias = random.in(0, 1) != 0;
-    const OpDef* activation = random.of<const OpDef*>({nullptr, &ops::relu, &ops::clamp, &ops::silu, &ops::hard_swish, &ops::sigmoid, &ops::tanh});
+    const OpDef* activation = random.of<const OpDef*>(
+        {nullptr, &ops::relu, &ops::clamp, &ops::silu, &ops::hard_swish, &ops::sigmoid, &ops::tanh});
     const Graph graph = region(c, ops::conv, random, random.in(0, 1) != 0, activation, random.in(0, 1) != 0);
     EXPECT_GT(check_tactics(graph, "conv", at(random.in(1, 2), seed)), 0) << "seed " << seed;
   }
@@ -78,7 +88,11 @@ TEST(ConvTactics, AgreeWithTheReferenceOnGeneratedConvolutions) {
 TEST(ConvTactics, WinogradAgreesWithinItsRounding) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     Random random(seed);
-    const Case c{.ic = random.of<int64_t>({32, 64}), .h = random.in(8, 20), .w = random.in(8, 20), .oc = random.of<int64_t>({32, 72}), .pad = random.in(0, 1)};
+    const Case c{.ic = random.of<int64_t>({32, 64}),
+                 .h = random.in(8, 20),
+                 .w = random.in(8, 20),
+                 .oc = random.of<int64_t>({32, 72}),
+                 .pad = random.in(0, 1)};
     const Graph graph = region(c, ops::conv, random, seed % 2 == 0, &ops::relu);
     EXPECT_GT(check_tactics(graph, "winograd", at(1, seed, 1e-3)), 0) << "seed " << seed;
   }
@@ -93,7 +107,8 @@ TEST(ConvTactics, DepthwiseAgreesWithTheReference) {
     c.stride = random.of<int64_t>({1, 2});
     c.pad = c.k / 2;
     c.h = random.in(7, 20), c.w = random.in(7, 20);
-    const Graph graph = region(c, ops::conv, random, seed % 3 == 0, random.of<const OpDef*>({nullptr, &ops::relu, &ops::hard_swish}));
+    const Graph graph =
+        region(c, ops::conv, random, seed % 3 == 0, random.of<const OpDef*>({nullptr, &ops::relu, &ops::hard_swish}));
     EXPECT_GT(check_tactics(graph, "depthwise_conv", at(1, seed)), 0) << "seed " << seed;
   }
 }
@@ -102,9 +117,15 @@ TEST(ConvTactics, TransposedAgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     Random random(seed);
     const int64_t stride = random.of<int64_t>({1, 2, 3});
-    const Case c{.ic = random.of<int64_t>({4, 16, 21}), .h = random.in(4, 9), .w = random.in(4, 9), .oc = random.of<int64_t>({3, 16, 24}),
-                 .k = std::max(stride, random.of<int64_t>({2, 3, 4})), .stride = stride, .pad = random.in(0, 1)};
-    const Graph graph = region(c, ops::conv_transpose, random, seed % 2 == 0, random.of<const OpDef*>({nullptr, &ops::relu}));
+    const Case c{.ic = random.of<int64_t>({4, 16, 21}),
+                 .h = random.in(4, 9),
+                 .w = random.in(4, 9),
+                 .oc = random.of<int64_t>({3, 16, 24}),
+                 .k = std::max(stride, random.of<int64_t>({2, 3, 4})),
+                 .stride = stride,
+                 .pad = random.in(0, 1)};
+    const Graph graph =
+        region(c, ops::conv_transpose, random, seed % 2 == 0, random.of<const OpDef*>({nullptr, &ops::relu}));
     EXPECT_GT(check_tactics(graph, "conv_transpose", at(1, seed)), 0) << "seed " << seed;
   }
 }
@@ -116,7 +137,9 @@ TEST(ConvTactics, TakesOneDimensionalConvolutions) {
     %y = Conv(%x, %w, %b) {kernel_shape=[3], strides=[2], dilations=[1], pads=[1,1]}
     %z = Relu(%y)
     return %z
-  })", "conv", at(2, 7)), 0);
+  })",
+                          "conv", at(2, 7)),
+            0);
 }
 
 TEST(ConvTactics, FoldScalesAndBiasesBehindIntoTheWeights) {
@@ -129,7 +152,9 @@ TEST(ConvTactics, FoldScalesAndBiasesBehindIntoTheWeights) {
     %z = Mul(%y, %s)
     %r = Add(%z, %c)
     return %r
-  })", "conv", at(1, 7)), 0);
+  })",
+                          "conv", at(1, 7)),
+            0);
 }
 
 TEST(ConvTactics, SayWhyTheyRefuse) {
@@ -138,7 +163,8 @@ TEST(ConvTactics, SayWhyTheyRefuse) {
     %y = Conv(%x, %w) {kernel_shape=[1,1], strides=[1,1], dilations=[1,1], pads=[0,0,0,0]}
     %z = Exp(%y)
     return %z
-  })", find_op);
+  })",
+                                  find_op);
   CpuDevice device;
   if (best_isa() == Isa::scalar) GTEST_SKIP();
   std::string refusals;
@@ -152,7 +178,8 @@ TEST(ConvTactics, APlanForWiderVectorsIsRefusedWithAdvice) {
     %w = constant f32[4,8,1,1]!21
     %y = Conv(%x, %w) {kernel_shape=[1,1], strides=[1,1], dilations=[1,1], pads=[0,0,0,0]}
     return %y
-  })", find_op);
+  })",
+                                  find_op);
   CpuDevice wide({.workers = 1, .isa = Isa::avx512}), narrow({.workers = 1, .isa = Isa::avx2});
   const Problem problem = make_problem(graph, {}, wide.info());
   const Tactic tactic = offers_of(problem, "conv").at(0);

@@ -3,8 +3,8 @@
 // Operators that only move elements: see kernels/strided_copy.h for how, tactics/copy_plan.h for which.
 #include <algorithm>
 
-#include "backends/cpu/tactic_table.h"
 #include "backends/cpu/kernels/strided_copy.h"
+#include "backends/cpu/tactic_table.h"
 #include "backends/regions/copy_request.h"
 #include "backends/regions/layout_offers.h"
 #include "ops/ops.h"
@@ -38,10 +38,13 @@ class Copy final : public CpuKernel {
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const Share share = share_of(items_, worker, workers);
     for (const Part& part : parts_) {
-      const int64_t begin = std::max(share.begin, part.first), end = std::min(share.end, part.first + part.loops.items());
+      const int64_t begin = std::max(share.begin, part.first),
+                    end = std::min(share.end, part.first + part.loops.items());
       if (begin >= end) continue;
-      const void* source = part.source >= 0 ? bindings.inputs[static_cast<size_t>(part.source)] : bindings.constants[static_cast<size_t>(-1 - part.source)];
-      part.loops.run(begin - part.first, end - part.first, source, bindings.outputs[static_cast<size_t>(part.destination)]);
+      const void* source = part.source >= 0 ? bindings.inputs[static_cast<size_t>(part.source)]
+                                            : bindings.constants[static_cast<size_t>(-1 - part.source)];
+      part.loops.run(begin - part.first, end - part.first, source,
+                     bindings.outputs[static_cast<size_t>(part.destination)]);
     }
   }
 
@@ -49,7 +52,7 @@ class Copy final : public CpuKernel {
   struct Part {
     CopyLoops loops;
     int source, destination;
-    int64_t first;                // number of its first item
+    int64_t first;  // number of its first item
   };
   std::vector<Part> parts_;
   int64_t items_ = 0, elements_ = 0;

@@ -14,10 +14,12 @@ int check_copy(const std::string& input, const std::string& body) {
 }
 
 TEST(CopyTactics, TransposeByAnyOrder) {
-  for (const char* order : {"0, 1, 2, 3", "0, 2, 3, 1", "0, 3, 1, 2", "3, 2, 1, 0", "1, 0, 2, 3", "0, 2, 1, 3", "0, 1, 3, 2", "2, 0, 3, 1"})
+  for (const char* order :
+       {"0, 1, 2, 3", "0, 2, 3, 1", "0, 3, 1, 2", "3, 2, 1, 0", "1, 0, 2, 3", "0, 2, 1, 3", "0, 1, 3, 2", "2, 0, 3, 1"})
     for (const char* shape : {"N,5,7,9", "N,3,17,33", "N,16,20,36", "N,1,5,1"})
       EXPECT_GT(check_copy(fmt::format("f32[{}]", shape), fmt::format(" %y = Transpose(%x) {{perm=[{}]}}", order)), 0);
-  for (const char* type : {"i64", "bool", "u8", "f16"}) EXPECT_GT(check_copy(fmt::format("{}[N,37,18]", type), " %y = Transpose(%x) {perm=[0, 2, 1]}"), 0);
+  for (const char* type : {"i64", "bool", "u8", "f16"})
+    EXPECT_GT(check_copy(fmt::format("{}[N,37,18]", type), " %y = Transpose(%x) {perm=[0, 2, 1]}"), 0);
 }
 
 TEST(CopyTactics, ReformatBetweenAllLayouts) {
@@ -28,18 +30,29 @@ TEST(CopyTactics, ReformatBetweenAllLayouts) {
 
 TEST(CopyTactics, ConcatenateAlongAnyAxis) {
   for (const int axis : {0, 1, 2, 3, -1})
-    EXPECT_GT(check_copy("f32[N,3,4,5]", fmt::format(" %a = constant f32[1,1,1,1]{{2}}\n %y = Concat(%x, %x, %x) {{axis={}}}", axis)), 0);
+    EXPECT_GT(check_copy("f32[N,3,4,5]",
+                         fmt::format(" %a = constant f32[1,1,1,1]{{2}}\n %y = Concat(%x, %x, %x) {{axis={}}}", axis)),
+              0);
   EXPECT_GT(check_copy("f32[3,2]", " %c = constant f32[3,1]{1, 2, 3}\n %y = Concat(%c, %x, %c) {axis=1}"), 0);
 }
 
 TEST(CopyTactics, SplitIntoParts) {
-  EXPECT_GT(check_tactics("(%x: f32[N,7,4,5]) {\n %s = constant i64[3]{1, 4, 2}\n %a, %b, %c = Split(%x, %s) {axis=1}\n return %a, %b, %c\n}", "copy", kSizes), 0);
-  EXPECT_GT(check_tactics("(%x: f32[N,7,4,5]) {\n %s = constant i64[2]{2, 3}\n %a, %b = Split(%x, %s) {axis=-1}\n return %b\n}", "copy", kSizes), 0);
+  EXPECT_GT(check_tactics("(%x: f32[N,7,4,5]) {\n %s = constant i64[3]{1, 4, 2}\n %a, %b, %c = Split(%x, %s) "
+                          "{axis=1}\n return %a, %b, %c\n}",
+                          "copy", kSizes),
+            0);
+  EXPECT_GT(check_tactics(
+                "(%x: f32[N,7,4,5]) {\n %s = constant i64[2]{2, 3}\n %a, %b = Split(%x, %s) {axis=-1}\n return %b\n}",
+                "copy", kSizes),
+            0);
 }
 
 TEST(CopyTactics, SliceForwardsAndBackwards) {
   const auto slice = [](const char* starts, const char* ends, const char* axes, const char* steps) {
-    return fmt::format(" %s = constant i64[2]{{{}}}\n %e = constant i64[2]{{{}}}\n %a = constant i64[2]{{{}}}\n %t = constant i64[2]{{{}}}\n %y = Slice(%x, %s, %e, %a, %t)", starts, ends, axes, steps);
+    return fmt::format(
+        " %s = constant i64[2]{{{}}}\n %e = constant i64[2]{{{}}}\n %a = constant i64[2]{{{}}}\n %t = constant "
+        "i64[2]{{{}}}\n %y = Slice(%x, %s, %e, %a, %t)",
+        starts, ends, axes, steps);
   };
   EXPECT_GT(check_copy("f32[N,6,9,8]", slice("1, 2", "5, 100", "1, 2", "1, 1")), 0);
   EXPECT_GT(check_copy("f32[N,6,9,8]", slice("0, 1", "9, 8", "2, 3", "2, 3")), 0);
@@ -49,17 +62,39 @@ TEST(CopyTactics, SliceForwardsAndBackwards) {
 
 TEST(CopyTactics, PadInEveryMode) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
-    EXPECT_GT(check_copy("f32[N,5,6,7]", fmt::format(" %p = constant i64[8]{{0, 0, 1, 2, 0, 0, 3, 1}}\n %y = Pad(%x, %p) {{mode=\"{}\"}}", mode)), 0) << mode;
-    EXPECT_GT(check_copy("f32[N,5,6,7]", fmt::format(" %p = constant i64[8]{{0, 2, 1, 0, 0, 1, 0, 4}}\n %y = Pad(%x, %p) {{mode=\"{}\"}}", mode)), 0) << mode;
+    EXPECT_GT(
+        check_copy(
+            "f32[N,5,6,7]",
+            fmt::format(" %p = constant i64[8]{{0, 0, 1, 2, 0, 0, 3, 1}}\n %y = Pad(%x, %p) {{mode=\"{}\"}}", mode)),
+        0)
+        << mode;
+    EXPECT_GT(
+        check_copy(
+            "f32[N,5,6,7]",
+            fmt::format(" %p = constant i64[8]{{0, 2, 1, 0, 0, 1, 0, 4}}\n %y = Pad(%x, %p) {{mode=\"{}\"}}", mode)),
+        0)
+        << mode;
   }
-  EXPECT_GT(check_copy("i32[N,5]", " %p = constant i64[4]{1, 0, 0, 2}\n %v = constant i32[]{7}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}"), 0);
+  EXPECT_GT(
+      check_copy(
+          "i32[N,5]",
+          " %p = constant i64[4]{1, 0, 0, 2}\n %v = constant i32[]{7}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}"),
+      0);
 }
 
 TEST(CopyTactics, PadSomeAxesCutAndFillWithAGivenValue) {
-  EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[4]{1, 2, 0, 3}\n %a = constant i64[2]{-1, 1}\n %y = Pad(%x, %p, _, %a) {mode=\"reflect\"}"), 0);
-  EXPECT_GT(check_copy("f32[N,5,6,7]", " %p = constant i64[8]{0, -1, 2, -3, 0, 1, -2, 0}\n %y = Pad(%x, %p) {mode=\"constant\"}"), 0);
+  EXPECT_GT(check_copy("f32[N,5,6,7]",
+                       " %p = constant i64[4]{1, 2, 0, 3}\n %a = constant i64[2]{-1, 1}\n %y = Pad(%x, %p, _, %a) "
+                       "{mode=\"reflect\"}"),
+            0);
+  EXPECT_GT(check_copy("f32[N,5,6,7]",
+                       " %p = constant i64[8]{0, -1, 2, -3, 0, 1, -2, 0}\n %y = Pad(%x, %p) {mode=\"constant\"}"),
+            0);
   EXPECT_EQ(check_copy("f32[N,3]", " %p = constant i64[4]{0, 3, 0, 0}\n %y = Pad(%x, %p) {mode=\"reflect\"}"), 0);
-  EXPECT_GT(check_tactics("(%x: i64[N,5], %v: i64[]) {\n %p = constant i64[4]{0, 2, 0, 1}\n %y = Pad(%x, %p, %v) {mode=\"constant\"}\n return %y\n}", "copy", kSizes), 0);
+  EXPECT_GT(check_tactics("(%x: i64[N,5], %v: i64[]) {\n %p = constant i64[4]{0, 2, 0, 1}\n %y = Pad(%x, %p, %v) "
+                          "{mode=\"constant\"}\n return %y\n}",
+                          "copy", kSizes),
+            0);
 }
 
 TEST(CopyTactics, RepeatByExpandTileAndResize) {
@@ -67,25 +102,39 @@ TEST(CopyTactics, RepeatByExpandTileAndResize) {
   EXPECT_GT(check_copy("i64[5,1]", " %s = constant i64[3]{2, 5, 6}\n %y = Expand(%x, %s)"), 0);
   EXPECT_GT(check_copy("f32[N,2,3,5]", " %r = constant i64[4]{1, 2, 3, 2}\n %y = Tile(%x, %r)"), 0);
   for (const char* mode : {"asymmetric", "half_pixel"})
-    EXPECT_GT(check_copy("f32[N,5,4,6]", fmt::format(" %r = constant f32[0]{{}}\n %s = constant f32[4]{{1, 1, 2, 2}}\n %y = Resize(%x, %r, %s) {{mode=\"nearest\", "
-                                                     "coordinate_transformation_mode=\"{}\", nearest_mode=\"round_prefer_floor\"}}", mode)), 0);
+    EXPECT_GT(check_copy("f32[N,5,4,6]",
+                         fmt::format(" %r = constant f32[0]{{}}\n %s = constant f32[4]{{1, 1, 2, 2}}\n %y = Resize(%x, "
+                                     "%r, %s) {{mode=\"nearest\", "
+                                     "coordinate_transformation_mode=\"{}\", nearest_mode=\"round_prefer_floor\"}}",
+                                     mode)),
+              0);
 }
 
 TEST(CopyTactics, MoveBlocksBetweenDepthAndSpace) {
   for (const char* mode : {"DCR", "CRD"})
-    for (const int block : {2, 3}) EXPECT_GT(check_copy("f32[N,36,5,4]", fmt::format(" %y = DepthToSpace(%x) {{blocksize={}, mode=\"{}\"}}", block, mode)), 0);
-  for (const char* mode : {"DCR", "CRD"}) EXPECT_GT(check_copy("f32[N,5,6,12]", fmt::format(" %y = SpaceToDepth(%x) {{blocksize=3, mode=\"{}\"}}", mode)), 0);
+    for (const int block : {2, 3})
+      EXPECT_GT(
+          check_copy("f32[N,36,5,4]", fmt::format(" %y = DepthToSpace(%x) {{blocksize={}, mode=\"{}\"}}", block, mode)),
+          0);
+  for (const char* mode : {"DCR", "CRD"})
+    EXPECT_GT(check_copy("f32[N,5,6,12]", fmt::format(" %y = SpaceToDepth(%x) {{blocksize=3, mode=\"{}\"}}", mode)), 0);
 }
 
 TEST(CopyTactics, ADamagedPlanIsRefused) {
   CpuDevice device;
   const auto load_copy = [&](const Attrs& attrs, const Dims& from, const Dims& to) {
-    return load(device.info(), encode_code("copy", attrs), {{{DType::f32, from, Layout::linear}}, {{DType::f32, to, Layout::linear}}, {}});
+    return load(device.info(), encode_code("copy", attrs),
+                {{{DType::f32, from, Layout::linear}}, {{DType::f32, to, Layout::linear}}, {}});
   };
-  const Attrs slice{{"op", std::string("Slice")}, {"sources", Dims{0}}, {"starts", std::vector<std::string>{"3"}}, {"axes", std::vector<std::string>{"0"}}, {"steps", std::vector<std::string>{"1"}}};
+  const Attrs slice{{"op", std::string("Slice")},
+                    {"sources", Dims{0}},
+                    {"starts", std::vector<std::string>{"3"}},
+                    {"axes", std::vector<std::string>{"0"}},
+                    {"steps", std::vector<std::string>{"1"}}};
   EXPECT_NE(load_copy(slice, {5}, {2}), nullptr);
   EXPECT_THROW(load_copy(slice, {5}, {3}), Error);
-  EXPECT_THROW(load_copy({{"op", std::string("Transpose")}, {"sources", Dims{0}}, {"perm", Dims{0, 0}}}, {2, 2}, {2, 2}), Error);
+  EXPECT_THROW(
+      load_copy({{"op", std::string("Transpose")}, {"sources", Dims{0}}, {"perm", Dims{0, 0}}}, {2, 2}, {2, 2}), Error);
   EXPECT_THROW(load_copy({{"op", std::string("Identity")}, {"sources", Dims{1}}}, {2}, {2}), Error);
 }
 

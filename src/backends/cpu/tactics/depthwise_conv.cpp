@@ -15,7 +15,8 @@ void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const std::optional<ConvRegion> region = read_conv_region(problem, ops::conv, "depthwise_conv", info, out);
   if (!region) return;
   const ConvShape shape = conv_shape(region->attrs, input_dims(problem, *region), Layout::channels_last);
-  if (shape.groups != shape.ic || shape.groups != shape.oc) return out.refuse("depthwise_conv", "groups have several channels");
+  if (shape.groups != shape.ic || shape.groups != shape.oc)
+    return out.refuse("depthwise_conv", "groups have several channels");
   for (const DepthwiseConfig& config : depthwise_candidates(shape, info.isa, info.workers))
     out.offer(conv_tactic("depthwise_conv", problem, *region, Layout::channels_last,
                           {{"pixels", int64_t{config.pixels}}, {"vectors", int64_t{config.vectors}}}));
@@ -42,7 +43,9 @@ class DepthwiseConv final : public CpuKernel {
  public:
   DepthwiseConv(const Attrs& attrs, const ConvShape& shape, Isa isa)
       : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_depthwise_config(attrs), isa) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override { kernel_.run(worker, workers, binding_.args(bindings)); }
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    kernel_.run(worker, workers, binding_.args(bindings));
+  }
 
  private:
   ConvBinding binding_;

@@ -16,7 +16,7 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kRows = 32, kColumns = 4 * kUnits;      // of an item
+constexpr int64_t kRows = 32, kColumns = 4 * kUnits;  // of an item
 constexpr int64_t kMaxTable = 1 << 22;
 
 std::string reason_against(const Problem& problem, const Node& node) {
@@ -31,7 +31,8 @@ std::string reason_against(const Problem& problem, const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !node->is(ops::einsum)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("einsum", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("einsum", std::move(reason));
   offer_linear(problem, "einsum", out);
 }
 
@@ -66,9 +67,11 @@ int64_t stride_of(char label, const std::string& labels, const Dims& dims) {
 
 class Einsum final : public CpuKernel {
  public:
-  Einsum(const NodeCode& node, Isa isa) : kernels_(recurrent_kernels(isa)), a_(node.operand(0)), b_(node.operand(1)), y_(node.result()) {
+  Einsum(const NodeCode& node, Isa isa)
+      : kernels_(recurrent_kernels(isa)), a_(node.operand(0)), b_(node.operand(1)), y_(node.result()) {
     for (const ConcreteType* type : {&a_.type, &b_.type, &y_.type}) node.require(type->dtype == DType::f32);
-    const EinsumEquation equation = parse_einsum(node.attrs().text("equation"), {a_.type.dims.size(), b_.type.dims.size()});
+    const EinsumEquation equation =
+        parse_einsum(node.attrs().text("equation"), {a_.type.dims.size(), b_.type.dims.size()});
     const std::string &in_a = equation.operands[0], &in_b = equation.operands[1];
     node.require(equation.result.size() == y_.type.dims.size());
     std::map<char, int64_t> sizes;
@@ -80,14 +83,20 @@ class Einsum final : public CpuKernel {
       }
     };
     learn(in_a, a_.type.dims), learn(in_b, b_.type.dims);
-    for (size_t axis = 0; axis < equation.result.size(); ++axis) node.require(y_.type.dims[axis] == sizes.at(equation.result[axis]));
+    for (size_t axis = 0; axis < equation.result.size(); ++axis)
+      node.require(y_.type.dims[axis] == sizes.at(equation.result[axis]));
     const auto has = [](const std::string& labels, char label) { return labels.find(label) != std::string::npos; };
-    const std::string order = equation.result + in_a + in_b;        // those of the result first, so that it is written in order
+    const std::string order =
+        equation.result + in_a + in_b;  // those of the result first, so that it is written in order
     for (size_t i = 0; i < order.size(); ++i) {
       const char label = order[i];
       if (order.find(label) != i) continue;
-      Group& group = !has(equation.result, label) ? sum_ : has(in_a, label) && has(in_b, label) ? batch_ : has(in_a, label) ? rows_ : columns_;
-      group.add(sizes.at(label), stride_of(label, in_a, a_.type.dims), stride_of(label, in_b, b_.type.dims), stride_of(label, equation.result, y_.type.dims));
+      Group& group = !has(equation.result, label)           ? sum_
+                     : has(in_a, label) && has(in_b, label) ? batch_
+                     : has(in_a, label)                     ? rows_
+                                                            : columns_;
+      group.add(sizes.at(label), stride_of(label, in_a, a_.type.dims), stride_of(label, in_b, b_.type.dims),
+                stride_of(label, equation.result, y_.type.dims));
     }
     padded_ = (columns_.size() + kUnits - 1) / kUnits * kUnits;
     row_items_ = (rows_.size() + kRows - 1) / kRows;
@@ -104,27 +113,32 @@ class Einsum final : public CpuKernel {
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
     float* room = static_cast<float*>(bindings.workspace);
     if (phase == 0) {
-      const Share rows = share_of(batch_.size() * rows_.size(), worker, workers), panels = share_of(batch_.size() * (padded_ / kUnits), worker, workers);
+      const Share rows = share_of(batch_.size() * rows_.size(), worker, workers),
+                  panels = share_of(batch_.size() * (padded_ / kUnits), worker, workers);
       for (int64_t row = rows.begin; row < rows.end; ++row) pack_row(row, a_.as<float>(bindings), room);
-      for (int64_t panel = panels.begin; panel < panels.end; ++panel) pack_panel(panel, b_.as<float>(bindings), room + packed_b_);
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel)
+        pack_panel(panel, b_.as<float>(bindings), room + packed_b_);
       if (worker == 0) std::fill_n(room + zeros_, kColumns, 0.0f);
       return;
     }
     const Share share = share_of(batch_.size() * row_items_ * column_items_, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item)
-      multiply(item / (row_items_ * column_items_), item / column_items_ % row_items_ * kRows, item % column_items_ * kColumns, room, y_.as<float>(bindings));
+      multiply(item / (row_items_ * column_items_), item / column_items_ % row_items_ * kRows,
+               item % column_items_ * kColumns, room, y_.as<float>(bindings));
   }
 
  private:
   void pack_row(int64_t row, const float* a, float* to) const {
-    const float* from = a + batch_.a[static_cast<size_t>(row / rows_.size())] + rows_.a[static_cast<size_t>(row % rows_.size())];
+    const float* from =
+        a + batch_.a[static_cast<size_t>(row / rows_.size())] + rows_.a[static_cast<size_t>(row % rows_.size())];
     to += row * sum_.size();
     for (int64_t k = 0; k < sum_.size(); ++k) to[k] = from[sum_.a[static_cast<size_t>(k)]];
   }
 
   /// [batch][panel][k][unit], zeros behind the last column.
   void pack_panel(int64_t panel, const float* b, float* to) const {
-    const int64_t panels = padded_ / kUnits, first = panel % panels * kUnits, count = std::min(kUnits, columns_.size() - first);
+    const int64_t panels = padded_ / kUnits, first = panel % panels * kUnits,
+                  count = std::min(kUnits, columns_.size() - first);
     const float* from = b + batch_.b[static_cast<size_t>(panel / panels)];
     to += panel * sum_.size() * kUnits;
     for (int64_t k = 0; k < sum_.size(); ++k, to += kUnits) {
@@ -139,10 +153,12 @@ class Einsum final : public CpuKernel {
     const float* a = room + (batch * rows_.size() + row) * sum_.size();
     float* results = room + results_ + (batch * rows_.size() + row) * padded_;
     for (int64_t c = column; c < last; c += kUnits)
-      kernels_.panel({a, room + packed_b_ + (batch * padded_ + c) * sum_.size(), room + zeros_, results + c, rows, sum_.size(), kUnits, sum_.size(), kUnits, 0, padded_});
+      kernels_.panel({a, room + packed_b_ + (batch * padded_ + c) * sum_.size(), room + zeros_, results + c, rows,
+                      sum_.size(), kUnits, sum_.size(), kUnits, 0, padded_});
     float* to = y + batch_.y[static_cast<size_t>(batch)];
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = column; c < std::min(last, columns_.size()); ++c) to[rows_.y[static_cast<size_t>(row + r)] + columns_.y[static_cast<size_t>(c)]] = results[r * padded_ + c];
+      for (int64_t c = column; c < std::min(last, columns_.size()); ++c)
+        to[rows_.y[static_cast<size_t>(row + r)] + columns_.y[static_cast<size_t>(c)]] = results[r * padded_ + c];
   }
 
   const RecurrentKernels kernels_;
@@ -150,10 +166,12 @@ class Einsum final : public CpuKernel {
   NodeResult y_;
   Group batch_, rows_, columns_, sum_;
   int64_t padded_ = 0, row_items_ = 0, column_items_ = 0;
-  int64_t packed_b_ = 0, results_ = 0, zeros_ = 0;      // places in the workspace, in floats; the packed rows come first
+  int64_t packed_b_ = 0, results_ = 0, zeros_ = 0;  // places in the workspace, in floats; the packed rows come first
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) { return std::make_shared<Einsum>(NodeCode(attrs, shapes), info.isa); }
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  return std::make_shared<Einsum>(NodeCode(attrs, shapes), info.isa);
+}
 
 }  // namespace
 

@@ -16,7 +16,8 @@ namespace {
 
 std::string reason_against(const Problem& problem, const Node& node) {
   if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
-  if (!is_index_type(node.input(1)->type.dtype)) return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
+  if (!is_index_type(node.input(1)->type.dtype))
+    return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
   if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return "empty operand";
   return {};
 }
@@ -24,7 +25,8 @@ std::string reason_against(const Problem& problem, const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !(node->is(ops::gather) || node->is(ops::gather_elements) || node->is(ops::gather_nd))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("gather", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("gather", std::move(reason));
   offer_linear(problem, "gather", out);
 }
 
@@ -34,14 +36,18 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 class GatherRows final : public ItemKernel {
  public:
   explicit GatherRows(const NodeCode& node)
-      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims), node.result().type.bytes() / 4),
-        data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()) {
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims),
+                   node.result().type.bytes() / 4),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()) {
     const Dims& data = data_.type.dims;
     const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
     row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * elements(std::span(data).subspan(axis + 1));
     n_ = data[axis];
     count_ = elements(indices_.type.dims);
-    node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && result_.type.bytes() == outer_of(node) * count_ * row_);
+    node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 result_.type.bytes() == outer_of(node) * count_ * row_);
   }
 
  private:
@@ -55,7 +61,8 @@ class GatherRows final : public ItemKernel {
     std::byte* result = result_.as<std::byte>(bindings);
     const IndexReader index(indices_, bindings);
     for (int64_t item = begin; item < end; ++item)
-      std::memcpy(result + item * row_, data + (item / count_ * n_ + index.inside(item % count_, n_)) * row_, static_cast<size_t>(row_));
+      std::memcpy(result + item * row_, data + (item / count_ * n_ + index.inside(item % count_, n_)) * row_,
+                  static_cast<size_t>(row_));
   }
 
   NodeOperand data_, indices_;
@@ -67,12 +74,17 @@ class GatherRows final : public ItemKernel {
 class GatherElements final : public ItemKernel {
  public:
   explicit GatherElements(const NodeCode& node)
-      : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)), data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()), walk_(walk_of(node)) {
+      : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()),
+        walk_(walk_of(node)) {
     const Dims& data = data_.type.dims;
     const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
     n_ = data[axis];
     step_ = strides_of(data)[axis];
-    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && indices_.type.dims == result_.type.dims && (n_ > 0 || elements(result_.type.dims) == 0));
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 indices_.type.dims == result_.type.dims && (n_ > 0 || elements(result_.type.dims) == 0));
     for (size_t i = 0; i < data.size(); ++i) node.require(i == axis || indices_.type.dims[i] <= data[i]);
   }
 
@@ -111,14 +123,20 @@ class GatherElements final : public ItemKernel {
 class GatherNd final : public ItemKernel {
  public:
   explicit GatherNd(const NodeCode& node)
-      : ItemKernel(count_of(node), node.result().type.bytes() / 4), data_(node.operand(0)), indices_(node.operand(1)), result_(node.result()),
-        positions_(data_.type.dims, static_cast<size_t>(node.attrs().integer("batch_dims")), static_cast<size_t>(indices_.type.dims.back())) {
+      : ItemKernel(count_of(node), node.result().type.bytes() / 4),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()),
+        positions_(data_.type.dims, static_cast<size_t>(node.attrs().integer("batch_dims")),
+                   static_cast<size_t>(indices_.type.dims.back())) {
     const int64_t batches = elements(std::span(data_.type.dims).first(positions_.batch()));
     per_batch_ = batches == 0 ? 1 : std::max<int64_t>(count_of(node) / batches, 1);
     batch_step_ = elements(std::span(data_.type.dims).subspan(positions_.batch()));
     element_ = static_cast<int64_t>(size_of(data_.type.dtype));
-    for (size_t i = 0; i < positions_.batch(); ++i) node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
-    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype && result_.type.bytes() == count_of(node) * positions_.run() * element_);
+    for (size_t i = 0; i < positions_.batch(); ++i)
+      node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 result_.type.bytes() == count_of(node) * positions_.run() * element_);
     node.require(elements(data_.type.dims) > 0 || result_.type.bytes() == 0);
   }
 
@@ -126,7 +144,8 @@ class GatherNd final : public ItemKernel {
   static int64_t count_of(const NodeCode& node) {
     const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
     const int64_t batch = node.attrs().integer("batch_dims");
-    node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) && dims.back() <= static_cast<int64_t>(data.size()) - batch);
+    node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) &&
+                 dims.back() <= static_cast<int64_t>(data.size()) - batch);
     return elements(std::span(dims).first(dims.size() - 1));
   }
 
@@ -136,7 +155,9 @@ class GatherNd final : public ItemKernel {
     const IndexReader index(indices_, bindings);
     const int64_t bytes = positions_.run() * element_;
     for (int64_t item = begin; item < end && bytes > 0; ++item)
-      std::memcpy(result + item * bytes, data + (item / per_batch_ * batch_step_ + positions_.offset(index, item)) * element_, static_cast<size_t>(bytes));
+      std::memcpy(result + item * bytes,
+                  data + (item / per_batch_ * batch_step_ + positions_.offset(index, item)) * element_,
+                  static_cast<size_t>(bytes));
   }
 
   NodeOperand data_, indices_;

@@ -7,7 +7,8 @@
 namespace hone::cpu {
 namespace {
 
-const CheckOptions kBatch{.tolerance = 1e-4, .seed = 5, .tuned = {{"N", 3}}, .run = {{{"N", 3}}, {{"N", 1}}, {{"N", 17}}}};
+const CheckOptions kBatch{
+    .tolerance = 1e-4, .seed = 5, .tuned = {{"N", 3}}, .run = {{{"N", 3}}, {{"N", 1}}, {{"N", 17}}}};
 
 TEST(LinearTactic, AgreesWithTheReferenceOnAllLeadingAxesAndBothOrdersOfWeights) {
   for (const auto& [k, n] : {std::pair{1, 1}, {7, 5}, {32, 64}, {65, 130}, {192, 33}})
@@ -17,7 +18,8 @@ TEST(LinearTactic, AgreesWithTheReferenceOnAllLeadingAxesAndBothOrdersOfWeights)
         %b = constant f32[{1}]!4
         %y = Linear(%x, %w, %b) {{trans_w={4}}}
         return %y
-      }})", k, n, transposed ? n : k, transposed ? k : n, transposed);
+      }})",
+                                           k, n, transposed ? n : k, transposed ? k : n, transposed);
       EXPECT_GT(check_tactics(text, "linear", kBatch), 0) << text;
     }
 }
@@ -29,14 +31,18 @@ TEST(LinearTactic, FusesResidualAndActivationInBothOrders) {
     %s = Add(%y, %r)
     %z = Gelu(%s)
     return %z
-  })", "linear", kBatch), 0);
+  })",
+                          "linear", kBatch),
+            0);
   EXPECT_GT(check_tactics(R"((%x: f32[N,24], %r: f32[N,40]) {
     %w = constant f32[24,40]!3
     %y = Linear(%x, %w)
     %s = Silu(%y)
     %z = Add(%r, %s)
     return %z
-  })", "linear", kBatch), 0);
+  })",
+                          "linear", kBatch),
+            0);
 }
 
 TEST(LinearTactic, RefusesWhatItCannotFuse) {
@@ -45,14 +51,15 @@ TEST(LinearTactic, RefusesWhatItCannotFuse) {
     %y = Linear(%x, %w)
     %s = Add(%y, %r)
     return %s
-  })", find_op);
+  })",
+                                  find_op);
   CpuDevice device;
   EXPECT_TRUE(offers_of(make_problem(graph, {}, device.info()), "linear").empty());
 }
 
 TEST(MatMulTactic, AgreesWithTheReferenceOnEveryWayToBroadcast) {
   const std::pair<const char*, const char*> shapes[] = {
-      {"5,7", "7,9"},         {"N,5,32", "N,32,20"},       {"N,5,8", "8,20"},           {"5,8", "N,8,33"},
+      {"5,7", "7,9"},           {"N,5,32", "N,32,20"},    {"N,5,8", "8,20"},           {"5,8", "N,8,33"},
       {"N,4,6,16", "N,4,16,6"}, {"N,1,6,16", "1,4,16,6"}, {"N,4,2,6,8", "N,1,2,8,16"}, {"2,N,3,1,6,8", "1,N,1,2,8,5"}};
   for (const auto& [a, b] : shapes) {
     const std::string text = fmt::format("(%a: f32[{}], %b: f32[{}]) {{\n %y = MatMul(%a, %b)\n return %y\n}}", a, b);
@@ -68,7 +75,9 @@ TEST(MatMulTactic, ScalesAddsAndActivates) {
     %r = Add(%q, %m)
     %y = Relu(%r)
     return %y
-  })", "matmul", kBatch), 0);
+  })",
+                          "matmul", kBatch),
+            0);
 }
 
 TEST(MatMulTactic, TakesAConstantOperand) {
@@ -76,7 +85,9 @@ TEST(MatMulTactic, TakesAConstantOperand) {
     %a = constant f32[2,5,16]!9
     %y = MatMul(%a, %b)
     return %y
-  })", "matmul", kBatch), 0);
+  })",
+                          "matmul", kBatch),
+            0);
 }
 
 }  // namespace

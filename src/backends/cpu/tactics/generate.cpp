@@ -13,13 +13,16 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kPiece = 4096;    // elements of an item, for results that have no rows
+constexpr int64_t kPiece = 4096;  // elements of an item, for results that have no rows
 
-const OpDef* const kOperators[] = {&ops::range, &ops::constant_of_shape, &ops::symbolic_constant, &ops::eye_like, &ops::trilu, &ops::one_hot};
+const OpDef* const kOperators[] = {
+    &ops::range, &ops::constant_of_shape, &ops::symbolic_constant, &ops::eye_like, &ops::trilu, &ops::one_hot};
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
-  if (node == nullptr || std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); })) return;
+  if (node == nullptr ||
+      std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
+    return;
   if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("generate", std::move(reason));
   offer_linear(problem, "generate", out);
 }
@@ -31,8 +34,12 @@ int64_t pieces(const ConcreteType& type) { return (elements(type.dims) + kPiece 
 /// One value everywhere, or contents that are known when the shapes are.
 class Fill final : public ItemKernel {
  public:
-  Fill(const NodeCode& node, Tensor contents) : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)), result_(node.result()), contents_(std::move(contents)) {
-    node.require(contents_.dtype() == result_.type.dtype && (contents_.size() == 1 || contents_.size() == elements(result_.type.dims)));
+  Fill(const NodeCode& node, Tensor contents)
+      : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
+        result_(node.result()),
+        contents_(std::move(contents)) {
+    node.require(contents_.dtype() == result_.type.dtype &&
+                 (contents_.size() == 1 || contents_.size() == elements(result_.type.dims)));
   }
 
  private:
@@ -58,16 +65,23 @@ Tensor shape_numbers(const NodeCode& node, const SymbolValues& symbols) {
 
 class Range final : public ItemKernel {
  public:
-  explicit Range(const NodeCode& node) : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)), start_(node.operand(0)), step_(node.operand(2)), result_(node.result()) {
-    node.require(start_.type.dtype == result_.type.dtype && step_.type.dtype == result_.type.dtype && elements(start_.type.dims) == 1 && elements(step_.type.dims) == 1);
+  explicit Range(const NodeCode& node)
+      : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
+        start_(node.operand(0)),
+        step_(node.operand(2)),
+        result_(node.result()) {
+    node.require(start_.type.dtype == result_.type.dtype && step_.type.dtype == result_.type.dtype &&
+                 elements(start_.type.dims) == 1 && elements(step_.type.dims) == 1);
   }
 
  private:
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
     const int64_t last = std::min(end * kPiece, elements(result_.type.dims));
     visit(result_.type.dtype, [&]<typename T>() {
-      using Number = std::conditional_t<std::is_integral_v<T>, uint64_t, std::conditional_t<std::is_same_v<T, double>, double, float>>;
-      const Number start = static_cast<Number>(*start_.as<T>(bindings)), step = static_cast<Number>(*step_.as<T>(bindings));
+      using Number = std::conditional_t<std::is_integral_v<T>, uint64_t,
+                                        std::conditional_t<std::is_same_v<T, double>, double, float>>;
+      const Number start = static_cast<Number>(*start_.as<T>(bindings)),
+                   step = static_cast<Number>(*step_.as<T>(bindings));
       T* to = result_.as<T>(bindings);
       for (int64_t i = begin * kPiece; i < last; ++i) to[i] = static_cast<T>(start + static_cast<Number>(i) * step);
     });
@@ -81,7 +95,10 @@ class Range final : public ItemKernel {
 class Diagonal final : public ItemKernel {
  public:
   explicit Diagonal(const NodeCode& node)
-      : ItemKernel(rows_of(node), elements(node.result().type.dims)), x_(node.operand(0)), result_(node.result()), eye_(node.op() == "EyeLike") {
+      : ItemKernel(rows_of(node), elements(node.result().type.dims)),
+        x_(node.operand(0)),
+        result_(node.result()),
+        eye_(node.op() == "EyeLike") {
     node.require(x_.type == result_.type);
     columns_ = result_.type.dims.back();
     rows_ = result_.type.dims[result_.type.dims.size() - 2];
@@ -99,19 +116,21 @@ class Diagonal final : public ItemKernel {
   }
 
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
-    const int64_t k = given_k_ ? std::clamp(*given_k_->as<int64_t>(bindings), -rows_, columns_) : std::clamp(k_, -rows_, columns_);
+    const int64_t k =
+        given_k_ ? std::clamp(*given_k_->as<int64_t>(bindings), -rows_, columns_) : std::clamp(k_, -rows_, columns_);
     visit(result_.type.dtype, [&]<typename T>() {
       const T* x = x_.as<T>(bindings);
       T* y = result_.as<T>(bindings);
       for (int64_t row = begin; row < end; ++row) {
         T* to = y + row * columns_;
-        const int64_t diagonal = row % rows_ + k;      // the column of the diagonal in this row, perhaps outside
+        const int64_t diagonal = row % rows_ + k;  // the column of the diagonal in this row, perhaps outside
         if (eye_) {
           std::fill_n(to, columns_, narrowed<T>(0));
           if (diagonal >= 0 && diagonal < columns_) to[diagonal] = narrowed<T>(1);
           continue;
         }
-        const int64_t first = upper_ ? std::clamp<int64_t>(diagonal, 0, columns_) : 0, last = upper_ ? columns_ : std::clamp<int64_t>(diagonal + 1, 0, columns_);
+        const int64_t first = upper_ ? std::clamp<int64_t>(diagonal, 0, columns_) : 0,
+                      last = upper_ ? columns_ : std::clamp<int64_t>(diagonal + 1, 0, columns_);
         std::fill(to, to + first, narrowed<T>(0));
         std::copy(x + row * columns_ + first, x + row * columns_ + last, to + first);
         std::fill(to + last, to + columns_, narrowed<T>(0));
@@ -130,12 +149,16 @@ class Diagonal final : public ItemKernel {
 class OneHot final : public ItemKernel {
  public:
   explicit OneHot(const NodeCode& node)
-      : ItemKernel(outer_of(node), elements(node.result().type.dims)), indices_(node.operand(0)), values_(node.operand(2)), result_(node.result()) {
+      : ItemKernel(outer_of(node), elements(node.result().type.dims)),
+        indices_(node.operand(0)),
+        values_(node.operand(2)),
+        result_(node.result()) {
     const Dims& dims = result_.type.dims;
     const size_t axis = normalize_axis(node.attrs().integer("axis"), dims.size());
     depth_ = dims[axis];
     after_ = elements(std::span(dims).subspan(axis + 1));
-    node.require(values_.type.dtype == result_.type.dtype && elements(values_.type.dims) == 2 && elements(indices_.type.dims) == outer_of(node) * after_);
+    node.require(values_.type.dtype == result_.type.dtype && elements(values_.type.dims) == 2 &&
+                 elements(indices_.type.dims) == outer_of(node) * after_);
   }
 
  private:
@@ -148,7 +171,8 @@ class OneHot final : public ItemKernel {
   int64_t index_at(int64_t i, const Bindings& bindings) const {
     return visit(indices_.type.dtype, [&]<typename I>() {
       const I value = indices_.as<I>(bindings)[i];
-      if constexpr (std::is_same_v<I, Half> || std::is_same_v<I, BFloat>) return static_cast<int64_t>(static_cast<float>(value));
+      if constexpr (std::is_same_v<I, Half> || std::is_same_v<I, BFloat>)
+        return static_cast<int64_t>(static_cast<float>(value));
       else return static_cast<int64_t>(value);
     });
   }
@@ -178,7 +202,8 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
   const NodeCode node(attrs, shapes);
   const std::string& op = node.op();
   if (op == "SymbolicConstant") return std::make_shared<Fill>(node, shape_numbers(node, shapes.symbols));
-  if (op == "ConstantOfShape") return std::make_shared<Fill>(node, attrs.has("value") ? attrs.tensor("value") : Tensor::scalar(0.0f));
+  if (op == "ConstantOfShape")
+    return std::make_shared<Fill>(node, attrs.has("value") ? attrs.tensor("value") : Tensor::scalar(0.0f));
   if (op == "Range") return std::make_shared<Range>(node);
   if (op == "OneHot") return std::make_shared<OneHot>(node);
   node.require(op == "EyeLike" || op == "Trilu");

@@ -14,19 +14,21 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kStrip = 64;      // channels of an item, where channels lie innermost
+constexpr int64_t kStrip = 64;  // channels of an item, where channels lie innermost
 
 std::string reason_against(const Problem& problem, const Node& node) {
   if (std::string reason = reason_not_f32(problem, node); !reason.empty()) return reason;
   for (size_t i = 1; i < 3; ++i)
-    if (node.input(i)->type.dtype != DType::f32) return fmt::format("scale or bias is {}", name_of(node.input(i)->type.dtype));
+    if (node.input(i)->type.dtype != DType::f32)
+      return fmt::format("scale or bias is {}", name_of(node.input(i)->type.dtype));
   return {};
 }
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !(node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("group_norm", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("group_norm", std::move(reason));
   offer_layouts(problem, "cpu", "group_norm", out);
 }
 
@@ -35,7 +37,12 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 class GroupNorm final : public CpuKernel {
  public:
   GroupNorm(const NodeCode& node, const CpuInfo& info)
-      : kernels_(group_norm_kernels(info.isa)), x_(node.operand(0)), scale_(node.operand(1)), bias_(node.operand(2)), y_(node.result()), epsilon_(node.attrs().real("epsilon")),
+      : kernels_(group_norm_kernels(info.isa)),
+        x_(node.operand(0)),
+        scale_(node.operand(1)),
+        bias_(node.operand(2)),
+        y_(node.result()),
+        epsilon_(node.attrs().real("epsilon")),
         channels_last_(x_.type.layout == Layout::channels_last) {
     const Dims& dims = x_.type.dims;
     node.require(x_.type == y_.type && x_.type.dtype == DType::f32 && dims.size() >= 2 && elements(dims) > 0);
@@ -43,16 +50,19 @@ class GroupNorm final : public CpuKernel {
     pixels_ = elements(std::span(dims).subspan(2));
     groups_ = node.op() == "GroupNormalization" ? node.attrs().integer("num_groups") : channels_;
     node.require(groups_ > 0 && channels_ % groups_ == 0);
-    for (const NodeOperand* operand : {&scale_, &bias_}) node.require(operand->type == ConcreteType{DType::f32, {channels_}, Layout::linear});
+    for (const NodeOperand* operand : {&scale_, &bias_})
+      node.require(operand->type == ConcreteType{DType::f32, {channels_}, Layout::linear});
     group_ = channels_ / groups_;
-    strip_ = channels_last_ ? std::max(group_, kStrip / group_ * group_) : group_;      // whole groups
+    strip_ = channels_last_ ? std::max(group_, kStrip / group_ * group_) : group_;  // whole groups
     strips_ = (channels_ + strip_ - 1) / strip_;
     workers_ = info.workers;
   }
 
   bool serial() const override { return elements(x_.type.dims) < 4096; }
   /// Per worker: sums in doubles, then centres, factors and shifts.
-  size_t workspace_bytes() const override { return channels_last_ ? static_cast<size_t>(workers_ * strip_) * (sizeof(double) + 3 * sizeof(float)) : 0; }
+  size_t workspace_bytes() const override {
+    return channels_last_ ? static_cast<size_t>(workers_ * strip_) * (sizeof(double) + 3 * sizeof(float)) : 0;
+  }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const Share share = share_of(images_ * strips_, worker, workers);
@@ -67,14 +77,17 @@ class GroupNorm final : public CpuKernel {
     float factor, shift;
   };
   Affine affine(double mean, double squares, int64_t count, int64_t channel, const Bindings& b) const {
-    const double factor = static_cast<double>(scale_.as<float>(b)[channel]) / std::sqrt(squares / static_cast<double>(count) + epsilon_);
-    return {static_cast<float>(factor), static_cast<float>(static_cast<double>(bias_.as<float>(b)[channel]) - mean * factor)};
+    const double factor =
+        static_cast<double>(scale_.as<float>(b)[channel]) / std::sqrt(squares / static_cast<double>(count) + epsilon_);
+    return {static_cast<float>(factor),
+            static_cast<float>(static_cast<double>(bias_.as<float>(b)[channel]) - mean * factor)};
   }
 
   void run_group(int64_t image, int64_t first, const Bindings& b) const {
     const int64_t start = (image * channels_ + first) * pixels_, count = group_ * pixels_;
     const float* x = x_.as<float>(b) + start;
-    const double mean = kernels_.sum(x, count) / static_cast<double>(count), squares = kernels_.distance(x, count, static_cast<float>(mean));
+    const double mean = kernels_.sum(x, count) / static_cast<double>(count),
+                 squares = kernels_.distance(x, count, static_cast<float>(mean));
     for (int64_t c = 0; c < group_; ++c) {
       const Affine a = affine(mean, squares, count, first + c, b);
       kernels_.scale(x + c * pixels_, y_.as<float>(b) + start + c * pixels_, pixels_, a.factor, a.shift);
@@ -82,9 +95,11 @@ class GroupNorm final : public CpuKernel {
   }
 
   void run_strip(int64_t image, int64_t first, int worker, const Bindings& b) const {
-    const int64_t count = std::min(strip_, channels_ - first), start = image * pixels_ * channels_ + first, members = group_ * pixels_;
+    const int64_t count = std::min(strip_, channels_ - first), start = image * pixels_ * channels_ + first,
+                  members = group_ * pixels_;
     double* sums = reinterpret_cast<double*>(static_cast<std::byte*>(b.workspace)) + worker * strip_;
-    float* centres = reinterpret_cast<float*>(static_cast<double*>(b.workspace) + workers_ * strip_) + worker * 3 * strip_;
+    float* centres =
+        reinterpret_cast<float*>(static_cast<double*>(b.workspace) + workers_ * strip_) + worker * 3 * strip_;
     float *factors = centres + strip_, *shifts = factors + strip_;
     const float* x = x_.as<float>(b) + start;
     const auto group_sum = [&](int64_t c) {
@@ -113,7 +128,9 @@ class GroupNorm final : public CpuKernel {
   int workers_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) { return std::make_shared<GroupNorm>(NodeCode(attrs, shapes), info); }
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  return std::make_shared<GroupNorm>(NodeCode(attrs, shapes), info);
+}
 
 }  // namespace
 

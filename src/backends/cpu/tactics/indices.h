@@ -14,8 +14,11 @@ inline bool is_index_type(DType dtype) { return dtype == DType::i64 || dtype == 
 
 class IndexReader {
  public:
-  IndexReader(const NodeOperand& indices, const Bindings& bindings) : data_(indices.data(bindings)), wide_(indices.type.dtype == DType::i64) {}
-  int64_t operator[](int64_t i) const { return wide_ ? static_cast<const int64_t*>(data_)[i] : static_cast<const int32_t*>(data_)[i]; }
+  IndexReader(const NodeOperand& indices, const Bindings& bindings)
+      : data_(indices.data(bindings)), wide_(indices.type.dtype == DType::i64) {}
+  int64_t operator[](int64_t i) const {
+    return wide_ ? static_cast<const int64_t*>(data_)[i] : static_cast<const int32_t*>(data_)[i];
+  }
   /// Index `i` as one of 0..size-1.
   int64_t inside(int64_t i, int64_t size) const {
     const int64_t index = (*this)[i];
@@ -32,8 +35,10 @@ class PositionReader {
  public:
   PositionReader(const Dims& data, size_t batch, size_t depth) : batch_(batch) {
     const Dims strides = strides_of(data);
-    sizes_.assign(data.begin() + static_cast<std::ptrdiff_t>(batch), data.begin() + static_cast<std::ptrdiff_t>(batch + depth));
-    strides_.assign(strides.begin() + static_cast<std::ptrdiff_t>(batch), strides.begin() + static_cast<std::ptrdiff_t>(batch + depth));
+    sizes_.assign(data.begin() + static_cast<std::ptrdiff_t>(batch),
+                  data.begin() + static_cast<std::ptrdiff_t>(batch + depth));
+    strides_.assign(strides.begin() + static_cast<std::ptrdiff_t>(batch),
+                    strides.begin() + static_cast<std::ptrdiff_t>(batch + depth));
     run_ = elements(std::span(data).subspan(batch + depth));
   }
   size_t batch() const { return batch_; }
@@ -42,7 +47,9 @@ class PositionReader {
   /// Where position `i` lies within its batch, in elements.
   int64_t offset(const IndexReader& index, int64_t i) const {
     int64_t at = 0;
-    for (size_t axis = 0; axis < sizes_.size(); ++axis) at += index.inside(i * static_cast<int64_t>(sizes_.size()) + static_cast<int64_t>(axis), sizes_[axis]) * strides_[axis];
+    for (size_t axis = 0; axis < sizes_.size(); ++axis)
+      at += index.inside(i * static_cast<int64_t>(sizes_.size()) + static_cast<int64_t>(axis), sizes_[axis]) *
+            strides_[axis];
     return at;
   }
 

@@ -13,7 +13,7 @@ struct LinearRegion {
   RegionMatch match;
   int input = -1;
   int64_t n = 0, k = 0;
-  bool transposed = false;        // weights are [N, K]
+  bool transposed = false;  // weights are [N, K]
 };
 
 std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
@@ -21,7 +21,8 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   const Value* x = node.input(0);
   if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
   if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant())) return "weights are not constant";
+  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
+    return "weights are not constant";
   if (node.output()->type.shape.elements() == Dim(0) || x->type.shape.elements() == Dim(0)) return "empty operands";
   return match.refusal;
 }
@@ -29,19 +30,24 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
 LinearRegion collect(const Problem& problem, const Node& node, RegionMatch match) {
   const Dims& w = node.input(1)->constant->dims();
   const bool transposed = node.attrs.integer("trans_w") != 0;
-  return {std::move(match), input_index(problem.region, node.input(0)), transposed ? w[0] : w[1], transposed ? w[1] : w[0], transposed};
+  return {std::move(match), input_index(problem.region, node.input(0)), transposed ? w[0] : w[1],
+          transposed ? w[1] : w[0], transposed};
 }
 
-GemmShape gemm_shape(const Dims& output, int64_t k) { return {.m = elements(output) / output.back(), .n = output.back(), .k = k}; }
+GemmShape gemm_shape(const Dims& output, int64_t k) {
+  return {.m = elements(output) / output.back(), .n = output.back(), .k = k};
+}
 
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const Node* node = anchor_of(problem.region, ops::linear);
   if (node == nullptr) return;
   RegionMatch match = match_region(problem.region, node, 1);
-  if (std::string reason = reason_against(problem, *node, match); !reason.empty()) return out.refuse("linear", std::move(reason));
+  if (std::string reason = reason_against(problem, *node, match); !reason.empty())
+    return out.refuse("linear", std::move(reason));
   const LinearRegion region = collect(problem, *node, std::move(match));
   const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-  for (const GemmConfig& config : gemm_candidates(gemm_shape(node->output()->type.shape.values(), region.k), info.isa, info.workers)) {
+  for (const GemmConfig& config :
+       gemm_candidates(gemm_shape(node->output()->type.shape.values(), region.k), info.isa, info.workers)) {
     Attrs params;
     write_config(params, config);
     out.offer({"cpu", "linear", std::move(params), in, {Layout::linear}});
@@ -58,11 +64,14 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *node->input(1)->constant);
   compiled.constants.push_back(make_floats(packed_gemm_floats(region.n, region.k, panel), [&](float* packed) {
-    pack_gemm_weights(weights.data(), region.n, region.k, region.transposed ? region.k : region.n, region.transposed, panel, config.depth, packed);
+    pack_gemm_weights(weights.data(), region.n, region.k, region.transposed ? region.k : region.n, region.transposed,
+                      panel, config.depth, packed);
   }));
   const std::vector<float> bias = collect_bias(region.match, node->input(2), region.n);
   if (!bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(region.n, 1, panel), [&](float* packed) { pack_bias(bias.data(), region.n, 1, panel, packed); }));
+    compiled.constants.push_back(make_floats(packed_bias_floats(region.n, 1, panel), [&](float* packed) {
+      pack_bias(bias.data(), region.n, 1, panel, packed);
+    }));
 
   Attrs attrs = tactic.params;
   attrs.set("input", int64_t{region.input});
@@ -76,7 +85,8 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 
 class Linear final : public CpuKernel {
  public:
-  Linear(const Attrs& attrs, const GemmShape& shape, Isa isa) : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
+  Linear(const Attrs& attrs, const GemmShape& shape, Isa isa)
+      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const ConvArgs args = binding_.args(bindings);
     kernel_.run(worker, workers, {args.src, args.weights, args.bias, args.residual, args.dst});
@@ -92,7 +102,8 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
   const Dims& input = shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims;
   const Dims& output = shapes.outputs[0].dims;
   const int64_t k = bounded(attrs, "k", 1, 1 << 28), n = bounded(attrs, "n", 1, 1 << 28);
-  const bool valid = !input.empty() && !output.empty() && input.back() == k && output.back() == n && elements(input) / k == elements(output) / n;
+  const bool valid = !input.empty() && !output.empty() && input.back() == k && output.back() == n &&
+                     elements(input) / k == elements(output) / n;
   HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(input), join_dims(output));
   return std::make_shared<Linear>(attrs, gemm_shape(output, k), info.isa);
 }

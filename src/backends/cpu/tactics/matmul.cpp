@@ -11,7 +11,9 @@
 namespace hone::cpu {
 namespace {
 
-struct BatchAxis { int64_t size, a, b; };  // strides of the operands in elements, 0 where one repeats
+struct BatchAxis {
+  int64_t size, a, b;
+};  // strides of the operands in elements, 0 where one repeats
 
 /// The leading axes of the result, outermost first, merged where both operands allow it.
 std::vector<BatchAxis> batch_axes(const Dims& a, const Dims& b, const Dims& c) {
@@ -45,13 +47,15 @@ BatchedGemmShape take_shape(std::vector<BatchAxis>& axes, const Dims& a, const D
   if (!axes.empty()) {
     const BatchAxis axis = axes.back();
     axes.pop_back();
-    shape.batch1 = axis.size, shape.a_stride1 = axis.a, shape.b_stride1 = axis.b, shape.c_stride1 = shape.residual_stride1 = c_stride;
+    shape.batch1 = axis.size, shape.a_stride1 = axis.a, shape.b_stride1 = axis.b,
+    shape.c_stride1 = shape.residual_stride1 = c_stride;
     c_stride *= axis.size;
   }
   if (!axes.empty()) {
     const BatchAxis axis = axes.back();
     axes.pop_back();
-    shape.batch0 = axis.size, shape.a_stride0 = axis.a, shape.b_stride0 = axis.b, shape.c_stride0 = shape.residual_stride0 = c_stride;
+    shape.batch0 = axis.size, shape.a_stride0 = axis.a, shape.b_stride0 = axis.b,
+    shape.c_stride0 = shape.residual_stride0 = c_stride;
   }
   return shape;
 }
@@ -74,11 +78,14 @@ void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const Node* node = anchor_of(problem.region, ops::mat_mul);
   if (node == nullptr) return;
   const RegionMatch region = match(problem, node);
-  if (std::string reason = reason_against(problem, *node, region); !reason.empty()) return out.refuse("matmul", std::move(reason));
-  const Dims a = node->input(0)->type.shape.values(), b = node->input(1)->type.shape.values(), c = node->output()->type.shape.values();
+  if (std::string reason = reason_against(problem, *node, region); !reason.empty())
+    return out.refuse("matmul", std::move(reason));
+  const Dims a = node->input(0)->type.shape.values(), b = node->input(1)->type.shape.values(),
+             c = node->output()->type.shape.values();
   std::vector<BatchAxis> axes = batch_axes(a, b, c);
   const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-  for (const GemmConfig& config : batched_gemm_candidates(take_shape(axes, a, c, region.scale), info.isa, info.workers)) {
+  for (const GemmConfig& config :
+       batched_gemm_candidates(take_shape(axes, a, c, region.scale), info.isa, info.workers)) {
     Attrs params;
     write_config(params, config);
     out.offer({"cpu", "matmul", std::move(params), in, {Layout::linear}});
@@ -107,17 +114,25 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 class MatMul final : public CpuKernel {
  public:
   MatMul(const Attrs& attrs, const Dims& a, const Dims& b, const Dims& c, const CpuInfo& info)
-      : a_(static_cast<int>(attrs.integer("a"))), b_(static_cast<int>(attrs.integer("b"))), residual_(read_residual(attrs)), workers_(info.workers),
-        outer_(batch_axes(a, b, c)), shape_(take_shape(outer_, a, c, static_cast<float>(attrs.real("scale")))),
+      : a_(static_cast<int>(attrs.integer("a"))),
+        b_(static_cast<int>(attrs.integer("b"))),
+        residual_(read_residual(attrs)),
+        workers_(info.workers),
+        outer_(batch_axes(a, b, c)),
+        shape_(take_shape(outer_, a, c, static_cast<float>(attrs.real("scale")))),
         kernel_(shape_, read_epilogue(attrs), read_config(attrs), info.isa) {
     for (const BatchAxis& axis : outer_) repeats_ *= axis.size;
   }
 
-  size_t workspace_bytes() const override { return kernel_.scratch_floats() * sizeof(float) * static_cast<size_t>(workers_); }
+  size_t workspace_bytes() const override {
+    return kernel_.scratch_floats() * sizeof(float) * static_cast<size_t>(workers_);
+  }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     size_t constant = 0;
-    const auto operand = [&](int index) { return static_cast<const float*>(index >= 0 ? bindings.inputs[index] : bindings.constants[constant++]); };
+    const auto operand = [&](int index) {
+      return static_cast<const float*>(index >= 0 ? bindings.inputs[index] : bindings.constants[constant++]);
+    };
     const float *a = operand(a_), *b = operand(b_);
     const float* residual = residual_ >= 0 ? static_cast<const float*>(bindings.inputs[residual_]) : nullptr;
     const int64_t step = shape_.batch0 * shape_.batch1 * shape_.matrix.m * shape_.matrix.n;
@@ -127,8 +142,9 @@ class MatMul final : public CpuKernel {
         a_offset += rest % outer_[axis].size * outer_[axis].a;
         b_offset += rest % outer_[axis].size * outer_[axis].b;
       }
-      kernel_.run(worker, workers, {a + a_offset, b + b_offset, residual == nullptr ? nullptr : residual + i * step,
-                                    static_cast<float*>(bindings.outputs[0]) + i * step, static_cast<float*>(bindings.workspace)});
+      kernel_.run(worker, workers,
+                  {a + a_offset, b + b_offset, residual == nullptr ? nullptr : residual + i * step,
+                   static_cast<float*>(bindings.outputs[0]) + i * step, static_cast<float*>(bindings.workspace)});
     }
   }
 
@@ -149,8 +165,8 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
   const Dims a = operand_dims(attrs, "a", shapes), b = operand_dims(attrs, "b", shapes);
   HONE_CHECK(shapes.outputs.size() == 1, "a matrix product in the plan has {} results", shapes.outputs.size());
   const Dims& c = shapes.outputs[0].dims;
-  const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) && a.back() == b[b.size() - 2] &&
-                     c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2];
+  const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) &&
+                     a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2];
   HONE_CHECK(valid, "a matrix product in the plan multiplies {} by {}", join_dims(a), join_dims(b));
   return std::make_shared<MatMul>(attrs, a, b, c, info);
 }

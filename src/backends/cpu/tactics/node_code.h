@@ -28,22 +28,27 @@ Compiled compile_node(const Problem& problem, std::string_view family);
 
 struct NodeOperand {
   ConcreteType type;
-  int64_t place = 0;              // region input, or -1 - k for constant k of the kernel; unused when known
-  std::optional<Tensor> known;    // the contents
+  int64_t place = 0;            // region input, or -1 - k for constant k of the kernel; unused when known
+  std::optional<Tensor> known;  // the contents
 
   const void* data(const Bindings& bindings) const {
     if (known) return known->bytes().data();
-    return place >= 0 ? bindings.inputs[static_cast<size_t>(place)] : bindings.constants[static_cast<size_t>(-1 - place)];
+    return place >= 0 ? bindings.inputs[static_cast<size_t>(place)]
+                      : bindings.constants[static_cast<size_t>(-1 - place)];
   }
   template <typename T>
-  const T* as(const Bindings& bindings) const { return static_cast<const T*>(data(bindings)); }
+  const T* as(const Bindings& bindings) const {
+    return static_cast<const T*>(data(bindings));
+  }
 };
 
 struct NodeResult {
   ConcreteType type;
   int64_t place = 0;
   template <typename T>
-  T* as(const Bindings& bindings) const { return static_cast<T*>(bindings.outputs[static_cast<size_t>(place)]); }
+  T* as(const Bindings& bindings) const {
+    return static_cast<T*>(bindings.outputs[static_cast<size_t>(place)]);
+  }
 };
 
 /// The code of compile_node() at concrete shapes. Throws Error on what it does not write.
@@ -61,7 +66,9 @@ class NodeCode {
   Dims integers(size_t i) const;
   std::vector<double> reals(size_t i) const;
   /// Throws Error naming the operator: the plan contradicts itself.
-  void require(bool condition) const { HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", op()); }
+  void require(bool condition) const {
+    HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", op());
+  }
 
  private:
   Attrs attrs_;

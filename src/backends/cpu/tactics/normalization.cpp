@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/vector_kernels.h"
-#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/region_reader.h"
+#include "backends/regions/region_match.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -19,15 +19,22 @@ std::string reason_against(const Problem& problem, const Node& node) {
   Dim n = 1;
   for (size_t i = axis; i < x.rank(); ++i) n = n * x[i];
   for (size_t i = 1; i < node.inputs.size(); ++i)
-    if (node.input(i) != nullptr && (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != DType::f32)) return "scale or bias is broadcast";
+    if (node.input(i) != nullptr &&
+        (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != DType::f32))
+      return "scale or bias is broadcast";
   return {};
 }
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::layer_normalization) || node->is(ops::rms_normalization))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("normalization", std::move(reason));
-  out.offer({"cpu", "normalization", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("normalization", std::move(reason));
+  out.offer({"cpu",
+             "normalization",
+             {},
+             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+             {Layout::linear}});
 }
 
 /// A parameter's place: region input (>= 0), constant -1 - k, or kNone.
@@ -36,7 +43,9 @@ constexpr int64_t kNone = -100;
 Compiled compile(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
   Compiled compiled;
-  Attrs attrs{{"axis", node->attrs.integer("axis")}, {"epsilon", node->attrs.real("epsilon")}, {"centred", int64_t{node->is(ops::layer_normalization)}}};
+  Attrs attrs{{"axis", node->attrs.integer("axis")},
+              {"epsilon", node->attrs.real("epsilon")},
+              {"centred", int64_t{node->is(ops::layer_normalization)}}};
   attrs.set("x", int64_t{input_index(problem.region, node->input(0))});
   const auto place = [&](const char* name, const Value* value) {
     if (value == nullptr) return attrs.set(name, kNone);
@@ -53,7 +62,8 @@ Compiled compile(const Problem& problem, const Tactic&) {
 class Normalization final : public CpuKernel {
  public:
   Normalization(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
-      : kernel_(attrs.integer("centred") != 0 ? vector_kernels(isa).layer_norm : vector_kernels(isa).rms_norm), epsilon_(static_cast<float>(attrs.real("epsilon"))),
+      : kernel_(attrs.integer("centred") != 0 ? vector_kernels(isa).layer_norm : vector_kernels(isa).rms_norm),
+        epsilon_(static_cast<float>(attrs.real("epsilon"))),
         x_(input(attrs, "x", shapes)) {
     HONE_CHECK(x_ >= 0, "a normalization kernel in the plan has no input");
     const Dims& dims = shapes.inputs[static_cast<size_t>(x_)].dims;
@@ -63,24 +73,29 @@ class Normalization final : public CpuKernel {
     scale_ = input(attrs, "scale", shapes);
     bias_ = input(attrs, "bias", shapes);
     for (const int64_t parameter : {scale_, bias_})
-      HONE_CHECK(parameter < 0 || elements(shapes.inputs[static_cast<size_t>(parameter)].dims) == n_, "a normalization kernel in the plan has parameters of another size");
+      HONE_CHECK(parameter < 0 || elements(shapes.inputs[static_cast<size_t>(parameter)].dims) == n_,
+                 "a normalization kernel in the plan has parameters of another size");
     HONE_CHECK(elements(shapes.outputs[0].dims) == count, "a normalization kernel in the plan changes the size");
   }
   bool serial() const override { return rows_ * n_ < 4096; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const auto operand = [&](int64_t place) {
-      return static_cast<const float*>(place == kNone ? nullptr : place >= 0 ? bindings.inputs[static_cast<size_t>(place)] : bindings.constants[static_cast<size_t>(-1 - place)]);
+      return static_cast<const float*>(place == kNone ? nullptr
+                                       : place >= 0   ? bindings.inputs[static_cast<size_t>(place)]
+                                                      : bindings.constants[static_cast<size_t>(-1 - place)]);
     };
     const Share share = share_of(rows_, worker, workers);
     if (share.begin == share.end) return;
-    kernel_({operand(x_) + share.begin * n_, operand(scale_), operand(bias_), static_cast<float*>(bindings.outputs[0]) + share.begin * n_, share.end - share.begin, n_, epsilon_});
+    kernel_({operand(x_) + share.begin * n_, operand(scale_), operand(bias_),
+             static_cast<float*>(bindings.outputs[0]) + share.begin * n_, share.end - share.begin, n_, epsilon_});
   }
 
  private:
   static int64_t input(const Attrs& attrs, std::string_view name, const KernelShapes& shapes) {
     const int64_t place = attrs.integer(name);
-    HONE_CHECK(place == kNone || (place >= -2 && place < static_cast<int64_t>(shapes.inputs.size())), "a normalization kernel in the plan reads operand {}", place);
+    HONE_CHECK(place == kNone || (place >= -2 && place < static_cast<int64_t>(shapes.inputs.size())),
+               "a normalization kernel in the plan reads operand {}", place);
     return place;
   }
 

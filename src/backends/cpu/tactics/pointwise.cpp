@@ -18,14 +18,16 @@ constexpr int64_t kBlockElements = 4096;
 Tactic tactic_in(Layout layout, const Problem& problem) {
   const size_t rank = problem.region.outputs()[0]->type.shape.rank();
   std::vector<Layout> in;
-  for (const Value* input : problem.region.inputs()) in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
+  for (const Value* input : problem.region.inputs())
+    in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
   return {"cpu", "pointwise", {}, std::move(in), {layout}};
 }
 
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   if (!is_pointwise_region(problem.region)) return;
   ProgramResult result = make_program(problem);
-  if (result.refusal.empty() && problem.region.outputs()[0]->type.dtype != DType::f32) result.refusal = "the result is not f32";
+  if (result.refusal.empty() && problem.region.outputs()[0]->type.dtype != DType::f32)
+    result.refusal = "the result is not f32";
   if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, info.isa);
   if (!result.refusal.empty()) return out.refuse("pointwise", std::move(result.refusal));
   out.offer(tactic_in(Layout::linear, problem));
@@ -43,7 +45,8 @@ Compiled compile(const Problem& problem, const Tactic&) {
 /// The nest with operands that advance by 0 or 1 innermost; anything else becomes rows of one element.
 LoopNest vector_nest(const PointwiseProgram& program, const KernelShapes& shapes) {
   LoopNest nest = make_nest(shapes.outputs[0], operand_types(program, shapes));
-  const bool even = std::all_of(nest.strides.begin(), nest.strides.end(), [](const Dims& strides) { return strides.back() == 0 || strides.back() == 1; });
+  const bool even = std::all_of(nest.strides.begin(), nest.strides.end(),
+                                [](const Dims& strides) { return strides.back() == 0 || strides.back() == 1; });
   if (even) return nest;
   nest.sizes.push_back(1);
   nest.result.push_back(1);
@@ -60,7 +63,10 @@ std::vector<bool> streams_of(const LoopNest& nest) {
 class Pointwise final : public CpuKernel {
  public:
   Pointwise(PointwiseProgram program, const KernelShapes& shapes, Isa isa)
-      : program_(std::move(program)), nest_(vector_nest(program_, shapes)), lanes_(lanes_of(isa)), row_(nest_.sizes.back()),
+      : program_(std::move(program)),
+        nest_(vector_nest(program_, shapes)),
+        lanes_(lanes_of(isa)),
+        row_(nest_.sizes.back()),
         code_(program_, streams_of(nest_), static_cast<int>(row_ % lanes_), isa) {
     const size_t loops = nest_.sizes.size();
     rows_ = loops >= 2 ? nest_.sizes[loops - 2] : 1;
@@ -74,7 +80,8 @@ class Pointwise final : public CpuKernel {
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const Share share = share_of(outer_ * blocks_ * parts_, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) run_block(item / parts_ / blocks_, item / parts_ % blocks_ * block_rows_, item % parts_ * part_, bindings);
+    for (int64_t item = share.begin; item < share.end; ++item)
+      run_block(item / parts_ / blocks_, item / parts_ % blocks_ * block_rows_, item % parts_ * part_, bindings);
   }
 
  private:
@@ -83,13 +90,17 @@ class Pointwise final : public CpuKernel {
     const size_t loops = nest_.sizes.size();
     const auto offset_of = [&](const Dims& strides) {
       int64_t offset = column * strides.back() + (loops >= 2 ? row * strides[loops - 2] : 0), rest = outer;
-      for (size_t axis = loops < 2 ? 0 : loops - 2; axis-- > 0; rest /= nest_.sizes[axis]) offset += rest % nest_.sizes[axis] * strides[axis];
+      for (size_t axis = loops < 2 ? 0 : loops - 2; axis-- > 0; rest /= nest_.sizes[axis])
+        offset += rest % nest_.sizes[axis] * strides[axis];
       return offset;
     };
-    const auto row_step = [&](const Dims& strides) { return loops >= 2 ? strides[loops - 2] * int64_t{sizeof(float)} : 0; };
+    const auto row_step = [&](const Dims& strides) {
+      return loops >= 2 ? strides[loops - 2] * int64_t{sizeof(float)} : 0;
+    };
     for (size_t k = 0; k < program_.operands.size(); ++k) {
       const PointwiseProgram::Operand& operand = program_.operands[k];
-      const void* base = operand.constant ? bindings.constants[static_cast<size_t>(operand.index)] : bindings.inputs[static_cast<size_t>(operand.index)];
+      const void* base = operand.constant ? bindings.constants[static_cast<size_t>(operand.index)]
+                                          : bindings.inputs[static_cast<size_t>(operand.index)];
       args.operands[k] = static_cast<const float*>(base) + offset_of(nest_.strides[k]);
       args.row_steps[k] = row_step(nest_.strides[k]);
     }
@@ -104,18 +115,19 @@ class Pointwise final : public CpuKernel {
 
   PointwiseProgram program_;
   LoopNest nest_;
-  int64_t lanes_, row_;                   // elements of the innermost loop
+  int64_t lanes_, row_;  // elements of the innermost loop
   PointwiseCode code_;
   int64_t rows_ = 1, outer_ = 1;
-  int64_t part_ = 0, parts_ = 0;          // of a row
-  int64_t block_rows_ = 0, blocks_ = 0;   // of the rows
+  int64_t part_ = 0, parts_ = 0;         // of a row
+  int64_t block_rows_ = 0, blocks_ = 0;  // of the rows
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   PointwiseProgram program = read_program(attrs);
   const std::string refusal = pointwise_code_refusal(program, info.isa);
   HONE_CHECK(refusal.empty(), "a pointwise kernel in the plan cannot run here: {}", refusal);
-  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype == DType::f32, "a pointwise kernel in the plan has another result than f32");
+  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype == DType::f32,
+             "a pointwise kernel in the plan has another result than f32");
   return std::make_shared<Pointwise>(std::move(program), shapes, info.isa);
 }
 

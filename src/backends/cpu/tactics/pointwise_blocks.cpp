@@ -14,7 +14,7 @@ namespace hone::cpu {
 namespace {
 
 constexpr int64_t kBlock = 128;
-constexpr size_t kMaxInstructionsHere = 48;   // kBlock numbers each, on the stack
+constexpr size_t kMaxInstructionsHere = 48;  // kBlock numbers each, on the stack
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   if (!is_pointwise_region(problem.region)) return;
@@ -29,7 +29,8 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   for (const Layout layout : {Layout::linear, Layout::channels_last}) {
     if (layout == Layout::channels_last && (rank < 3 || rank > 5)) continue;
     std::vector<Layout> in;
-    for (const Value* input : problem.region.inputs()) in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
+    for (const Value* input : problem.region.inputs())
+      in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
     out.offer({"cpu", "pointwise_blocks", {}, std::move(in), {layout}});
   }
 }
@@ -50,7 +51,8 @@ void load_elements(DType dtype, const void* base, int64_t offset, int64_t stride
   visit(dtype, [&]<typename T>() {
     const T* from = static_cast<const T*>(base) + offset;
     for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) to[i] = static_cast<Number>(static_cast<float>(from[i * stride]));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+        to[i] = static_cast<Number>(static_cast<float>(from[i * stride]));
       else to[i] = static_cast<Number>(from[i * stride]);
     }
   });
@@ -61,7 +63,8 @@ void store_elements(DType dtype, void* base, int64_t offset, int64_t stride, int
   visit(dtype, [&]<typename T>() {
     T* to = static_cast<T*>(base) + offset;
     for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) to[i * stride] = T(static_cast<float>(from[i]));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
+        to[i * stride] = T(static_cast<float>(from[i]));
       else if constexpr (std::is_same_v<T, bool>) to[i * stride] = from[i] != 0;
       else to[i * stride] = static_cast<T>(from[i]);
     }
@@ -78,7 +81,8 @@ Number apply(const Expr& expr, Number a, Number b, Number c) {
 
 Expr single(ExprKind kind) {
   std::vector<ExprNode> nodes;
-  for (int i = 0; i < 3; ++i) nodes.push_back({.kind = ExprKind::input, .number = 0, .input = i, .attribute = {}, .operands = {}});
+  for (int i = 0; i < 3; ++i)
+    nodes.push_back({.kind = ExprKind::input, .number = 0, .input = i, .attribute = {}, .operands = {}});
   nodes.push_back({.kind = kind, .number = 0, .input = 0, .attribute = {}, .operands = {0, 1, 2}});
   return Expr(std::move(nodes));
 }
@@ -86,7 +90,10 @@ Expr single(ExprKind kind) {
 class PointwiseBlocks final : public CpuKernel {
  public:
   PointwiseBlocks(PointwiseProgram program, const KernelShapes& shapes, bool floating)
-      : program_(std::move(program)), result_(shapes.outputs[0].dtype), nest_(make_nest(shapes.outputs[0], operand_types(program_, shapes))), floating_(floating) {
+      : program_(std::move(program)),
+        result_(shapes.outputs[0].dtype),
+        nest_(make_nest(shapes.outputs[0], operand_types(program_, shapes))),
+        floating_(floating) {
     for (const PointwiseProgram::Instruction& instruction : program_.instructions) {
       const bool leaf = instruction.kind == ExprKind::input || instruction.kind == ExprKind::number;
       formulas_.push_back(leaf ? Expr() : single(instruction.kind));
@@ -115,7 +122,8 @@ class PointwiseBlocks final : public CpuKernel {
   const void* base_of(size_t k, const Bindings& bindings) const {
     const PointwiseProgram::Operand& operand = program_.operands[k];
     if (!operand.sizes.empty()) return sizes_[k].data();
-    return operand.constant ? bindings.constants[static_cast<size_t>(operand.index)] : bindings.inputs[static_cast<size_t>(operand.index)];
+    return operand.constant ? bindings.constants[static_cast<size_t>(operand.index)]
+                            : bindings.inputs[static_cast<size_t>(operand.index)];
   }
 
   template <typename Number>
@@ -124,26 +132,32 @@ class PointwiseBlocks final : public CpuKernel {
     const int64_t count = std::min(kBlock, row_ - column);
     const auto offset_of = [&](const Dims& strides) {
       int64_t offset = column * strides.back(), rest = row;
-      for (size_t axis = nest_.sizes.size() - 1; axis-- > 0; rest /= nest_.sizes[axis]) offset += rest % nest_.sizes[axis] * strides[axis];
+      for (size_t axis = nest_.sizes.size() - 1; axis-- > 0; rest /= nest_.sizes[axis])
+        offset += rest % nest_.sizes[axis] * strides[axis];
       return offset;
     };
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const PointwiseProgram::Instruction& instruction = program_.instructions[i];
       if (instruction.kind == ExprKind::input) {
         const size_t k = static_cast<size_t>(instruction.operands[0]);
-        load_elements(program_.operands[k].dtype, base_of(k, bindings), offset_of(nest_.strides[k]), nest_.strides[k].back(), count, values[i]);
+        load_elements(program_.operands[k].dtype, base_of(k, bindings), offset_of(nest_.strides[k]),
+                      nest_.strides[k].back(), count, values[i]);
       } else if (instruction.kind == ExprKind::number) {
         std::fill_n(values[i], count, static_cast<Number>(instruction.number));
       } else {
-        const auto operand = [&](int k) { return instruction.operands[k] >= 0 ? values[instruction.operands[k]] : values[0]; };
+        const auto operand = [&](int k) {
+          return instruction.operands[k] >= 0 ? values[instruction.operands[k]] : values[0];
+        };
         run_instruction(formulas_[i], instruction.kind, operand(0), operand(1), operand(2), values[i], count);
       }
     }
-    store_elements(result_, bindings.outputs[0], offset_of(nest_.result), nest_.result.back(), count, values[program_.instructions.size() - 1]);
+    store_elements(result_, bindings.outputs[0], offset_of(nest_.result), nest_.result.back(), count,
+                   values[program_.instructions.size() - 1]);
   }
 
   template <typename Number>
-  static void run_instruction(const Expr& formula, ExprKind kind, const Number* a, const Number* b, const Number* c, Number* d, int64_t count) {
+  static void run_instruction(const Expr& formula, ExprKind kind, const Number* a, const Number* b, const Number* c,
+                              Number* d, int64_t count) {
     const auto each = [&](auto operation) {
       for (int64_t i = 0; i < count; ++i) d[i] = operation(i);
     };
@@ -173,15 +187,16 @@ class PointwiseBlocks final : public CpuKernel {
   DType result_;
   LoopNest nest_;
   bool floating_;
-  std::vector<Expr> formulas_;            // per instruction
-  std::vector<Dims> sizes_;               // per operand: numbers that follow from the input shapes
+  std::vector<Expr> formulas_;  // per instruction
+  std::vector<Dims> sizes_;     // per operand: numbers that follow from the input shapes
   int64_t row_ = 1, rows_ = 1, blocks_ = 1;
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
   PointwiseProgram program = read_program(attrs);
   HONE_CHECK(program.instructions.size() <= kMaxInstructionsHere, "a pointwise kernel in the plan is too long");
-  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype != DType::string, "a pointwise kernel in the plan has no numeric result");
+  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype != DType::string,
+             "a pointwise kernel in the plan has no numeric result");
   return std::make_shared<PointwiseBlocks>(std::move(program), shapes, attrs.integer("floating") != 0);
 }
 

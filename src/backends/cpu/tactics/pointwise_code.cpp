@@ -20,11 +20,34 @@ enum Predicate { kEqual = 0, kLess = 1, kLessEqual = 2, kUnordered = 3, kNotEqua
 
 bool has_code(ExprKind kind) {
   switch (kind) {
-    case ExprKind::number: case ExprKind::input: case ExprKind::negate: case ExprKind::absolute: case ExprKind::exp: case ExprKind::log:
-    case ExprKind::sqrt: case ExprKind::reciprocal: case ExprKind::floor: case ExprKind::ceil: case ExprKind::round_even: case ExprKind::erf:
-    case ExprKind::tanh: case ExprKind::logical_not: case ExprKind::is_nan: case ExprKind::add: case ExprKind::subtract: case ExprKind::multiply:
-    case ExprKind::divide: case ExprKind::minimum: case ExprKind::maximum: case ExprKind::less: case ExprKind::less_equal: case ExprKind::equal:
-    case ExprKind::not_equal: case ExprKind::logical_and: case ExprKind::logical_or: case ExprKind::select: return true;
+    case ExprKind::number:
+    case ExprKind::input:
+    case ExprKind::negate:
+    case ExprKind::absolute:
+    case ExprKind::exp:
+    case ExprKind::log:
+    case ExprKind::sqrt:
+    case ExprKind::reciprocal:
+    case ExprKind::floor:
+    case ExprKind::ceil:
+    case ExprKind::round_even:
+    case ExprKind::erf:
+    case ExprKind::tanh:
+    case ExprKind::logical_not:
+    case ExprKind::is_nan:
+    case ExprKind::add:
+    case ExprKind::subtract:
+    case ExprKind::multiply:
+    case ExprKind::divide:
+    case ExprKind::minimum:
+    case ExprKind::maximum:
+    case ExprKind::less:
+    case ExprKind::less_equal:
+    case ExprKind::equal:
+    case ExprKind::not_equal:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::select: return true;
     default: return false;
   }
 }
@@ -32,7 +55,7 @@ bool has_code(ExprKind kind) {
 /// Which register holds each instruction's value. Numbers have none.
 struct Allocation {
   std::vector<int> registers;
-  int used = 0;                           // registers needed at once
+  int used = 0;  // registers needed at once
 };
 
 Allocation allocate(const PointwiseProgram& program) {
@@ -46,7 +69,8 @@ Allocation allocate(const PointwiseProgram& program) {
     if (instruction.kind != ExprKind::input)
       for (int k = 0; k < 3; ++k) {
         const int operand = instruction.operands[k];
-        const bool repeated = (k > 0 && operand == instruction.operands[0]) || (k > 1 && operand == instruction.operands[1]);
+        const bool repeated =
+            (k > 0 && operand == instruction.operands[0]) || (k > 1 && operand == instruction.operands[1]);
         if (operand < 0 || repeated || last[static_cast<size_t>(operand)] != static_cast<int>(i)) continue;
         if (const int freed = result.registers[static_cast<size_t>(operand)]; freed >= 0) free.push_back(freed);
       }
@@ -64,7 +88,12 @@ Allocation allocate(const PointwiseProgram& program) {
 class PointwiseEmitter {
  public:
   PointwiseEmitter(Emitter& emitter, const PointwiseProgram& program, const std::vector<bool>& streams, int tail)
-      : e_(emitter), math_(emitter), program_(program), streams_(streams), tail_(tail), allocation_(allocate(program)) {}
+      : e_(emitter),
+        math_(emitter),
+        program_(program),
+        streams_(streams),
+        tail_(tail),
+        allocation_(allocate(program)) {}
 
   void emit() {
     const int saved = std::max(0, operands() - 4);
@@ -78,7 +107,8 @@ class PointwiseEmitter {
     e_.align(32);
     e_.L(row);
     emit_row();
-    for (int k = 0; k < operands(); ++k) e_.add(pointer(k), e_.qword[args_ + static_cast<int>(offsetof(PointwiseArgs, row_steps)) + 8 * k]);
+    for (int k = 0; k < operands(); ++k)
+      e_.add(pointer(k), e_.qword[args_ + static_cast<int>(offsetof(PointwiseArgs, row_steps)) + 8 * k]);
     e_.add(result_, e_.qword[args_ + offsetof(PointwiseArgs, result_step)]);
     e_.dec(rows_);
     e_.jnz(row, e_.T_NEAR);
@@ -156,9 +186,7 @@ class PointwiseEmitter {
       case ExprKind::floor: return round(d, a, 1);
       case ExprKind::ceil: return round(d, a, 2);
       case ExprKind::round_even: return round(d, a, 0);
-      case ExprKind::reciprocal:
-        e_.load_constant(scratch(0), 1.0f);
-        return e_.vdivps(d, scratch(0), in_register(a, 1));
+      case ExprKind::reciprocal: e_.load_constant(scratch(0), 1.0f); return e_.vdivps(d, scratch(0), in_register(a, 1));
       case ExprKind::exp: move(d, a); return math_.exp(d, scratch(0), scratch(1));
       case ExprKind::log: move(d, a); return math_.log(d, scratch(0), scratch(1), scratch(2));
       case ExprKind::erf: move(d, a); return math_.erf(d, scratch(0), scratch(1));
@@ -262,19 +290,22 @@ class PointwiseEmitter {
   const std::vector<bool>& streams_;
   const int tail_;
   const Allocation allocation_;
-  const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, result_{Xbyak::Operand::RSI}, end_{Xbyak::Operand::RDX}, rows_{Xbyak::Operand::RCX}, offset_{Xbyak::Operand::RAX};
+  const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, result_{Xbyak::Operand::RSI}, end_{Xbyak::Operand::RDX},
+      rows_{Xbyak::Operand::RCX}, offset_{Xbyak::Operand::RAX};
 };
 
 }  // namespace
 
 std::string pointwise_code_refusal(const PointwiseProgram& program, Isa isa) {
   if (isa == Isa::scalar) return "needs AVX2";
-  if (program.operands.size() > kMaxCodeOperands) return fmt::format("{} operands, at most {}", program.operands.size(), kMaxCodeOperands);
+  if (program.operands.size() > kMaxCodeOperands)
+    return fmt::format("{} operands, at most {}", program.operands.size(), kMaxCodeOperands);
   for (const PointwiseProgram::Operand& operand : program.operands)
     if (operand.dtype != DType::f32) return fmt::format("an operand is {}, not f32", name_of(operand.dtype));
   for (const Instruction& instruction : program.instructions)
     if (!has_code(instruction.kind)) return fmt::format("no code for {}", name_of(instruction.kind));
-  if (allocate(program).used > registers_of(isa) - kScratchRegisters) return "too many values at once for the registers";
+  if (allocate(program).used > registers_of(isa) - kScratchRegisters)
+    return "too many values at once for the registers";
   return {};
 }
 

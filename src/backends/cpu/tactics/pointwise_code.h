@@ -21,9 +21,9 @@ struct PointwiseArgs {
   float* result;
   int64_t row_steps[kMaxCodeOperands];  // bytes from one row to the next
   int64_t result_step;
-  int64_t rows;                         // at least one
-  int64_t vector_bytes;                 // whole vectors of a row, in bytes
-  int64_t tail;                         // whether the last, partial vector of the row is done too
+  int64_t rows;          // at least one
+  int64_t vector_bytes;  // whole vectors of a row, in bytes
+  int64_t tail;          // whether the last, partial vector of the row is done too
 };
 
 /// Why there is no code for this program; empty when there is.

@@ -19,7 +19,8 @@ constexpr int64_t kMaxTaps = 1024;
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("pool", std::move(reason));
+  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+    return out.refuse("pool", std::move(reason));
   if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
   const size_t rank = node->input(0)->type.shape.rank();
   if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
@@ -36,12 +37,12 @@ Compiled compile(const Problem& problem, const Tactic&) {
 
 /// The taps of one result coordinate that lie inside the input.
 struct Span {
-  int64_t first = 0, count = 0;   // input coordinate of the first tap inside, number of taps inside
-  int64_t padded = 0;             // taps inside input and padding
+  int64_t first = 0, count = 0;  // input coordinate of the first tap inside, number of taps inside
+  int64_t padded = 0;            // taps inside input and padding
 };
 
 struct Axis {
-  int64_t input = 1, step = 1;    // size; distance of taps
+  int64_t input = 1, step = 1;  // size; distance of taps
   std::vector<Span> spans{{0, 1, 1}};
 };
 
@@ -65,7 +66,9 @@ Axis make_axis(const WindowAttrs& window, size_t axis, int64_t input, int64_t re
 class Pool final : public CpuKernel {
  public:
   Pool(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
-      : kernels_(vector_kernels(isa)), maximum_(attrs.integer("maximum") != 0), include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
+      : kernels_(vector_kernels(isa)),
+        maximum_(attrs.integer("maximum") != 0),
+        include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
         channels_last_(shapes.inputs[0].layout == Layout::channels_last) {
     const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
     const size_t spatial = in.size() - 2;
@@ -84,11 +87,13 @@ class Pool final : public CpuKernel {
     const float* x = static_cast<const float*>(bindings.inputs[0]);
     float* y = static_cast<float*>(bindings.outputs[0]);
     const int64_t images = channels_last_ ? n_ : n_ * c_, pixel = channels_last_ ? c_ : 1;
-    const int64_t columns = static_cast<int64_t>(axes_[2].spans.size()), planes = static_cast<int64_t>(axes_[1].spans.size());
+    const int64_t columns = static_cast<int64_t>(axes_[2].spans.size()),
+                  planes = static_cast<int64_t>(axes_[1].spans.size());
     const Share share = share_of(images * rows_, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t image = item / rows_, row = item % rows_;
-      const Span &depth = axes_[0].spans[static_cast<size_t>(row / planes)], &height = axes_[1].spans[static_cast<size_t>(row % planes)];
+      const Span &depth = axes_[0].spans[static_cast<size_t>(row / planes)],
+                 &height = axes_[1].spans[static_cast<size_t>(row % planes)];
       const float* from = x + image * in_pixels_ * pixel;
       float* to = y + (image * pixels_ + row * columns) * pixel;
       if (channels_last_) run_row(from, depth, height, to);
@@ -98,7 +103,8 @@ class Pool final : public CpuKernel {
 
  private:
   float factor(const Span& depth, const Span& height, const Span& width) const {
-    const int64_t count = include_pad_ ? depth.padded * height.padded * width.padded : depth.count * height.count * width.count;
+    const int64_t count =
+        include_pad_ ? depth.padded * height.padded * width.padded : depth.count * height.count * width.count;
     return 1.0f / static_cast<float>(count);
   }
 
@@ -109,7 +115,10 @@ class Pool final : public CpuKernel {
       for (int64_t d = 0; d < depth.count; ++d)
         for (int64_t h = 0; h < height.count; ++h)
           for (int64_t w = 0; w < width.count; ++w)
-            taps[count++] = (((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) * axes_[2].input + width.first + w * axes_[2].step) * c_;
+            taps[count++] = (((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) *
+                                 axes_[2].input +
+                             width.first + w * axes_[2].step) *
+                            c_;
       (maximum_ ? kernels_.pool_max : kernels_.pool_sum)({x, taps, count, c_, factor(depth, height, width), y});
       y += c_;
     }
@@ -120,7 +129,10 @@ class Pool final : public CpuKernel {
       float best = -std::numeric_limits<float>::infinity(), sum = 0;
       for (int64_t d = 0; d < depth.count; ++d)
         for (int64_t h = 0; h < height.count; ++h) {
-          const float* row = x + ((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) * axes_[2].input + width.first;
+          const float* row =
+              x +
+              ((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) * axes_[2].input +
+              width.first;
           for (int64_t w = 0; w < width.count; ++w) {
             best = std::max(best, row[w * axes_[2].step]);
             sum += row[w * axes_[2].step];
@@ -133,14 +145,14 @@ class Pool final : public CpuKernel {
   const VectorKernels& kernels_;
   bool maximum_, include_pad_, channels_last_, serial_ = false;
   int64_t n_ = 1, c_ = 1, pixels_ = 1, in_pixels_ = 1, rows_ = 1;
-  std::array<Axis, 3> axes_;              // depth, height, width
+  std::array<Axis, 3> axes_;  // depth, height, width
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   check_f32(shapes, 1, "pooling");
   const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
-  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() && in.layout == out.layout && in.dims[0] == out.dims[0] &&
-                     in.dims[1] == out.dims[1];
+  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
+                     in.layout == out.layout && in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
   HONE_CHECK(valid, "a pool in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
   return std::make_shared<Pool>(attrs, shapes, info.isa);
 }

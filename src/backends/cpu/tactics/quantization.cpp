@@ -44,13 +44,17 @@ T quantized(double value) {
 }
 
 double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) {
-  return visit(operand.type.dtype, [&]<typename T>() { return static_cast<double>(widened(operand.as<T>(bindings)[i])); });
+  return visit(operand.type.dtype,
+               [&]<typename T>() { return static_cast<double>(widened(operand.as<T>(bindings)[i])); });
 }
 
 class Quantization final : public ItemKernel {
  public:
   explicit Quantization(const NodeCode& node)
-      : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)), x_(node.operand(0)), scale_(node.operand(1)), y_(node.result()),
+      : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
+        x_(node.operand(0)),
+        scale_(node.operand(1)),
+        y_(node.result()),
         quantizes_(node.op() == "QuantizeLinear") {
     node.require(quantizes_ || node.op() == "DequantizeLinear");
     node.require(x_.type.dims == y_.type.dims);
@@ -101,7 +105,9 @@ class Quantization final : public ItemKernel {
         Y* y = y_.as<Y>(bindings);
         const float divisor = static_cast<float>(scale);
         for (int64_t i = first; i < last; ++i) {
-          if (quantizes_) y[i] = quantized<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
+          if (quantizes_)
+            y[i] =
+                quantized<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
           else y[i] = quantized<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
         }
       });
@@ -113,10 +119,12 @@ class Quantization final : public ItemKernel {
   std::optional<NodeOperand> zero_;
   bool quantizes_;
   int64_t n_ = 1, inner_ = 1, block_ = 0, scales_ = 0;
-  int64_t stretch_ = 1;                 // elements in a row with the same scale
+  int64_t stretch_ = 1;  // elements in a row with the same scale
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) { return std::make_shared<Quantization>(NodeCode(attrs, shapes)); }
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<Quantization>(NodeCode(attrs, shapes));
+}
 
 }  // namespace
 

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/regions/region_match.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/recurrent_layer.h"
 #include "backends/cpu/tactics/region_reader.h"
+#include "backends/regions/region_match.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kRowGroup = 8;                     // sequences of an item
-constexpr int64_t kSmallStep = 16384, kSmallLayer = 1 << 20;   // multiplications that are not worth waking others for
+constexpr int64_t kRowGroup = 8;                              // sequences of an item
+constexpr int64_t kSmallStep = 16384, kSmallLayer = 1 << 20;  // multiplications that are not worth waking others for
 
 std::string reason_against(const Node& node) {
   const Value* x = node.input(0);
@@ -27,7 +27,8 @@ std::string reason_against(const Node& node) {
   if (node.input(4) != nullptr && node.input(4)->type.dtype != DType::i32) return "lengths are not i32";
   const auto sizes = [&](size_t i) { return node.input(i)->constant->dims(); };
   const int64_t d = node.attrs.text("direction") == "bidirectional" ? 2 : 1, h = sizes(2)[2], rows = sizes(2)[1];
-  const bool fits = sizes(1).size() == 3 && sizes(2)[0] == d && sizes(1)[0] == d && sizes(1)[1] == rows && h > 0 && sizes(1)[2] > 0;
+  const bool fits =
+      sizes(1).size() == 3 && sizes(2)[0] == d && sizes(1)[0] == d && sizes(1)[1] == rows && h > 0 && sizes(1)[2] > 0;
   const int64_t gates = node.is(ops::lstm) ? 4 : node.is(ops::gru) ? 3 : 1;
   if (!fits || rows != gates * h) return "its weights contradict each other";
   if (node.input(3) != nullptr && elements(sizes(3)) != d * 2 * gates * h) return "its biases have another size";
@@ -45,7 +46,10 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
 Compiled compile(const Problem& problem, const Tactic&) {
   const Node& node = *single_node(problem);
   const Tensor &w = *node.input(1)->constant, &r = *node.input(2)->constant;
-  RecurrentSizes sizes{.cell = *cell_of(node.op_name(), node.attrs), .directions = w.dims()[0], .width = w.dims()[2], .hidden = r.dims()[2]};
+  RecurrentSizes sizes{.cell = *cell_of(node.op_name(), node.attrs),
+                       .directions = w.dims()[0],
+                       .width = w.dims()[2],
+                       .hidden = r.dims()[2]};
   Compiled compiled;
   Attrs attrs = describe_node(problem, compiled.constants, {1, 2, 3, 7});
   attrs.set("packed", static_cast<int64_t>(compiled.constants.size()));
@@ -66,15 +70,20 @@ RecurrentSizes read_sizes(const NodeCode& node) {
   const Dims& x = node.operand(0).type.dims;
   const std::optional<Cell> cell = cell_of(node.op(), node.attrs());
   const int64_t width = node.attrs().integer("width"), hidden = node.attrs().integer("hidden");
-  node.require(cell && x.size() == 3 && x[0] > 0 && x[1] > 0 && x[2] == width && width > 0 && hidden > 0 && hidden < 1 << 24);
+  node.require(cell && x.size() == 3 && x[0] > 0 && x[1] > 0 && x[2] == width && width > 0 && hidden > 0 &&
+               hidden < 1 << 24);
   return {*cell, node.attrs().text("direction") == "bidirectional" ? 2 : 1, x[0], x[1], width, hidden};
 }
 
 class Recurrent final : public CpuKernel {
  public:
   Recurrent(const NodeCode& node, Isa isa)
-      : kernels_(recurrent_kernels(isa)), s_(read_sizes(node)), x_(node.operand(0)), packed_(static_cast<size_t>(node.attrs().integer("packed"))),
-        reverse_(node.attrs().text("direction") == "reverse"), peepholes_(node.attrs().integer("peepholes") != 0) {
+      : kernels_(recurrent_kernels(isa)),
+        s_(read_sizes(node)),
+        x_(node.operand(0)),
+        packed_(static_cast<size_t>(node.attrs().integer("packed"))),
+        reverse_(node.attrs().text("direction") == "reverse"),
+        peepholes_(node.attrs().integer("peepholes") != 0) {
     for (int64_t d = 0; d < s_.directions; ++d) rules_[d] = gate_rule(node.attrs(), s_.cell, d);
     const ConcreteType state{DType::f32, {s_.directions, s_.batch, s_.hidden}, Layout::linear};
     const auto optional = [&](size_t i, const ConcreteType& type, std::optional<NodeOperand>& to) {
@@ -127,10 +136,14 @@ class Recurrent final : public CpuKernel {
   };
 
   bool backwards(int64_t d) const { return d == 1 || reverse_; }
-  const float* constant(size_t i, const Bindings& b) const { return static_cast<const float*>(b.constants[packed_ + i]); }
+  const float* constant(size_t i, const Bindings& b) const {
+    return static_cast<const float*>(b.constants[packed_ + i]);
+  }
   static float* room(const Bindings& b, int64_t place) { return static_cast<float*>(b.workspace) + place; }
   int64_t state_at(int64_t d, int64_t n) const { return (d * s_.batch + n) * s_.padded(); }
-  float* gates_at(const Bindings& b, const Part& p) const { return room(b, gates_) + ((p.d * s_.blocks() + p.block) * s_.batch + p.first) * s_.panel(); }
+  float* gates_at(const Bindings& b, const Part& p) const {
+    return room(b, gates_) + ((p.d * s_.blocks() + p.block) * s_.batch + p.first) * s_.panel();
+  }
   float* projected_at(const Bindings& b, int64_t d, int64_t block, int64_t row) const {
     return room(b, projected_) + ((d * s_.blocks() + block) * s_.steps * s_.batch + row) * s_.panel();
   }
@@ -157,8 +170,9 @@ class Recurrent final : public CpuKernel {
     const Share share = share_of(s_.directions * s_.blocks() * groups, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t panel = item / groups, first = item % groups * kRows;
-      kernels_.panel({x_.as<float>(b) + first * s_.width, constant(0, b) + panel * s_.width * s_.panel(), constant(2, b) + panel * s_.panel(),
-                      room(b, projected_) + (panel * rows + first) * s_.panel(), std::min(kRows, rows - first), s_.width, s_.panel(), s_.width, s_.panel(), 0, s_.panel()});
+      kernels_.panel({x_.as<float>(b) + first * s_.width, constant(0, b) + panel * s_.width * s_.panel(),
+                      constant(2, b) + panel * s_.panel(), room(b, projected_) + (panel * rows + first) * s_.panel(),
+                      std::min(kRows, rows - first), s_.width, s_.panel(), s_.width, s_.panel(), 0, s_.panel()});
     }
   }
 
@@ -173,25 +187,32 @@ class Recurrent final : public CpuKernel {
         const int64_t at = state_at(part.d, n) + part.block * kUnits;
         std::copy_n(room(b, state_[part.step % 2]) + at, kUnits, room(b, state_[(part.step + 1) % 2]) + at);
         const int64_t units = std::min(kUnits, s_.hidden - part.block * kUnits);
-        if (y_) std::fill_n(y_->as<float>(b) + ((part.step * s_.directions + part.d) * s_.batch + n) * s_.hidden + part.block * kUnits, units, 0.0f);
+        if (y_)
+          std::fill_n(y_->as<float>(b) + ((part.step * s_.directions + part.d) * s_.batch + n) * s_.hidden +
+                          part.block * kUnits,
+                      units, 0.0f);
         finish(one, b);
       }
     }
   }
 
   /// The product of `rows` states with the panel's gates from `gate` on, added to `init`.
-  void multiply(const Part& p, const float* state, int64_t gate, int64_t count, const float* init, float* to, const Bindings& b) const {
+  void multiply(const Part& p, const float* state, int64_t gate, int64_t count, const float* init, float* to,
+                const Bindings& b) const {
     const float* panel = constant(1, b) + (p.d * s_.blocks() + p.block) * s_.hidden * s_.panel() + gate * kUnits;
-    kernels_.panel({state, panel, init, to, p.rows, s_.hidden, count * kUnits, s_.padded(), s_.panel(), s_.panel(), s_.panel()});
+    kernels_.panel(
+        {state, panel, init, to, p.rows, s_.hidden, count * kUnits, s_.padded(), s_.panel(), s_.panel(), s_.panel()});
   }
 
   void run_part(const Part& p, int64_t time, bool reset, const Bindings& b) const {
     const GateRule& rule = rules_[p.d];
     const int64_t at = state_at(p.d, p.first), block = p.block * kUnits;
-    const float *input = projected_at(b, p.d, p.block, time * s_.batch + p.first), *state = room(b, state_[p.step % 2]) + at;
+    const float *input = projected_at(b, p.d, p.block, time * s_.batch + p.first),
+                *state = room(b, state_[p.step % 2]) + at;
     float *gates = gates_at(b, p), *next = room(b, state_[(p.step + 1) % 2]) + at, *scaled = room(b, scaled_) + at;
     const auto for_rows = [&](const auto& cell) {
-      for (int64_t r = 0; r < p.rows; ++r) cell(gates + r * s_.panel(), r * s_.padded() + block, input + r * s_.panel());
+      for (int64_t r = 0; r < p.rows; ++r)
+        cell(gates + r * s_.panel(), r * s_.padded() + block, input + r * s_.panel());
     };
     switch (s_.cell) {
       case Cell::lstm: {
@@ -199,7 +220,8 @@ class Recurrent final : public CpuKernel {
         const float* peep = peepholes_ ? constant(3, b) + p.d * 3 * s_.padded() + block : nullptr;
         float* cells = room(b, cell_) + at;
         for_rows([&](const float* g, int64_t own, const float*) {
-          kernels_.lstm(rule, {g, peep, peepholes_ ? peep + s_.padded() : nullptr, peepholes_ ? peep + 2 * s_.padded() : nullptr, cells + own, next + own});
+          kernels_.lstm(rule, {g, peep, peepholes_ ? peep + s_.padded() : nullptr,
+                               peepholes_ ? peep + 2 * s_.padded() : nullptr, cells + own, next + own});
         });
         break;
       }
@@ -213,15 +235,21 @@ class Recurrent final : public CpuKernel {
           std::copy_n(constant(3, b) + p.d * s_.padded() + block, kUnits, g + 2 * kUnits);
         });
         multiply(p, state, 0, 3, gates, gates, b);
-        for_rows([&](const float* g, int64_t own, const float* in) { kernels_.gru_late(rule, {in + 2 * kUnits, g, g + 2 * kUnits, state + own, next + own}); });
+        for_rows([&](const float* g, int64_t own, const float* in) {
+          kernels_.gru_late(rule, {in + 2 * kUnits, g, g + 2 * kUnits, state + own, next + own});
+        });
         break;
       case Cell::gru_early:
         if (reset) {
           multiply(p, state, 0, 2, input, gates, b);
-          return for_rows([&](const float* g, int64_t own, const float*) { kernels_.gru_reset(rule, {g, state + own, scaled + own}); });
+          return for_rows([&](const float* g, int64_t own, const float*) {
+            kernels_.gru_reset(rule, {g, state + own, scaled + own});
+          });
         }
         multiply(p, scaled, 2, 1, input + 2 * kUnits, gates + 2 * kUnits, b);
-        for_rows([&](const float* g, int64_t own, const float*) { kernels_.gru_early(rule, {nullptr, g, g + 2 * kUnits, state + own, next + own}); });
+        for_rows([&](const float* g, int64_t own, const float*) {
+          kernels_.gru_early(rule, {nullptr, g, g + 2 * kUnits, state + own, next + own});
+        });
     }
     if (y_) store(p, next, y_->as<float>(b) + ((time * s_.directions + p.d) * s_.batch + p.first) * s_.hidden);
     finish(p, b);
@@ -247,10 +275,10 @@ class Recurrent final : public CpuKernel {
   NodeOperand x_;
   std::optional<NodeOperand> lengths_, h0_, c0_;
   std::optional<NodeResult> y_, h_, c_;
-  size_t packed_;                       // first of the packed constants
+  size_t packed_;  // first of the packed constants
   bool reverse_, peepholes_, serial_ = false;
   int phases_per_step_ = 1;
-  int64_t groups_ = 1;                  // of rows
+  int64_t groups_ = 1;  // of rows
   // The workspace, in floats.
   int64_t state_[2] = {}, cell_ = 0, scaled_ = 0, gates_ = 0, projected_ = 0, room_ = 0;
 };

@@ -11,7 +11,7 @@ namespace {
 struct FunctionName {
   std::string_view name;
   GateFunction function;
-  float alpha = 1, beta = 0;      // what ONNX says when none are given
+  float alpha = 1, beta = 0;  // what ONNX says when none are given
 };
 constexpr FunctionName kFunctions[] = {
     {"Sigmoid", GateFunction::sigmoid},
@@ -64,11 +64,14 @@ GateRule gate_rule(const Attrs& attrs, Cell cell, int64_t direction) {
   const size_t first = given ? static_cast<size_t>(direction) * names.size() : 0;
   GateRule rule;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (given) HONE_CHECK(attrs.texts("activations").size() > first + i, "{} activations are given, {} are needed", attrs.texts("activations").size(), first + names.size());
+    if (given)
+      HONE_CHECK(attrs.texts("activations").size() > first + i, "{} activations are given, {} are needed",
+                 attrs.texts("activations").size(), first + names.size());
     GateActivation& activation = rule.activations[i];
     activation = find_activation(given ? attrs.texts("activations")[first + i] : names[i]);
     const auto parameter = [&](const char* list, float& value) {
-      if (attrs.has(list) && attrs.reals(list).size() > first + i) value = static_cast<float>(attrs.reals(list)[first + i]);
+      if (attrs.has(list) && attrs.reals(list).size() > first + i)
+        value = static_cast<float>(attrs.reals(list)[first + i]);
     };
     parameter("activation_alpha", activation.alpha);
     parameter("activation_beta", activation.beta);
@@ -86,7 +89,9 @@ Tensor pack_panels(const Tensor& weights, int64_t gates) {
   float* to = builder.data<float>().data();
   for_units(directions, hidden, [&](int64_t d, int64_t block, int64_t unit, int64_t h) {
     for (int64_t g = 0; g < gates; ++g)
-      for (int64_t k = 0; k < depth; ++k) to[((d * blocks + block) * depth + k) * panel + g * kUnits + unit] = from[((d * gates + g) * hidden + h) * depth + k];
+      for (int64_t k = 0; k < depth; ++k)
+        to[((d * blocks + block) * depth + k) * panel + g * kUnits + unit] =
+            from[((d * gates + g) * hidden + h) * depth + k];
   });
   return builder.finish();
 }
@@ -111,7 +116,8 @@ Tensor pack_late_bias(const Tensor* bias, const RecurrentSizes& s) {
   if (bias == nullptr) return builder.finish();
   const float* from = bias->data<float>().data();
   float* to = builder.data<float>().data();
-  for_units(s.directions, s.hidden, [&](int64_t d, int64_t, int64_t, int64_t h) { to[d * s.padded() + h] = from[(d * 6 + 5) * s.hidden + h]; });
+  for_units(s.directions, s.hidden,
+            [&](int64_t d, int64_t, int64_t, int64_t h) { to[d * s.padded() + h] = from[(d * 6 + 5) * s.hidden + h]; });
   return builder.finish();
 }
 

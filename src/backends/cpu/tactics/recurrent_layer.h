@@ -9,7 +9,12 @@
 
 namespace hone::cpu {
 
-enum class Cell : uint8_t { lstm, gru_early, gru_late, rnn };    // when a GRU resets: before or behind the product with the state
+enum class Cell : uint8_t {
+  lstm,
+  gru_early,
+  gru_late,
+  rnn
+};  // when a GRU resets: before or behind the product with the state
 
 struct RecurrentSizes {
   Cell cell = Cell::lstm;

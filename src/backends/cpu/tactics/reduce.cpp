@@ -17,22 +17,32 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kStrip = 128;                 // results of an item that reduces rows
+constexpr int64_t kStrip = 128;  // results of an item that reduces rows
 constexpr int64_t kMaxOffsets = 1 << 22;
 
 enum class Finish : uint8_t { none, mean, root, logarithm };
-struct Row { const OpDef* op; Reduction kind; Finish finish; };
+struct Row {
+  const OpDef* op;
+  Reduction kind;
+  Finish finish;
+};
 const std::array kOperators = {
-    Row{&ops::reduce_sum, Reduction::sum, Finish::none},          Row{&ops::reduce_mean, Reduction::sum, Finish::mean},
-    Row{&ops::reduce_max, Reduction::max, Finish::none},          Row{&ops::reduce_min, Reduction::min, Finish::none},
-    Row{&ops::reduce_prod, Reduction::prod, Finish::none},        Row{&ops::reduce_l1, Reduction::sum_abs, Finish::none},
-    Row{&ops::reduce_l2, Reduction::sum_square, Finish::root},    Row{&ops::reduce_sum_square, Reduction::sum_square, Finish::none},
-    Row{&ops::reduce_log_sum, Reduction::sum, Finish::logarithm}, Row{&ops::global_average_pool, Reduction::sum, Finish::mean},
+    Row{&ops::reduce_sum, Reduction::sum, Finish::none},
+    Row{&ops::reduce_mean, Reduction::sum, Finish::mean},
+    Row{&ops::reduce_max, Reduction::max, Finish::none},
+    Row{&ops::reduce_min, Reduction::min, Finish::none},
+    Row{&ops::reduce_prod, Reduction::prod, Finish::none},
+    Row{&ops::reduce_l1, Reduction::sum_abs, Finish::none},
+    Row{&ops::reduce_l2, Reduction::sum_square, Finish::root},
+    Row{&ops::reduce_sum_square, Reduction::sum_square, Finish::none},
+    Row{&ops::reduce_log_sum, Reduction::sum, Finish::logarithm},
+    Row{&ops::global_average_pool, Reduction::sum, Finish::mean},
     Row{&ops::global_max_pool, Reduction::max, Finish::none},
 };
 
 /// The general power is left to others.
-const std::array kLpPools = {Row{&ops::global_lp_pool, Reduction::sum_abs, Finish::none}, Row{&ops::global_lp_pool, Reduction::sum_square, Finish::root}};
+const std::array kLpPools = {Row{&ops::global_lp_pool, Reduction::sum_abs, Finish::none},
+                             Row{&ops::global_lp_pool, Reduction::sum_square, Finish::root}};
 
 const Row* find_row(const Node& node) {
   if (node.is(ops::global_lp_pool)) {
@@ -47,7 +57,8 @@ const Row* find_row(const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || find_row(*node) == nullptr) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
+  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+    return out.refuse("reduce", std::move(reason));
   const std::optional<Dims> axes = reduced_axes(*node);
   if (!axes) return out.refuse("reduce", "axes are not constant");
   offer_reductions(problem, *axes, "cpu", out);
@@ -56,7 +67,9 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
 Compiled compile(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
   const Row* row = find_row(*node);
-  const Attrs attrs{{"axes", *reduced_axes(*node)}, {"kind", static_cast<int64_t>(row->kind)}, {"finish", static_cast<int64_t>(row->finish)}};
+  const Attrs attrs{{"axes", *reduced_axes(*node)},
+                    {"kind", static_cast<int64_t>(row->kind)},
+                    {"finish", static_cast<int64_t>(row->finish)}};
   return {encode_code("reduce", attrs), {}};
 }
 
@@ -77,9 +90,11 @@ std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) 
 
 class Reduce final : public CpuKernel {
  public:
-  Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa) : finish_(static_cast<Finish>(attrs.integer("finish"))) {
+  Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
+      : finish_(static_cast<Finish>(attrs.integer("finish"))) {
     const int64_t kind = attrs.integer("kind");
-    HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(Reduction::sum_square), "a reduction in the plan is of the unknown kind {}", kind);
+    HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(Reduction::sum_square),
+               "a reduction in the plan is of the unknown kind {}", kind);
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
     std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
     columns_ = !axes.empty() && !axes.back().reduced;
@@ -90,7 +105,8 @@ class Reduce final : public CpuKernel {
     }
     kept_ = offsets_of(axes, false);
     reduced_ = offsets_of(axes, true);
-    HONE_CHECK(results > 0 && static_cast<int64_t>(kept_.size()) * (columns_ ? length_ : 1) == results, "a reduction in the plan has {} results", results);
+    HONE_CHECK(results > 0 && static_cast<int64_t>(kept_.size()) * (columns_ ? length_ : 1) == results,
+               "a reduction in the plan has {} results", results);
     divisor_ = static_cast<float>(count / results);
     strips_ = columns_ ? (length_ + kStrip - 1) / kStrip : 1;
     serial_ = count < 4096;
@@ -105,7 +121,8 @@ class Reduce final : public CpuKernel {
       const int64_t kept = item / strips_, column = item % strips_ * kStrip;
       const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
       float* to = y + (columns_ ? kept * length_ + column : kept);
-      kernel_({x + kept_[static_cast<size_t>(kept)] + column, reduced_.data(), static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, to});
+      kernel_({x + kept_[static_cast<size_t>(kept)] + column, reduced_.data(), static_cast<int64_t>(reduced_.size()),
+               columns_ ? results : length_, to});
       finish(to, results);
     }
   }
@@ -125,7 +142,7 @@ class Reduce final : public CpuKernel {
   bool columns_ = false, serial_ = false;
   int64_t length_ = 1, strips_ = 1;
   float divisor_ = 1;
-  std::vector<int64_t> kept_, reduced_;   // input offsets of the results, and of what goes into each
+  std::vector<int64_t> kept_, reduced_;  // input offsets of the results, and of what goes into each
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {

@@ -15,7 +15,8 @@
 namespace hone::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+constexpr std::string_view kNames[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",    "ReduceProd",
+                                       "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
 enum class Kind { sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp };
 
 std::optional<Kind> kind_of(std::string_view op) {
@@ -26,10 +27,14 @@ std::optional<Kind> kind_of(std::string_view op) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !kind_of(node->op_name())) return;
-  if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp) return;   // reduce.cpp's
-  if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("reduce_any", std::move(reason));
-  if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr) return out.refuse("reduce_any", "its axes are known in a run only");
-  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return out.refuse("reduce_any", "empty input");
+  if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp)
+    return;  // reduce.cpp's
+  if (std::string reason = reason_not_numeric(*node); !reason.empty())
+    return out.refuse("reduce_any", std::move(reason));
+  if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr)
+    return out.refuse("reduce_any", "its axes are known in a run only");
+  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0))
+    return out.refuse("reduce_any", "empty input");
   offer_linear(problem, "reduce_any", out);
 }
 
@@ -57,9 +62,14 @@ RowWalk walk_over(const NodeCode& node, bool which) {
 class ReduceAny final : public ItemKernel {
  public:
   explicit ReduceAny(const NodeCode& node)
-      : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)), x_(node.operand(0)), y_(node.result()), kept_(walk_over(node, false)), inner_(walk_over(node, true)) {
+      : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        kept_(walk_over(node, false)),
+        inner_(walk_over(node, true)) {
     const std::optional<Kind> kind = kind_of(node.op());
-    node.require(kind.has_value() && x_.type.dtype == y_.type.dtype && kept_.rows() * kept_.length() == elements(y_.type.dims) && elements(x_.type.dims) > 0);
+    node.require(kind.has_value() && x_.type.dtype == y_.type.dtype &&
+                 kept_.rows() * kept_.length() == elements(y_.type.dims) && elements(x_.type.dims) > 0);
     kind_ = *kind;
   }
 
@@ -107,7 +117,8 @@ class ReduceAny final : public ItemKernel {
     }
     const double top = static_cast<double>(largest());
     if (!std::isfinite(top)) return static_cast<N>(top);
-    return static_cast<N>(top + std::log(fold(x, 0.0, [top](double a, N v) { return a + std::exp(static_cast<double>(v) - top); })));
+    return static_cast<N>(
+        top + std::log(fold(x, 0.0, [top](double a, N v) { return a + std::exp(static_cast<double>(v) - top); })));
   }
 
   NodeOperand x_;
@@ -116,7 +127,9 @@ class ReduceAny final : public ItemKernel {
   Kind kind_ = Kind::sum;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) { return std::make_shared<ReduceAny>(NodeCode(attrs, shapes)); }
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<ReduceAny>(NodeCode(attrs, shapes));
+}
 
 }  // namespace
 

@@ -13,15 +13,18 @@ AlignedBuffer zeroed(size_t bytes) {
 }
 
 std::string reason_not_f32(const Problem& problem, const Node& node) {
-  if (node.input(0)->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(node.input(0)->type.dtype));
+  if (node.input(0)->type.dtype != DType::f32)
+    return fmt::format("input is {}, not f32", name_of(node.input(0)->type.dtype));
   return reason_not_unary(problem, node);
 }
 
 void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view family) {
-  HONE_CHECK(shapes.inputs.size() >= inputs && shapes.outputs.size() == 1, "a {} kernel in the plan has {} inputs", family, shapes.inputs.size());
+  HONE_CHECK(shapes.inputs.size() >= inputs && shapes.outputs.size() == 1, "a {} kernel in the plan has {} inputs",
+             family, shapes.inputs.size());
   for (const auto* list : {&shapes.inputs, &shapes.outputs})
     for (const ConcreteType& type : *list) {
-      const bool plain = type.dtype == DType::f32 && (type.layout == Layout::linear || type.layout == Layout::channels_last);
+      const bool plain =
+          type.dtype == DType::f32 && (type.layout == Layout::linear || type.layout == Layout::channels_last);
       HONE_CHECK(plain, "a {} kernel in the plan has operands of type {}", family, name_of(type.dtype));
     }
 }

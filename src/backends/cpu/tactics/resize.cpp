@@ -15,13 +15,15 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kKept = kMaxResampleTaps;      // stretched rows: the taps of an output row are neighbours
+constexpr int64_t kKept = kMaxResampleTaps;  // stretched rows: the taps of an output row are neighbours
 
 std::string reason_against(const Problem& problem, const Node& node) {
   if (std::string reason = reason_not_f32(problem, node); !reason.empty()) return reason;
   if (problem.region.outputs()[0]->type.shape.elements() == Dim(0)) return "empty result";
   if (node.attrs.integer("antialias") != 0) return "filters against aliasing";
-  const auto known = [](const Value* value) { return value == nullptr || value->is_constant() || value->symbolic != nullptr; };
+  const auto known = [](const Value* value) {
+    return value == nullptr || value->is_constant() || value->symbolic != nullptr;
+  };
   for (size_t i = 1; i < 4; ++i)
     if (!known(node.input(i))) return "its scales, sizes or regions are not known";
   return {};
@@ -30,7 +32,8 @@ std::string reason_against(const Problem& problem, const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
   if (node == nullptr || !node->is(ops::resize)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("resize", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("resize", std::move(reason));
   offer_layouts(problem, "cpu", "resize", out);
 }
 
@@ -43,9 +46,11 @@ struct Axis {
   int taps = 1;
   std::vector<int32_t> indices;
   std::vector<float> weights;
-  std::vector<int64_t> outside;         // output positions that are extrapolated
+  std::vector<int64_t> outside;  // output positions that are extrapolated
 
-  bool is_outside(int64_t position) const { return !outside.empty() && std::binary_search(outside.begin(), outside.end(), position); }
+  bool is_outside(int64_t position) const {
+    return !outside.empty() && std::binary_search(outside.begin(), outside.end(), position);
+  }
 };
 
 Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
@@ -60,7 +65,9 @@ Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
   for (int k = 0; k < axis.taps; ++k)
     for (const std::vector<ResampleTap>& taps : all) {
       const bool has = static_cast<size_t>(k) < taps.size();
-      axis.indices.push_back(static_cast<int32_t>(has ? taps[static_cast<size_t>(k)].index : taps.empty() ? 0 : taps[0].index));
+      axis.indices.push_back(static_cast<int32_t>(has            ? taps[static_cast<size_t>(k)].index
+                                                  : taps.empty() ? 0
+                                                                 : taps[0].index));
       axis.weights.push_back(has ? static_cast<float>(taps[static_cast<size_t>(k)].weight) : 0.0f);
     }
   return axis;
@@ -71,7 +78,8 @@ std::vector<Axis> read_axes(const NodeCode& node) {
   const ConcreteType &from = node.operand(0).type, &to = node.result().type;
   const std::vector<int64_t> named = resampled_axes(node.attrs(), from.dims.size());
   const bool by_size = node.has(3);
-  const std::vector<double> scales = by_size ? std::vector<double>() : node.reals(2), roi = node.has(1) ? node.reals(1) : std::vector<double>();
+  const std::vector<double> scales = by_size ? std::vector<double>() : node.reals(2),
+                            roi = node.has(1) ? node.reals(1) : std::vector<double>();
   node.require(by_size || scales.size() == named.size());
   std::vector<Axis> axes;
   for (size_t i = 0; i < named.size(); ++i) {
@@ -92,19 +100,33 @@ std::vector<Axis> read_axes(const NodeCode& node) {
 class Resize final : public CpuKernel {
  public:
   Resize(const NodeCode& node, const CpuInfo& info)
-      : kernels_(resample_kernels(info.isa)), extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))), axes_(read_axes(node)), x_(node.operand(0)), y_(node.result()) {
-    node.require(x_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 && x_.type.layout == y_.type.layout && x_.type.dims.size() == y_.type.dims.size());
+      : kernels_(resample_kernels(info.isa)),
+        extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
+        axes_(read_axes(node)),
+        x_(node.operand(0)),
+        y_(node.result()) {
+    node.require(x_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 && x_.type.layout == y_.type.layout &&
+                 x_.type.dims.size() == y_.type.dims.size());
     Dims dims = physical_dims(x_.type);
-    if (axes_.empty()) {                          // nothing changes: one pass that copies
+    if (axes_.empty()) {  // nothing changes: one pass that copies
       node.require(x_.type.dims == y_.type.dims);
-      axes_.push_back({.number = 0, .outer = 1, .in = 1, .out = 1, .inner = elements(dims), .taps = 1, .indices = {0}, .weights = {1}, .outside = {}});
+      axes_.push_back({.number = 0,
+                       .outer = 1,
+                       .in = 1,
+                       .out = 1,
+                       .inner = elements(dims),
+                       .taps = 1,
+                       .indices = {0},
+                       .weights = {1},
+                       .outside = {}});
     } else {
       place_axes(dims);
     }
     node.require(dims == physical_dims(y_.type));
     pair_ = axes_.size() >= 2 && axes_[axes_.size() - 2].number + 1 == axes_.back().number;
     const size_t passes = axes_.size() - (pair_ ? 1 : 0);
-    for (size_t i = 0; i + 1 < passes; ++i) between_ = std::max(between_, axes_[i].outer * axes_[i].out * axes_[i].inner);
+    for (size_t i = 0; i + 1 < passes; ++i)
+      between_ = std::max(between_, axes_[i].outer * axes_[i].out * axes_[i].inner);
     if (pair_) {
       const Axis &vertical = axes_[axes_.size() - 2], &horizontal = axes_.back();
       stretch_first_ = vertical.in <= vertical.out;
@@ -117,13 +139,16 @@ class Resize final : public CpuKernel {
 
   int phases() const override { return phases_; }
   bool serial() const override { return elements(y_.type.dims) < 4096; }
-  size_t workspace_bytes() const override { return sizeof(float) * static_cast<size_t>(2 * between_ + scratch_ * workers_); }
+  size_t workspace_bytes() const override {
+    return sizeof(float) * static_cast<size_t>(2 * between_ + scratch_ * workers_);
+  }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
     float* room = static_cast<float*>(bindings.workspace);
     const float* from = phase == 0 ? x_.as<float>(bindings) : room + (phase - 1) % 2 * between_;
     float* to = phase + 1 == phases_ ? y_.as<float>(bindings) : room + phase % 2 * between_;
-    if (pair_ && phase + 1 == phases_) return run_pair(from, to, room + 2 * between_ + worker * scratch_, worker, workers);
+    if (pair_ && phase + 1 == phases_)
+      return run_pair(from, to, room + 2 * between_ + worker * scratch_, worker, workers);
     const Axis& axis = axes_[static_cast<size_t>(phase)];
     if (axis.inner == 1) {
       const Share share = share_of(axis.outer, worker, workers);
@@ -131,7 +156,9 @@ class Resize final : public CpuKernel {
     } else {
       const Share share = share_of(axis.outer * axis.out, worker, workers);
       for (int64_t row = share.begin; row < share.end; ++row)
-        mix(axis, row % axis.out, axis.inner, [&](int64_t i) { return from + (row / axis.out * axis.in + i) * axis.inner; }, to + row * axis.inner);
+        mix(
+            axis, row % axis.out, axis.inner,
+            [&](int64_t i) { return from + (row / axis.out * axis.in + i) * axis.inner; }, to + row * axis.inner);
     }
   }
 
@@ -168,23 +195,27 @@ class Resize final : public CpuKernel {
     const Axis &vertical = axes_[axes_.size() - 2], &horizontal = axes_.back();
     const int64_t in_row = horizontal.in * horizontal.inner, out_row = horizontal.out * horizontal.inner;
     const Share share = share_of(vertical.outer * vertical.out, worker, workers);
-    int64_t kept[kKept] = {-1, -1, -1, -1};       // which input rows are in the scratch memory
+    int64_t kept[kKept] = {-1, -1, -1, -1};  // which input rows are in the scratch memory
     for (int64_t row = share.begin; row < share.end; ++row) {
       const int64_t plane = row / vertical.out * vertical.in;
       float* to = y + row * out_row;
       if (!stretch_first_) {
-        mix(vertical, row % vertical.out, in_row, [&](int64_t i) { return x + (plane + i) * in_row; }, scratch);
+        mix(
+            vertical, row % vertical.out, in_row, [&](int64_t i) { return x + (plane + i) * in_row; }, scratch);
         stretch(horizontal, scratch, to);
         continue;
       }
-      mix(vertical, row % vertical.out, out_row, [&](int64_t i) {
-        float* stretched = scratch + i % kKept * out_row;
-        if (kept[i % kKept] != plane + i) {
-          stretch(horizontal, x + (plane + i) * in_row, stretched);
-          kept[i % kKept] = plane + i;
-        }
-        return stretched;
-      }, to);
+      mix(
+          vertical, row % vertical.out, out_row,
+          [&](int64_t i) {
+            float* stretched = scratch + i % kKept * out_row;
+            if (kept[i % kKept] != plane + i) {
+              stretch(horizontal, x + (plane + i) * in_row, stretched);
+              kept[i % kKept] = plane + i;
+            }
+            return stretched;
+          },
+          to);
     }
   }
 
@@ -195,7 +226,7 @@ class Resize final : public CpuKernel {
   NodeResult y_;
   bool pair_ = false, stretch_first_ = false;
   int phases_ = 1, workers_ = 1;
-  int64_t between_ = 0, scratch_ = 0;   // floats: between two passes; of a worker
+  int64_t between_ = 0, scratch_ = 0;  // floats: between two passes; of a worker
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {

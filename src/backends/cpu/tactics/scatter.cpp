@@ -40,7 +40,8 @@ T combined(Combine how, T old, T update) {
 
 std::string reason_against(const Node& node) {
   if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
-  if (!is_index_type(node.input(1)->type.dtype)) return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
+  if (!is_index_type(node.input(1)->type.dtype))
+    return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
   if (node.input(0)->type.dtype != node.input(2)->type.dtype) return "updates have another type";
   return {};
 }
@@ -57,9 +58,11 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 /// The copy of the data; the updates are the derived class's.
 class Scatter : public CpuKernel {
  public:
-  explicit Scatter(const NodeCode& node) : data_(node.operand(0)), indices_(node.operand(1)), updates_(node.operand(2)), result_(node.result()) {
+  explicit Scatter(const NodeCode& node)
+      : data_(node.operand(0)), indices_(node.operand(1)), updates_(node.operand(2)), result_(node.result()) {
     const std::optional<Combine> how = combine_of(node.attrs().text("reduction"));
-    node.require(how.has_value() && is_index_type(indices_.type.dtype) && data_.type == result_.type && updates_.type.dtype == data_.type.dtype);
+    node.require(how.has_value() && is_index_type(indices_.type.dtype) && data_.type == result_.type &&
+                 updates_.type.dtype == data_.type.dtype);
     how_ = *how;
   }
   int phases() const override { return 2; }
@@ -69,7 +72,8 @@ class Scatter : public CpuKernel {
     if (phase == 1) return update(worker, workers, bindings);
     const Share share = share_of(data_.type.bytes(), worker, workers);
     if (share.begin < share.end)
-      std::memcpy(result_.as<std::byte>(bindings) + share.begin, data_.as<std::byte>(bindings) + share.begin, static_cast<size_t>(share.end - share.begin));
+      std::memcpy(result_.as<std::byte>(bindings) + share.begin, data_.as<std::byte>(bindings) + share.begin,
+                  static_cast<size_t>(share.end - share.begin));
   }
 
  protected:
@@ -127,20 +131,22 @@ class ScatterElements final : public Scatter {
   RowWalk walk_;
   bool empty_ = true;
   int64_t n_ = 1, step_ = 1;
-  int64_t shared_ = 1, shared_from_ = 0, shared_to_ = 0;   // the axis that workers share
+  int64_t shared_ = 1, shared_from_ = 0, shared_to_ = 0;  // the axis that workers share
 };
 
 class ScatterNd final : public Scatter {
  public:
   explicit ScatterNd(const NodeCode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
     count_ = elements(std::span(indices_.type.dims).first(indices_.type.dims.size() - 1));
-    node.require(elements(updates_.type.dims) == count_ * positions_.run() && (elements(data_.type.dims) > 0 || count_ * positions_.run() == 0));
+    node.require(elements(updates_.type.dims) == count_ * positions_.run() &&
+                 (elements(data_.type.dims) > 0 || count_ * positions_.run() == 0));
   }
 
  private:
   static size_t depth_of(const NodeCode& node) {
     const Dims& dims = node.operand(1).type.dims;
-    node.require(!dims.empty() && dims.back() >= 0 && dims.back() <= static_cast<int64_t>(node.operand(0).type.dims.size()));
+    node.require(!dims.empty() && dims.back() >= 0 &&
+                 dims.back() <= static_cast<int64_t>(node.operand(0).type.dims.size()));
     return static_cast<size_t>(dims.back());
   }
 

@@ -11,23 +11,26 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kStrip = 64;    // columns of an item
+constexpr int64_t kStrip = 64;  // columns of an item
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty()) return out.refuse("softmax", std::move(reason));
+  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+    return out.refuse("softmax", std::move(reason));
   offer_layouts(problem, "cpu", "softmax", out);
 }
 
 Compiled compile(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
-  return {encode_code("softmax", {{"axis", node->attrs.integer("axis")}, {"log", int64_t{node->is(ops::log_softmax)}}}), {}};
+  return {encode_code("softmax", {{"axis", node->attrs.integer("axis")}, {"log", int64_t{node->is(ops::log_softmax)}}}),
+          {}};
 }
 
 class Softmax final : public CpuKernel {
  public:
-  Softmax(const Attrs& attrs, const ConcreteType& type, Isa isa) : kernels_(vector_kernels(isa)), log_(attrs.integer("log") != 0) {
+  Softmax(const Attrs& attrs, const ConcreteType& type, Isa isa)
+      : kernels_(vector_kernels(isa)), log_(attrs.integer("log") != 0) {
     const Dims dims = physical_dims(type);
     const size_t axis = physical_axis(normalize_axis(attrs.integer("axis"), dims.size()), type);
     n_ = dims[axis];
@@ -42,7 +45,8 @@ class Softmax final : public CpuKernel {
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const float* x = static_cast<const float*>(bindings.inputs[0]);
     float* y = static_cast<float*>(bindings.outputs[0]);
-    const auto kernel = inner_ == 1 ? (log_ ? kernels_.log_softmax_row : kernels_.softmax_row) : (log_ ? kernels_.log_softmax_columns : kernels_.softmax_columns);
+    const auto kernel = inner_ == 1 ? (log_ ? kernels_.log_softmax_row : kernels_.softmax_row)
+                                    : (log_ ? kernels_.log_softmax_columns : kernels_.softmax_columns);
     const Share share = share_of(outer_ * strips_, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t column = item % strips_ * kStrip, offset = item / strips_ * n_ * inner_ + column;
@@ -58,7 +62,8 @@ class Softmax final : public CpuKernel {
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   check_f32(shapes, 1, "softmax");
-  HONE_CHECK(shapes.inputs[0] == shapes.outputs[0] && !shapes.inputs[0].dims.empty(), "a softmax kernel in the plan changes its tensor's type");
+  HONE_CHECK(shapes.inputs[0] == shapes.outputs[0] && !shapes.inputs[0].dims.empty(),
+             "a softmax kernel in the plan changes its tensor's type");
   return std::make_shared<Softmax>(attrs, shapes.inputs[0], info.isa);
 }
 

@@ -17,7 +17,11 @@ using Vec = Emitter::Vec;
 class SoftmaxEmitter {
  public:
   SoftmaxEmitter(Emitter& emitter, int64_t columns, MaskKind mask)
-      : e_(emitter), math_(emitter), whole_bytes_(columns / e_.lanes() * e_.vector_bytes()), tail_(static_cast<int>(columns % e_.lanes())), mask_(mask) {}
+      : e_(emitter),
+        math_(emitter),
+        whole_bytes_(columns / e_.lanes() * e_.vector_bytes()),
+        tail_(static_cast<int>(columns % e_.lanes())),
+        mask_(mask) {}
 
   void emit() {
     e_.set_tail(tail_);
@@ -140,8 +144,10 @@ class SoftmaxEmitter {
   const int64_t whole_bytes_;
   const int tail_;
   const MaskKind mask_;
-  const Vec x_ = e_.vec(0), s0_ = e_.vec(1), s1_ = e_.vec(2), bound_ = e_.vec(3), sum_ = e_.vec(4), mask_value_ = e_.vec(5), lanes_ = e_.vec(6);
-  const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, scores_{Xbyak::Operand::RSI}, masks_{Xbyak::Operand::RDX}, rows_{Xbyak::Operand::RCX}, offset_{Xbyak::Operand::R8};
+  const Vec x_ = e_.vec(0), s0_ = e_.vec(1), s1_ = e_.vec(2), bound_ = e_.vec(3), sum_ = e_.vec(4),
+            mask_value_ = e_.vec(5), lanes_ = e_.vec(6);
+  const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, scores_{Xbyak::Operand::RSI}, masks_{Xbyak::Operand::RDX},
+      rows_{Xbyak::Operand::RCX}, offset_{Xbyak::Operand::R8};
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ class Emitter;
 struct SoftmaxArgs {
   float* scores;
   const float* mask;
-  int64_t rows;                 // at least one
+  int64_t rows;                   // at least one
   int64_t score_step, mask_step;  // bytes from one row to the next
 };
 

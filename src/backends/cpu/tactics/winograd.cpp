@@ -28,11 +28,15 @@ void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const ConvShape shape = conv_shape(region->attrs, input_dims(problem, *region), Layout::channels_last);
   if (!winograd_applies(shape)) return out.refuse("winograd", "stride, dilation or groups other than 1");
   const std::vector<WinogradConfig> configs = winograd_candidates(shape, info.isa, info.workers);
-  if (configs.empty()) out.refuse("winograd", fmt::format("{} to {} channels are too few for the transforms to pay", shape.ic, shape.oc));
+  if (configs.empty())
+    out.refuse("winograd", fmt::format("{} to {} channels are too few for the transforms to pay", shape.ic, shape.oc));
   for (const WinogradConfig& config : configs)
     out.offer(conv_tactic("winograd", problem, *region, Layout::channels_last,
-                          {{"output", int64_t{config.output}}, {"tiles", int64_t{config.tiles}}, {"pixels", int64_t{config.pixels}},
-                           {"vectors", int64_t{config.vectors}}, {"panels", int64_t{config.panels}}}));
+                          {{"output", int64_t{config.output}},
+                           {"tiles", int64_t{config.tiles}},
+                           {"pixels", int64_t{config.pixels}},
+                           {"vectors", int64_t{config.vectors}},
+                           {"panels", int64_t{config.panels}}}));
 }
 
 Compiled compile(const Problem& problem, const Tactic& tactic) {
@@ -52,8 +56,12 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 class Winograd final : public CpuKernel {
  public:
   Winograd(const Attrs& attrs, const ConvShape& shape, const CpuInfo& info)
-      : binding_(attrs), workers_(info.workers), kernel_(shape, read_epilogue(attrs), read_winograd_config(attrs), info.isa) {}
-  size_t workspace_bytes() const override { return kernel_.scratch_floats() * sizeof(float) * static_cast<size_t>(workers_); }
+      : binding_(attrs),
+        workers_(info.workers),
+        kernel_(shape, read_epilogue(attrs), read_winograd_config(attrs), info.isa) {}
+  size_t workspace_bytes() const override {
+    return kernel_.scratch_floats() * sizeof(float) * static_cast<size_t>(workers_);
+  }
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     kernel_.run(worker, workers, binding_.args(bindings), static_cast<float*>(bindings.workspace));
   }

@@ -5,6 +5,15 @@
 
 namespace hone::cuda::kernels {
 
-extern const char *const prelude, *const activation, *const attention, *const attention_mma, *const cast, *const copy, *const direct_conv, *const gather, *const implicit_gemm, *const normalization, *const pointwise, *const pool, *const reduce, *const resize, *const softmax;
+extern const char *const prelude,
+    *const activation,
+        *const attention,
+            *const attention_mma,
+                *const cast, *const copy, *const direct_conv,
+                                              *const gather, *const implicit_gemm,
+                                                                 *const normalization,
+                                                                     *const pointwise,
+                                                                         *const pool, *const reduce, *const resize,
+                                                                                                         *const softmax;
 
 }  // namespace hone::cuda::kernels

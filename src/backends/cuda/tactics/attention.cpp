@@ -9,7 +9,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kMaxDepth = 96;                 // what tiles of 32 fit into the shared memory that every card has
+constexpr int64_t kMaxDepth = 96;  // what tiles of 32 fit into the shared memory that every card has
 
 struct AttentionArgument {
   int32_t queries, keys, heads, key_heads;
@@ -22,13 +22,15 @@ std::string reason_against(const Problem& problem, const Node& node) {
   for (size_t i = 0; i < 3; ++i) {
     const Value* operand = node.input(i);
     if (operand->is_constant()) return "an operand is constant";
-    if (!is_kernel_float(operand->type.dtype) || operand->type.dtype != node.input(0)->type.dtype) return fmt::format("operand is {}", name_of(operand->type.dtype));
+    if (!is_kernel_float(operand->type.dtype) || operand->type.dtype != node.input(0)->type.dtype)
+      return fmt::format("operand is {}", name_of(operand->type.dtype));
   }
   for (const Node* symbolic : problem.symbolic.nodes())
     for (size_t i = 0; i < 3 && symbolic->is(ops::scaled_dot_product_attention); ++i)
       if (!symbolic->input(i)->type.shape[3].is_constant()) return "the depth is not fixed";
   const int64_t depth = node.input(0)->type.shape[3].value(), value_depth = node.input(2)->type.shape[3].value();
-  if (depth > kMaxDepth || value_depth > kMaxDepth || depth % 4 != 0 || value_depth % 8 != 0) return fmt::format("depths are {} and {}", depth, value_depth);
+  if (depth > kMaxDepth || value_depth > kMaxDepth || depth % 4 != 0 || value_depth % 8 != 0)
+    return fmt::format("depths are {} and {}", depth, value_depth);
   if (node.input(3) != nullptr && !is_kernel_float(node.input(3)->type.dtype)) return "the mask is no float";
   return {};
 }
@@ -41,9 +43,14 @@ bool on_tensor_cores(const Node& node) {
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !node->is(ops::scaled_dot_product_attention)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("attention", std::move(reason));
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("attention", std::move(reason));
   const auto offer = [&](int64_t warps) {
-    out.offer({"cuda", "attention", {{"warps", warps}}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+    out.offer({"cuda",
+               "attention",
+               {{"warps", warps}},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               {Layout::linear}});
   };
   if (!on_tensor_cores(*node)) return offer(0);
   for (const int64_t warps : {2, 4, 1}) offer(warps);
@@ -59,8 +66,10 @@ Generated generate(const Problem& problem, const Tactic& tactic) {
   const Value* mask = node.input(3);
   if (mask != nullptr && mask->is_constant()) result.attrs.set("mask_dims", mask->constant->dims());
   const DType dtype = node.output()->type.dtype;
-  result.source = fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n", type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
-                              node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
+  result.source =
+      fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n",
+                  type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
+                  node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
   if (warps > 0) result.source += fmt::format("#define WARPS {}\n#define MMA_TYPE \"{}\"\n", warps, type_name(dtype));
   result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
   return result;
@@ -78,7 +87,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const Attrs& attrs = context.attrs;
   const auto dims_of = [&](const char* name) -> const Dims& {
     const int64_t place = attrs.integer(name);
-    HONE_CHECK(place >= 0 && place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}", place);
+    HONE_CHECK(place >= 0 && place < static_cast<int64_t>(context.shapes.inputs.size()),
+               "an attention in the plan reads input {}", place);
     const Dims& dims = context.shapes.inputs[static_cast<size_t>(place)].dims;
     HONE_CHECK(dims.size() == 4 && elements(dims) > 0, "an attention in the plan reads {}", join_dims(dims));
     return dims;
@@ -86,13 +96,15 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const bool by_head = attrs.text("layout") == "bhsd";
   const Dims &q = dims_of("q"), &k = dims_of("k"), &v = dims_of("v"), &out = context.shapes.outputs.at(0).dims;
   const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
-  HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536, "an attention in the plan has {} heads", q[head]);
+  HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536,
+             "an attention in the plan has {} heads", q[head]);
   AttentionArgument a{};
   a.queries = static_cast<int32_t>(q[row]);
   a.keys = static_cast<int32_t>(k[row]);
   a.heads = static_cast<int32_t>(q[head]);
   a.key_heads = static_cast<int32_t>(k[head]);
-  const Strides sq = strides_of_heads(q, by_head), sk = strides_of_heads(k, by_head), sv = strides_of_heads(v, by_head), so = strides_of_heads(out, by_head);
+  const Strides sq = strides_of_heads(q, by_head), sk = strides_of_heads(k, by_head), sv = strides_of_heads(v, by_head),
+                so = strides_of_heads(out, by_head);
   a.q_batch = sq.batch, a.q_head = sq.head, a.q_row = sq.row;
   a.k_batch = sk.batch, a.k_head = sk.head, a.k_row = sk.row;
   a.v_batch = sv.batch, a.v_head = sv.head, a.v_row = sv.row;
@@ -100,8 +112,10 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   a.scale = static_cast<float>(attrs.real("scale"));
   const int64_t mask_place = attrs.integer("mask");
   if (mask_place != kNoPlace) {
-    HONE_CHECK(mask_place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}", mask_place);
-    Dims mask = mask_place >= 0 ? context.shapes.inputs[static_cast<size_t>(mask_place)].dims : attrs.integers("mask_dims");
+    HONE_CHECK(mask_place < static_cast<int64_t>(context.shapes.inputs.size()),
+               "an attention in the plan reads input {}", mask_place);
+    Dims mask =
+        mask_place >= 0 ? context.shapes.inputs[static_cast<size_t>(mask_place)].dims : attrs.integers("mask_dims");
     HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
     mask.insert(mask.begin(), 4 - mask.size(), 1);
     const Dims strides = strides_of(mask);
@@ -110,7 +124,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   }
   const int64_t warps = attrs.integer("warps");
   HONE_CHECK(warps >= 0 && warps <= 8, "an attention in the plan has {} warps", warps);
-  GridLaunch launch{.function = context.module->function("attention"), .grid = {blocks_of(a.queries, warps > 0 ? 16 * warps : 32), a.heads, q[0]},
+  GridLaunch launch{.function = context.module->function("attention"),
+                    .grid = {blocks_of(a.queries, warps > 0 ? 16 * warps : 32), a.heads, q[0]},
                     .block = static_cast<unsigned>(warps > 0 ? 32 * warps : 128)};
   launch.arguments.input(attrs.integer("q")).input(attrs.integer("k")).input(attrs.integer("v"));
   add_place(launch.arguments, mask_place);

@@ -22,8 +22,10 @@ std::string reason_against(const Problem& problem, const Node& node) {
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !node->is(ops::gather)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("gather", std::move(reason));
-  out.offer({"cuda", "gather", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("gather", std::move(reason));
+  out.offer(
+      {"cuda", "gather", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
 }
 
 Generated generate(const Problem& problem, const Tactic&) {
@@ -39,11 +41,14 @@ Generated generate(const Problem& problem, const Tactic&) {
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results", context.shapes.outputs.size());
+  HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
+             context.shapes.outputs.size());
   const auto dims_of = [&](const char* name) {
     const int64_t place = context.attrs.integer(name);
-    HONE_CHECK(place < static_cast<int64_t>(context.shapes.inputs.size()), "a gathering kernel in the plan reads input {}", place);
-    return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : context.attrs.integers(std::string(name) + "_dims");
+    HONE_CHECK(place < static_cast<int64_t>(context.shapes.inputs.size()),
+               "a gathering kernel in the plan reads input {}", place);
+    return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims
+                      : context.attrs.integers(std::string(name) + "_dims");
   };
   const Dims data = dims_of("data"), indices = dims_of("indices");
   const size_t axis = normalize_axis(context.attrs.integer("axis"), data.size());
@@ -51,13 +56,18 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   for (size_t i = 0; i < axis; ++i) outer *= data[i];
   for (size_t i = axis + 1; i < data.size(); ++i) row *= data[i];
   const int64_t n = data[axis], count = elements(indices);
-  HONE_CHECK(n > 0 && count > 0 && row > 0 && context.shapes.outputs[0].bytes() == outer * count * row, "a gathering kernel in the plan contradicts its tensors");
+  HONE_CHECK(n > 0 && count > 0 && row > 0 && context.shapes.outputs[0].bytes() == outer * count * row,
+             "a gathering kernel in the plan contradicts its tensors");
   int64_t unit = 16;
   while (row % unit != 0) unit /= 2;
   const int64_t total = outer * count * (row / unit);
-  GridLaunch launch{.function = context.module->function(fmt::format("gather_{}", unit)), .grid = {blocks_of(total, 256), 1, 1}};
+  GridLaunch launch{.function = context.module->function(fmt::format("gather_{}", unit)),
+                    .grid = {blocks_of(total, 256), 1, 1}};
   launch.arguments.place(context.attrs.integer("data")).place(context.attrs.integer("indices")).output(0);
-  launch.arguments.value(static_cast<int32_t>(n)).value(static_cast<int32_t>(row / unit)).value(static_cast<int32_t>(count)).value(total);
+  launch.arguments.value(static_cast<int32_t>(n))
+      .value(static_cast<int32_t>(row / unit))
+      .value(static_cast<int32_t>(count))
+      .value(total);
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }
 

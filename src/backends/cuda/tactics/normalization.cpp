@@ -19,23 +19,36 @@ std::string reason_against(const Problem& problem, const Node& node) {
     for (size_t i = normalize_axis(node.attrs.integer("axis"), x.rank()); i < x.rank(); ++i) n = n * x[i];
   }
   for (size_t i = 1; i < node.inputs.size(); ++i)
-    if (node.input(i) != nullptr && (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype)) return "scale or bias is broadcast";
+    if (node.input(i) != nullptr &&
+        (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype))
+      return "scale or bias is broadcast";
   return {};
 }
 
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
-  if (node == nullptr || !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty()) return out.refuse("normalization", std::move(reason));
-  out.offer({"cuda", "normalization", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  if (node == nullptr ||
+      !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization)))
+    return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("normalization", std::move(reason));
+  out.offer({"cuda",
+             "normalization",
+             {},
+             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+             {Layout::linear}});
 }
 
 Generated generate(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
   Generated result;
-  result.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype), !node->is(ops::rms_normalization)) + kernels::normalization;
-  result.attrs = {{"epsilon", node->attrs.real("epsilon")}, {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}}};
-  if (!over_rows(*node)) result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
+  result.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype),
+                              !node->is(ops::rms_normalization)) +
+                  kernels::normalization;
+  result.attrs = {{"epsilon", node->attrs.real("epsilon")},
+                  {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}}};
+  if (!over_rows(*node))
+    result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
   result.attrs.set("x", place_of(problem, node->input(0), result.constants));
   result.attrs.set("scale", place_of(problem, node->input(1), result.constants));
   result.attrs.set("bias", place_of(problem, node->input(2), result.constants));
@@ -66,14 +79,21 @@ Rows rows_of(const Attrs& attrs, const Dims& dims) {
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const int64_t x = context.attrs.integer("x");
-  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()), "a normalization in the plan has no input");
+  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()),
+             "a normalization in the plan has no input");
   const Rows rows = rows_of(context.attrs, context.shapes.inputs[static_cast<size_t>(x)].dims);
-  GridLaunch launch{.function = context.module->function("normalization"), .grid = {rows.count, 1, 1}, .block = rows.n <= 64 ? 32u : rows.n <= 256 ? 64u : rows.n <= 2048 ? 128u : 512u};
+  GridLaunch launch{.function = context.module->function("normalization"),
+                    .grid = {rows.count, 1, 1},
+                    .block = rows.n <= 64     ? 32u
+                             : rows.n <= 256  ? 64u
+                             : rows.n <= 2048 ? 128u
+                                              : 512u};
   launch.arguments.input(x);
   add_place(launch.arguments, context.attrs.integer("scale"));
   add_place(launch.arguments, context.attrs.integer("bias"));
   launch.arguments.output(0);
-  for (const int64_t number : {rows.n, rows.groups, rows.step, rows.inner}) launch.arguments.value(static_cast<int32_t>(number));
+  for (const int64_t number : {rows.n, rows.groups, rows.step, rows.inner})
+    launch.arguments.value(static_cast<int32_t>(number));
   launch.arguments.value(static_cast<float>(context.attrs.real("epsilon")));
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }

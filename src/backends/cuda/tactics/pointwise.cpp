@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxOperands = 8, kMaxNumbers = 16;
 constexpr int kAxes = NestArgument<1>::kAxes;
-using Nest = NestArgument<kMaxOperands + 1>;       // the result's strides stand behind those of all operands
+using Nest = NestArgument<kMaxOperands + 1>;  // the result's strides stand behind those of all operands
 
 /// Numbers that follow from the input shapes travel in the launch.
 struct NumbersArgument {
@@ -59,9 +59,11 @@ std::string binary(ExprKind kind, const std::string& a, const std::string& b, bo
     case ExprKind::divide: return integral ? fmt::format("({1} == 0 ? 0 : {0} / {1})", a, b) : infix("/");
     case ExprKind::minimum: return fmt::format("lesser({}, {})", a, b);
     case ExprKind::maximum: return fmt::format("greater({}, {})", a, b);
-    case ExprKind::power: return integral ? fmt::format("(S)pow((double){}, (double){})", a, b) : fmt::format("pow({}, {})", a, b);
+    case ExprKind::power:
+      return integral ? fmt::format("(S)pow((double){}, (double){})", a, b) : fmt::format("pow({}, {})", a, b);
     case ExprKind::modulo_floor: return fmt::format("modulo_floor({}, {})", a, b);
-    case ExprKind::modulo_trunc: return integral ? fmt::format("({1} == 0 ? 0 : {0} % {1})", a, b) : fmt::format("fmod({}, {})", a, b);
+    case ExprKind::modulo_trunc:
+      return integral ? fmt::format("({1} == 0 ? 0 : {0} % {1})", a, b) : fmt::format("fmod({}, {})", a, b);
     case ExprKind::less: return test("<");
     case ExprKind::less_equal: return test("<=");
     case ExprKind::equal: return test("==");
@@ -105,7 +107,8 @@ Nest nest_argument(const LoopNest& loops) {
   const size_t shift = static_cast<size_t>(kAxes) - loops.sizes.size();
   for (size_t axis = 0; axis < loops.sizes.size(); ++axis) {
     nest.sizes[shift + axis] = static_cast<int32_t>(loops.sizes[axis]);
-    for (size_t k = 0; k < loops.strides.size(); ++k) nest.strides[k][shift + axis] = static_cast<int32_t>(loops.strides[k][axis]);
+    for (size_t k = 0; k < loops.strides.size(); ++k)
+      nest.strides[k][shift + axis] = static_cast<int32_t>(loops.strides[k][axis]);
     nest.strides[loops.strides.size()][shift + axis] = static_cast<int32_t>(loops.result[axis]);
   }
   return nest;
@@ -147,13 +150,14 @@ std::string nest_text(const Nest& nest) {
 /// A bitmap of the operands that advance along the innermost axis: known when the code is made, even where sizes are not.
 struct Form {
   int width = 1;
-  std::string fixed_nest;          // empty: an argument
+  std::string fixed_nest;  // empty: an argument
 };
 
 Form form_of(const Problem& problem, const Tactic& tactic, const PointwiseProgram& program, DType result) {
   KernelShapes shapes;
   const Graph& region = problem.region;
-  for (size_t i = 0; i < region.inputs().size(); ++i) shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
+  for (size_t i = 0; i < region.inputs().size(); ++i)
+    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
   shapes.outputs.push_back({result, region.outputs()[0]->type.shape.values(), tactic.out[0]});
   for (const Value* value : problem.symbolic.inputs())
     if (!value->type.shape.is_static()) return {};
@@ -173,13 +177,16 @@ std::string source_of(const PointwiseProgram& program, DType result, const Form&
     loads += fmt::format("  Vector<{0}, V> e{1};\n  const bool streams{1} = LOAD(e{1}, p{1}, {1});\n", element, k);
     declarations += fmt::format("{}convert<S>(e{}.at[streams{} ? i : 0])", k == 0 ? "" : ", ", k, k);
   }
-  std::string text = fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n", type, type_name(result), form.width, program.operands.size());
+  std::string text = fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n", type,
+                                 type_name(result), form.width, program.operands.size());
   if (!form.fixed_nest.empty()) text += fmt::format("#define FIXED_NEST {}\n", form.fixed_nest);
   text += kernels::pointwise;
   text += fmt::format("static inline S formula({}) {{\n{}}}\n", parameters, statements(program, type));
-  text += fmt::format("extern \"C\" __global__ void pointwise({}Result* result, const Nest nest_argument, int count) {{\n  BEGIN\n{}"
-                      "  Vector<Result, V> out;\n#pragma unroll\n  for (int i = 0; i < V; ++i) out.at[i] = convert<Result>(formula({}));\n  STORE(out)\n}}\n",
-                      arguments, loads, declarations);
+  text += fmt::format(
+      "extern \"C\" __global__ void pointwise({}Result* result, const Nest nest_argument, int count) {{\n  BEGIN\n{}"
+      "  Vector<Result, V> out;\n#pragma unroll\n  for (int i = 0; i < V; ++i) out.at[i] = "
+      "convert<Result>(formula({}));\n  STORE(out)\n}}\n",
+      arguments, loads, declarations);
   return text;
 }
 
@@ -201,13 +208,15 @@ std::string reason_against(const Problem& problem, const ProgramResult& result) 
 Tactic tactic_in(Layout layout, const Problem& problem) {
   const size_t rank = problem.region.outputs()[0]->type.shape.rank();
   std::vector<Layout> in;
-  for (const Value* input : problem.region.inputs()) in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
+  for (const Value* input : problem.region.inputs())
+    in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
   return {"cuda", "pointwise", {}, std::move(in), {layout}};
 }
 
 void propose(const Problem& problem, Candidates& out) {
   if (!is_pointwise_region(problem.region)) return;
-  if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty()) return out.refuse("pointwise", std::move(reason));
+  if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
+    return out.refuse("pointwise", std::move(reason));
   out.offer(tactic_in(Layout::linear, problem));
   const size_t rank = problem.region.outputs()[0]->type.shape.rank();
   if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
@@ -231,10 +240,12 @@ NumbersArgument numbers_argument(const std::vector<std::string>& texts, const Sy
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const PointwiseProgram program = read_program(context.attrs);
-  HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands, "a pointwise kernel in the plan has {} operands", program.operands.size());
+  HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands,
+             "a pointwise kernel in the plan has {} operands", program.operands.size());
   const LoopNest loops = make_nest(context.shapes.outputs[0], operand_types(program, context.shapes));
   const int64_t width = context.attrs.integer("width"), count = elements(loops.sizes) / std::max<int64_t>(width, 1);
-  HONE_CHECK(width >= 1 && width <= 16 && loops.sizes.back() % width == 0 && count < int64_t{1} << 31, "a pointwise kernel in the plan has {} results", elements(loops.sizes));
+  HONE_CHECK(width >= 1 && width <= 16 && loops.sizes.back() % width == 0 && count < int64_t{1} << 31,
+             "a pointwise kernel in the plan has {} results", elements(loops.sizes));
   GridLaunch launch{.function = context.module->function("pointwise")};
   for (const PointwiseProgram::Operand& operand : program.operands) {
     if (operand.sizes.empty()) launch.arguments.place(operand.constant ? -1 - operand.index : operand.index);

@@ -16,7 +16,8 @@ struct WindowArgument {
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-  if (std::string reason = reason_not_float(problem, *node); !reason.empty()) return out.refuse("pool", std::move(reason));
+  if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+    return out.refuse("pool", std::move(reason));
   if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
   const size_t rank = node->input(0)->type.shape.rank();
   if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
@@ -25,19 +26,23 @@ void propose(const Problem& problem, Candidates& out) {
 
 Generated generate(const Problem& problem, const Tactic& tactic) {
   const Node* node = problem.only();
-  std::string source = fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n", type_name(node->output()->type.dtype), node->is(ops::max_pool),
+  std::string source = fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n",
+                                   type_name(node->output()->type.dtype), node->is(ops::max_pool),
                                    tactic.in[0] == Layout::channels_last);
   return {node->attrs, source + kernels::pool, {}};
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1, "a pool in the plan has {} inputs", context.shapes.inputs.size());
+  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+             "a pool in the plan has {} inputs", context.shapes.inputs.size());
   const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
-  HONE_CHECK(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1], "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
+  HONE_CHECK(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1],
+             "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
   const size_t spatial = in.size() - 2;
   const WindowAttrs attrs(context.attrs, spatial, {});
   WindowArgument window{};
-  for (size_t axis = 0; axis < 3; ++axis) window.input[axis] = window.result[axis] = window.kernel[axis] = window.stride[axis] = window.dilation[axis] = 1;
+  for (size_t axis = 0; axis < 3; ++axis)
+    window.input[axis] = window.result[axis] = window.kernel[axis] = window.stride[axis] = window.dilation[axis] = 1;
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = 3 - spatial + i;
     const auto [before, after] = attrs.padding(in[2 + i], i);
@@ -51,8 +56,14 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   }
   const int64_t results = elements(out);
   HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
-  GridLaunch launch{.function = context.module->function("pool"), .grid = {blocks_of(results, 128), 1, 1}, .block = 128};
-  launch.arguments.input(0).output(0).value(window).value(static_cast<int32_t>(in[1])).value(static_cast<int32_t>(context.attrs.integer_or("count_include_pad", 0))).value(static_cast<int32_t>(results));
+  GridLaunch launch{
+      .function = context.module->function("pool"), .grid = {blocks_of(results, 128), 1, 1}, .block = 128};
+  launch.arguments.input(0)
+      .output(0)
+      .value(window)
+      .value(static_cast<int32_t>(in[1]))
+      .value(static_cast<int32_t>(context.attrs.integer_or("count_include_pad", 0)))
+      .value(static_cast<int32_t>(results));
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }
 

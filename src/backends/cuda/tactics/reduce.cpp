@@ -47,7 +47,8 @@ const Row* find_row(const Node& node) {
 void propose(const Problem& problem, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || find_row(*node) == nullptr) return;
-  if (std::string reason = reason_not_float(problem, *node); !reason.empty()) return out.refuse("reduce", std::move(reason));
+  if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+    return out.refuse("reduce", std::move(reason));
   const std::optional<Dims> axes = reduced_axes(*node);
   if (!axes) return out.refuse("reduce", "axes are not constant");
   offer_reductions(problem, *axes, "cuda", out);
@@ -56,8 +57,10 @@ void propose(const Problem& problem, Candidates& out) {
 Generated generate(const Problem& problem, const Tactic&) {
   const Node* node = problem.only();
   const Row* row = find_row(*node);
-  std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n", type_name(node->output()->type.dtype));
-  source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n", row->first, row->each, row->join, row->last);
+  std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
+                                   type_name(node->output()->type.dtype));
+  source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n",
+                        row->first, row->each, row->join, row->last);
   return {{{"axes", *reduced_axes(*node)}}, source + kernels::reduce, {}};
 }
 
@@ -75,14 +78,21 @@ AxesArgument axes_argument(const std::vector<AxisRun>& axes, bool reduced) {
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1, "a reduction in the plan has {} inputs", context.shapes.inputs.size());
+  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+             "a reduction in the plan has {} inputs", context.shapes.inputs.size());
   const std::vector<AxisRun> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
   const int64_t total = elements(context.shapes.inputs[0].dims), results = elements(context.shapes.outputs[0].dims);
-  HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results", results);
+  HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results",
+             results);
   const int64_t count = total / results;
   const bool rows = axes.empty() || axes.back().reduced || count > 4096;
   GridLaunch launch{.function = context.module->function(rows ? "reduce_by_block" : "reduce_by_thread")};
-  launch.arguments.input(0).output(0).value(axes_argument(axes, false)).value(axes_argument(axes, true)).value(static_cast<int32_t>(results)).value(static_cast<int32_t>(count));
+  launch.arguments.input(0)
+      .output(0)
+      .value(axes_argument(axes, false))
+      .value(axes_argument(axes, true))
+      .value(static_cast<int32_t>(results))
+      .value(static_cast<int32_t>(count));
   launch.block = rows ? (count <= 256 ? 32u : 256u) : 64u;
   launch.grid.x = rows ? results : blocks_of(results, launch.block);
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});

@@ -27,12 +27,16 @@ std::string_view type_name(DType dtype) {
   throw InternalError(fmt::format("{} has no type on the card", name_of(dtype)));
 }
 
-bool has_type_name(DType dtype) { return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean || (dtype >= DType::i8 && dtype <= DType::u64); }
+bool has_type_name(DType dtype) {
+  return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean ||
+         (dtype >= DType::i8 && dtype <= DType::u64);
+}
 
 bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 std::string reason_not_float(const Problem& problem, const Node& node) {
-  if (!is_kernel_float(node.input(0)->type.dtype)) return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));
+  if (!is_kernel_float(node.input(0)->type.dtype))
+    return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));
   return reason_not_unary(problem, node);
 }
 
