@@ -192,10 +192,10 @@ std::map<std::string, const Node*> Graph::size_deciders() const {
   for (const Node* node : nodes_)
     for (const Value* output : node->outputs) {
       if (output->type.shape.is_static()) continue;
-      std::set<std::string> names;
-      for (const Dim& dim : output->type.shape) dim.collect_symbols(names);
-      for (const std::string& name : names)
-        if (!given.contains(name)) deciders.emplace(name, node);
+      std::set<std::string> symbols;
+      for (const Dim& dim : output->type.shape) dim.collect_symbols(symbols);
+      for (const std::string& symbol : symbols)
+        if (!given.contains(symbol)) deciders.emplace(symbol, node);
     }
   return deciders;
 }
