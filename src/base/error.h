@@ -4,7 +4,7 @@
 // Context is added on the way out by `ErrorNote`; every user error should carry a hint that says what to do next.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <exception>
 #include <string>
@@ -52,19 +52,36 @@ auto with_note(Describe&& describe, auto&& body) -> decltype(body()) {
   }
 }
 
+/// Where checks fail, out of the way of the code that makes them.
+[[noreturn, gnu::cold]] void fail_check(fmt::string_view format, fmt::format_args arguments);
+[[noreturn, gnu::cold]] void fail_assert(const char* place, fmt::string_view format, fmt::format_args arguments);
+
+template <typename... Args>
+[[noreturn, gnu::cold, gnu::noinline]] void throw_check(fmt::format_string<const Args&...> format,
+                                                        const Args&... args) {
+  fail_check(format, fmt::make_format_args(args...));
+}
+template <typename... Args>
+[[noreturn, gnu::cold, gnu::noinline]] void throw_assert(const char* place, fmt::format_string<const Args&...> format,
+                                                         const Args&... args) {
+  fail_assert(place, format, fmt::make_format_args(args...));
+}
+
 }  // namespace hone
 
+#define HONE_TEXT_(x) #x
+#define HONE_LINE_(x) HONE_TEXT_(x)
+
 /// User-facing check, always on: HONE_CHECK(cond, "axis {} is out of range", axis).
-#define HONE_CHECK(condition, ...)                     \
-  do {                                                 \
-    if (!(condition)) [[unlikely]]                     \
-      throw ::hone::Error(::fmt::format(__VA_ARGS__)); \
+#define HONE_CHECK(condition, ...)      \
+  do {                                  \
+    if (!(condition)) [[unlikely]]      \
+      ::hone::throw_check(__VA_ARGS__); \
   } while (false)
 
 /// Internal invariant, always on.
 #define HONE_ASSERT(condition, ...)                                                              \
   do {                                                                                           \
     if (!(condition)) [[unlikely]]                                                               \
-      throw ::hone::InternalError(::fmt::format("{}:{}: {}: ", __FILE__, __LINE__, #condition) + \
-                                  ::fmt::format(__VA_ARGS__));                                   \
+      ::hone::throw_assert(__FILE__ ":" HONE_LINE_(__LINE__) ": " #condition ": ", __VA_ARGS__); \
   } while (false)

@@ -4,7 +4,7 @@
 // for lines of the engine itself. Info and verbose go to stdout, warnings and errors to stderr.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <string>

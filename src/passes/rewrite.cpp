@@ -251,13 +251,13 @@ bool inner_values_are_private(const Graph& graph, const std::unordered_map<size_
 }
 
 /// A rewrite with its texts parsed.
-struct Compiled {
+struct CompiledRewrite {
   const Rewrite* rewrite;
   Pattern match;
   std::optional<Pattern> replace;
   uint32_t orders;  // number of operand orders to try
 
-  explicit Compiled(const Rewrite& r) : rewrite(&r), match(PatternParser(r.match, r.name).parse()) {
+  explicit CompiledRewrite(const Rewrite& r) : rewrite(&r), match(PatternParser(r.match, r.name).parse()) {
     if (!r.replace.empty()) replace = PatternParser(r.replace, r.name).parse();
     orders = 1;
     for (const Line& line : match.lines)
@@ -346,11 +346,11 @@ void Match::replace(Value* value) const {
 
 size_t apply(Graph& graph, std::span<const Rewrite> rewrites, const PassContext& context) {
   if (rewrites.empty()) return 0;
-  std::vector<Compiled> compiled;
+  std::vector<CompiledRewrite> compiled;
   for (const Rewrite& rewrite : rewrites) compiled.emplace_back(rewrite);
   size_t count = 0;
   for (Node* node : graph.nodes()) {
-    for (const Compiled& candidate : compiled) {
+    for (const CompiledRewrite& candidate : compiled) {
       if (node->op == nullptr) break;
       const std::optional<Match> found = candidate.find(graph, node);
       if (!found) continue;
@@ -365,7 +365,7 @@ size_t apply(Graph& graph, std::span<const Rewrite> rewrites, const PassContext&
 }
 
 void check_rewrite(const Rewrite& rewrite) {
-  const Compiled compiled(rewrite);
+  const CompiledRewrite compiled(rewrite);
   HONE_ASSERT((rewrite.replace.empty()) == (rewrite.build != nullptr),
               "rewrite {} needs either a replacement or a build function", rewrite.name);
   std::unordered_set<std::string> used;

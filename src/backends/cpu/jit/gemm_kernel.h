@@ -51,6 +51,7 @@ struct BatchedGemmArgs {
   const float *a = nullptr, *b = nullptr, *residual = nullptr;
   float* c = nullptr;
   float* scratch = nullptr;  // workers * scratch_floats(), 64-byte aligned
+  bool packed = false;       // scratch holds pack(b) already
 };
 
 std::vector<GemmConfig> batched_gemm_candidates(const BatchedGemmShape& shape, Isa isa, int workers);
@@ -61,6 +62,8 @@ class BatchedGemmKernel {
   BatchedGemmKernel(const BatchedGemmShape& shape, const Epilogue& epilogue, const GemmConfig& config, Isa isa);
   /// Scratch of one worker.
   size_t scratch_floats() const { return scratch_floats_; }
+  /// One matrix, when B is transposed, for runs of a single worker over the same B.
+  void pack(const float* b, float* scratch) const noexcept;
   void run(int worker, int workers, const BatchedGemmArgs& args) const noexcept;
 
  private:

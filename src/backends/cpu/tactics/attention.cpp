@@ -96,22 +96,27 @@ GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) {
   return batched_gemm_candidates(shape, isa, 1).front();
 }
 
-/// Both products for a block of `rows` queries.
+BatchedGemmShape scores_shape(int64_t rows, int64_t score_stride, float scale, const HeadTensor& q,
+                              const HeadTensor& k) {
+  return {.matrix = {.m = rows, .n = k.rows, .k = q.columns, .lda = q.row_stride, .ldc = score_stride},
+          .ldb = k.row_stride,
+          .transposed_b = true,
+          .scale = scale};
+}
+
+BatchedGemmShape result_shape(int64_t rows, int64_t score_stride, const HeadTensor& k, const HeadTensor& v,
+                              const HeadTensor& y) {
+  return {.matrix = {.m = rows, .n = v.columns, .k = k.rows, .lda = score_stride, .ldc = y.row_stride},
+          .ldb = v.row_stride};
+}
+
+/// Both products for a block of `rows` queries. `tile` is that of the first one, the same for all blocks, because they share
+/// the packed keys.
 struct BlockKernels {
-  BatchedGemmShape scores_shape, result_shape;
   BatchedGemmKernel scores, result;
 
-  BlockKernels(int64_t rows, int64_t score_stride, float scale, const HeadTensor& q, const HeadTensor& k,
-               const HeadTensor& v, const HeadTensor& y, Isa isa)
-      : scores_shape{.matrix = {.m = rows, .n = k.rows, .k = q.columns, .lda = q.row_stride, .ldc = score_stride},
-                     .ldb = k.row_stride,
-                     .transposed_b = true,
-                     .scale = scale},
-        result_shape{.matrix = {.m = rows, .n = v.columns, .k = k.rows, .lda = score_stride, .ldc = y.row_stride},
-                     .ldb = v.row_stride},
-        scores(scores_shape, {}, best_config(scores_shape, isa), isa),
-        result(result_shape, {}, best_config(result_shape, isa), isa) {}
-  size_t scratch_floats() const { return std::max(scores.scratch_floats(), result.scratch_floats()); }
+  BlockKernels(const BatchedGemmShape& first, const GemmConfig& tile, const BatchedGemmShape& second, Isa isa)
+      : scores(first, {}, tile, isa), result(second, {}, best_config(second, isa), isa) {}
 };
 
 class Attention final : public CpuKernel {
@@ -134,13 +139,15 @@ class Attention final : public CpuKernel {
         blocks_((q.rows + block - 1) / block),
         score_stride_((k.rows + 15) / 16 * 16),
         softmax_(k.rows, mask.kind, info.isa) {
-    kernels_.emplace_back(block_, score_stride_, scale, q, k, v, y, info.isa);
-    if (const int64_t rest = q.rows % block_; rest != 0)
-      kernels_.emplace_back(rest, score_stride_, scale, q, k, v, y, info.isa);
-    size_t scratch = 0;
-    for (const BlockKernels& kernels : kernels_) scratch = std::max(scratch, kernels.scratch_floats());
-    score_floats_ = static_cast<size_t>(block_ * score_stride_);
-    worker_floats_ = (score_floats_ + scratch + 15) / 16 * 16;
+    const GemmConfig tile = best_config(scores_shape(block_, score_stride_, scale, q, k), info.isa);
+    const auto add = [&](int64_t rows) {
+      kernels_.emplace_back(scores_shape(rows, score_stride_, scale, q, k), tile,
+                            result_shape(rows, score_stride_, k, v, y), info.isa);
+    };
+    add(block_);
+    if (const int64_t rest = q.rows % block_; rest != 0) add(rest);
+    score_floats_ = static_cast<size_t>((block_ * score_stride_ + 15) / 16 * 16);
+    worker_floats_ = score_floats_ + kernels_.front().scores.scratch_floats();
   }
 
   size_t workspace_bytes() const override { return worker_floats_ * sizeof(float) * static_cast<size_t>(workers_); }
@@ -148,33 +155,45 @@ class Attention final : public CpuKernel {
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const Share share = share_of(q_.batch * q_.heads * blocks_, worker, workers);
     float* scores = static_cast<float*>(bindings.workspace) + static_cast<size_t>(worker) * worker_floats_;
-    for (int64_t item = share.begin; item < share.end; ++item)
-      run_block(item / blocks_ / q_.heads, item / blocks_ % q_.heads, item % blocks_, scores, scores + score_floats_,
-                bindings);
+    float* packed_keys = scores + score_floats_;
+    const float* packed_from = nullptr;
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t batch = item / blocks_ / q_.heads, head = item / blocks_ % q_.heads;
+      const float* keys = input(bindings, operands_.k) + k_.offset(batch, shared_head(head), 0);
+      if (keys != packed_from) kernels_.front().scores.pack(keys, packed_keys);
+      packed_from = keys;
+      run_block(batch, head, item % blocks_, scores, packed_keys, bindings);
+    }
   }
 
  private:
-  void run_block(int64_t batch, int64_t head, int64_t block, float* scores, float* scratch,
+  static const float* input(const Bindings& bindings, int index) {
+    return static_cast<const float*>(bindings.inputs[static_cast<size_t>(index)]);
+  }
+  /// Several query heads may share one of keys and values.
+  int64_t shared_head(int64_t head) const { return head / (q_.heads / k_.heads); }
+
+  void run_block(int64_t batch, int64_t head, int64_t block, float* scores, float* packed_keys,
                  const Bindings& bindings) const {
-    const auto input = [&](int index) {
-      return static_cast<const float*>(bindings.inputs[static_cast<size_t>(index)]);
-    };
     const int64_t row = block * block_, rows = std::min(block_, q_.rows - row);
-    const int64_t shared_head = head / (q_.heads / k_.heads);  // several query heads may share one of keys and values
     const BlockKernels& kernels = kernels_[rows == block_ ? 0 : 1];
     kernels.scores.run(0, 1,
-                       {input(operands_.q) + q_.offset(batch, head, row),
-                        input(operands_.k) + k_.offset(batch, shared_head, 0), nullptr, scores, scratch});
+                       {.a = input(bindings, operands_.q) + q_.offset(batch, head, row),
+                        .b = input(bindings, operands_.k) + k_.offset(batch, shared_head(head), 0),
+                        .c = scores,
+                        .scratch = packed_keys,
+                        .packed = true});
     const float* mask = nullptr;
     if (operands_.has_mask) {
-      mask = operands_.mask >= 0 ? input(operands_.mask) : static_cast<const float*>(bindings.constants[0]);
+      mask = operands_.mask >= 0 ? input(bindings, operands_.mask) : static_cast<const float*>(bindings.constants[0]);
       mask += batch * mask_.batch + head * mask_.head + row * mask_.row;
     }
     constexpr int64_t kBytes = sizeof(float);
     softmax_({scores, mask, rows, score_stride_ * kBytes, mask_.row * kBytes});
     kernels.result.run(0, 1,
-                       {scores, input(operands_.v) + v_.offset(batch, shared_head, 0), nullptr,
-                        static_cast<float*>(bindings.outputs[0]) + y_.offset(batch, head, row), scratch});
+                       {.a = scores,
+                        .b = input(bindings, operands_.v) + v_.offset(batch, shared_head(head), 0),
+                        .c = static_cast<float*>(bindings.outputs[0]) + y_.offset(batch, head, row)});
   }
 
   Operands operands_;
