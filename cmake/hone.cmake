@@ -70,7 +70,10 @@ function(hone_link_ target deps libs)
   target_link_libraries(${target} PUBLIC ${deps} ${libs} PRIVATE hone_warnings)
   if(HONE_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM hone_precompiled)
-    target_compile_options(${target} PRIVATE -fPIC)  # executables too, or they could not read them
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      target_compile_options(${target} PRIVATE -fPIC)  # as the headers were compiled
+    endif()
   endif()
 endfunction()
 
