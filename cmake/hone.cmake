@@ -58,9 +58,10 @@ target_compile_options(hone_warnings INTERFACE
 if(HONE_PRECOMPILE)
   file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "")
   add_library(hone_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
-  target_include_directories(hone_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(hone_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake)
   target_link_libraries(hone_precompiled PRIVATE fmt::fmt hone_warnings)
-  target_precompile_headers(hone_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+  # In brackets: without the path of this tree, so that ccache serves others too.
+  target_precompile_headers(hone_precompiled PRIVATE <precompiled.h>)
   # The standard library's headers ask for _OPENMP: who reads them precompiled has to agree.
   target_link_libraries(hone_warnings INTERFACE OpenMP::OpenMP_CXX)
 endif()

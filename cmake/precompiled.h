@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nearly every file reads, parsed once. A file still includes what it uses: the build without HONE_PRECOMPILE is the
-// same program.
+// What nearly every file reads of others' headers, parsed once; Hone's own change too often. A file still includes what it
+// uses: the build without HONE_PRECOMPILE is the same program.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,9 +26,4 @@
 #include <variant>
 #include <vector>
 
-#include "backend/tactic.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "ir/graph.h"
-#include "ops/ops.h"
-#include "tensor/tensor.h"
+#include <fmt/core.h>
