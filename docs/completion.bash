@@ -25,6 +25,7 @@ _hone_flags=(
     --minTiming=
     --avgTiming=
     --builderOptimizationLevel=
+    --buildBudget=
     --maxTactics=
     --heuristic
     --tilingOptimizationLevel=

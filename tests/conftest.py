@@ -43,6 +43,11 @@ class Program:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
                               env={**os.environ, **(env or {})}, timeout=timeout, check=False)
 
+    def start(self, *arguments):
+        """The running process, its lines on `stdout` as they come."""
+        return subprocess.Popen([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+
     def __call__(self, *arguments, **options):
         """What a run that must succeed printed."""
         done = self.run(*arguments, **options)

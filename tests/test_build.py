@@ -2,6 +2,7 @@
 """Builds can be repeated, remember what they timed, and obey the caps put on the processor."""
 
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -22,6 +23,24 @@ def test_the_same_cache_gives_the_same_bytes_and_a_quick_build(resnet18, trtexec
     assert (trtexec.folder / "t.cache").read_bytes() == cache, "a warm build times nothing"
     print(f"cold {seconds_to_build(cold)} s, warm {seconds_to_build(warm)} s")
     assert seconds_to_build(warm) <= seconds_to_build(cold) / 10
+
+
+def test_a_spent_budget_leaves_the_rest_to_the_rule(resnet18, trtexec):
+    log = trtexec("--onnx=resnet18.onnx", "--buildBudget=0", "--skipInference", "--saveEngine=a.plan")
+    assert re.search(r"the tactics of (\d+) of \d+ layers are chosen by rule", log)
+    assert seconds_to_build(log) < 20
+
+
+def test_ctrl_c_ends_the_tuning_and_the_plan_is_written(resnet18, trtexec):
+    process = trtexec.start("--onnx=resnet18.onnx", "--saveEngine=a.plan", "--timingCacheFile=t.cache", "--verbose")
+    for line in process.stdout:
+        if "Computing costs for" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    log = process.stdout.read()
+    assert process.wait(timeout=120) == 0, log[-2000:]
+    assert "chosen by rule" in log and "Skipped inference phase since the build was interrupted." in log
+    trtexec("--loadEngine=a.plan", "--iterations=1", "--warmUp=0", "--duration=0")
 
 
 def test_a_damaged_timing_cache_is_started_anew(trtexec, folder):

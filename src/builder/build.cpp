@@ -229,7 +229,8 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
                               .backend = backend,
                               .device = device,
                               .cache = cache,
-                              .log = log};
+                              .log = log,
+                              .start_ms = start};
 
     // Ask every source; measure what the cache does not know.
     std::vector<Layer> layers = make_layers(context);

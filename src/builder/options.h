@@ -44,6 +44,8 @@ struct BuildOptions {
   bool portable = false;  // the plan can choose tactics anew where it does not fit; doubles its size
   bool deterministic = false;
   std::function<void(size_t done, size_t total)> progress;  // told about layers tuned; `total` may grow
+  double budget_seconds = -1;                               // of timing; then the rest is chosen by rule; -1: none
+  std::function<bool()> stop;                 // asked before each layer is timed; true does the same as a spent budget
   std::vector<std::string> folded_by_import;  // the model's nodes that import needed no node for; kept in the plan
   int workers = 0;                            // threads tuned for; 0: the device's default
 };

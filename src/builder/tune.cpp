@@ -87,10 +87,22 @@ MeasureOptions measure_options(const BuildOptions& options, const Problem& probl
   return result;
 }
 
-/// Level 0 and single candidates need no clock.
+bool must_stop(const TuneContext& context) {
+  const BuildOptions& options = context.options;
+  if (options.budget_seconds >= 0 && seconds_since(context.start_ms) >= options.budget_seconds) return true;
+  return options.stop && options.stop();
+}
+
+bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) {
+  return std::all_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& candidate) { return cache.find(candidate.key) != nullptr; });
+}
+
+/// Level 0, single candidates and builds that ran out of time need no clock.
 void time_candidates(const TuneContext& context, const Problem& problem, std::span<Candidate> candidates) {
   const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
-  if (context.options.optimization_level == 0 || only_reference) {
+  if (context.options.optimization_level == 0 || only_reference ||
+      (must_stop(context) && !all_known(context.cache, candidates))) {
     for (size_t i = 0; i < candidates.size(); ++i)
       candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
     return;
@@ -260,6 +272,47 @@ ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layo
   return result;
 }
 
+/// What a layer reads and writes, its weights included: how much there is to gain by timing it.
+int64_t bytes_moved(const Layer& layer) {
+  int64_t bytes = 0;
+  std::set<const Value*> seen;
+  const auto add = [&](const Value* value) {
+    if (value == nullptr || !seen.insert(value).second || !value->type.ranked) return;
+    if (const std::optional<int64_t> count = value->type.shape.elements().constant())
+      bytes += *count * static_cast<int64_t>(size_of(value->type.dtype));
+  };
+  if (layer.problem == nullptr) return 0;
+  for (const Node* node : layer.problem->region.nodes()) {
+    for (const Value* input : node->inputs) add(input);
+    for (const Value* output : node->outputs) add(output);
+  }
+  return bytes;
+}
+
+/// Times the layers, those with most to gain first.
+void time_layers(const TuneContext& context, std::vector<Layer>& layers) {
+  std::vector<std::pair<int64_t, Layer*>> order;
+  for (Layer& layer : layers) order.emplace_back(-bytes_moved(layer), &layer);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  size_t done = 0, by_rule = 0;
+  for (const auto& [weight, layer] : order) {
+    if (layer->problem != nullptr) {
+      by_rule += must_stop(context) && !all_known(context.cache, layer->candidates);
+      with_note([&] { return "choosing tactics for " + layer->region.name(); },
+                [&] {
+                  const double start = now_ms();
+                  time_candidates(context, *layer->problem, layer->candidates);
+                  log_costs(context, *layer, seconds_since(start));
+                  fall_back_to_reference(context, *layer);
+                });
+    }
+    if (context.options.progress) context.options.progress(++done, layers.size());
+  }
+  if (by_rule > 0 && context.options.optimization_level > 0)
+    context.log.warning("Tuning ended early: the tactics of {} of {} layers are chosen by rule, not by time.", by_rule,
+                        layers.size());
+}
+
 }  // namespace
 
 bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
@@ -294,15 +347,11 @@ std::vector<Layer> make_layers(const TuneContext& context) {
                                  std::make_move_iterator(pieces.end()));
                     return;
                   }
-                  const double start = now_ms();
-                  time_candidates(context, *layer.problem, layer.candidates);
-                  log_costs(context, layer, seconds_since(start));
-                  fall_back_to_reference(context, layer);
                 }
                 layers.push_back(std::move(layer));
               });
-    if (context.options.progress) context.options.progress(layers.size(), layers.size() + queue.size());
   }
+  time_layers(context, layers);
   return layers;
 }
 

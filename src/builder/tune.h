@@ -24,6 +24,7 @@ struct TuneContext {
   Device& device;
   TimingCache& cache;
   const Logger& log;
+  double start_ms = 0;  // when the build began, for its budget
 };
 
 /// A value brought into another layout: one more layer of the engine.
@@ -40,7 +41,8 @@ struct Choice {
 
 /// Whether two layouts coincide for every value of the symbols.
 bool always_same_bytes(const Shape& shape, Layout a, Layout b);
-/// Asks every source, splits what nobody wants, times what the cache does not know.
+/// Asks every source, splits what nobody wants, times what the cache does not know: the layers that move most bytes first,
+/// because a build may be told to stop; then the rule of level 0 serves for the rest.
 std::vector<Layer> make_layers(const TuneContext& context);
 /// Times the reformats that could be needed, then chooses.
 Choice choose(std::vector<Layer> layers, const TuneContext& context);

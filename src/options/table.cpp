@@ -81,6 +81,8 @@ constexpr Flag kTable[] = {
     {"--avgTiming", "", "<N>", build, "timing runs averaged per tactic", put<&B::timing_repeats>},
     {"--builderOptimizationLevel", "", "<0-5>", build,
      "effort of the build: 0 takes what works, 3 times every kernel, 5 times more variants", put_optimization_level},
+    {"--buildBudget", "", "<s>", build, "seconds of timing; what is left by then is chosen by rule",
+     put<&B::budget_seconds>},
     {"--maxTactics", "", "<N>", build, "most tactics timed per layer; -1 chooses", put<&B::max_tactics>},
     {"--heuristic", "", "", build, "choose tactics by rule instead of timing", put<&T::heuristic>,
      "--heuristic flag has been deprecated; it acts as --builderOptimizationLevel=2"},

@@ -56,6 +56,18 @@ std::string_view short_type_word(DType dtype) {
     case DType::u64: return "uint64";
     case DType::boolean: return "bool";
     case DType::string: return "string";
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0: return "fp8";
+    case DType::f4e2m1: return "fp4";
+    case DType::i4:
+    case DType::u4: return "int4";
+    case DType::i2:
+    case DType::u2: return "int2";
+    case DType::sequence:
+    case DType::optional: break;
   }
   return "unknown";
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "report/precision.h"
+#include "tools/interrupt.h"
 #include "tools/layer_flags.h"
 #include "tools/memory_usage.h"
 #include "tools/model_shapes.h"
@@ -64,6 +65,8 @@ void Session::build() {
 
   Progress progress;
   options.build.progress = [&](size_t done, size_t total) { progress.update(done, total); };
+  const Interrupt interrupt;
+  options.build.stop = Interrupt::requested;
   voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
@@ -72,6 +75,7 @@ void Session::build() {
   voices_.progress = nullptr;
   progress.clear();
   const double built = seconds_since(start);
+  interrupted_ = Interrupt::requested();
 
   if (!options_.tool.save_engine.empty()) {
     check(hone_plan_save(plan_.get(), options_.tool.save_engine.c_str()));

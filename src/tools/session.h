@@ -54,6 +54,8 @@ class Session {
   /// Time to turn the plan's bytes into an engine once more, in ms; for --timeDeserialize.
   double time_load() const;
   size_t plan_bytes() const { return plan_bytes_; }
+  /// Whether Ctrl-C cut the build short.
+  bool interrupted() const { return interrupted_; }
 
  private:
   void read_plan();
@@ -64,6 +66,7 @@ class Session {
   Owned<hone_plan> plan_;
   size_t plan_bytes_ = 0;  // of the file, or of what it would be
   Owned<hone_engine> engine_;
+  bool interrupted_ = false;
 };
 
 }  // namespace hone

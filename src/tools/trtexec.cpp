@@ -92,9 +92,10 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
   if (!set_up_engine(session, options, voices)) return Outcome::failed;
   if (options.tool.time_refit) voices.tool.info("Network not available, skipped timing refit.");
   if (options.tool.time_deserialize) return time_deserialize(session, voices.tool) ? Outcome::passed : Outcome::failed;
-  if (options.tool.skip_inference) {
+  if (options.tool.skip_inference || session.interrupted()) {
     report_engine(session, options, voices.tool);
-    voices.tool.info("Skipped inference phase since --skipInference is added.");
+    voices.tool.info("Skipped inference phase since {}.",
+                     options.tool.skip_inference ? "--skipInference is added" : "the build was interrupted");
     return Outcome::passed;
   }
   Inference inference(session, options, voices);

@@ -92,8 +92,18 @@ MaskStrides mask_strides(const Dims& dims, const Dims& scores) {
   return {stride(0), stride(1), stride(2), aligned[3] == scores[3] ? MaskKind::full : MaskKind::per_row};
 }
 
+constexpr int64_t kValueBytes = 24 << 10;  // of a block of values that stays in the first-level cache
+
 GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) {
   return batched_gemm_candidates(shape, isa, 1).front();
+}
+
+/// Every strip of queries reads all values: block by block, each from the first-level cache.
+GemmConfig result_config(const BatchedGemmShape& shape, Isa isa) {
+  GemmConfig config = best_config(shape, isa);
+  const int64_t depth = std::max<int64_t>(32, kValueBytes / 4 / config.panel_channels(isa) / 8 * 8);
+  if (shape.matrix.k >= 3 * depth) config.depth = static_cast<int>(depth);
+  return config;
 }
 
 BatchedGemmShape scores_shape(int64_t rows, int64_t score_stride, float scale, const HeadTensor& q,
@@ -116,7 +126,7 @@ struct BlockKernels {
   BatchedGemmKernel scores, result;
 
   BlockKernels(const BatchedGemmShape& first, const GemmConfig& tile, const BatchedGemmShape& second, Isa isa)
-      : scores(first, {}, tile, isa), result(second, {}, best_config(second, isa), isa) {}
+      : scores(first, {}, tile, isa), result(second, {}, result_config(second, isa), isa) {}
 };
 
 class Attention final : public CpuKernel {
