@@ -136,6 +136,13 @@ def test_caches_are_listed_merged_and_pruned(hone, plan):
     assert hone.run("cache", "list", "nowhere.cache").returncode == 1
 
 
+def test_doctor_tells_the_limits(hone):
+    text, rows = hone("doctor", "--limits"), json.loads(hone("doctor", "--limits", "--json"))
+    assert {"nesting", "nodes", "rank", "name"} <= {row["name"] for row in rows}
+    for row in rows:
+        assert row["name"] in text and str(row["value"]) in text
+
+
 def test_doctor_speaks_plainly_and_json(hone):
     assert "backend cpu" in hone("doctor")
     found = json.loads(hone("doctor", "--json"))

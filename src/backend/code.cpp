@@ -132,7 +132,8 @@ AttrValue decode_value(const Json& json) {
 Blob encode_code(std::string_view family, const Attrs& attrs) {
   Json values = Json::object();
   for (const auto& [name, value] : attrs) values[name] = std::visit(Encoder{}, value);
-  return Blob::copy(Json{{"family", std::string(family)}, {"attrs", std::move(values)}}.dump());
+  return Blob::copy(Json{{"family", std::string(family)}, {"attrs", std::move(values)}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace));
 }
 
 KernelCode decode_code(const Blob& code) {

@@ -3,11 +3,15 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/limits.h"
+#include "base/spill.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace hone {
 namespace {
@@ -53,6 +57,35 @@ TEST(File, WritesWholeOrNotAtAll) {
   EXPECT_THROW(MappedFile::open(directory + "/nothing"), Error);
   EXPECT_THROW(MappedFile::open(directory), Error);
   std::filesystem::remove_all(directory);
+}
+
+TEST(Text, BytesThatAreNoUtf8AreWrittenOut) {
+  EXPECT_EQ(valid_utf8("plain \"\n"), "plain \"\n");
+  EXPECT_EQ(valid_utf8("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+  EXPECT_EQ(valid_utf8("\xff"
+                       "a\xc3"),
+            "\\xffa\\xc3");
+  EXPECT_EQ(valid_utf8("\xc0\xaf\xed\xa0\x80"), "\\xc0\\xaf\\xed\\xa0\\x80")
+      << "too long a form, and half a surrogate pair";
+  EXPECT_EQ(valid_utf8("\xf5\xe2\x82"), "\\xf5\\xe2\\x82");
+}
+
+TEST(Spill, GivesTheSameBytesFromAFile) {
+  SpillFile file;
+  Blob first = file.keep(Blob::copy(std::string(10'000, 'a')));
+  const Blob second = file.keep(Blob::copy(std::string(5'000, 'b'))), empty = file.keep(Blob());
+  EXPECT_EQ(first.text(), std::string(10'000, 'a'));
+  EXPECT_EQ(second.text(), std::string(5'000, 'b'));
+  EXPECT_EQ(empty.size(), 0u);
+}
+
+TEST(Limits, AreNamedAndPositive) {
+  std::set<std::string_view> names;
+  for (const Limit& limit : limit_table()) {
+    EXPECT_TRUE(names.insert(limit.name).second) << limit.name;
+    EXPECT_GT(limit.value, 0) << limit.name;
+  }
+  EXPECT_GE(names.size(), 10u);
 }
 
 TEST(Hash, IsStableAcrossRuns) { EXPECT_EQ(hash_hex("hone"), hash_hex(std::string("ho") + "ne")); }

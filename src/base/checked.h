@@ -21,7 +21,10 @@ inline int64_t checked_add(int64_t a, int64_t b) {
   return result;
 }
 
-inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// Of a value that is not negative and a positive multiple.
+inline int64_t round_up(int64_t value, int64_t multiple) {
+  return checked_add(value, multiple - 1) / multiple * multiple;
+}
+inline int64_t ceil_divide(int64_t a, int64_t b) { return checked_add(a, b - 1) / b; }
 
 }  // namespace hone

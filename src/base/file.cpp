@@ -72,7 +72,7 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // a pipe without a writer would block
   if (file.get() < 0)
     throw Error(fmt::format("cannot open {}: {}", path, std::strerror(errno)), "check the path and the permissions");
   return map(file.get(), path, false);

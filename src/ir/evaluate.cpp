@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The meaning of a graph: every node by its operator's reference code, in order. Also the contexts that operators see.
+#include <algorithm>
+#include <deque>
+#include <new>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -22,7 +27,8 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
   const Value* value = node_.input(i);
   if (value == nullptr) return std::nullopt;
   if (value->symbolic) return *value->symbolic;
-  if (!value->constant || is_float(value->type.dtype) || is_object(value->type.dtype) || value->constant->size() > 4096)
+  if (!value->constant || is_float(value->type.dtype) || is_object(value->type.dtype) ||
+      value->constant->size() > kMaxSymbolicElements)
     return std::nullopt;
   SymbolicData data;
   for (const int64_t number : value->constant->integers()) data.emplace_back(number);
@@ -30,6 +36,10 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
 }
 
 void InferContext::set(size_t output, TensorType type) {
+  HONE_CHECK(type.shape.rank() <= kMaxRank, "result {} would have {} axes; tensors may have {}", output,
+             type.shape.rank(), kMaxRank);
+  for (const Dim& dim : type.shape)
+    HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "result {} would have the size {}", output, dim.text());
   if (output < node_.outputs.size()) node_.outputs[output]->type = std::move(type);
 }
 void InferContext::set(size_t output, DType dtype, Shape shape) {
@@ -57,13 +67,51 @@ const Tensor& EvalContext::input(size_t i) const {
   return *inputs_[i];
 }
 
+[[noreturn]] static void no_memory() {
+  throw Error("there is no memory for its results", "use a smaller batch or smaller shapes");
+}
+
+/// Inference checks operands against each other as far as it knows their sizes. Where it did not, it looks at the tensors at hand.
+static void check_operands(const Node& node, std::span<const Tensor* const> inputs) {
+  const auto unknown = [](const Value* input) {
+    return input != nullptr && (!input->type.ranked || !input->type.shape.is_static());
+  };
+  const auto holds_items = [](const Value* input) { return input != nullptr && input->type.element != nullptr; };
+  const auto any = [&](const auto& test) { return std::any_of(node.inputs.begin(), node.inputs.end(), test); };
+  if (!node.bodies.empty() || any(holds_items) || !any(unknown)) return;
+  Node copy{
+      .op = node.op, .attrs = node.attrs, .inputs = {}, .outputs = {}, .name = node.name, .origin = {}, .bodies = {}};
+  std::deque<Value> values;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value* input = node.inputs[i];
+    copy.inputs.push_back(input == nullptr ? nullptr : &values.emplace_back());
+    if (input == nullptr) continue;
+    values.back().type = unknown(input) ? inputs[i]->type() : input->type;
+    values.back().constant = input->constant;
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) copy.outputs.push_back(&values.emplace_back());
+  InferContext context(copy);
+  if (node.op->infer != nullptr) node.op->infer(context);
+  else if (node.op->is_pointwise()) infer_pointwise(context);
+}
+
 std::vector<Tensor> evaluate_node(const Node& node, std::vector<const Tensor*> inputs) {
   return with_note([&] { return fmt::format("evaluating node {} ({})", node.name, node.op_name()); },
                    [&] {
+                     check_operands(node, inputs);
                      EvalContext context(node, std::move(inputs));
-                     if (node.op->eval != nullptr) node.op->eval(context);
-                     else if (node.op->is_pointwise()) eval_pointwise(context);
-                     else throw InternalError(fmt::format("{} has no reference meaning", node.op->name));
+                     try {
+                       if (node.op->eval != nullptr) node.op->eval(context);
+                       else if (node.op->is_pointwise()) eval_pointwise(context);
+                       else throw InternalError(fmt::format("{} has no reference meaning", node.op->name));
+                     } catch (const std::out_of_range&) {
+                       throw Error("its attributes or operands are lists of contradictory lengths",
+                                   "export the model again; `python -m onnx.checker` examines one");
+                     } catch (const std::bad_alloc&) {
+                       no_memory();
+                     } catch (const std::length_error&) {  // a vector of more elements than there are addresses
+                       no_memory();
+                     }
                      return std::move(context.results());
                    });
 }

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/limits.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -33,6 +35,8 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 Value* Graph::new_value() { return &state_->values.emplace_back(); }
 
 Value* Graph::add_input(std::string input_name, TensorType type) {
+  HONE_CHECK(type.shape.rank() <= kMaxRank, "'{}' has {} axes; tensors may have {}", input_name, type.shape.rank(),
+             kMaxRank);
   Value* value = new_value();
   value->name = std::move(input_name);
   value->type = std::move(type);
@@ -102,6 +106,9 @@ Node* Graph::insert(Node* position, const OpDef& op, std::vector<Value*> inputs,
                outputs, {});
 }
 
+/// What inference leaves where an operator has no such result: an optional of nothing.
+static const TensorType kNoType = {.dtype = DType::optional, .shape = {}, .layout = Layout::linear};
+
 Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs, Attrs attrs, std::string node_name,
                    size_t outputs, std::vector<std::unique_ptr<Graph>> bodies) {
   while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
@@ -120,9 +127,12 @@ Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs,
     Value* value = new_value();
     value->producer = node;
     value->index = i;
+    if (i >= op.outputs) value->type = kNoType;
     node->outputs.push_back(value);
   }
   infer(node);  // before linking: an invalid node leaves no trace
+  for (size_t i = op.outputs; i < outputs; ++i)
+    HONE_CHECK(node->outputs[i]->type != kNoType, "{} has no output {}", op.name, i);
   for (size_t i = 0; i < node->inputs.size(); ++i)
     if (node->inputs[i] != nullptr) node->inputs[i]->uses.push_back({node, i});
   nodes_.insert(nodes_.begin() + static_cast<std::ptrdiff_t>(position), node);
@@ -241,9 +251,14 @@ void Graph::infer(Node* node) {
   if (!node->op->traits.any_rank && std::any_of(node->inputs.begin(), node->inputs.end(), unknown))
     return infer_unranked(*node);
   InferContext context(*node);
-  if (node->op->infer != nullptr) node->op->infer(context);
-  else if (node->op->is_pointwise()) infer_pointwise(context);
-  else throw InternalError(fmt::format("{} has no shape inference", node->op->name));
+  try {
+    if (node->op->infer != nullptr) node->op->infer(context);
+    else if (node->op->is_pointwise()) infer_pointwise(context);
+    else throw InternalError(fmt::format("{} has no shape inference", node->op->name));
+  } catch (const std::out_of_range&) {
+    throw Error(fmt::format("the attributes or operands of {} are lists of contradictory lengths", node->op->name),
+                "export the model again; `python -m onnx.checker` examines one");
+  }
 }
 
 void Graph::infer_all() {
@@ -332,7 +347,10 @@ Graph Graph::clone() const {
     }
     return made;
   };
-  for (const Value* value : inputs_) map[value] = copy.add_input(value->name, value->type);
+  for (const Value* value : inputs_) {
+    map[value] = copy.add_input(value->name, value->type);
+    map[value]->symbolic = value->symbolic;
+  }
   for (const Node* node : nodes_) {
     Node* made = &copy.state_->nodes.emplace_back();
     made->op = node->op;
@@ -363,9 +381,28 @@ Graph Graph::clone() const {
   return copy;
 }
 
+namespace {
+
+TensorType substituted(TensorType type, const SymbolValues& values) {
+  type.shape = type.shape.substitute(values);
+  if (type.element != nullptr) type.element = std::make_shared<const TensorType>(substituted(*type.element, values));
+  return type;
+}
+
+/// Inputs of bodies carry the integer contents of what they capture.
+void specialize_input(Value& input, const SymbolValues& values) {
+  input.type = substituted(std::move(input.type), values);
+  if (input.symbolic == nullptr) return;
+  SymbolicData data;
+  for (const Dim& dim : *input.symbolic) data.push_back(dim.substitute(values));
+  input.symbolic = std::make_shared<const SymbolicData>(std::move(data));
+}
+
+}  // namespace
+
 Graph Graph::specialize(const SymbolValues& values) const {
   Graph copy = clone();
-  for (Value* input : copy.inputs_) input->type.shape = input->type.shape.substitute(values);
+  for (Value* input : copy.inputs_) specialize_input(*input, values);
   for (Node* node : copy.nodes_) {
     // Sizes written as texts are expressions over the same symbols.
     for (const char* list : kSizeTexts)

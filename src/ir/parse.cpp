@@ -7,14 +7,13 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "ir/op.h"
 #include "ir/text.h"
 
 namespace hone {
 namespace {
-
-constexpr int kMaxNesting = 64;
 
 class Lexer {
  public:

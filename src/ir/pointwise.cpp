@@ -4,13 +4,11 @@
 // propagation of integer contents that carry shapes.
 #include <algorithm>
 
+#include "base/limits.h"
 #include "ir/op.h"
 
 namespace hone {
 namespace {
-
-/// Most elements that are propagated as expressions; shapes and short index lists, not data.
-constexpr int64_t kMaxSymbolicElements = 4096;
 
 Dim broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b) return a;
@@ -157,6 +155,15 @@ void propagate_symbolic(InferContext& context, const Shape& shape, DType result)
   context.set_symbolic(0, std::move(contents));
 }
 
+/// Integers that are no sizes may wrap, or grow into expressions that are too large to follow: they are data then.
+void try_propagate_symbolic(InferContext& context, const Shape& shape, DType result) {
+  try {
+    propagate_symbolic(context, shape, result);
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {}
+}
+
 /// The operand's element in the domain of evaluation: doubles for floats, integers otherwise.
 template <typename To>
 std::vector<To> read_all(const Tensor& tensor) {
@@ -223,7 +230,7 @@ void infer_pointwise(InferContext& context) {
   const bool conditional = context.inputs() == 3 && context.dtype(0) == DType::boolean;
   const DType result = fixed != DType::string ? fixed : context.dtype(conditional ? 1 : 0);
   context.set(0, result, shape);
-  propagate_symbolic(context, shape, result);
+  try_propagate_symbolic(context, shape, result);
 }
 
 void eval_pointwise(EvalContext& context) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
+
 namespace hone::onnx {
 namespace {
 
@@ -49,7 +51,7 @@ std::vector<std::string> live_names(const GraphProto& model) {
   std::ranges::sort(nodes);  // they lie in one vector: by address is in the model's order
   std::vector<std::string> names;
   for (const NodeProto* node : nodes)
-    if (!node->name.empty() && node->op_type != "Constant") names.emplace_back(node->name);
+    if (!node->name.empty() && node->op_type != "Constant") names.push_back(valid_utf8(node->name));
   return names;
 }
 

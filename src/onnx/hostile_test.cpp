@@ -11,34 +11,17 @@
 #include <fstream>
 #include <random>
 
-#include "onnx/importer.h"
-#include "onnx/model_writer.h"
+#include "onnx/hostile_testing.h"
 
 namespace hone {
 namespace {
 
 using W = onnx::ModelWriter;
+using onnx::refusal;
+using onnx::refusal_of_nodes;
+using onnx::vector_value;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string vector_value(const std::string& name) { return W::value(name, 1, {W::dim(2)}); }
-
-/// What the importer says; empty when it takes the model.
-std::string refusal(const Blob& bytes, const std::string& directory = {}) {
-  try {
-    import_onnx_bytes(bytes, silent_logger(), directory);
-    return {};
-  } catch (const InternalError& error) {
-    return fmt::format("INTERNAL {}", error.what());
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-std::string refusal_of_nodes(const std::vector<std::string>& nodes, const std::vector<std::string>& functions = {}) {
-  return refusal(
-      W::model(W::graph({.nodes = nodes, .inputs = {vector_value("x")}, .outputs = {vector_value("y")}}), functions));
-}
 
 std::string refusal_of_tensor(const std::string& tensor, const std::string& directory = {}) {
   return refusal(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
@@ -141,48 +124,6 @@ TEST(HostileModel, AnAncientOpsetIsRead) {
             "");
 }
 
-// ---- nesting ----
-
-std::string nested(int depth) {
-  std::string graph = W::graph({.nodes = {W::node("Relu", {"x"}, {"r"})}, .outputs = {vector_value("r")}});
-  for (int i = 0; i < depth; ++i)
-    graph = W::graph({.nodes = {W::node("If", {"c"}, {"r"},
-                                        {W::graph_attr("then_branch", graph),
-                                         W::graph_attr("else_branch", W::graph({.nodes = {W::node("Neg", {"x"}, {"r"})},
-                                                                                .outputs = {vector_value("r")}}))})},
-                      .outputs = {vector_value("r")}});
-  return graph;
-}
-Blob nested_model(int depth) {
-  return W::model(W::graph(
-      {.nodes = {W::node("If", {"c"}, {"y"},
-                         {W::graph_attr("then_branch", nested(depth)), W::graph_attr("else_branch", nested(0))})},
-       .inputs = {W::value("c", 9, {}), vector_value("x")},
-       .outputs = {vector_value("y")}}));
-}
-TEST(HostileModel, NestingHasALimitThatIsSaid) {
-  EXPECT_EQ(refusal(nested_model(40)), "");
-  EXPECT_THAT(refusal(nested_model(2000)), HasSubstr("64"));
-}
-
-TEST(HostileModel, RecursiveFunctionsAreRefused) {
-  const auto call = [](const std::string& name) { return W::node(name, {"a"}, {"b"}, {}, "", "local"); };
-  EXPECT_THAT(
-      refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")}, {W::function("F", {"a"}, {"b"}, {call("F")})}),
-      HasSubstr("calls itself"));
-  EXPECT_THAT(
-      refusal_of_nodes({W::node("F", {"x"}, {"y"}, {}, "f", "local")},
-                       {W::function("F", {"a"}, {"b"}, {call("G")}), W::function("G", {"a"}, {"b"}, {call("F")})}),
-      HasSubstr("calls itself"));
-}
-TEST(HostileModel, FunctionsNestedTooDeepAreRefused) {
-  std::vector<std::string> functions{W::function("F0", {"a"}, {"b"}, {W::node("Relu", {"a"}, {"b"})})};
-  for (int i = 1; i < 100; ++i)
-    functions.push_back(W::function(fmt::format("F{}", i), {"a"}, {"b"},
-                                    {W::node(fmt::format("F{}", i - 1), {"a"}, {"b"}, {}, "", "local")}));
-  EXPECT_THAT(refusal_of_nodes({W::node("F99", {"x"}, {"y"}, {}, "", "local")}, functions), HasSubstr("64"));
-}
-
 // ---- tensors ----
 
 TEST(HostileModel, RawDataMustFitTheSizes) {
@@ -266,6 +207,33 @@ TEST_F(ExternalData, OffsetsAndLengthsAreChecked) {
   EXPECT_THAT(refusal_at("w.bin", "99999999999999999999"), HasSubstr("is not a size"));
   EXPECT_THAT(refusal_at("w.bin", "zero"), HasSubstr("'zero'"));
   EXPECT_THAT(refusal_at("w.bin", "0", "4"), HasSubstr("8 bytes"));
+}
+TEST_F(ExternalData, IsFoundBesideAModelThatIsNamedWithoutADirectory) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(model_);
+  const Blob model =
+      W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
+                         .initializers = {W::external("w", 1, {2}, {{"location", "w.bin"}, {"length", "8"}})},
+                         .inputs = {vector_value("x")},
+                         .outputs = {vector_value("y")}}));
+  std::ofstream("model.onnx") << model.text();
+  const Blob outside = W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"y"})},
+                                          .initializers = {W::external("w", 1, {2}, {{"location", "../secret.bin"}})},
+                                          .inputs = {vector_value("x")},
+                                          .outputs = {vector_value("y")}}));
+  std::ofstream("outside.onnx") << outside.text();
+  const auto refusal_of_file = [](const std::string& path) {
+    return onnx::refusal_by([&] { import_onnx(path, silent_logger()); });
+  };
+  EXPECT_EQ(refusal_of_file("model.onnx"), "");
+  EXPECT_THAT(refusal_of_file("outside.onnx"), HasSubstr("leaves its directory"));
+  std::filesystem::current_path(before);
+}
+TEST_F(ExternalData, LengthsOfOffsetsThatWrapAreRefused) {
+  EXPECT_THAT(refusal_at("w.bin", "9223372036854775807", "9223372036854775807"), HasSubstr("begin at byte"));
+  EXPECT_THAT(refusal_at("w.bin", "8", "9223372036854775800"), HasSubstr("behind the end"));
+  EXPECT_THAT(refusal_at("w.bin", "16", "1"), HasSubstr("behind the end"));
+  EXPECT_THAT(refusal_at("w.bin", "0", "-1"), HasSubstr("'-1'"));
 }
 TEST_F(ExternalData, APipeDoesNotBlock) {
   ASSERT_EQ(::mkfifo((model_ / "pipe").c_str(), 0600), 0);

@@ -8,10 +8,13 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/limits.h"
+#include "base/utf8.h"
 #include "onnx/folded_nodes.h"
 #include "onnx/node_context.h"
 #include "onnx/parse_log.h"
 #include "onnx/proto.h"
+#include "onnx/required_operands.h"
 #include "onnx/rules.h"
 #include "onnx/scope.h"
 #include "onnx/symbols.h"
@@ -22,8 +25,6 @@ namespace onnx {
 namespace {
 
 constexpr int kOldestOpset = 1, kNewestOpset = 28;
-/// Functions that call functions may grow without bound; no real model comes near this.
-constexpr size_t kMaxNodes = 2'000'000;
 
 /// Attributes of the enclosing function call, by name; what a reference attribute takes its value from.
 using AttributeValues = std::map<std::string_view, const AttributeProto*>;
@@ -34,6 +35,18 @@ struct Place {
   const OpsetVersions& opsets;
   std::string prefix;                           // of node and value names: the path of function calls
   const AttributeValues* attributes = nullptr;  // null outside functions
+};
+
+/// Counts while it lives.
+class Level {
+ public:
+  explicit Level(int& depth) : depth_(depth) { ++depth_; }
+  ~Level() { --depth_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int& depth_;
 };
 
 class Importer {
@@ -72,9 +85,10 @@ class Importer {
   std::unordered_map<std::string, int> name_counters_;
   std::vector<const FunctionProto*> calls_;
   size_t node_count_ = 0;
+  int depth_ = 0;  // of bodies and calls
 };
 
-std::string text_of(std::string_view view) { return std::string(view); }
+std::string text_of(std::string_view view) { return valid_utf8(view); }
 
 /// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
 std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands,
@@ -121,6 +135,13 @@ std::optional<bool> known_condition(const Value* condition) {
   const bool known =
       condition->symbolic && condition->symbolic->size() == 1 && condition->symbolic->front().is_constant();
   return known ? std::optional(condition->symbolic->front().value() != 0) : std::nullopt;
+}
+
+void check_operands(const NodeProto& node, int opset, const std::vector<Value*>& operands) {
+  const uint32_t required = required_operands(node.domain, node.op_type, opset);
+  for (size_t i = 0; required >> i != 0; ++i)
+    HONE_CHECK((required >> i & 1) == 0 || (i < operands.size() && operands[i] != nullptr), "its operand {} is missing",
+               i);
 }
 
 Graph Importer::run() {
@@ -210,18 +231,18 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
       throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name),
                   "the model is incomplete; export it again");
     Value* value = *found;
+    const std::string name = text_of(output.name);
     // Of the model's own outputs each is the result of a node and carries the output's name.
-    const bool own = value->producer != nullptr && value->name == output.name &&
+    const bool own = value->producer != nullptr && value->name == name &&
                      std::find(outputs.begin(), outputs.end(), value) == outputs.end();
-    HONE_CHECK(
-        std::none_of(outputs.begin(), outputs.end(), [&](const Value* other) { return other->name == output.name; }) ||
-            &graph != &*model_.graph,
-        "the output '{}' is listed twice", output.name);
+    HONE_CHECK(std::none_of(outputs.begin(), outputs.end(), [&](const Value* other) { return other->name == name; }) ||
+                   &graph != &*model_.graph,
+               "the output '{}' is listed twice", name);
     if (!own && &graph == &*model_.graph) {
-      Node* copy = target.add(*identity, {value}, {}, unique_node_name(fmt::format("Identity_{}", output.name)));
+      Node* copy = target.add(*identity, {value}, {}, unique_node_name(fmt::format("Identity_{}", name)));
       copy->origin = value->producer != nullptr ? value->producer->origin : std::vector<std::string>{copy->name};
       value = copy->output();
-      value->name = text_of(output.name);
+      value->name = name;
     }
     outputs.push_back(value);
     if (&graph == &*model_.graph) log_.network_output(output.name);
@@ -231,6 +252,10 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
 }
 
 void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
+  if (depth_ > kMaxNesting)
+    throw Error(fmt::format("functions and bodies are nested more than {} deep", kMaxNesting),
+                "flatten the functions and the If, Loop and Scan bodies of the model");
+  const Level level(depth_);
   for (const size_t i : sorted_order(nodes)) {
     const NodeProto& node = nodes[i];
     if (++node_count_ > kMaxNodes)
@@ -247,6 +272,10 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
 }
 
 std::string Importer::unique_node_name(std::string name) {
+  if (name.size() > kMaxNameBytes)
+    throw Error(fmt::format("the calls of functions make a node's name {} bytes long; names may have {}", name.size(),
+                            kMaxNameBytes),
+                "shorten the names of the functions' nodes");
   std::string candidate = name;
   while (!node_names_.insert(candidate).second) candidate = fmt::format("{}_{}", name, ++name_counters_[name] + 1);
   return candidate;
@@ -276,6 +305,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   const RuleMatch match = rules_.find(node, opset);
   HONE_CHECK(match, "the operator {} is not supported", node.op_type);
   std::vector<Value*> operands = find_operands(place, node);
+  check_operands(node, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
   Attrs attrs = import_attributes(place, node, graphs);
@@ -344,7 +374,7 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node,
     switch (value->type) {
       case AttributeType::real: attrs.set(name, value->real); break;
       case AttributeType::integer: attrs.set(name, value->integer); break;
-      case AttributeType::text: attrs.set(name, text_of(value->text)); break;
+      case AttributeType::text: attrs.set(name, std::string(value->text)); break;
       case AttributeType::reals: attrs.set(name, value->reals); break;
       case AttributeType::integers: attrs.set(name, value->integers); break;
       case AttributeType::texts:
@@ -417,7 +447,6 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   if (std::find(calls_.begin(), calls_.end(), &function) != calls_.end())
     throw Error(fmt::format("the function {} calls itself", function.name),
                 "ONNX functions must not be recursive; use Loop");
-  HONE_CHECK(calls_.size() < kMaxNesting, "functions are nested more than {} deep", kMaxNesting);
   HONE_CHECK(node.inputs.size() <= function.inputs.size(), "the function {} takes {} inputs but is given {}",
              function.name, function.inputs.size(), node.inputs.size());
   HONE_CHECK(node.outputs.size() <= function.outputs.size(), "the function {} has {} outputs but {} are named",

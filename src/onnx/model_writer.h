@@ -44,6 +44,54 @@ struct ModelWriter {
     writer.add_int32(20, 2);
     return out;
   }
+  static std::string integers_attr(const std::string& name, const std::vector<int64_t>& numbers) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    writer.add_packed_int64(8, numbers.begin(), numbers.end());
+    writer.add_int32(20, 7);
+    return out;
+  }
+  static std::string real_attr(const std::string& name, float number) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    writer.add_float(2, number);
+    writer.add_int32(20, 1);
+    return out;
+  }
+  static std::string reals_attr(const std::string& name, const std::vector<float>& numbers) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    writer.add_packed_float(7, numbers.begin(), numbers.end());
+    writer.add_int32(20, 6);
+    return out;
+  }
+  static std::string text_attr(const std::string& name, const std::string& text) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    writer.add_string(4, text);
+    writer.add_int32(20, 3);
+    return out;
+  }
+  static std::string texts_attr(const std::string& name, const std::vector<std::string>& texts) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    for (const std::string& text : texts) writer.add_string(9, text);
+    writer.add_int32(20, 8);
+    return out;
+  }
+  static std::string tensor_attr(const std::string& name, const std::string& tensor) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_string(1, name);
+    writer.add_message(5, tensor);
+    writer.add_int32(20, 4);
+    return out;
+  }
   static std::string graph_attr(const std::string& name, const std::string& graph) {
     std::string out;
     protozero::pbf_writer writer(out);
@@ -139,6 +187,15 @@ struct ModelWriter {
     writer.add_message(9, opset("local", 1));
     writer.add_string(10, "local");
     return out;
+  }
+  /// Operator sets as the bytes of opset().
+  static Blob model_of(const std::string& graph_bytes, const std::vector<std::string>& opsets) {
+    std::string out;
+    protozero::pbf_writer writer(out);
+    writer.add_int64(1, 8);
+    writer.add_message(7, graph_bytes);
+    for (const std::string& each : opsets) writer.add_message(8, each);
+    return Blob::copy(out);
   }
   static Blob model(const std::string& graph_bytes, const std::vector<std::string>& functions = {},
                     int64_t version = 17) {

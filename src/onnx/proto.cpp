@@ -7,6 +7,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "base/error.h"
+#include "base/limits.h"
 
 namespace hone::onnx {
 namespace {
@@ -27,6 +28,15 @@ void read_text(pbf_reader& field, std::string_view& out) {
   out = {view.data(), view.size()};
 }
 
+/// The same for what names nodes, tensors, operators and the like.
+void read_name(pbf_reader& field, std::string_view& out) {
+  read_text(field, out);
+  if (out.size() > kMaxNameBytes)
+    throw Error(fmt::format("a name of {} bytes begins with '{}'; names may have {}", out.size(), out.substr(0, 40),
+                            kMaxNameBytes),
+                "shorten the names of the model");
+}
+
 Bytes view_bytes(pbf_reader& field) {
   const protozero::data_view view = field.get_view();
   return std::as_bytes(std::span(view.data(), view.size()));
@@ -40,6 +50,11 @@ void read_integer(pbf_reader& field, int64_t& out) {
 void add_text(pbf_reader& field, std::vector<std::string_view>& out) {
   if (!is_bytes(field)) return field.skip();
   read_text(field, out.emplace_back());
+}
+
+void add_name(pbf_reader& field, std::vector<std::string_view>& out) {
+  if (!is_bytes(field)) return field.skip();
+  read_name(field, out.emplace_back());
 }
 
 void add_integers(pbf_reader& field, std::vector<int64_t>& out) {
@@ -97,7 +112,7 @@ TensorProto read_tensor(pbf_reader message) {
       case 5: add_run(message, tensor.int32s); break;
       case 6: add_text(message, tensor.strings); break;
       case 7: add_run(message, tensor.int64s); break;
-      case 8: read_text(message, tensor.name); break;
+      case 8: read_name(message, tensor.name); break;
       case 9:
         if (is_bytes(message)) tensor.raw = view_bytes(message);
         else message.skip();
@@ -129,7 +144,7 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
   AttributeProto attribute;
   AttributeType implied = AttributeType::none;  // very old writers leave the type out
   while (message.next()) switch (message.tag()) {
-      case 1: read_text(message, attribute.name); break;
+      case 1: read_name(message, attribute.name); break;
       case 2:
         implied = AttributeType::real;
         if (message.wire_type() == pbf_wire_type::fixed32) attribute.real = message.get_float();
@@ -179,7 +194,7 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
           attribute.value_type = std::make_shared<const ValueProto>(std::move(value));
         });
         break;
-      case 21: read_text(message, attribute.reference); break;
+      case 21: read_name(message, attribute.reference); break;
       default: message.skip();
     }
   if (attribute.type == AttributeType::none) attribute.type = implied;
@@ -189,16 +204,16 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
 NodeProto read_node(pbf_reader message, int depth) {
   NodeProto node;
   while (message.next()) switch (message.tag()) {
-      case 1: add_text(message, node.inputs); break;
-      case 2: add_text(message, node.outputs); break;
-      case 3: read_text(message, node.name); break;
-      case 4: read_text(message, node.op_type); break;
+      case 1: add_name(message, node.inputs); break;
+      case 2: add_name(message, node.outputs); break;
+      case 3: read_name(message, node.name); break;
+      case 4: read_name(message, node.op_type); break;
       case 5:
         each_message(message,
                      [&](pbf_reader attribute) { node.attributes.push_back(read_attribute(attribute, depth)); });
         break;
-      case 7: read_text(message, node.domain); break;
-      case 8: read_text(message, node.overload); break;
+      case 7: read_name(message, node.domain); break;
+      case 8: read_name(message, node.overload); break;
       default: message.skip();
     }
   node.domain = canonical_domain(node.domain);
@@ -209,7 +224,7 @@ DimProto read_dim(pbf_reader message) {
   DimProto dim;
   while (message.next()) switch (message.tag()) {
       case 1: read_integer(message, dim.value.emplace()); break;
-      case 2: read_text(message, dim.parameter); break;
+      case 2: read_name(message, dim.parameter); break;
       default: message.skip();
     }
   return dim;
@@ -232,12 +247,11 @@ void read_tensor_type(pbf_reader message, ValueProto& value) {
 
 /// A tensor, or containers around one.
 void read_type(pbf_reader message, ValueProto& value) {
-  constexpr size_t kMaxContainers = 8;
   while (message.next()) switch (message.tag()) {
       case 1: each_message(message, [&](pbf_reader tensor) { read_tensor_type(tensor, value); }); break;
       case 4:
       case 9: {
-        if (value.containers.size() >= kMaxContainers) throw Error("a type is nested too deeply");
+        HONE_CHECK(value.containers.size() < kMaxTypeNesting, "a type is nested more than {} deep", kMaxTypeNesting);
         value.containers.push_back(message.tag() == 4 ? DType::sequence : DType::optional);
         each_message(message, [&](pbf_reader container) {
           while (container.next())
@@ -258,7 +272,7 @@ void read_type(pbf_reader message, ValueProto& value) {
 ValueProto read_value(pbf_reader message) {
   ValueProto value;
   while (message.next()) switch (message.tag()) {
-      case 1: read_text(message, value.name); break;
+      case 1: read_name(message, value.name); break;
       case 2: each_message(message, [&](pbf_reader type) { read_type(type, value); }); break;
       default: message.skip();
     }
@@ -272,7 +286,7 @@ GraphProto read_graph(pbf_reader message, int depth) {
   GraphProto graph;
   while (message.next()) switch (message.tag()) {
       case 1: each_message(message, [&](pbf_reader node) { graph.nodes.push_back(read_node(node, depth)); }); break;
-      case 2: read_text(message, graph.name); break;
+      case 2: read_name(message, graph.name); break;
       case 5:
         each_message(message, [&](pbf_reader tensor) { graph.initializers.push_back(read_tensor(tensor)); });
         break;
@@ -291,7 +305,7 @@ void read_opset(pbf_reader message, OpsetVersions& opsets) {
   std::string_view domain;
   int64_t version = 0;
   while (message.next()) switch (message.tag()) {
-      case 1: read_text(message, domain); break;
+      case 1: read_name(message, domain); break;
       case 2: read_integer(message, version); break;
       default: message.skip();
     }
@@ -302,16 +316,16 @@ void read_opset(pbf_reader message, OpsetVersions& opsets) {
 FunctionProto read_function(pbf_reader message) {
   FunctionProto function;
   while (message.next()) switch (message.tag()) {
-      case 1: read_text(message, function.name); break;
-      case 4: add_text(message, function.inputs); break;
-      case 5: add_text(message, function.outputs); break;
+      case 1: read_name(message, function.name); break;
+      case 4: add_name(message, function.inputs); break;
+      case 5: add_name(message, function.outputs); break;
       case 7: each_message(message, [&](pbf_reader node) { function.nodes.push_back(read_node(node, 1)); }); break;
       case 9: each_message(message, [&](pbf_reader opset) { read_opset(opset, function.opsets); }); break;
-      case 10: read_text(message, function.domain); break;
+      case 10: read_name(message, function.domain); break;
       case 11:
         each_message(message, [&](pbf_reader attribute) { function.defaults.push_back(read_attribute(attribute, 1)); });
         break;
-      case 13: read_text(message, function.overload); break;
+      case 13: read_name(message, function.overload); break;
       default: message.skip();
     }
   function.domain = canonical_domain(function.domain);

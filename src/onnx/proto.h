@@ -20,9 +20,6 @@ namespace hone::onnx {
 
 using Bytes = std::span<const std::byte>;
 
-/// Deepest nesting of graphs in attributes; also of calls of model-local functions.
-inline constexpr int kMaxNesting = 64;
-
 struct TensorProto {
   std::string_view name;
   std::vector<int64_t> dims;

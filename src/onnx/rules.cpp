@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "ops/all.h"
 #include "ops/expansions.h"
 #include "ops/ops.h"
@@ -17,7 +18,8 @@ namespace hone::onnx {
 
 struct Rules::Missing {
   std::map<std::string, std::vector<std::string>> nodes;  // by operator
-  std::set<std::pair<const FunctionProto*, std::string>> seen;
+  std::set<const FunctionProto*> seen;
+  std::vector<const FunctionProto*> called;  // whose nodes are still to be looked at
   std::set<std::string_view> op_types;
 };
 
@@ -53,7 +55,7 @@ void Rules::collect(const std::vector<NodeProto>& nodes, const OpsetVersions& op
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.graph) collect(attribute.graph->nodes, opsets, missing);
     if (const FunctionProto* called = function(node)) {
-      if (missing.seen.emplace(called, "").second) collect(called->nodes, called->opsets, missing);
+      if (missing.seen.insert(called).second) missing.called.push_back(called);
       continue;
     }
     const int opset = opset_of(opsets, node.domain);
@@ -80,6 +82,11 @@ std::string Rules::hint_for(const Missing& missing) const {
 void Rules::check_all(const ModelProto& model) const {
   Missing missing;
   collect(model.graph->nodes, model.opsets, missing);
+  while (!missing.called.empty()) {
+    const FunctionProto* function = missing.called.back();
+    missing.called.pop_back();
+    collect(function->nodes, function->opsets, missing);
+  }
   if (missing.nodes.empty()) return;
   constexpr size_t kShown = 5;
   std::vector<std::string> parts;
@@ -100,7 +107,7 @@ int opset_of(const OpsetVersions& opsets, std::string_view domain) {
 }
 
 std::string display_name(const NodeProto& node, size_t index) {
-  return node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name);
+  return valid_utf8(node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
 }
 
 namespace {

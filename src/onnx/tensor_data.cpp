@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace hone::onnx {
@@ -170,6 +171,8 @@ Tensor ModelData::tensor(const TensorProto& proto) {
                        throw Error(fmt::format("its element type {} is not supported", onnx_type_name(proto.data_type)),
                                    "convert it to a type of 8 bits or more, e.g. FLOAT16");
                      HONE_CHECK(!proto.has_segment, "it is split into segments, which is not supported");
+                     HONE_CHECK(proto.dims.size() <= kMaxRank, "it has {} axes; tensors may have {}", proto.dims.size(),
+                                kMaxRank);
                      for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
                      if (*dtype == DType::string) return decode_strings(proto);
                      if (proto.is_external) {

@@ -4,6 +4,7 @@
 // integer contents follow from the input shapes (Shape, Gather, Concat … chains), so inference has them as expressions.
 #include <algorithm>
 
+#include "base/limits.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 #include "passes/edit.h"
@@ -11,9 +12,6 @@
 
 namespace hone::passes {
 namespace {
-
-/// Results beyond this size are only worth storing in a plan when they replace operands at least as large.
-constexpr int64_t kMaxFoldedBytes = 16 << 20;
 
 int64_t bytes_of(const TensorType& type) {
   return type.shape.is_static() ? byte_size(type.dtype, type.shape.values()) : 0;
@@ -32,6 +30,7 @@ bool may_fold(const Graph& graph, const Node* node) {
     if (graph.is_output(output) || output->type.element != nullptr) return false;
     result_bytes += bytes_of(output->type);
   }
+  // Larger results are only worth storing in a plan when they replace operands at least as large.
   return result_bytes <= std::max(operand_bytes, kMaxFoldedBytes);
 }
 

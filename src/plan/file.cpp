@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/version.h"
 #include "plan/json.h"
+#include "plan/size.h"
 
 namespace hone {
 namespace {
@@ -160,15 +161,23 @@ std::vector<std::byte> save_plan(const Plan& plan) {
   return bytes;
 }
 
+uint64_t plan_file_bytes(const Plan& plan) {
+  FileImage image;
+  compose(plan, image);
+  return image.header.file_bytes;
+}
+
 void save_plan_file(const Plan& plan, const std::string& path) {
   FileImage image;
   compose(plan, image);
   write_file(path, image.pieces);
 }
 
-Plan load_plan(const Blob& bytes) {
+namespace {
+
+/// Everything behind the header.
+Plan read_body(const Blob& bytes, const Header& header) {
   const std::span<const std::byte> file = bytes.bytes();
-  const Header header = read_header(file);
   const std::span<const std::byte> manifest_bytes = file.subspan(kHeaderBytes, header.manifest_bytes);
   if (hash64(manifest_bytes) != header.manifest_hash) damaged("its manifest does not match its checksum");
   return with_note([] { return std::string("reading the plan"); },
@@ -187,6 +196,20 @@ Plan load_plan(const Blob& bytes) {
                      verify(plan);
                      return plan;
                    });
+}
+
+}  // namespace
+
+Plan load_plan(const Blob& bytes) {
+  const Header header = read_header(bytes.bytes());
+  try {
+    return read_body(bytes, header);
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& error) {
+    if (!error.hint().empty()) throw;
+    damaged(error.message());
+  }
 }
 
 Plan load_plan_file(const std::string& path) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "plan/plan_testing.h"
 
 namespace hone {
 namespace {
@@ -77,6 +79,65 @@ TEST(PlanFile, ForeignFilesAreNamed) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("TensorRT"), std::string::npos);
   }
+}
+
+/// The manifest of the sample without its table of sections, for tables of one's own.
+std::string manifest_with(const std::string& table) {
+  const std::vector<std::byte> bytes = save_plan(sample());
+  const std::string file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t end = file.find('\0', 48), at = file.find("\"sections\":", 48), close = file.find("]]", at) + 2;
+  return file.substr(48, at - 48) + "\"sections\":" + table + file.substr(close, end - close);
+}
+
+std::string refusal(const std::string& file) {
+  try {
+    load_plan(Blob::copy(file));
+  } catch (const InternalError& error) {
+    return fmt::format("INTERNAL {}", error.what());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// A file whose sections of 16 and 4 bytes follow each other, with `table` made of their places and hashes.
+std::string plan_with(auto&& table) {
+  const std::vector<std::byte> original = save_plan(sample());
+  const std::string first(16, '\1'), second(4, '\2');
+  size_t start = 0;
+  std::string manifest;
+  for (int round = 0; round < 4; ++round) {  // the table's length decides where the sections begin
+    manifest =
+        manifest_with(table(start, hash64(std::as_bytes(std::span(first))), hash64(std::as_bytes(std::span(second)))));
+    start = (48 + manifest.size() + 63) / 64 * 64;
+  }
+  return signed_plan(manifest,
+                     std::string(start - 48 - manifest.size(), '\0') + first + std::string(48, '\0') + second);
+}
+
+TEST(PlanSections, LieBehindEachOtherInsideTheFile) {
+  const auto file = [](const char* form) {
+    return plan_with([&](size_t at, uint64_t a, uint64_t b) {
+      return fmt::format(fmt::runtime(form), fmt::arg("at", at), fmt::arg("next", at + 64), fmt::arg("a", a),
+                         fmt::arg("b", b));
+    });
+  };
+  EXPECT_EQ(refusal(file("[[{at},16,{a}],[{next},4,{b}]]")), "");
+  for (const char* form :
+       {"[[{at},16,{a}],[{at},16,{a}]]", "[[{next},4,{b}],[{at},16,{a}]]", "[[{at},80,{a}],[{next},4,{b}]]",
+        "[[{at},16,{a}],[{next},5,{b}]]", "[[{at},16,{a}],[{next},18446744073709551615,{b}]]",
+        "[[18446744073709551552,16,{a}],[{next},4,{b}]]", "[[0,16,{a}],[{next},4,{b}]]", "[[{at},16,{a}]]", "[]",
+        "[[{at},16,{b}],[{next},4,{b}]]", "[[{at},-1,{a}],[{next},4,{b}]]", "[[{at},1.5,{a}],[{next},4,{b}]]",
+        "[[{at}],[{next}]]", "{{}}", "null"})
+    EXPECT_THAT(refusal(file(form)), testing::AllOf(testing::HasSubstr("hint"), Not(testing::HasSubstr("INTERNAL"))))
+        << form;
+}
+
+TEST(PlanSections, AManifestThatIsNoneIsRefused) {
+  for (const std::string& manifest :
+       {std::string(), std::string("{}"), std::string("[]"), std::string(100'000, '['), std::string("\xff\xff")})
+    EXPECT_THAT(refusal(signed_plan(manifest)),
+                testing::AllOf(Not(testing::IsEmpty()), Not(testing::HasSubstr("INTERNAL"))));
 }
 
 TEST(PlanVerify, RefusesReferencesToNothing) {

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/limits.h"
 #include "plan/plan.h"
 
 namespace hone {
 namespace {
-
-constexpr size_t kMaxRank = 32;
 
 void verify_buffers(const Profile& profile) {
   for (size_t i = 0; i < profile.buffers.size(); ++i) {

@@ -102,7 +102,7 @@ std::string machine_json(std::span<const Trace> timed, const Circumstances& circ
                   {"quartileSpreadPercent", quartile_spread(samples_of(timed, &Trace::compute))},
                   {"closedLoopMedianMs", summarize(circumstances.closed_loop, {}).median},
                   {"steady", is_steady(timed)}};
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hone

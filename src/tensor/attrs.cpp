@@ -36,7 +36,7 @@ std::string list(const std::vector<T>& values, const Print& print) {
 template <typename T>
 const T& get(const Attrs& attrs, std::string_view name, std::string_view kind) {
   const AttrValue* value = attrs.find(name);
-  HONE_ASSERT(value != nullptr, "attribute '{}' is missing", name);
+  HONE_CHECK(value != nullptr, "the attribute '{}' is missing", name);
   const T* typed = std::get_if<T>(value);
   HONE_CHECK(typed != nullptr, "attribute '{}' is not {}", name, kind);
   return *typed;

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/limits.h"
 
 namespace hone {
 namespace {
@@ -35,8 +36,18 @@ using Sum = std::map<Monomial, int64_t, MonomialLess>;  // the empty monomial is
 
 int64_t floor_divide_numbers(int64_t a, int64_t b) {
   HONE_CHECK(b != 0, "a size is divided by zero");
+  HONE_CHECK(a != INT64_MIN || b != -1, "size overflow: {} / {} does not fit 64 bits", a, b);
   const int64_t quotient = a / b;
   return quotient * b != a && ((a < 0) != (b < 0)) ? quotient - 1 : quotient;
+}
+
+[[noreturn]] void too_complex(std::string_view what, size_t limit) {
+  throw Error(fmt::format("a size is an expression of more than {} {}", limit, what),
+              "give inputs fixed sizes in the model, or export it with simpler arithmetic of shapes");
+}
+
+uint64_t magnitude(int64_t value) {
+  return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
 }
 
 std::string print_sum(const Sum& sum);
@@ -62,6 +73,7 @@ struct DimAlgebra {
     if (sum.size() == 1 && sum.begin()->first.empty()) return Dim(sum.begin()->second);
     auto terms = std::make_shared<Dim::Terms>();
     terms->text = print_sum(sum);
+    if (terms->text.size() > kMaxSizeText) too_complex("characters", kMaxSizeText);
     terms->sum = std::move(sum);
     dim.terms_ = std::move(terms);
     return dim;
@@ -82,7 +94,7 @@ struct DimAlgebra {
     const auto& [factor, scale] = *divisor.begin();
     Sum result;
     for (const auto& [monomial, coefficient] : to_sum(a)) {
-      if (coefficient % scale != 0) return std::nullopt;
+      if (scale == -1 ? coefficient == INT64_MIN : coefficient % scale != 0) return std::nullopt;
       Monomial rest = monomial;
       for (const auto& part : factor) {
         const auto at = std::find_if(rest.begin(), rest.end(), [&](const auto& x) { return x->text == part->text; });
@@ -138,13 +150,11 @@ std::string print_sum(const Sum& sum) {
   };
   for (const auto& [monomial, coefficient] : sum) {
     if (monomial.empty()) continue;
-    std::string term =
-        coefficient == 1 || coefficient == -1 ? "" : fmt::format("{}*", coefficient < 0 ? -coefficient : coefficient);
+    std::string term = coefficient == 1 || coefficient == -1 ? "" : fmt::format("{}*", magnitude(coefficient));
     for (size_t i = 0; i < monomial.size(); ++i) term += (i == 0 ? "" : "*") + monomial[i]->text;
     add(coefficient < 0, term);
   }
-  if (const auto at = sum.find({}); at != sum.end())
-    add(at->second < 0, fmt::format("{}", at->second < 0 ? -at->second : at->second));
+  if (const auto at = sum.find({}); at != sum.end()) add(at->second < 0, fmt::format("{}", magnitude(at->second)));
   return text;
 }
 
@@ -268,6 +278,7 @@ Dim operator*(const Dim& a, const Dim& b) {
       product.insert(product.end(), y.begin(), y.end());
       std::sort(product.begin(), product.end(), [](const auto& l, const auto& r) { return l->text < r->text; });
       sum[product] = checked_add(sum[product], checked_multiply(p, q));
+      if (sum.size() > kMaxSizeTerms) too_complex("terms", kMaxSizeTerms);
     }
   return DimAlgebra::from_sum(std::move(sum));
 }
@@ -293,6 +304,7 @@ Dim floor_divide(const Dim& a, const Dim& b) {
 }
 
 Dim modulo(const Dim& a, const Dim& b) {
+  if (b == Dim(-1)) return Dim(0);
   if (a.is_constant() && b.is_constant())
     return Dim(a.constant_ - floor_divide_numbers(a.constant_, b.constant_) * b.constant_);
   if (DimAlgebra::divide_exactly(a, b)) return Dim(0);

@@ -3,8 +3,10 @@
 // JSON forms of attributes and types.
 #include "tensor/json.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace hone {
@@ -96,7 +98,7 @@ Json to_json(const TensorType& type) {
 }
 
 TensorType type_from_json(const Json& json, int nesting) {
-  HONE_CHECK(nesting < 8, "a type is nested too deeply");
+  HONE_CHECK(nesting < static_cast<int>(kMaxTypeNesting), "a type is nested too deeply");
   const std::optional<DType> dtype = parse_dtype(text_member(json, "dtype"));
   HONE_CHECK(dtype.has_value(), "unknown element type {}", text_member(json, "dtype"));
   if (*dtype == DType::sequence || *dtype == DType::optional)
@@ -114,7 +116,26 @@ TensorType type_from_json(const Json& json, int nesting) {
   return {*dtype, std::move(shape), *layout};
 }
 
+namespace {
+
+/// Brackets outside of texts: deep nesting would use up the stack when the value is printed.
+int nesting_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    else if (quoted) i += c == '\\' ? 1 : 0;
+    else if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    else if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
+}
+
+}  // namespace
+
 Json parse_json(std::string_view text, std::string_view what) {
+  HONE_CHECK(nesting_of(text) <= kMaxNesting, "{} is nested more than {} deep", what, kMaxNesting);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {

@@ -52,8 +52,9 @@ int64_t elements(std::span<const int64_t> dims) {
 
 Dims strides_of(std::span<const int64_t> dims) {
   Dims strides(dims.size());
-  int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) strides[i] = stride;
+  uint64_t stride = 1;  // wraps only where another size is 0: then no element is ever addressed
+  for (size_t i = dims.size(); i-- > 0; stride *= static_cast<uint64_t>(dims[i]))
+    strides[i] = static_cast<int64_t>(stride);
   return strides;
 }
 

@@ -142,7 +142,12 @@ Tensor Tensor::reshaped(Dims dims) const {
   return result;
 }
 
+static void check_index(const Tensor& tensor, int64_t i) {
+  HONE_CHECK(i >= 0 && i < tensor.size(), "element {} of a tensor [{}] is read", i, join_dims(tensor.dims(), ","));
+}
+
 int64_t Tensor::integer(int64_t i) const {
+  check_index(*this, i);
   if (is_small(dtype_)) return static_cast<int64_t>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
@@ -153,6 +158,7 @@ int64_t Tensor::integer(int64_t i) const {
 }
 
 double Tensor::real(int64_t i) const {
+  check_index(*this, i);
   if (is_small(dtype_)) return static_cast<double>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
@@ -163,12 +169,23 @@ double Tensor::real(int64_t i) const {
 }
 
 std::vector<int64_t> Tensor::integers() const {
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < size(); ++i) values.push_back(integer(i));
+  std::vector<int64_t> values(static_cast<size_t>(size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = integer(static_cast<int64_t>(i));
   return values;
 }
 
+static AlignedBuffer memory_for(DType dtype, const Dims& dims) {
+  const auto bytes = static_cast<size_t>(byte_size(dtype, dims));
+  try {
+    return AlignedBuffer(bytes);
+  } catch (const std::bad_alloc&) {
+    throw Error(
+        fmt::format("there is no memory for a tensor {}[{}] of {} bytes", name_of(dtype), join_dims(dims, ","), bytes),
+        "use a smaller batch or smaller shapes");
+  }
+}
+
 TensorBuilder::TensorBuilder(DType dtype, Dims dims)
-    : dtype_(dtype), dims_(std::move(dims)), buffer_(static_cast<size_t>(byte_size(dtype_, dims_))) {}
+    : dtype_(dtype), dims_(std::move(dims)), buffer_(memory_for(dtype_, dims_)) {}
 
 }  // namespace hone

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `hone doctor`.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "backends/all.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "perf/machine.h"
@@ -67,16 +69,36 @@ void print(const Json& found) {
   if (const std::string unknown = unknown_env_report(); !unknown.empty()) page.warning(trim(unknown));
 }
 
+Json limits_json() {
+  Json json = Json::array();
+  for (const Limit& limit : limit_table())
+    json.push_back({{"name", limit.name}, {"value", limit.value}, {"unit", limit.unit}, {"of", limit.meaning}});
+  return json;
+}
+
+void print_limits() {
+  const Page page;
+  page.title("limits of what files may hold");
+  for (const Limit& limit : limit_table())
+    page.pair(limit.name, fmt::format("{} {} {}", limit.value, limit.unit, limit.meaning));
+}
+
 }  // namespace
 
 int run_doctor(Words words) {
-  const bool json = words.size() == 1 && words[0] == "--json";
-  if (!words.empty() && !json) {
-    fmt::print(stderr, "usage: hone doctor [--json]\n");
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const bool json = has("--json"), limits = has("--limits");
+  if (words.size() != static_cast<size_t>(json) + static_cast<size_t>(limits)) {
+    fmt::print(stderr, "usage: hone doctor [--limits] [--json]\n");
     return 1;
   }
+  if (limits) {
+    if (json) fmt::print("{}\n", limits_json().dump(2));
+    else print_limits();
+    return 0;
+  }
   const Json found = examine();
-  if (json) fmt::print("{}\n", found.dump(2));
+  if (json) fmt::print("{}\n", found.dump(2, ' ', false, Json::error_handler_t::replace));
   else print(found);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "tensor/json.h"
 
@@ -68,9 +69,13 @@ TimingCache TimingCache::parse(std::string_view text, size_t* skipped) {
 }
 
 TimingCache load_timing_cache(const std::string& path, size_t* bytes, size_t* skipped) {
-  const std::string text = read_file(path);
-  if (bytes != nullptr) *bytes = text.size();
-  return TimingCache::parse(text, skipped);
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  const std::span<const std::byte> content = file->bytes();
+  if (static_cast<int64_t>(content.size()) > kMaxCacheBytes)
+    throw Error(fmt::format("{} has {} bytes; a timing cache may have {}", path, content.size(), kMaxCacheBytes),
+                "delete the file, or name another one");
+  if (bytes != nullptr) *bytes = content.size();
+  return TimingCache::parse({reinterpret_cast<const char*>(content.data()), content.size()}, skipped);
 }
 
 size_t save_timing_cache(const TimingCache& cache, const std::string& path) {
