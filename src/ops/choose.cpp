@@ -20,6 +20,7 @@ Tensor integer_tensor(Dims dims, const std::vector<int64_t>& values) {
 size_t one_hot_axis(const Attrs& attrs, size_t rank) { return normalize_axis(attrs.integer("axis"), rank + 1); }
 
 void infer_one_hot(InferContext& context) {
+  check_one(context, 1, "the depth of OneHot");
   std::vector<Dim> dims = context.shape(0).dims();
   const std::optional<SymbolicData> depth = context.symbolic(1);
   const size_t axis = one_hot_axis(context.attrs(), dims.size());
@@ -54,6 +55,7 @@ void eval_one_hot(EvalContext& context) {
 // ---- TopK ----
 
 void infer_top_k(InferContext& context) {
+  check_one(context, 1, "k of TopK");
   Shape shape = context.shape(0);
   const size_t axis = normalize_axis(context.attrs().integer("axis"), shape.rank());
   const std::optional<SymbolicData> k = context.symbolic(1);

@@ -95,6 +95,7 @@ void infer_if(InferContext& context) {
   const Node& node = context.node();
   const size_t captures = captures_of(context.attrs(), context.inputs());
   check_bodies(node, 2, captures);
+  check_one(context, 0, "the condition");
   for (const auto& body : node.bodies) {
     if (retype_captures(node, *body, captures)) body->infer_all();
     HONE_CHECK(body->outputs().size() == context.outputs(), "a branch has {} results but the node {}",
@@ -136,7 +137,7 @@ std::optional<Dim> known_trips(const InferContext& context, const Graph& body) {
   const bool passes_on =
       again == body.inputs()[1] || (again->producer != nullptr && again->producer->op_name() == "Identity" &&
                                     again->producer->input(0) == body.inputs()[1]);
-  const bool always = again->is_constant() && again->constant->integer(0) != 0;
+  const bool always = again->is_constant() && again->constant->size() == 1 && again->constant->integer(0) != 0;
   const auto begins = context.has(1) ? known_integers(context, 1) : std::optional(std::vector<int64_t>{1});
   const bool enters = begins && begins->front() != 0;
   return enters && (passes_on || always) ? std::optional((*trips)[0]) : std::nullopt;
@@ -169,7 +170,10 @@ void infer_loop(InferContext& context) {
   const size_t captures = captures_of(context.attrs(), context.inputs()),
                carried = carried_of(context.inputs(), captures);
   check_bodies(node, 1, 2 + carried + captures);
+  check_one(context, 0, "the number of iterations");
+  check_one(context, 1, "the condition");
   Graph& body = *node.bodies[0];
+  HONE_CHECK(!body.outputs().empty(), "the body returns no condition");
   HONE_CHECK(body.outputs().size() == 1 + context.outputs() && context.outputs() >= carried,
              "the body has {} results but the node needs {}", body.outputs().size(), 1 + context.outputs());
   widen_carried(context, body, carried, retype_captures(node, body, captures));

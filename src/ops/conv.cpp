@@ -17,8 +17,6 @@ void infer_conv(InferContext& context) {
   HONE_CHECK(x.rank() >= 3, "Conv's input has rank {} where at least 3 is needed", x.rank());
   check_rank(context, 1, x.rank(), "Conv's weight");
   const WindowAttrs window(context.attrs(), x.rank() - 2, kernel_of_weight(w));
-  HONE_CHECK(window.kernel == kernel_of_weight(w), "kernel_shape {} does not match the weight's {}",
-             join_dims(window.kernel), join_dims(kernel_of_weight(w)));
   const int64_t group = context.attrs().integer("group");
   HONE_CHECK(group >= 1, "group {} is not positive", group);
   check_equal(x[1], w[1] * Dim(group), "channels of Conv's input and weight x group");

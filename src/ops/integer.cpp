@@ -61,7 +61,11 @@ void infer_conv_integer(InferContext& context) {
   HONE_CHECK(x.rank() >= 3, "ConvInteger's input has rank {} where at least 3 is needed", x.rank());
   check_rank(context, 1, x.rank(), "ConvInteger's weight");
   const WindowAttrs window(context.attrs(), x.rank() - 2, kernel_of_weight(w));
-  check_equal(x[1], w[1] * Dim(context.attrs().integer("group")), "channels of ConvInteger's input and weight x group");
+  const int64_t group = context.attrs().integer("group");
+  HONE_CHECK(group >= 1, "group {} is not positive", group);
+  HONE_CHECK(!w[0].is_constant() || w[0].value() % group == 0, "{} filters do not divide into {} groups", w[0].text(),
+             group);
+  check_equal(x[1], w[1] * Dim(group), "channels of ConvInteger's input and weight x group");
   Shape result{x[0], w[0]};
   for (size_t i = 2; i < x.rank(); ++i) result.push_back(window.result_size(x[i], i - 2));
   context.set(0, DType::i32, std::move(result));
@@ -80,6 +84,10 @@ void eval_conv_integer(EvalContext& context) {
   const int64_t x_zero = context.has(2) ? context.input(2).integer(0) : 0, filters = w.dims()[0],
                 channels = w.dims()[1], groups = context.attrs().integer("group");
   const std::vector<int64_t> w_zeros = context.has(3) ? integers_of(context.input(3)) : std::vector<int64_t>{0};
+  HONE_CHECK(w_zeros.size() == 1 || static_cast<int64_t>(w_zeros.size()) == filters, "{} filters have {} zero points",
+             filters, w_zeros.size());
+  HONE_CHECK(x.dims()[1] == channels * groups && filters % groups == 0,
+             "{} channels do not divide into {} groups of {}", x.dims()[1], groups, channels);
   std::vector<int64_t> out;
   for (int64_t n = 0; n < x.dims()[0]; ++n)
     for (int64_t f = 0; f < filters; ++f) {

@@ -89,8 +89,17 @@ void eval_linear(EvalContext& context) {
   std::optional<Floats> decay, beta;
   if (gated) decay.emplace(context.input(4));
   if (delta) beta.emplace(context.input(5));
-  const int64_t decay_width = gated ? context.input(4).dims().back() : 0,
-                beta_width = delta ? context.input(5).dims().back() : 0;
+  const int64_t rows = s.batch * s.tokens, decay_width = gated && rows > 0 ? context.input(4).size() / rows : 0,
+                beta_width = delta && rows > 0 ? context.input(5).size() / rows : 0;
+  const auto holds = [&](size_t operand, int64_t width) {
+    HONE_CHECK(context.input(operand).size() == rows * width, "operand {} of LinearAttention has {} elements, not {}",
+               operand, context.input(operand).size(), rows * width);
+  };
+  holds(0, heads * s.depth);
+  holds(1, key_heads * s.depth);
+  holds(2, key_heads * s.value_depth);
+  if (gated) holds(4, decay_width == key_heads ? key_heads : key_heads * s.depth);
+  if (delta) holds(5, beta_width == 1 ? 1 : key_heads);
   const int64_t group = heads / key_heads, area = s.depth * s.value_depth;
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < key_heads; ++h) {
@@ -132,6 +141,15 @@ void eval_causal_conv(EvalContext& context) {
   const std::string& activation = context.attrs().text("activation");
   const bool silu = activation == "silu" || activation == "swish";
   HONE_CHECK(silu || activation == "none", "'{}' is no activation of CausalConvWithState", activation);
+  const auto holds = [&](size_t operand, int64_t count) {
+    HONE_CHECK(!context.has(operand) || context.input(operand).size() == count,
+               "operand {} of CausalConvWithState has {} elements, not {}", operand, context.input(operand).size(),
+               count);
+  };
+  HONE_CHECK(kernel >= 1, "the weight of CausalConvWithState is empty");
+  holds(1, channels * kernel);
+  holds(2, channels);
+  holds(3, dims[0] * channels * kept);
   std::optional<Floats> bias, past;
   if (context.has(2)) bias.emplace(context.input(2));
   if (context.has(3)) past.emplace(context.input(3));

@@ -201,7 +201,7 @@ void import_rotary(ImportContext& context) {
   int64_t heads = attrs.integer_or("num_heads", 0);
   const bool flat = x->type.shape.rank() == 3;
   if (flat && heads == 0) {
-    HONE_CHECK(half.is_constant() && hidden.is_constant(),
+    HONE_CHECK(half.is_constant() && hidden.is_constant() && half.value() > 0,
                "RotaryEmbedding needs sizes that are numbers, or num_heads");
     heads = hidden.value() / (2 * half.value());
   }

@@ -110,8 +110,10 @@ int64_t field(std::span<const uint8_t> row, int64_t index, int64_t bits) {
 Tensor unpacked_weight(const Tensor& b, const Tensor& scales, const Tensor* zeros, const Attrs& attrs) {
   const int64_t k = attrs.integer("K"), n = attrs.integer("N"), bits = attrs.integer_or("bits", 4),
                 block = attrs.integer("block_size");
-  HONE_CHECK((bits == 2 || bits == 4 || bits == 8) && block >= 16 && k > 0 && n > 0,
-             "MatMulNBits with {} bits in blocks of {}", bits, block);
+  constexpr int64_t kMost = INT32_MAX;  // what is multiplied below fits
+  HONE_CHECK(
+      (bits == 2 || bits == 4 || bits == 8) && block >= 16 && k > 0 && n > 0 && block < kMost && k < kMost && n < kMost,
+      "MatMulNBits with {} bits in blocks of {}", bits, block);
   const int64_t blocks = (k + block - 1) / block, row_bytes = blocks * block * bits / 8,
                 zero_bytes = (blocks * bits + 7) / 8;
   HONE_CHECK(b.dtype() == DType::u8 && b.size() == n * row_bytes && scales.size() == n * blocks,

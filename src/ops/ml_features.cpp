@@ -77,7 +77,9 @@ void eval_imputer(EvalContext& context) {
     values.assign(attrs.integers("imputed_value_int64s").begin(), attrs.integers("imputed_value_int64s").end());
   const double replaced =
       integers ? static_cast<double>(attrs.integer("replaced_value_int64")) : attrs.real("replaced_value_float");
-  HONE_CHECK(!values.empty(), "Imputer has no value to fill in");
+  const Dims& dims = context.input(0).dims();
+  HONE_CHECK(values.size() == 1 || (!dims.empty() && static_cast<int64_t>(values.size()) == dims.back()),
+             "Imputer has {} values for inputs [{}]", values.size(), join_dims(dims, ","));
   eval_each(context, context.input(0).dtype(), [&](double x, size_t column) {
     const bool missing = x == replaced || (std::isnan(x) && std::isnan(replaced));
     return missing ? of_column(values, column, 0) : x;
@@ -87,6 +89,7 @@ void eval_imputer(EvalContext& context) {
 void eval_normalizer(EvalContext& context) {
   const Tensor& x = context.input(0);
   const std::string& norm = context.attrs().text("norm");
+  HONE_CHECK(norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '{}'", norm);
   std::vector<double> values = read_doubles(x);
   const size_t width = x.dims().empty() ? 1 : static_cast<size_t>(x.dims().back());
   for (size_t begin = 0; begin < values.size(); begin += width) {

@@ -137,7 +137,10 @@ std::vector<double> pair_decisions(const Attrs& attrs, const SvmKernel& kernel, 
         &rho = attrs.reals("rho");
   const size_t classes = per_class.size(), width = row.size();
   std::vector<size_t> begin{0};
-  for (const int64_t count : per_class) begin.push_back(begin.back() + static_cast<size_t>(count));
+  for (const int64_t count : per_class) {
+    HONE_CHECK(count >= 0, "a class has {} support vectors", count);
+    begin.push_back(begin.back() + static_cast<size_t>(count));
+  }
   HONE_CHECK(vectors.size() == begin.back() * width && weights.size() >= begin.back() * (classes - 1),
              "the support vectors do not fit rows of {} features", width);
   std::vector<double> values;

@@ -129,12 +129,15 @@ Forest read_named_forest(const Attrs& attrs, const std::string& kind) {
   const Dims &trees = attrs.integers("nodes_treeids"), &numbers = attrs.integers("nodes_nodeids");
   const std::vector<std::string>& modes = attrs.texts("nodes_modes");
   const std::vector<double> values = numbers_of(attrs, "nodes_values"), weights = numbers_of(attrs, kind + "_weights");
-  HONE_CHECK(numbers.size() == trees.size() && modes.size() == trees.size(),
+  const auto fits = [&](const char* list) { return attrs.integers(list).size() == trees.size(); };
+  HONE_CHECK(numbers.size() == trees.size() && modes.size() == trees.size() && values.size() == trees.size() &&
+                 fits("nodes_featureids") && fits("nodes_truenodeids") && fits("nodes_falsenodeids"),
              "the lists of nodes have different lengths");
   std::map<std::pair<int64_t, int64_t>, int64_t> places;
   int64_t branches = 0, leaves = 0;
   for (size_t i = 0; i < trees.size(); ++i)
-    places[{trees[i], numbers[i]}] = modes[i] == "LEAF" ? -1 - leaves++ : branches++;
+    HONE_CHECK(places.emplace(std::pair(trees[i], numbers[i]), modes[i] == "LEAF" ? -1 - leaves++ : branches++).second,
+               "tree {} has two nodes {}", trees[i], numbers[i]);
   const auto place = [&](int64_t tree, int64_t number) {
     const auto at = places.find({tree, number});
     HONE_CHECK(at != places.end(), "tree {} has no node {}", tree, number);

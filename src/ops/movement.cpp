@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/limits.h"
+
 namespace hone {
 namespace {
 
@@ -145,6 +147,12 @@ void propagate_moved(InferContext& context, std::span<const size_t> moved) {
 void propagate_moved(InferContext& context) {
   const size_t first = 0;
   propagate_moved(context, std::span(&first, 1));
+}
+
+void check_one(const InferContext& context, size_t operand, std::string_view what) {
+  if (!context.has(operand) || !context.ranked(operand) || !context.shape(operand).is_static()) return;
+  HONE_CHECK(elements(context.shape(operand).values()) == 1, "{} has the shape [{}] where one element is needed", what,
+             context.shape(operand).text());
 }
 
 std::optional<std::vector<int64_t>> known_integers(const InferContext& context, size_t operand) {

@@ -22,8 +22,6 @@ std::vector<int64_t> iota(int64_t count);
 
 /// How InferContext::data_dependent() begins its names.
 inline constexpr std::string_view kDataSymbol = "u_";
-/// Most elements that are propagated as expressions.
-inline constexpr int64_t kMaxSymbolicElements = 4096;
 /// Sets the symbolic contents of every result when those of the `moved` operands are known and the others are constant:
 /// runs the operator's own `eval` on element numbers in place of contents. Call after the types are set.
 void propagate_moved(InferContext& context, std::span<const size_t> moved);
@@ -32,6 +30,8 @@ void propagate_moved(InferContext& context);  ///< operand 0 is moved
 std::optional<std::vector<int64_t>> known_integers(const InferContext& context, size_t operand);
 /// Number of elements of a rank-1 operand that gives sizes; throws Error when not a number.
 size_t known_count(const InferContext& context, size_t operand);
+/// Throws Error where an operand is known to have another number of elements than one; `what` it is.
+void check_one(const InferContext& context, size_t operand, std::string_view what);
 /// Whether an expression over sizes (which are positive) can be seen not to be negative.
 bool surely_nonnegative(const Dim& dim);
 /// `index` counted from the end when negative; throws Error when outside 0..size-1.

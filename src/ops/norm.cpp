@@ -241,6 +241,7 @@ void eval_lp_norm(EvalContext& context) {
 
 void infer_lrn(InferContext& context) {
   HONE_CHECK(context.rank(0) >= 2, "LRN's input has rank {} where at least 2 is needed", context.rank(0));
+  HONE_CHECK(context.attrs().integer("size") >= 1, "LRN sums over {} channels", context.attrs().integer("size"));
   infer_same(context);
 }
 

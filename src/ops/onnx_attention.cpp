@@ -45,15 +45,31 @@ struct Cached {
   }
 };
 
+/// Keys and values against queries; `values` have as many heads and positions as keys, but a depth of their own.
+void check_heads(const Heads& q, const Heads& keys, const Heads& values) {
+  HONE_CHECK(keys.batch == q.batch && values.batch == q.batch, "attention has batches of {}, {} and {}", q.batch,
+             keys.batch, values.batch);
+  HONE_CHECK(keys.heads > 0 && q.heads % keys.heads == 0 && values.heads == keys.heads,
+             "attention has {} heads of queries, {} of keys and {} of values", q.heads, keys.heads, values.heads);
+  HONE_CHECK(keys.depth == q.depth, "attention has queries of depth {} and keys of {}", q.depth, keys.depth);
+  HONE_CHECK(keys.length == values.length, "attention has {} keys and {} values", keys.length, values.length);
+}
+
 /// What is added to the scores: the mask, broadcast, its last axis filled up with what excludes.
 class Mask {
  public:
-  explicit Mask(const Tensor* tensor) {
+  Mask(const Tensor* tensor, const Heads& q) {
     if (tensor == nullptr) return;
+    HONE_CHECK(tensor->dims().size() <= 4, "the mask of attention has rank {}", tensor->dims().size());
     boolean_ = tensor->dtype() == DType::boolean;
     values_ = read_doubles(*tensor);
     dims_ = tensor->dims();
     dims_.insert(dims_.begin(), 4 - dims_.size(), 1);
+    const int64_t wanted[] = {q.batch, q.heads, q.length};
+    for (size_t axis = 0; axis < 3; ++axis)
+      HONE_CHECK(dims_[axis] == 1 || dims_[axis] == wanted[axis], "the mask [{}] of attention does not fit {} queries",
+                 join_dims(tensor->dims(), ","), q.length);
+    HONE_CHECK(dims_[3] > 0, "the mask of attention is empty");
   }
   double at(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dims_.empty()) return 0;
@@ -110,6 +126,8 @@ void infer_attention(InferContext& context) {
   heads_of(context, 2, "kv_num_heads", value_heads, values, value_depth);
   check_equal(depth, key_depth, "the depths of queries and keys");
   check_equal(keys, values, "the numbers of keys and values");
+  check_equal(key_heads, value_heads, "the heads of keys and values");
+  for (size_t i = 1; i < 3; ++i) check_equal(context.shape(i)[0], context.shape(0)[0], "the batches of attention");
   HONE_CHECK(context.has(4) == context.has(5), "past keys and past values belong together");
   const Dim batch = context.shape(0)[0];
   const Dim total = context.has(4) ? context.shape(4)[2] + keys : keys;
@@ -180,9 +198,14 @@ void eval_attention(EvalContext& context) {
   std::optional<Heads> past_key, past_value;
   if (context.has(4)) past_key.emplace(context.input(4), 0), past_value.emplace(context.input(5), 0);
   const Cached keys{past_key ? &*past_key : nullptr, k}, values{past_value ? &*past_value : nullptr, v};
-  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads,
-             k.heads);
-  const Mask mask(context.has(3) ? &context.input(3) : nullptr);
+  check_heads(q, k, v);
+  if (past_key) {
+    check_heads(q, *past_key, *past_value);
+    HONE_CHECK(past_key->heads == k.heads && past_value->depth == v.depth, "the cache of attention has other heads");
+  }
+  HONE_CHECK(!context.has(6) || context.input(6).size() == q.batch, "{} batches have {} lengths", q.batch,
+             context.has(6) ? context.input(6).size() : 0);
+  const Mask mask(context.has(3) ? &context.input(3) : nullptr, q);
   RowContext row{.scale = scale_of(attrs, q.depth),
                  .softcap = attrs.real("softcap"),
                  .visible = {attrs.integer("is_causal") != 0, attrs.integer("left_window_size"),
@@ -251,8 +274,7 @@ void infer_flex(InferContext& context) {
 void eval_flex(EvalContext& context) {
   const Heads q(context.input(0), 0), k(context.input(1), 0), v(context.input(2), 0);
   const Attrs& attrs = context.attrs();
-  HONE_CHECK(k.heads > 0 && q.heads % k.heads == 0, "attention has {} heads of queries and {} of keys", q.heads,
-             k.heads);
+  check_heads(q, k, v);
   const double scale = scale_of(attrs, q.depth);
   std::vector<double> scores;
   for (int64_t b = 0; b < q.batch; ++b)
@@ -269,7 +291,9 @@ void eval_flex(EvalContext& context) {
   const auto modify = [&](int64_t body) {
     if (body < 0) return;
     const Tensor given = write_doubles(type, dims, scores);
-    scores = read_doubles(evaluate(*bodies.at(static_cast<size_t>(body)), std::span(&given, 1))[0]);
+    const Tensor changed = evaluate(*bodies.at(static_cast<size_t>(body)), std::span(&given, 1))[0];
+    HONE_CHECK(changed.dims() == dims, "a modifier of FlexAttention gives [{}]", join_dims(changed.dims(), ","));
+    scores = read_doubles(changed);
   };
   modify(attrs.integer("score_body"));
   for (size_t begin = 0; begin < scores.size(); begin += static_cast<size_t>(k.length)) {

@@ -26,6 +26,8 @@ class ScaleIndex {
     const int64_t expected = blocked_ ? (length_ + block_ - 1) / block_ : length_;
     const int64_t given = blocked_ ? scale.at(axis) : elements(scale);
     HONE_CHECK(given == expected, "{} scales along axis {} of size {}", given, axis, length_);
+    HONE_CHECK(!blocked_ || elements(scale) == view.outer * expected * view.inner, "scales [{}] do not fit data [{}]",
+               join_dims(scale, ","), join_dims(x, ","));
     scales_ = expected;
   }
   size_t operator()(int64_t i) const {
@@ -47,8 +49,10 @@ void infer_quantize(InferContext& context) {
 void infer_dequantize(InferContext& context) { context.set(0, context.dtype(1), context.shape(0)); }
 
 std::vector<double> zero_points(const EvalContext& context) {
-  if (context.has(2)) return read_doubles(context.input(2));
-  return std::vector<double>(static_cast<size_t>(context.input(1).size()), 0);
+  const int64_t scales = context.input(1).size();
+  if (!context.has(2)) return std::vector<double>(static_cast<size_t>(scales), 0);
+  HONE_CHECK(context.input(2).size() == scales, "{} scales have {} zero points", scales, context.input(2).size());
+  return read_doubles(context.input(2));
 }
 
 void eval_quantize(EvalContext& context) {

@@ -18,6 +18,21 @@ void infer_rnn(InferContext& context) {
   HONE_CHECK(x.rank() == 3 && r.rank() == 3 && context.rank(1) == 3, "recurrent layers need operands of rank 3");
   const Dim count(directions(context.attrs())), hidden = r[2];
   HONE_CHECK(r[0] == count, "the weights are for {} directions, the layer has {}", r[0].text(), count.text());
+  const Dim gates(context.node().op_name() == "LSTM" ? 4 : context.node().op_name() == "GRU" ? 3 : 1);
+  const Shape states{count, x[1], hidden}, wanted[] = {x,
+                                                       {count, gates * hidden, x[2]},
+                                                       {count, gates * hidden, hidden},
+                                                       {count, Dim(2) * gates * hidden},
+                                                       {x[1]},
+                                                       states,
+                                                       states,
+                                                       {count, Dim(3) * hidden}};
+  for (size_t i = 1; i < std::min(context.inputs(), std::size(wanted)); ++i) {
+    if (!context.has(i)) continue;
+    check_rank(context, i, wanted[i].rank(), "an operand of a recurrent layer");
+    for (size_t axis = 0; axis < wanted[i].rank(); ++axis)
+      check_equal(context.shape(i)[axis], wanted[i][axis], fmt::format("axis {} of operand {} of the layer", axis, i));
+  }
   context.set(0, context.dtype(0), {x[0], count, x[1], hidden});
   for (size_t i = 1; i < context.outputs(); ++i) context.set(i, context.dtype(0), {count, x[1], hidden});
 }
@@ -102,13 +117,22 @@ struct Sequence {
         hidden(context.input(2).dims()[2]),
         count(directions(context.attrs())),
         gates_(gates) {
+    check_sizes(context);
     if (context.has(3)) b.emplace(context.input(3));
     if (context.has(4)) lengths = context.input(4).integers();
     if (context.has(5)) h0.emplace(context.input(5));
     y.assign(static_cast<size_t>(steps * count * batch * hidden), 0.0f);
     last_h.assign(static_cast<size_t>(count * batch * hidden), 0.0f);
-    HONE_CHECK(lengths.empty() || static_cast<int64_t>(lengths.size()) == batch,
-               "sequence_lens has {} entries for a batch of {}", lengths.size(), batch);
+  }
+
+  /// The later operands: bias, lengths, first hidden state, first cell state, peepholes.
+  void check_sizes(const EvalContext& context) const {
+    const int64_t rows = count * gates_ * hidden, states = count * batch * hidden,
+                  sizes[] = {steps * batch * width, rows * width, rows * hidden, 2 * rows, batch, states, states,
+                             3 * count * hidden};
+    for (size_t i = 1; i < std::min(context.inputs(), std::size(sizes)); ++i)
+      HONE_CHECK(!context.has(i) || context.input(i).size() == sizes[i],
+                 "operand {} of the layer has {} elements where {} are needed", i, context.input(i).size(), sizes[i]);
   }
 
   /// x·Wᵀ (+ both biases where `add_r_bias`) for all steps: [steps*batch, gates*hidden].

@@ -72,11 +72,15 @@ void eval_tensor_scatter(EvalContext& context) {
   const AxisView to(cache.dims(), axis), from(update.dims(), axis);
   HONE_CHECK(to.outer == from.outer && to.inner == from.inner, "the update [{}] does not fit the cache [{}]",
              join_dims(update.dims(), ","), join_dims(cache.dims(), ","));
+  HONE_CHECK(to.length > 0 || from.length == 0, "the cache has no place for the update");
+  HONE_CHECK(!context.has(2) || context.input(2).size() == cache.dims()[0], "{} batches have {} positions",
+             cache.dims()[0], context.input(2).size());
   const bool circular = context.attrs().text("mode") == "circular";
   std::vector<int64_t> source = iota(cache.size());  // element of cache, then of update
   const int64_t per_batch = to.outer / std::max<int64_t>(cache.dims()[0], 1);
   for (int64_t o = 0; o < from.outer; ++o) {
     const int64_t begin = context.has(2) ? context.input(2).integer(o / per_batch) : 0;
+    HONE_CHECK(begin >= 0 && begin <= INT64_MAX - from.length, "position {} lies outside the cache", begin);
     for (int64_t i = 0; i < from.length; ++i) {
       const int64_t position = circular ? (begin + i) % to.length : begin + i;
       HONE_CHECK(position >= 0 && position < to.length, "position {} lies outside the cache of {}", position,

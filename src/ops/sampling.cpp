@@ -109,6 +109,8 @@ void eval_grid_sample(EvalContext& context) {
                    context.attrs().text("padding_mode")};
   const Dims sizes = spatial_of(x.dims());
   const auto axes = static_cast<int64_t>(sizes.size());
+  HONE_CHECK(grid.dims()[0] == x.dims()[0] && grid.dims().back() == axes, "the grid [{}] does not fit the image [{}]",
+             join_dims(grid.dims(), ","), join_dims(x.dims(), ","));
   const int64_t area = elements(sizes), channels = x.dims()[1],
                 points = grid.size() / std::max<int64_t>(axes * grid.dims()[0], 1);
   const Floats image(x);
@@ -205,6 +207,14 @@ void eval_deform_conv(EvalContext& context) {
              "DeformConv's channels do not divide into its groups");
   HONE_CHECK(context.input(2).dims()[1] == offset_groups * taps * 2, "DeformConv has {} offsets per position, not {}",
              context.input(2).dims()[1], offset_groups * taps * 2);
+  const auto holds = [&](size_t operand, int64_t count) {
+    HONE_CHECK(!context.has(operand) || context.input(operand).size() == count,
+               "operand {} of DeformConv has {} elements where {} are needed", operand, context.input(operand).size(),
+               count);
+  };
+  holds(2, batch * offset_groups * taps * 2 * area);
+  holds(3, filters);
+  holds(4, batch * offset_groups * taps * area);
   const Floats image(x), weight(w), offset(context.input(2));
   std::optional<Floats> bias, mask;
   if (context.has(3)) bias.emplace(context.input(3));
@@ -258,6 +268,7 @@ void eval_max_roi_pool(EvalContext& context) {
   const Tensor& x = context.input(0);
   const Floats image(x), rois(context.input(1));
   const int64_t channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3], regions = context.input(1).dims()[0];
+  HONE_CHECK(context.input(1).dims()[1] == 5, "regions have {} numbers where 5 are needed", context.input(1).dims()[1]);
   const Dims& pooled = context.attrs().integers("pooled_shape");
   const double scale = context.attrs().real("spatial_scale");
   std::vector<double> out;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/limits.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 

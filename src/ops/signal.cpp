@@ -43,6 +43,8 @@ Transform transform_of(const Attrs& attrs, int64_t axis, size_t rank) {
 Dim default_length(const Transform& t, const Dim& size) { return t.to_real() ? Dim(2) * (size - Dim(1)) : size; }
 
 void infer_dft(InferContext& context) {
+  check_one(context, 1, "the length of DFT");
+  check_one(context, 2, "the axis of DFT");
   const std::optional<std::vector<int64_t>> axis =
       context.has(2) ? known_integers(context, 2) : std::optional(std::vector<int64_t>{-2});
   Shape result = context.shape(0);
@@ -114,6 +116,8 @@ void import_dft_attr(ImportContext& context) {
 // ---- STFT(signal, step, window?, length?) ----
 
 void infer_stft(InferContext& context) {
+  check_one(context, 1, "the step of STFT");
+  check_one(context, 3, "the length of STFT");
   check_rank(context, 0, 3, "the signal of STFT");
   const Shape& x = context.shape(0);
   const std::optional<SymbolicData> step = context.symbolic(1);
@@ -136,6 +140,7 @@ void eval_stft(EvalContext& context) {
   const int64_t length = context.has(3)   ? context.input(3).integer(0)
                          : context.has(2) ? context.input(2).size()
                                           : samples;
+  HONE_CHECK(parts == 1 || parts == 2, "the samples of a signal have {} parts", parts);
   HONE_CHECK(step > 0 && length > 0 && length <= samples, "frames of {} every {} samples do not fit a signal of {}",
              length, step, samples);
   HONE_CHECK(!context.has(2) || context.input(2).size() == length, "the window has {} values for frames of {}",
@@ -162,6 +167,7 @@ void eval_stft(EvalContext& context) {
 // ---- Windows: sums of cosines ----
 
 void infer_window(InferContext& context) {
+  check_one(context, 0, "the size of a window");
   const std::optional<SymbolicData> size = context.symbolic(0);
   context.set(0, dtype_of_onnx(context.attrs().integer("output_datatype")),
               {size ? size->front() : context.data_dependent(0, 0)});
@@ -193,6 +199,7 @@ void import_window(ImportContext& context) {
 // ---- MelWeightMatrix(bands, transform length, sample rate, low, high) ----
 
 void infer_mel(InferContext& context) {
+  for (size_t i = 0; i < 5; ++i) check_one(context, i, "an operand of MelWeightMatrix");
   const std::optional<SymbolicData> bands = context.symbolic(0), length = context.symbolic(1);
   context.set(0, dtype_of_onnx(context.attrs().integer("output_datatype")),
               {length ? floor_divide(length->front(), Dim(2)) + Dim(1) : context.data_dependent(0, 0),

@@ -204,8 +204,12 @@ void infer_tf_idf(InferContext& context) {
 
 void count_grams(const NGrams& grams, const NGrams::Words& row, const Attrs& attrs, std::span<double> counts,
                  std::vector<size_t>& index_of) {
-  for (int64_t n = attrs.integer("min_gram_length"); n <= attrs.integer("max_gram_length"); ++n)
-    for (int64_t skip = 0; skip <= (n == 1 ? 0 : attrs.integer("max_skip_count")); ++skip)
+  const auto size = static_cast<int64_t>(row.size());  // longer n-grams and skips fit nowhere
+  const int64_t shortest = attrs.integer("min_gram_length"), longest = std::min(attrs.integer("max_gram_length"), size),
+                most_skipped = std::min(attrs.integer("max_skip_count"), size);
+  HONE_CHECK(shortest >= 1, "n-grams of {} words", shortest);
+  for (int64_t n = shortest; n <= longest; ++n)
+    for (int64_t skip = 0; skip <= (n == 1 ? 0 : most_skipped); ++skip)
       for (int64_t begin = 0; begin + (n - 1) * (skip + 1) < static_cast<int64_t>(row.size()); ++begin) {
         NGrams::Words words;
         for (int64_t i = 0; i < n; ++i) words.push_back(row[static_cast<size_t>(begin + i * (skip + 1))]);

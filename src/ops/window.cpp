@@ -24,8 +24,10 @@ int64_t same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dila
 
 WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
   HONE_CHECK(rank > 0, "a window needs at least one spatial axis");
-  kernel = attrs.has("kernel_shape") && !attrs.integers("kernel_shape").empty() ? attrs.integers("kernel_shape")
-                                                                                : std::move(own_kernel);
+  const bool given = attrs.has("kernel_shape") && !attrs.integers("kernel_shape").empty();
+  kernel = given ? attrs.integers("kernel_shape") : own_kernel;
+  HONE_CHECK(own_kernel.empty() || kernel == own_kernel, "kernel_shape {} does not match the weight's {}",
+             join_dims(kernel), join_dims(own_kernel));
   HONE_CHECK(kernel.size() == rank, "kernel_shape has {} numbers where {} are needed", kernel.size(), rank);
   strides = list_or(attrs, "strides", rank, 1);
   dilations = list_or(attrs, "dilations", rank, 1);
@@ -40,7 +42,8 @@ WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
     HONE_CHECK(kernel[i] > 0 && kernel[i] < kLimit, "kernel size {} is out of range", kernel[i]);
     HONE_CHECK(strides[i] > 0 && strides[i] < kLimit, "stride {} is out of range", strides[i]);
     HONE_CHECK(dilations[i] > 0 && dilations[i] < kLimit, "dilation {} is out of range", dilations[i]);
-    HONE_CHECK(std::abs(pads[i]) < kLimit && std::abs(pads[i + rank]) < kLimit, "padding {} is out of range", pads[i]);
+    for (const int64_t pad : {pads[i], pads[i + rank]})
+      HONE_CHECK(pad > -kLimit && pad < kLimit, "padding {} is out of range", pad);
   }
 }
 
