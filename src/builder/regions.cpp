@@ -203,12 +203,18 @@ Value* add_shape_data(Graph& graph, const Value& value) {
       ->output();
 }
 
+bool is_known(const Node& symbolic_constant) {
+  const std::vector<std::string>& texts = symbolic_constant.attrs.texts("values");
+  return std::all_of(texts.begin(), texts.end(),
+                     [](const std::string& text) { return Dim::parse(text).is_constant(); });
+}
+
 /// At concrete sizes shape data are ordinary constants.
 void fold_shape_data(Graph& graph) {
   if (graph.node_count() < 2) return;
   bool changed = false;
   for (Node* node : graph.nodes()) {
-    if (!node->is(ops::symbolic_constant) || graph.is_output(node->output())) continue;
+    if (!node->is(ops::symbolic_constant) || graph.is_output(node->output()) || !is_known(*node)) continue;
     graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
     changed = true;
   }

@@ -94,6 +94,38 @@ void fill_buffers(const Profile& profile, ShapeInstance& instance) {
       fill(static_cast<BufferId>(id));
 }
 
+/// Sizes of a buffer, where they are known and lie in plain memory.
+std::optional<ConcreteType> plain_type(const BufferSlot& slot, const SymbolValues& symbols) {
+  if (is_object(slot.type.dtype) || !slot.type.ranked || !all_known(slot.type.shape, symbols)) return std::nullopt;
+  return concrete_type(slot, symbols);
+}
+
+/// Views lie in the memory of what they view: they may not be larger.
+void check_views(const Profile& profile, const SymbolValues& symbols) {
+  for (const BufferSlot& slot : profile.buffers) {
+    if (slot.alias < 0) continue;
+    const BufferSlot* memory = &slot;
+    while (memory->alias >= 0) memory = &profile.buffers[static_cast<size_t>(memory->alias)];
+    const auto view = plain_type(slot, symbols), whole = plain_type(*memory, symbols);
+    HONE_CHECK(!view || !whole || view->bytes() <= whole->bytes(), "{} needs {} bytes but shares the {} bytes of {}",
+               slot.name, view->bytes(), whole->bytes(), memory->name);
+  }
+}
+
+/// Users bind memory of the declared sizes: what is read and written there may not have others.
+void check_interface(const Plan& plan, const Profile& profile, const SymbolValues& symbols) {
+  for (const IoTensor& io : plan.io) {
+    if (!io.type.ranked || !all_known(io.type.shape, symbols)) continue;
+    const Dims declared = io.type.shape.evaluate(symbols);
+    for (const BufferSlot& slot : profile.buffers) {
+      if (slot.kind == BufferKind::arena || slot.alias >= 0 || slot.name != io.name) continue;
+      const auto type = plain_type(slot, symbols);
+      HONE_CHECK(!type || type->dims == declared, "{} is declared as [{}] but is [{}] inside", io.name,
+                 join_dims(declared, ","), join_dims(type->dims, ","));
+    }
+  }
+}
+
 /// Steps without elements to write have nothing to do, and kernels need not cope with them.
 bool writes_nothing(const Step& step, const ShapeInstance& instance) {
   return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId id) {
@@ -185,6 +217,8 @@ std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t s
   const Profile& source = plan_.profiles[static_cast<size_t>(profile)];
   made->steps = impl_->stages[static_cast<size_t>(profile)][stage];
   fill_buffers(source, *made);
+  check_views(source, symbols);
+  check_interface(plan_, source, symbols);
   KernelLoader loader(plan_, backend_, *device_);
   for (size_t s = made->steps.begin; s < made->steps.end; ++s) {
     const Step& step = source.steps[s];
