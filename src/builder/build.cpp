@@ -104,13 +104,12 @@ std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, 
 }
 
 /// Whether dynamic inputs will only ever have one set of shapes: then all sizes are numbers, and what follows from them is folded.
-/// Bodies decide sizes of their own; graphs with them stay symbolic.
-bool is_fixed(const Graph& graph, const std::vector<ProfilePoints>& points, const BuildOptions& options) {
-  const std::vector<Node*> nodes = graph.nodes();
-  const bool plain = std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->bodies.empty(); });
-  return plain && points.size() == 1 && !points[0].ranges.empty() && points[0].min == points[0].max &&
-         !options.portable;
+bool is_fixed(const std::vector<ProfilePoints>& points, const BuildOptions& options) {
+  return points.size() == 1 && !points[0].ranges.empty() && points[0].min == points[0].max && !options.portable;
 }
+
+/// Whether every size is known before the engine runs.
+bool sizes_follow_from_inputs(const Graph& graph) { return graph.size_deciders().empty() && all_ranked(graph); }
 
 /// Shape arithmetic that layers hold as expressions has no layer of its own.
 void note_shape_nodes(const Graph& graph, Plan& plan) {
@@ -178,9 +177,12 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   std::vector<ProfilePoints> points;
   for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles)
     points.push_back(profile_points(graph, profile, log));
-  if (is_fixed(graph, points, options) && graph.size_deciders().empty() && all_ranked(graph)) {
-    declared = declared_shapes(graph);
-    graph = graph.specialize(points[0].opt);
+  if (is_fixed(points, options) && sizes_follow_from_inputs(graph)) {
+    Graph fixed = graph.specialize(points[0].opt);
+    if (sizes_follow_from_inputs(fixed)) {
+      declared = declared_shapes(graph);
+      graph = std::move(fixed);
+    }
   }
 
   std::vector<Folded> folded;
@@ -214,7 +216,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   for (const std::string& node : options.folded_by_import) plan.folded.push_back({node, "import"});
   for (Folded& node : folded) plan.folded.push_back({std::move(node.node), std::string(node.pass)});
   if (options.portable) plan.portable = portable_part(graph);
-  PlanAssets assets(plan);
+  PlanAssets assets(plan, graph);
   log.info("{}", options.timing_cache_file.empty()
                      ? "Local timing cache in use. Profiling results in this builder pass will not be stored."
                      : "Global timing cache in use. Profiling results in this builder pass will be stored.");

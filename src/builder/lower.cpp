@@ -4,6 +4,7 @@
 #include "builder/lower.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -211,10 +212,34 @@ class Lowering {
 
 }  // namespace
 
+namespace {
+
+/// From here on the constants of a model are too many to be held twice.
+constexpr int64_t kLargeModelBytes = int64_t{1} << 30;
+/// Below this a place in a file is not worth its page.
+constexpr size_t kSpilledBytes = 1 << 20;
+
+int64_t constant_bytes(const Graph& graph) {
+  std::set<const Value*> counted;
+  int64_t bytes = 0;
+  for (const Node* node : graph.nodes())
+    for (const Value* input : node->inputs)
+      if (input != nullptr && input->is_constant() && counted.insert(input).second)
+        bytes += static_cast<int64_t>(input->constant->bytes().size());
+  return bytes;
+}
+
+}  // namespace
+
+PlanAssets::PlanAssets(Plan& plan, const Graph& model)
+    : plan_(plan), large_(constant_bytes(model) > kLargeModelBytes) {}
+
 int32_t PlanAssets::constant(const Tensor& tensor) {
   const auto [at, fresh] = constants_.try_emplace(tensor.type().text() + hash_hex(tensor.bytes()),
                                                   static_cast<int32_t>(plan_.constants.size()));
-  if (fresh) plan_.constants.push_back(tensor);
+  if (fresh && large_ && tensor.bytes().size() >= kSpilledBytes)
+    plan_.constants.emplace_back(tensor.dtype(), tensor.dims(), spill_.keep(tensor.blob()));
+  else if (fresh) plan_.constants.push_back(tensor);
   return at->second;
 }
 

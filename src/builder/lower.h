@@ -3,20 +3,24 @@
 // From chosen layers to the steps and buffers of one profile.
 #pragma once
 
+#include "base/spill.h"
 #include "builder/tune.h"
 
 namespace hone {
 
-/// Collects constants and code of all profiles, each stored once.
+/// Collects constants and code of all profiles, each stored once. Of a large model the constants wait on disk for the plan to
+/// be written, since packing makes them anew.
 class PlanAssets {
  public:
-  explicit PlanAssets(Plan& plan) : plan_(plan) {}
+  PlanAssets(Plan& plan, const Graph& model);
   int32_t constant(const Tensor& tensor);
   int32_t blob(const Blob& blob);
 
  private:
   Plan& plan_;
   std::map<std::string, int32_t> constants_, blobs_;
+  bool large_;
+  SpillFile spill_;
 };
 
 Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "plan/size.h"
 #include "report/precision.h"
 #include "tools/interrupt.h"
 #include "tools/layer_flags.h"
@@ -82,8 +83,7 @@ void Session::build() {
     plan_ = make<hone_plan>(hone_plan_load, options_.tool.save_engine.c_str());
     plan_bytes_ = std::filesystem::file_size(options_.tool.save_engine);
   } else {
-    const void* bytes = nullptr;
-    check(hone_plan_bytes(plan_.get(), &bytes, &plan_bytes_));
+    plan_bytes_ = plan_file_bytes(*plan_->plan);
   }
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
@@ -125,7 +125,10 @@ double Session::time_load() const {
     const auto engine =
         make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   } else {
-    const auto plan = make<hone_plan>(hone_plan_parse, static_cast<const void*>(plan_->bytes.data()), plan_bytes_);
+    const void* bytes = nullptr;
+    size_t size = 0;
+    check(hone_plan_bytes(plan_.get(), &bytes, &size));
+    const auto plan = make<hone_plan>(hone_plan_parse, bytes, size);
     const auto engine =
         make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   }
