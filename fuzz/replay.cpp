@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a fuzz target without libFuzzer: on each seed file, then on damaged copies of them, drawn from a printed seed.
-// So every build, with every compiler, runs the same harness as an ordinary test.
+// Runs a fuzz target without libFuzzer: on its valid inputs and on each file named, then on damaged copies of them, drawn
+// from a printed seed. So every build, with every compiler, runs the same harness as an ordinary test.
 //
-//   <target> FILE|FOLDER...      environment: HONE_FUZZ_RUNS (default 2000), HONE_FUZZ_SEED (default 1)
+//   <target> [--write-seeds FOLDER] [FILE|FOLDER...]
+//   environment: HONE_FUZZ_RUNS (default 2000), HONE_FUZZ_SEED (default 1), HONE_FUZZ_SECONDS (default 20, an upper bound),
+//                HONE_FUZZ_KEEP: a file that holds the input at hand, for what ends the process
+#include <sys/resource.h>
+
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <string>
-#include <vector>
+#include <set>
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "harness.h"
 
 namespace {
 
@@ -29,12 +31,21 @@ Bytes read(const std::filesystem::path& path) {
 
 std::vector<Bytes> read_seeds(int count, char** paths) {
   std::vector<Bytes> seeds{{}};
+  for (const std::string& seed : hone::fuzz::seed_inputs()) seeds.emplace_back(seed.begin(), seed.end());
   for (int i = 1; i < count; ++i) {
     if (!std::filesystem::is_directory(paths[i])) seeds.push_back(read(paths[i]));
     else
-      for (const auto& entry : std::filesystem::directory_iterator(paths[i])) seeds.push_back(read(entry.path()));
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(paths[i]))
+        if (entry.is_regular_file()) seeds.push_back(read(entry.path()));
   }
   return seeds;
+}
+
+void write_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const std::string& seed : hone::fuzz::seed_inputs())
+    std::ofstream(folder / ("seed_" + std::to_string(number++)), std::ios::binary) << seed;
 }
 
 int environment(const char* name, int otherwise) {
@@ -73,18 +84,55 @@ class Mutator {
   std::mt19937 random_;
 };
 
+/// What asks for more memory than any input deserves gets an error instead of the machine's. Sanitizers need the addresses.
+void limit_memory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const rlimit limit{rlim_t{4} << 30, rlim_t{4} << 30};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+}
+
+/// Counts failures and tells the first of each kind.
+class Replay {
+ public:
+  void run(const Bytes& bytes, const char* kind, int number) {
+    if (const char* path = std::getenv("HONE_FUZZ_KEEP"))
+      std::ofstream(path, std::ios::binary) << std::string(bytes.begin(), bytes.end());
+    try {
+      LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      if (told_.insert(text.substr(0, 80)).second) std::printf("%s %d: %s\n", kind, number, text.c_str());
+    }
+  }
+  bool failed() const { return !told_.empty(); }
+
+ private:
+  std::set<std::string> told_;
+};
+
+int run_all(const std::vector<Bytes>& seeds) {
+  const int seed = environment("HONE_FUZZ_SEED", 1), runs = environment("HONE_FUZZ_RUNS", 2000);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(environment("HONE_FUZZ_SECONDS", 20));
+  std::printf("%zu inputs, %d damaged copies, seed %d\n", seeds.size(), runs, seed);
+  std::fflush(stdout);
+  Replay replay;
+  for (size_t i = 0; i < seeds.size(); ++i) replay.run(seeds[i], "input", static_cast<int>(i));
+  Mutator mutator(static_cast<unsigned>(seed));
+  int number = 0;
+  for (; number < runs && std::chrono::steady_clock::now() < end; ++number)
+    replay.run(mutator.damage(seeds[mutator.below(seeds.size())]), "copy", number);
+  std::printf("%d copies were run\n", number);
+  return replay.failed() ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::vector<Bytes> seeds = read_seeds(count, arguments);
-  for (const Bytes& seed : seeds) LLVMFuzzerTestOneInput(seed.data(), seed.size());
-
-  const int seed = environment("HONE_FUZZ_SEED", 1), runs = environment("HONE_FUZZ_RUNS", 2000);
-  std::printf("%zu files, %d damaged copies, seed %d\n", seeds.size(), runs, seed);
-  Mutator mutator(static_cast<unsigned>(seed));
-  for (int run = 0; run < runs; ++run) {
-    const Bytes bytes = mutator.damage(seeds[mutator.below(seeds.size())]);
-    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  if (count == 3 && std::string(arguments[1]) == "--write-seeds") {
+    write_seeds(arguments[2]);
+    return 0;
   }
-  return 0;
+  limit_memory();
+  return run_all(read_seeds(count, arguments));
 }
