@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong is said in a sentence, with a hint, and exit status 1; nothing crashes and nothing is left half-written."""
 
+import json
+import os
 import random
 import re
 
@@ -89,6 +91,54 @@ def test_all_unsupported_operators_are_listed_at_once(models, trtexec):
 def test_errors_carry_a_hint(models, trtexec):
     for arguments in (["--onnx=nowhere.onnx"], ["--onnx=odd.onnx"], ["--onnx=good.onnx", "--shapes=nobody:1x4"]):
         assert "hint:" in refused(trtexec, *arguments)
+
+
+BAD_VALUES = ["--shapes=x:", "--shapes=x:1x", "--shapes=x:99999999999999999999x4", "--shapes=x:-1x4", "--shapes='x:1x4", "--shapes=:1x4",
+              "--shapes=x:1x4,", "--shapes=x:4611686018427387904x4", "--minShapes=x:1x4,x:2x4", "--loadInputs=x", "--memPoolSize=workspace:lots",
+              "--inputIOFormats=fp99:chw", "--percentile=101", "--iterations=-1", "--useProfile=7", "--layerPrecisions=x:fp99",
+              "--timingCacheFile=.", "--exportTimes=no/such/folder/t.json"]
+
+
+@pytest.mark.parametrize("value", BAD_VALUES)
+def test_values_that_make_no_sense_end_in_a_sentence(value, models, trtexec):
+    done = trtexec.run("--onnx=good.onnx", value, *ONE_RUN, timeout=60)
+    assert done.returncode in (0, 1), done.stdout[-2000:]
+    for word in ("internal error", "terminate called", "Sanitizer"):
+        assert word not in done.stdout, done.stdout[-2000:]
+
+
+def test_pipes_as_files_do_not_block(models, trtexec):
+    os.mkfifo(models / "pipe")
+    for arguments in (["--onnx=pipe"], ["--loadEngine=pipe"], ["--onnx=good.onnx", "--shapes=x:1x4", "--loadInputs=x:pipe"]):
+        assert "pipe" in refused(trtexec, *arguments)
+    said = trtexec.run("--onnx=good.onnx", "--timingCacheFile=pipe", "--skipInference", timeout=60).stdout
+    assert "pipe" in said
+
+
+def test_plugin_libraries_and_calibration_files_are_not_opened(models, trtexec):
+    """A pipe that nobody writes to would block whoever opens it."""
+    os.mkfifo(models / "trap")
+    for flag in ("--plugins", "--staticPlugins", "--dynamicPlugins", "--setPluginsToSerialize", "--calib"):
+        done = trtexec.run("--onnx=good.onnx", f"{flag}=trap", *(["--int8"] if flag == "--calib" else []), "--skipInference", timeout=60)
+        assert done.returncode == 0 and "[W]" in done.stdout, done.stdout[-2000:]
+
+
+def test_a_huge_timing_cache_is_not_read(models, trtexec):
+    with open(models / "huge.cache", "wb") as file:
+        file.truncate(1 << 40)
+    done = trtexec.run("--onnx=good.onnx", "--timingCacheFile=huge.cache", "--skipInference", timeout=60)
+    assert "huge.cache" in done.stdout and "internal error" not in done.stdout
+
+
+def test_tensor_names_lead_to_no_other_folder(models, trtexec):
+    tiny.save(models / "names.onnx", [helper.make_node("Relu", ["../x"], ["../../y/\"z\""], name="/etc/passwd")],
+              inputs=[("../x", [1, 4])], outputs=[("../../y/\"z\"", [1, 4])])
+    around = set(models.parent.iterdir())
+    said = trtexec("--onnx=names.onnx", *ONE_RUN, "--dumpRawBindingsToFile", "--exportOutput=o.json", "--exportLayerInfo=l.json",
+                   "--exportProfile=p.json", "--exportTimes=t.json")
+    assert "PASSED" in said and set(models.parent.iterdir()) == around
+    for name in ("o.json", "l.json", "p.json", "t.json"):
+        json.loads((models / name).read_text("utf-8"), parse_constant=lambda word: pytest.fail(f"{name} holds {word}"))
 
 
 PLAN_CASES = {
