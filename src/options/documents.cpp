@@ -30,7 +30,7 @@ std::string escaped(std::string_view text) {
 
 std::string row(const Flag& flag) {
   std::string name = fmt::format("`{}{}{}`", flag.name, flag.value_name.empty() ? "" : "=", flag.value_name);
-  for (size_t at = 0; (at = name.find('|', at)) != std::string::npos; at += 2) name.insert(at, "\\");
+  for (size_t at = 0; (at = name.find('|', at)) != std::string::npos; at += 2) name.insert(at, 1, '\\');
   if (!flag.alias.empty()) name += fmt::format(", `{}`", flag.alias);
   std::string meaning = escaped(flag.help);
   if (flag.repeatable) meaning += "; may be given several times";
