@@ -3,9 +3,7 @@
 // Small text helpers: splitting, strict numbers, the nearest name for "did you mean".
 #pragma once
 
-#include <concepts>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +15,6 @@ namespace hone {
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 template <typename Range>
-  requires std::convertible_to<decltype(*std::begin(std::declval<const Range&>())), std::string_view>
 std::string join(const Range& parts, std::string_view separator) {
   std::string result;
   bool first = true;
