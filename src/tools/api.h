@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "base/error.h"
+#include "base/error_text.h"
 #include "capi/build_handles.h"
 #include "capi/handles.h"
 
@@ -25,12 +25,12 @@ using Owned = std::unique_ptr<Object, Destroy>;
 template <typename Object, typename Function, typename... Arguments>
 Owned<Object> make(Function* function, Arguments... arguments) {
   Object* object = nullptr;
-  if (function(arguments..., &object) != HONE_OK) throw Error(hone_last_error());
+  if (function(arguments..., &object) != HONE_OK) throw parse_error(hone_last_error());
   return Owned<Object>(object);
 }
 
 inline void check(hone_status status) {
-  if (status != HONE_OK) throw Error(hone_last_error());
+  if (status != HONE_OK) throw parse_error(hone_last_error());
 }
 
 }  // namespace hone

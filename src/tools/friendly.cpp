@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/error_text.h"
 #include "base/text.h"
 #include "options/flag.h"
 #include "options/parse.h"
@@ -100,7 +100,7 @@ FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::
   for (const std::string& flag : defaults)
     if (!is_given(flags, flag.substr(0, flag.find('=')))) flags.push_back(flag);
   CommandLine parsed = parse_command_line(flags);
-  if (!parsed.errors.empty()) throw Error(parsed.errors.front());
+  if (!parsed.errors.empty()) throw parse_error(parsed.errors.front());
   line.options = std::move(parsed.options);
   line.warnings = std::move(parsed.warnings);
   return line;
