@@ -45,6 +45,31 @@ def test_one_plan_serves_the_shapes_of_its_profile(folder, model):
     assert engine.inputs == {"x": (np.dtype(np.float32), (-1, 4))} and list(engine.outputs) == ["y"]
 
 
+def test_a_plan_takes_the_weights_of_another_model(folder, model):
+    import onnx
+
+    other = onnx.load(model)
+    for weight in other.graph.initializer:
+        weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight) * np.float32(-2), weight.name))
+    onnx.save(other, folder / "other.onnx")
+    plan = hone.build(model, [*FLAGS, "--refit"])
+    for refitted in (plan.refit(folder / "other.onnx"), plan.refit(folder / "other.onnx").refit(hone.Model.load(folder / "other.onnx"))):
+        found = refitted.engine().context().run({"x": rows(3)})["y"]
+        np.testing.assert_allclose(found, expected(folder / "other.onnx", rows(3)), rtol=1e-5, atol=1e-5)
+    with pytest.raises(hone.Error, match="built with fixed weights"):
+        hone.build(model, FLAGS).refit(model)
+
+
+def test_debug_tensors_are_read_after_a_run(model):
+    context = hone.build(model, [*FLAGS, "--markDebug=h"]).engine().context()
+    with pytest.raises(hone.Error, match="can be read after a run"):
+        context.debug_values()
+    answer = context.run({"x": rows(5)})["y"]
+    (name, values), = context.debug_values().items()
+    assert name == "h" and values.shape == (5, 8) and values.min() < 0
+    np.testing.assert_allclose(np.maximum(values, 0), answer, rtol=1e-6)
+
+
 def test_arrays_that_fit_are_not_copied(model):
     context = hone.build(model, FLAGS).engine().context()
     values = rows(2)

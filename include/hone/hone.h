@@ -126,6 +126,10 @@ HONE_API void hone_model_destroy(hone_model* model);
  * `options` and `log` may be NULL. */
 HONE_API hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options,
                                 const hone_log* log, hone_plan** plan);
+/* A new plan: the same engine with the weights of `model`, the same network as the plan's. Nothing is timed. The plan must
+ * have been built with --refit, or with --stripWeights, which takes its own weights back. `log` may be NULL. */
+HONE_API hone_status hone_plan_refit(const hone_plan* plan, const hone_model* model, const hone_device* device,
+                                     const hone_log* log, hone_plan** refitted);
 HONE_API hone_status hone_plan_load(const char* path, hone_plan** plan);
 /* Reads a plan in memory, which must stay as it is while the plan or an engine of it lives; it is copied unless it begins
  * at a multiple of 64 bytes. */
@@ -157,6 +161,12 @@ HONE_API hone_status hone_context_bind(hone_context* context, const char* tensor
 HONE_API hone_status hone_context_run(hone_context* context);
 /* Runs once, layer by layer, each timed. */
 HONE_API hone_status hone_context_profile(hone_context* context, hone_layer_fn layer, void* user);
+/* Tensors marked with --markDebug and --markUnfusedTensorsAsDebugTensors. A name is valid as long as the context; NULL when
+ * there is none. */
+HONE_API size_t hone_context_debug_tensors(const hone_context* context);
+HONE_API const char* hone_context_debug_tensor(const hone_context* context, size_t index);
+/* What such a tensor held at the end of the last run, as a copy. */
+HONE_API hone_status hone_context_debug_value(const hone_context* context, const char* tensor, hone_value** value);
 HONE_API void hone_context_destroy(hone_context* context);
 
 /* An input of strings, a sequence or an optional. */

@@ -124,6 +124,13 @@ class Plan:
         """The plan without its weights, as text."""
         return self.handle.json()
 
+    def refit(self, model, device="cpu", log=None, threshold=WARNING):
+        """A new plan: the same engine with the weights of `model`, a Model or a path. Nothing is timed; the plan must have been
+        built with --refit."""
+        model = model if isinstance(model, Model) else Model.load(model)
+        device = device if isinstance(device, Device) else Device(device)
+        return Plan(self.handle.refit(model.handle, device.handle, log, threshold))
+
     def engine(self, device="cpu", log=None, threshold=WARNING):
         """`log(severity, text)` hears when the plan did not fit the machine and its tactics were chosen anew."""
         return Engine(self, device if isinstance(device, Device) else Device(device), log, threshold)
@@ -191,6 +198,10 @@ class Context:
     def value(self, name):
         """An output of the last run that could not be bound: an array, a list or None, as a copy."""
         return _from_value(self.handle.value(name))
+
+    def debug_values(self):
+        """{name: array} of the tensors marked with --markDebug and the like, as the last run left them."""
+        return {name: _from_value(self.handle.debug_value(name)) for name in self.handle.debug_tensors()}
 
     def profile(self):
         """[(layer, ms)] of one inference on what is bound."""

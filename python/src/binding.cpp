@@ -198,6 +198,15 @@ NB_MODULE(_hone, module) {
   module.def("build", build, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
 
   nb::class_<Plan>(module, "Plan")
+      .def(
+          "refit",
+          [](const Plan& self, const Model& model, const Device& device, nb::object log, int threshold) {
+            const Log lines(std::move(log), threshold);
+            return Plan::make(hone_plan_refit, static_cast<const hone_plan*>(self.get()),
+                              static_cast<const hone_model*>(model.get()),
+                              static_cast<const hone_device*>(device.get()), lines.get());
+          },
+          nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
       .def_static("load", [](const std::string& path) { return Plan::make(hone_plan_load, path.c_str()); })
       .def("save", [](const Plan& self, const std::string& path) { check(hone_plan_save(self.get(), path.c_str())); })
       .def("bytes",
@@ -255,6 +264,17 @@ NB_MODULE(_hone, module) {
       .def("value",
            [](const Context& self, const std::string& output) {
              return Value::make(hone_context_value, self.get(), output.c_str());
+           })
+      .def("debug_tensors",
+           [](const Context& self) {
+             std::vector<std::string> names;
+             for (size_t i = 0; i < hone_context_debug_tensors(self.get()); ++i)
+               names.emplace_back(hone_context_debug_tensor(self.get(), i));
+             return names;
+           })
+      .def("debug_value",
+           [](const Context& self, const std::string& tensor) {
+             return Value::make(hone_context_debug_value, self.get(), tensor.c_str());
            })
       .def("run", run)
       .def("profile", profile);

@@ -12,9 +12,11 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "builder/debug_tensors.h"
 #include "builder/lower.h"
 #include "builder/portable.h"
 #include "builder/profile.h"
+#include "builder/refit.h"
 #include "builder/tune.h"
 #include "ir/range.h"
 #include "ops/ops.h"
@@ -74,10 +76,10 @@ InputRanges input_ranges(const Graph& graph) {
 struct DeclaredShapes {
   std::vector<Shape> inputs, outputs;
 };
-DeclaredShapes declared_shapes(const Graph& graph) {
+DeclaredShapes declared_shapes(const Graph& graph, size_t outputs) {
   DeclaredShapes shapes;
   for (const Value* value : graph.inputs()) shapes.inputs.push_back(value->type.shape);
-  for (const Value* value : graph.outputs()) shapes.outputs.push_back(value->type.shape);
+  for (size_t i = 0; i < outputs; ++i) shapes.outputs.push_back(graph.outputs()[i]->type.shape);
   return shapes;
 }
 
@@ -96,7 +98,7 @@ std::vector<IoTensor> io_of(const Graph& graph, const DeclaredShapes& declared, 
     io.push_back({value->name, typed(value, declared.inputs[i], edges.of_input(value)), true,
                   range == ranges.end() ? std::nullopt : range->second});
   }
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+  for (size_t i = 0; i < declared.outputs.size(); ++i) {
     const Value* value = graph.outputs()[i];
     io.push_back({value->name, typed(value, declared.outputs[i], edges.of_output(value)), false});
   }
@@ -138,11 +140,11 @@ std::vector<LayerRecord> records_of(const Choice& choice) {
   return records;
 }
 
-void log_memory(const Profile& profile, const Graph& graph, const Logger& log) {
+void log_memory(const Profile& profile, const Graph& graph, size_t outputs, const Logger& log) {
   const auto arena = std::count_if(profile.buffers.begin(), profile.buffers.end(),
                                    [](const BufferSlot& b) { return b.kind == BufferKind::arena && b.alias < 0; });
   log.verbose("Total number of blocks in pre-optimized block assignment: {}", arena);
-  log.info("Detected {} inputs and {} output network tensors.", graph.inputs().size(), graph.outputs().size());
+  log.info("Detected {} inputs and {} output network tensors.", graph.inputs().size(), outputs);
   log.info("Total Activation Memory: {}", profile.arena_bytes);
 }
 
@@ -171,8 +173,12 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   const double start = now_ms();
   const size_t known_before = cache.entries();
 
+  std::optional<RefitPart> refit;
+  if (options.refit || options.strip_weights) refit = refit_part(graph, options);
   const InputRanges ranges = input_ranges(graph);
+  const size_t outputs = graph.outputs().size();
   cast_io(graph, options);
+  append_debug_outputs(graph, options.debug_tensors);
   std::optional<DeclaredShapes> declared;
   std::vector<ProfilePoints> points;
   for (const ProfileOptions& profile : options.profiles.empty() ? std::vector<ProfileOptions>(1) : options.profiles)
@@ -180,7 +186,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   if (is_fixed(points, options) && sizes_follow_from_inputs(graph)) {
     Graph fixed = graph.specialize(points[0].opt);
     if (sizes_follow_from_inputs(fixed)) {
-      declared = declared_shapes(graph);
+      declared = declared_shapes(graph, outputs);
       graph = std::move(fixed);
     }
   }
@@ -199,7 +205,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();
-  const EdgeLayouts edges = edge_layouts(graph, options, log);
+  const EdgeLayouts edges = edge_layouts(graph, outputs, options, log);
   const DataSizes sizes(graph);
 
   // From here on no operator is created or removed; nodes are only grouped, once per shape profile.
@@ -212,11 +218,13 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
                .options = fmt::format("level={} precision={}", options.optimization_level, precision_text(options)),
                .profiling_verbosity = options.profiling_verbosity,
                .precision = precision_text(options)};
-  plan.io = io_of(graph, declared.value_or(declared_shapes(graph)), edges, ranges);
+  plan.io = io_of(graph, declared.value_or(declared_shapes(graph, outputs)), edges, ranges);
   for (const std::string& node : options.folded_by_import) plan.folded.push_back({node, "import"});
   for (Folded& node : folded) plan.folded.push_back({std::move(node.node), std::string(node.pass)});
   if (options.portable) plan.portable = portable_part(graph);
+  if (options.strip_weights) plan.weights = WeightStorage::not_in_file;
   PlanAssets assets(plan, graph);
+  TimingCache used;
   log.info("{}", options.timing_cache_file.empty()
                      ? "Local timing cache in use. Profiling results in this builder pass will not be stored."
                      : "Global timing cache in use. Profiling results in this builder pass will be stored.");
@@ -224,6 +232,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
     log.verbose("Constructing optimization profile number {} [{}/{}].", i, i + 1, points.size());
     for (const std::string& symbol : sizes.symbols()) points[i].opt.emplace(symbol, kUsualDataSize);
     const TuneContext context{.graph = graph,
+                              .outputs = outputs,
                               .edges = edges,
                               .sizes = sizes,
                               .points = points[i],
@@ -231,6 +240,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
                               .backend = backend,
                               .device = device,
                               .cache = cache,
+                              .used = used,
                               .log = log,
                               .start_ms = start};
 
@@ -241,9 +251,13 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
     const Choice choice = choose(std::move(layers), context);
     plan.profiles.push_back(lower(choice, context, assets));
     log.verbose("After reformat layers: {} layers", plan.profiles.back().steps.size());
-    log_memory(plan.profiles.back(), graph, log);
+    log_memory(plan.profiles.back(), graph, outputs, log);
     const std::vector<LayerRecord> records = records_of(choice);
     plan.log.insert(plan.log.end(), records.begin(), records.end());
+  }
+  if (refit) {
+    refit->timings = used.text();
+    plan.refit = std::move(refit);
   }
   note_shape_nodes(graph, plan);
   log.info("Engine generation completed in {:g} seconds.", seconds_since(start));

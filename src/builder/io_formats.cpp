@@ -20,8 +20,8 @@ std::vector<IoFormat> broadcast(const std::vector<IoFormat>& formats, size_t ten
 std::vector<IoFormat> input_formats(const Graph& graph, const BuildOptions& options) {
   return broadcast(options.input_formats, graph.inputs().size(), "input");
 }
-std::vector<IoFormat> output_formats(const Graph& graph, const BuildOptions& options) {
-  return broadcast(options.output_formats, graph.outputs().size(), "output");
+std::vector<IoFormat> output_formats(size_t outputs, const BuildOptions& options) {
+  return broadcast(options.output_formats, outputs, "output");
 }
 
 Node* cast(Graph& graph, Value* value, DType to, Node* before) {
@@ -66,7 +66,7 @@ void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>&
 }  // namespace
 
 void cast_io(Graph& graph, const BuildOptions& options) {
-  const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph, options);
+  const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph.outputs().size(), options);
   for (size_t i = 0; i < in.size(); ++i)
     cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype));
   std::vector<Value*> outputs = graph.outputs();
@@ -75,10 +75,10 @@ void cast_io(Graph& graph, const BuildOptions& options) {
   graph.set_outputs(std::move(outputs));
 }
 
-EdgeLayouts edge_layouts(const Graph& graph, const BuildOptions& options, const Logger& log) {
+EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Logger& log) {
   EdgeLayouts result;
   add_layouts(graph.inputs(), input_formats(graph, options), log, result.inputs);
-  add_layouts(graph.outputs(), output_formats(graph, options), log, result.outputs);
+  add_layouts(graph.outputs(), output_formats(outputs, options), log, result.outputs);
   return result;
 }
 

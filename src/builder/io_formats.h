@@ -28,7 +28,8 @@ struct EdgeLayouts {
 /// Puts a Cast behind every input and before every output whose element type is asked to differ. Names stay.
 /// Throws Error when the number of formats is not the number of tensors.
 void cast_io(Graph& graph, const BuildOptions& options);
-/// The layouts asked for; tensors without a channel axis and an image behind it (rank < 3 or > 5) are linear, with a warning.
-EdgeLayouts edge_layouts(const Graph& graph, const BuildOptions& options, const Logger& log);
+/// The layouts asked for of the inputs and the first `outputs` outputs; tensors without a channel axis and an image behind it
+/// (rank < 3 or > 5) are linear, with a warning.
+EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Logger& log);
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "builder/debug_tensors.h"
 #include "builder/details.h"
 #include "plan/memory.h"
 
@@ -24,15 +25,18 @@ class Lowering {
     for (const Value* input : context_.graph.inputs())
       buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
-    for (const Value* output : context_.graph.outputs()) reserve_output(output);
+    const std::vector<Value*>& outputs = context_.graph.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) reserve_output(outputs[i], i >= context_.outputs);
     const std::vector<int> stages = context_.sizes.stages(choice_.layers);
     for (stage_ = 0; stage_ <= (stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end())); ++stage_)
       for (size_t i = 0; i < stages.size(); ++i)
         if (stages[i] == stage_) lower_layer(choice_.layers[i]);
     --stage_;
-    for (const Value* output : context_.graph.outputs()) {
+    for (const Value* output : outputs) {
       buffer(output, edges().of_output(output));  // reformats the result if it lies otherwise
     }
+    mark_debug_io(profile_, context_.options.debug_tensors);
+    if (context_.options.debug_unfused) mark_unfused(profile_);
     profile_.arena_bytes = arena_bytes();
     return std::move(profile_);
   }
@@ -50,10 +54,11 @@ class Lowering {
     return static_cast<BufferId>(profile_.buffers.size() - 1);
   }
 
-  /// The output's own slot; a computed value behind a chain of views is written there directly.
-  void reserve_output(const Value* output) {
+  /// The slot of an output or debug tensor; a computed value behind a chain of views is written there directly.
+  void reserve_output(const Value* output, bool debug) {
     const Layout layout = edges().of_output(output);
-    const BufferId slot = add_buffer(*output, layout, BufferKind::output);
+    const BufferId slot = add_buffer(*output, layout, debug ? BufferKind::arena : BufferKind::output);
+    profile_.buffers.back().debug = debug;
     reserved_[output] = slot;
     if (layout != Layout::linear || context_.sizes.managed(*output) || context_.sizes.sized_by_data(output->type.shape))
       return;

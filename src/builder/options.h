@@ -45,7 +45,11 @@ struct BuildOptions {
   bool deterministic = false;
   std::function<void(size_t done, size_t total)> progress;  // told about layers tuned; `total` may grow
   double budget_seconds = -1;                               // of timing; then the rest is chosen by rule; -1: none
-  std::function<bool()> stop;                 // asked before each layer is timed; true does the same as a spent budget
+  std::function<bool()> stop;              // asked before each layer is timed; true does the same as a spent budget
+  std::vector<std::string> debug_tensors;  // stay readable until the inference ends; nothing is fused over them
+  bool debug_unfused = false;              // so do all tensors between layers
+  bool refit = false;                      // the plan keeps what it takes to be made of other weights
+  bool strip_weights = false;  // files of the plan hold no weights; without `refit` they take these back only
   std::vector<std::string> folded_by_import;  // the model's nodes that import needed no node for; kept in the plan
   int workers = 0;                            // threads tuned for; 0: the device's default
 };

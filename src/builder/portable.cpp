@@ -3,6 +3,8 @@
 // The graph is stored as it is after the passes, in the text form with its constants outside, so that they are mapped.
 #include "builder/portable.h"
 
+#include <algorithm>
+
 #include "builder/build.h"
 #include "ir/text.h"
 #include "ops/all.h"
@@ -27,6 +29,24 @@ BuildOptions options_of(const Plan& plan) {
   return options;
 }
 
+/// The stored graph has debug tensors behind its own outputs: they are marked again by name.
+std::vector<std::string> take_debug_outputs(Graph& graph, const Plan& plan) {
+  const auto own = static_cast<size_t>(std::ranges::count(plan.io, false, &IoTensor::is_input));
+  std::vector<Value*> outputs = graph.outputs();
+  std::vector<std::string> names;
+  for (size_t i = own; i < outputs.size(); ++i) names.push_back(outputs[i]->name);
+  outputs.resize(std::min(own, outputs.size()));
+  graph.set_outputs(std::move(outputs));
+  return names;
+}
+
+/// Whether more is marked than those, as --markUnfusedTensorsAsDebugTensors does.
+bool marks_unfused(const Plan& plan, const std::vector<std::string>& named) {
+  return std::ranges::any_of(plan.profiles[0].buffers, [&](const BufferSlot& slot) {
+    return slot.debug && slot.kind == BufferKind::arena && std::ranges::find(named, slot.name) == named.end();
+  });
+}
+
 }  // namespace
 
 PortablePart portable_part(const Graph& graph) {
@@ -41,9 +61,13 @@ Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Lo
                           [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
   graph.name = plan.meta.model;
   TimingCache cache;
-  Plan result = build(std::move(graph), options_of(plan), backend, device, cache, log);
+  BuildOptions options = options_of(plan);
+  options.debug_tensors = take_debug_outputs(graph, plan);
+  options.debug_unfused = marks_unfused(plan, options.debug_tensors);
+  Plan result = build(std::move(graph), options, backend, device, cache, log);
   for (size_t i = 0; i < result.io.size(); ++i) result.io[i].range = plan.io[i].range;
   result.folded = plan.folded;
+  result.refit = plan.refit;
   return result;
 }
 

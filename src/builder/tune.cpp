@@ -98,6 +98,11 @@ bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) 
                      [&](const Candidate& candidate) { return cache.find(candidate.key) != nullptr; });
 }
 
+/// What a refit takes instead of timing.
+void remember(const TuneContext& context, std::span<const Candidate> candidates) {
+  for (const Candidate& candidate : candidates) context.used.put(candidate.key, candidate.timing);
+}
+
 /// Level 0, single candidates and builds that ran out of time need no clock.
 void time_candidates(const TuneContext& context, const Problem& problem, std::span<Candidate> candidates) {
   const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
@@ -105,6 +110,7 @@ void time_candidates(const TuneContext& context, const Problem& problem, std::sp
       (must_stop(context) && !all_known(context.cache, candidates))) {
     for (size_t i = 0; i < candidates.size(); ++i)
       candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
+    if (context.options.optimization_level > 0 && !only_reference) remember(context, candidates);
     return;
   }
   if (context.options.error_on_timing_cache_miss)
@@ -114,6 +120,7 @@ void time_candidates(const TuneContext& context, const Problem& problem, std::sp
                     "build once without --errorOnTimingCacheMiss");
   measure(problem, candidates, context.backend, context.device, measure_options(context.options, problem),
           context.cache);
+  remember(context, candidates);
 }
 
 std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {

@@ -16,6 +16,7 @@ namespace hone {
 /// What tuning works with.
 struct TuneContext {
   const Graph& graph;
+  size_t outputs;  // of the network: the graph's others are debug tensors
   const EdgeLayouts& edges;
   const DataSizes& sizes;
   const ProfilePoints& points;
@@ -23,6 +24,7 @@ struct TuneContext {
   const Backend& backend;
   Device& device;
   TimingCache& cache;
+  TimingCache& used;  // receives the times that choices come from
   const Logger& log;
   double start_ms = 0;  // when the build began, for its budget
 };

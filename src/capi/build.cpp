@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error_text.h"
+#include "builder/refit.h"
 #include "capi/build_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
@@ -24,7 +26,7 @@ hone::BuildOptions parse_options(const char* const* arguments, size_t count) {
   std::vector<std::string> texts{"--onnx=model"};
   for (size_t i = 0; i < count; ++i) texts.emplace_back(arguments[i]);
   hone::CommandLine line = hone::parse_command_line(texts);
-  if (!line.errors.empty()) throw hone::Error(line.errors.front(), "arguments are those of trtexec, see --help");
+  if (!line.errors.empty()) throw hone::parse_error(line.errors.front());
   return std::move(line.options.build);
 }
 
@@ -66,6 +68,14 @@ void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& optio
   } catch (const hone::Error& error) {
     log.warning("Could not write timing cache to: {} ({})", path, error.message());
   }
+}
+
+/// The plan as the caller sees it: nodes that nothing depends on are dead, not folded.
+hone_plan* finished(hone::Plan plan, const hone_model& model) {
+  std::erase_if(plan.folded, [&](const hone::FoldedNode& folded) {
+    return std::ranges::find(model.live, folded.node) == model.live.end();
+  });
+  return new hone_plan{std::make_shared<const hone::Plan>(std::move(plan)), {}, {}};
 }
 
 }  // namespace
@@ -130,11 +140,20 @@ hone_status hone_build(const hone_model* model, const hone_device* device, const
     hone::TimingCache cache = read_cache(build_options, logger);
     hone::Plan built =
         hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger);
-    // Nodes that nothing depends on are dead, not folded.
-    std::erase_if(built.folded, [&](const hone::FoldedNode& folded) {
-      return std::ranges::find(model->live, folded.node) == model->live.end();
-    });
     write_cache(cache, build_options, logger);
-    *plan = new hone_plan{std::make_shared<const hone::Plan>(std::move(built)), {}, {}};
+    *plan = finished(std::move(built), *model);
+  });
+}
+
+hone_status hone_plan_refit(const hone_plan* plan, const hone_model* model, const hone_device* device,
+                            const hone_log* log, hone_plan** refitted) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(model, "model");
+    require(device, "device");
+    require(refitted, "refitted");
+    *refitted = finished(hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend,
+                                     *device->device, logger_for(log)),
+                         *model);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C interface's run side: devices, plans, engines, contexts.
+#include "base/error_text.h"
 #include "base/version.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
@@ -19,6 +20,15 @@ std::string& hone::capi::last_error() {
 }
 
 namespace {
+
+/// The names of debug tensors live in the plan.
+std::vector<const std::string*> debug_names(const hone_context& context) {
+  std::vector<const std::string*> names;
+  const hone::Plan& plan = context.context->engine().plan();
+  for (const hone::BufferSlot& slot : plan.profiles[static_cast<size_t>(context.context->profile())].buffers)
+    if (slot.debug) names.push_back(&slot.name);
+  return names;
+}
 
 struct LayerCallback : hone::Profiler {
   hone_layer_fn function;
@@ -184,8 +194,16 @@ hone_status hone_context_profile(hone_context* context, hone_layer_fn layer, voi
     context->context->set_profiler(&callback);
     const hone_status status = hone_context_run(context);
     context->context->set_profiler(nullptr);
-    if (status != HONE_OK) throw hone::Error(hone::capi::last_error());
+    if (status != HONE_OK) throw hone::parse_error(hone::capi::last_error());
   });
+}
+
+size_t hone_context_debug_tensors(const hone_context* context) {
+  return context == nullptr ? 0 : debug_names(*context).size();
+}
+
+const char* hone_context_debug_tensor(const hone_context* context, size_t index) {
+  return index < hone_context_debug_tensors(context) ? debug_names(*context)[index]->c_str() : nullptr;
 }
 
 void hone_context_destroy(hone_context* context) { delete context; }

@@ -121,3 +121,12 @@ hone_status hone_context_value(hone_context* context, const char* output, hone_v
     *value = new hone_value{context->context->value(output)};
   });
 }
+
+hone_status hone_context_debug_value(const hone_context* context, const char* tensor, hone_value** value) {
+  return guarded([&] {
+    require(context, "context");
+    require(tensor, "tensor");
+    require(value, "value");
+    *value = new hone_value{context->context->debug_value(tensor)};
+  });
+}

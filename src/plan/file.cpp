@@ -118,6 +118,16 @@ std::string manifest_text(Json manifest, const std::vector<Blob>& blobs) {
   }
 }
 
+/// The plan with nothing in its constants, kernels (the code of small ones holds weights too) and portable part.
+Plan without_weights(const Plan& plan) {
+  Plan bare = plan;
+  for (Tensor& constant : bare.constants) constant = Tensor(constant.dtype(), {0}, Blob());
+  for (Blob& blob : bare.blobs) blob = Blob();
+  bare.portable.reset();
+  bare.weights = WeightStorage::nowhere;
+  return bare;
+}
+
 struct FileImage {
   Header header;
   std::string manifest;
@@ -128,6 +138,7 @@ struct FileImage {
 void compose(const Plan& plan, FileImage& image) {
   static constexpr std::byte kZeros[kAlignment] = {};
   verify(plan);
+  if (plan.weights == WeightStorage::not_in_file) return compose(without_weights(plan), image);
   SectionWriter sections;
   Json manifest = manifest_of(plan, [&](const Blob& blob) { return sections.add(blob); });
   image.blobs = sections.blobs();

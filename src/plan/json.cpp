@@ -42,6 +42,7 @@ Json buffer_json(const BufferSlot& slot) {
             {"kind", kKinds[static_cast<size_t>(slot.kind)]},
             {"alias", slot.alias}};
   if (slot.managed) json["managed"] = true;
+  if (slot.debug) json["debug"] = true;
   return json;
 }
 BufferSlot read_buffer(const Json& json) {
@@ -54,6 +55,7 @@ BufferSlot read_buffer(const Json& json) {
   HONE_CHECK(at != std::end(kKinds), "unknown kind of buffer '{}'", kind);
   slot.kind = static_cast<BufferKind>(at - std::begin(kKinds));
   slot.managed = json.contains("managed");
+  slot.debug = json.contains("debug");
   return slot;
 }
 
@@ -150,6 +152,29 @@ FoldedNode read_folded(const Json& json) {
   return {.node = text_member(json, "node"), .pass = text_member(json, "pass")};
 }
 
+using Section = std::function<int64_t(const Blob&)>;
+using SectionReader = std::function<Blob(int64_t)>;
+
+Json refit_json(const RefitPart& refit, const Section& section) {
+  const auto weight = [](const RefitWeight& w) { return Json{{"layer", w.layer}, {"role", w.role}}; };
+  const auto stored = [&](const std::string& text) { return section(Blob::copy(text)); };
+  return {{"network", stored(refit.network)},     {"weights", refit.weights},
+          {"other_weights", refit.other_weights}, {"options", stored(refit.options)},
+          {"timings", stored(refit.timings)},     {"list", list_of(refit.list, weight)}};
+}
+RefitPart read_refit(const Json& json, const SectionReader& section) {
+  const auto weight = [](const Json& w) { return RefitWeight{text_member(w, "layer"), text_member(w, "role")}; };
+  const auto stored = [&](std::string_view name) { return std::string(section(integer_member(json, name)).text()); };
+  const Json& other = member(json, "other_weights");
+  HONE_CHECK(other.is_boolean(), "'other_weights' is not true or false");
+  return {.network = stored("network"),
+          .weights = text_member(json, "weights"),
+          .other_weights = other.get<bool>(),
+          .options = stored("options"),
+          .timings = stored("timings"),
+          .list = read_list(json, "list", weight)};
+}
+
 PlanMeta read_meta(const Json& json) {
   return {.hone_version = text_member(json, "hone_version"),
           .backend = text_member(json, "backend"),
@@ -163,7 +188,7 @@ PlanMeta read_meta(const Json& json) {
 
 }  // namespace
 
-Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& section) {
+Json manifest_of(const Plan& plan, const Section& section) {
   const auto io = [](const IoTensor& t) {
     Json json{{"name", t.name}, {"type", to_json(t.type)}, {"input", t.is_input}};
     if (t.range) json["range"] = {t.range->low, t.range->high};
@@ -177,17 +202,20 @@ Json manifest_of(const Plan& plan, const std::function<int64_t(const Blob&)>& se
   if (plan.portable)
     portable = {{"graph", section(Blob::copy(plan.portable->graph))},
                 {"constants", list_of(plan.portable->constants, constant)}};
-  return {{"meta", meta_json(plan.meta)},
-          {"io", list_of(plan.io, io)},
-          {"profiles", list_of(plan.profiles, profile_json)},
-          {"constants", list_of(plan.constants, constant)},
-          {"blobs", list_of(plan.blobs, [&](const Blob& blob) { return Json(section(blob)); })},
-          {"log", list_of(plan.log, record_json)},
-          {"folded", list_of(plan.folded, folded)},
-          {"portable", std::move(portable)}};
+  Json manifest{{"meta", meta_json(plan.meta)},
+                {"io", list_of(plan.io, io)},
+                {"profiles", list_of(plan.profiles, profile_json)},
+                {"constants", list_of(plan.constants, constant)},
+                {"blobs", list_of(plan.blobs, [&](const Blob& blob) { return Json(section(blob)); })},
+                {"log", list_of(plan.log, record_json)},
+                {"folded", list_of(plan.folded, folded)},
+                {"portable", std::move(portable)}};
+  if (plan.refit) manifest["refit"] = refit_json(*plan.refit, section);
+  if (plan.weights == WeightStorage::nowhere) manifest["without_weights"] = true;
+  return manifest;
 }
 
-Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) {
+Plan plan_of(const Json& manifest, const SectionReader& section) {
   const auto io = [](const Json& json) {
     const Json& input = member(json, "input");
     HONE_CHECK(input.is_boolean(), "'input' is not true or false");
@@ -214,7 +242,9 @@ Plan plan_of(const Json& manifest, const std::function<Blob(int64_t)>& section) 
       .blobs = read_list(manifest, "blobs", [&](const Json& json) { return section(integer(json)); }),
       .log = read_list(manifest, "log", read_record),
       .folded = manifest.contains("folded") ? read_list(manifest, "folded", read_folded) : std::vector<FoldedNode>(),
-      .portable = portable(member(manifest, "portable"))};
+      .portable = portable(member(manifest, "portable")),
+      .refit = manifest.contains("refit") ? std::optional(read_refit(manifest["refit"], section)) : std::nullopt,
+      .weights = manifest.contains("without_weights") ? WeightStorage::nowhere : WeightStorage::everywhere};
 }
 
 }  // namespace hone

@@ -26,6 +26,7 @@ struct MemoryPlan {
 MemoryPlan plan_memory(std::span<const MemoryRequest> requests);
 
 /// Lifetimes of the arena buffers of a profile, aliases merged into their root; -1 entries are buffers outside the arena.
+/// What a debug buffer shares lives until the end.
 struct Lifetimes {
   std::vector<int32_t> request_of_buffer;
   std::vector<MemoryRequest> requests;  // bytes still 0

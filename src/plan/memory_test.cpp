@@ -40,5 +40,24 @@ TEST(Memory, AChainNeedsTwoBuffers) {
   EXPECT_EQ(plan_memory(requests).bytes, 2048);
 }
 
+TEST(Memory, ADebugBufferLivesUntilTheEnd) {
+  Profile profile;
+  const TensorType type{DType::f32, {4}, Layout::linear};
+  for (int i = 0; i < 4; ++i) profile.buffers.push_back({"t", type, BufferKind::arena, -1});
+  profile.buffers.push_back({"view", type, BufferKind::arena, 0, false, true});
+  profile.steps.resize(3);  // 0 -> 1 -> 2 -> 3
+  for (BufferId i = 0; i < 3; ++i) {
+    profile.steps[static_cast<size_t>(i)].inputs = {i};
+    profile.steps[static_cast<size_t>(i)].outputs = {i + 1};
+  }
+  const Lifetimes live = lifetimes(profile);
+  const auto last = [&](size_t buffer) {
+    return live.requests[static_cast<size_t>(live.request_of_buffer[buffer])].last;
+  };
+  EXPECT_EQ(last(0), 3) << "its view is a debug tensor";
+  EXPECT_EQ(last(4), 3);
+  EXPECT_EQ(last(2), 2);
+}
+
 }  // namespace
 }  // namespace hone

@@ -21,12 +21,14 @@ enum class BufferKind : uint8_t { input, output, arena };
 
 /// A tensor of the running engine. Sizes may be symbolic; `alias` shares the memory of another buffer (views).
 /// A managed buffer is a host tensor whose writer decides its sizes, or whose elements are objects (strings, sequences).
+/// What a debug buffer holds stays there until the inference ends: nothing else gets its memory.
 struct BufferSlot {
   std::string name;  // tensor name for inputs and outputs; also names of inner tensors, for reports
   TensorType type;
   BufferKind kind = BufferKind::arena;
   BufferId alias = -1;  // the buffer whose memory this one shares, or -1
   bool managed = false;
+  bool debug = false;
 };
 
 /// One launch.
@@ -99,6 +101,24 @@ struct PortablePart {
   std::vector<Tensor> constants;
 };
 
+/// A weight that can be replaced, as --dumpRefit lists it.
+struct RefitWeight {
+  std::string layer, role;  // ONNX node; Kernel, Bias, Scale, Shift or Constant
+};
+
+/// What it takes to make the same engine of other weights without timing anything.
+struct RefitPart {
+  std::string network;        // the imported graph without its weights, a line per tensor and node
+  std::string weights;        // hash of the weights' contents
+  bool other_weights = true;  // false: only these very weights are taken back
+  std::string options;        // of the build, as JSON
+  std::string timings;        // text of a timing cache: the times that the choices came from
+  std::vector<RefitWeight> list;
+};
+
+/// Where the data of constants and kernels are.
+enum class WeightStorage { everywhere, not_in_file, nowhere };
+
 struct Plan {
   PlanMeta meta;
   std::vector<IoTensor> io;
@@ -108,6 +128,8 @@ struct Plan {
   std::vector<LayerRecord> log;
   std::vector<FoldedNode> folded;        // with the layers' origins: exactly the nodes of the model that matter
   std::optional<PortablePart> portable;  // when it was asked for: the plan is about twice as large with it
+  std::optional<RefitPart> refit;        // when it was asked for
+  WeightStorage weights = WeightStorage::everywhere;  // a file holds all of them or none; without them nothing runs
 };
 
 /// Checks every index, size and reference of a plan; throws Error saying what is wrong.

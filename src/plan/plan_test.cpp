@@ -140,6 +140,23 @@ TEST(PlanSections, AManifestThatIsNoneIsRefused) {
                 testing::AllOf(Not(testing::IsEmpty()), Not(testing::HasSubstr("INTERNAL"))));
 }
 
+TEST(PlanFile, HoldsNoWeightsWhenTheyAreToBeLeftOut) {
+  Plan plan = sample();
+  plan.refit = RefitPart{"input x\n", "hash", false, "{}", "times", {{"a", "Kernel"}}};
+  plan.weights = WeightStorage::not_in_file;
+  const Plan bare = load_plan(blob_of(save_plan(plan)));
+  EXPECT_EQ(bare.weights, WeightStorage::nowhere);
+  EXPECT_EQ(bare.constants.at(0).size(), 0);
+  EXPECT_EQ(bare.blobs.at(0).size(), 0u);
+  EXPECT_EQ(plan.constants.at(0).size(), 4);
+  ASSERT_TRUE(bare.refit.has_value());
+  EXPECT_EQ(bare.refit->timings, "times");
+  EXPECT_EQ(bare.refit->list.at(0).role, "Kernel");
+  EXPECT_FALSE(bare.refit->other_weights);
+  plan.refit.reset();
+  EXPECT_THROW(verify(plan), Error);
+}
+
 TEST(PlanVerify, RefusesReferencesToNothing) {
   const auto refused = [](auto&& damage) {
     Plan plan = sample();
@@ -154,6 +171,8 @@ TEST(PlanVerify, RefusesReferencesToNothing) {
   refused([](Profile& p) { p.buffers[0].alias = 0; });
   refused([](Profile& p) { p.ranges[0].max = {1, 4}; });
   refused([](Profile& p) { p.buffers.pop_back(); });
+  refused([](Profile& p) { p.buffers.push_back({"t", p.buffers[0].type, BufferKind::arena, -1, false, true}); });
+  refused([](Profile& p) { p.buffers[0].debug = p.buffers[1].debug = true, p.buffers[0].name = p.buffers[1].name; });
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ void verify_steps(const Plan& plan, const Profile& profile) {
     HONE_CHECK(step.code >= -1 && step.code < static_cast<int32_t>(plan.blobs.size()), "step {} has code {} of {}",
                step.name, step.code, plan.blobs.size());
   }
+  std::set<std::string_view> names;
+  for (BufferId id = 0; id < count; ++id) {
+    const BufferSlot& slot = profile.buffers[static_cast<size_t>(id)];
+    if (!slot.debug) continue;
+    HONE_CHECK(!slot.name.empty() && names.insert(slot.name).second,
+               "the name of the debug tensor '{}' is missing or not its own", slot.name);
+    HONE_CHECK(profile.buffers[static_cast<size_t>(root(id))].kind == BufferKind::input || written.contains(root(id)),
+               "nothing writes the debug tensor {}", slot.name);
+  }
 }
 
 void verify_ranges(const Plan& plan, const Profile& profile) {
@@ -76,6 +85,8 @@ void verify_ranges(const Plan& plan, const Profile& profile) {
 
 void verify(const Plan& plan) {
   HONE_CHECK(!plan.profiles.empty(), "the plan has no profile");
+  HONE_CHECK(plan.weights == WeightStorage::everywhere || plan.refit.has_value(),
+             "the plan has neither weights nor what it takes to get them back");
   for (const Profile& profile : plan.profiles) {
     verify_buffers(profile);
     verify_steps(plan, profile);

@@ -170,13 +170,18 @@ void ExecutionContext::require_stage(size_t number) {
   if (!prepared.instance)
     prepared.instance = number == 0 ? engine_->instance(profile_, impl_->symbols)
                                     : engine_->make_instance(profile_, number, impl_->symbols);
-  if (prepared.instance->arena_bytes > static_cast<int64_t>(stage.arena.size())) {
-    for (auto& [key, other] : stage.prepared) other.recording = nullptr;  // they point into the old arena
-    stage.arena = Buffer(engine_->device(), static_cast<size_t>(prepared.instance->arena_bytes));
-  }
+  grow_arena(stage, prepared.instance->arena_bytes);
   stage.current = &prepared;
   impl_->pointers_changed = true;
 }
+
+void ExecutionContext::grow_arena(ContextStage& stage, int64_t bytes) {
+  if (bytes <= static_cast<int64_t>(stage.arena.size())) return;
+  for (auto& [key, prepared] : stage.prepared) prepared.recording = nullptr;  // they point into the old arena
+  stage.arena = Buffer(engine_->device(), static_cast<size_t>(bytes));
+}
+
+void ExecutionContext::reserve(int64_t bytes) { grow_arena(impl_->stages[0], bytes); }
 
 Dims ExecutionContext::shape(std::string_view tensor) {
   const size_t index = io_index(engine_->plan(), tensor);

@@ -157,6 +157,8 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
 
 std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, std::shared_ptr<Device> device) {
   verify(plan);
+  if (plan.weights == WeightStorage::nowhere)
+    throw Error("the plan was written without weights", "load it with --refit --refitFromOnnx=<its model>");
   if (plan.meta.backend != backend.name)
     throw Error(fmt::format("the plan was built for the backend '{}', not '{}'", plan.meta.backend, backend.name),
                 "build it again for this backend");

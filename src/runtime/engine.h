@@ -25,6 +25,7 @@ class Profiler {
 };
 
 struct ShapeInstance;  // kernels, concrete sizes and memory layout of a stage for one set of sizes
+struct ContextStage;
 class ExecutionContext;
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -77,6 +78,12 @@ class ExecutionContext {
   void enqueue(Stream& stream);
   /// A profiler makes enqueue run layer by layer; null removes it.
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  /// Names of the tensors that can be read after a run beside the outputs.
+  std::vector<std::string> debug_tensors() const;
+  /// What a debug tensor held at the end of the last run, in host memory of its own, linear. Throws Error for other names.
+  Tensor debug_value(std::string_view name) const;
+  /// Takes this much memory for activations at once, so that larger shapes need no more later.
+  void reserve(int64_t bytes);
   /// Bytes of device memory that this context holds for activations.
   int64_t device_memory_bytes() const;
 
@@ -88,12 +95,14 @@ class ExecutionContext {
   void make_first_stage();
   void require_stage(size_t stage);
   void prepare_stage(size_t stage);
+  void grow_arena(ContextStage& stage, int64_t bytes);
   void record(size_t stage);
   void own_results(const ShapeInstance& instance);
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
   void collect(size_t stage);
   BufferId root(BufferId id) const;
+  const std::byte* address_after_run(BufferId root) const;
   const Profile& source() const;
 
   struct Impl;

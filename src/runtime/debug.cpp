@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Debug tensors: inner tensors whose memory nothing else uses before the next inference.
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "runtime/impl.h"
+#include "tensor/layout.h"
+
+namespace hone {
+namespace {
+
+/// Throws Error, naming what there is, when no debug tensor is called so.
+size_t slot_of(const Profile& profile, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (size_t id = 0; id < profile.buffers.size(); ++id) {
+    if (!profile.buffers[id].debug) continue;
+    if (profile.buffers[id].name == name) return id;
+    names.push_back(profile.buffers[id].name);
+  }
+  if (names.empty())
+    throw Error(fmt::format("the engine has no debug tensor '{}': it has none at all", name),
+                "build it with --markDebug=<tensor> or --markUnfusedTensorsAsDebugTensors");
+  throw Error(fmt::format("the engine has no debug tensor '{}'", name),
+              fmt::format("the nearest of its {} is '{}'; others are marked with --markDebug when the engine is built",
+                          names.size(), nearest(name, names)));
+}
+
+void copy_to_host(Device& device, std::byte* target, const std::byte* source, size_t bytes) {
+  if (bytes == 0) return;
+  if (device.host_accessible()) {
+    std::memcpy(target, source, bytes);
+    return;
+  }
+  const std::unique_ptr<Stream> stream = device.stream();
+  device.copy(target, source, bytes, *stream);
+  stream->synchronize();
+}
+
+}  // namespace
+
+std::vector<std::string> ExecutionContext::debug_tensors() const {
+  std::vector<std::string> names;
+  for (const BufferSlot& slot : source().buffers)
+    if (slot.debug) names.push_back(slot.name);
+  return names;
+}
+
+const std::byte* ExecutionContext::address_after_run(BufferId root) const {
+  for (const ContextStage& stage : impl_->stages)
+    if (const int64_t offset = stage.current->instance->offsets[static_cast<size_t>(root)]; offset >= 0)
+      return static_cast<const std::byte*>(stage.arena.data()) + offset;
+  return static_cast<const std::byte*>(impl_->address[static_cast<size_t>(root)]);
+}
+
+Tensor ExecutionContext::debug_value(std::string_view name) const {
+  const size_t id = slot_of(source(), name);
+  const BufferSlot& slot = source().buffers[id];
+  const bool ran = impl_->has_run && std::ranges::all_of(impl_->stages, [](const ContextStage& stage) {
+                     return stage.current != nullptr;
+                   });
+  HONE_CHECK(ran, "{} can be read after a run at the present shapes", name);
+  const BufferId at = root(static_cast<BufferId>(id));
+  if (source().buffers[static_cast<size_t>(at)].managed) {
+    const Tensor& value = impl_->managed[static_cast<size_t>(at)];
+    return is_object(value.dtype()) ? value : Tensor(value.dtype(), value.dims(), Blob::copy(value.bytes()));
+  }
+  const Dims dims = slot.type.shape.evaluate(impl_->stages.back().current->instance->symbols);
+  AlignedBuffer raw(static_cast<size_t>(byte_size(slot.type.dtype, dims, slot.type.layout)));
+  copy_to_host(engine_->device(), raw.data(), address_after_run(at), raw.size());
+  if (slot.type.layout == Layout::linear) return Tensor(slot.type.dtype, dims, Blob::own(std::move(raw)));
+  AlignedBuffer linear(static_cast<size_t>(byte_size(slot.type.dtype, dims)));
+  convert_layout(raw.data(), linear.data(), slot.type.dtype, dims, slot.type.layout, Layout::linear);
+  return Tensor(slot.type.dtype, dims, Blob::own(std::move(linear)));
+}
+
+}  // namespace hone
