@@ -115,12 +115,24 @@ def test_pipes_as_files_do_not_block(models, trtexec):
     assert "pipe" in said
 
 
-def test_plugin_libraries_and_calibration_files_are_not_opened(models, trtexec):
+def test_plugin_libraries_are_not_opened(models, trtexec):
     """A pipe that nobody writes to would block whoever opens it."""
     os.mkfifo(models / "trap")
-    for flag in ("--plugins", "--staticPlugins", "--dynamicPlugins", "--setPluginsToSerialize", "--calib"):
-        done = trtexec.run("--onnx=good.onnx", f"{flag}=trap", *(["--int8"] if flag == "--calib" else []), "--skipInference", timeout=60)
+    for flag in ("--plugins", "--staticPlugins", "--dynamicPlugins", "--setPluginsToSerialize"):
+        done = trtexec.run("--onnx=good.onnx", f"{flag}=trap", "--skipInference", timeout=60)
         assert done.returncode == 0 and "[W]" in done.stdout, done.stdout[-2000:]
+
+
+def test_calibration_caches_and_results_of_routes_are_short_files(models, trtexec):
+    os.mkfifo(models / "pipe")
+    with open(models / "huge", "wb") as file:
+        file.truncate(1 << 40)
+    (models / "binary").write_bytes(bytes(range(256)) * 4)
+    for name in ("pipe", "huge", "binary"):
+        for arguments in (["--onnx=good.onnx", f"--calib={name}", "--int8", "--skipInference"], ["--continue", f"--tuningCacheFile={name}"],
+                          ["--onnx=good.onnx", f"--tuneBuildRouteFile={name}"]):
+            done = trtexec.run(*arguments, timeout=60)
+            assert done.returncode == 1 and "[E]" in done.stdout and "internal error" not in done.stdout, done.stdout[-2000:]
 
 
 def test_a_huge_timing_cache_is_not_read(models, trtexec):

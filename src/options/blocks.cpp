@@ -151,10 +151,14 @@ void build_block(Lines& lines, const Options& options) {
   if (from11) line(lines, "Decomposable Attentions: ");
   if (!from11)
     line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
-  line(lines, "Refit: {}", on(tool.refit));
-  if (from10) line(lines, "Strip weights: {}", on(tool.strip_weights));
+  line(lines, "Refit: {}", on(build.refit));
+  if (from10) line(lines, "Strip weights: {}", on(build.strip_weights));
   line(lines, "Version Compatible: {}", on(tool.version_compatible));
   if (from10) line(lines, "ONNX Plugin InstanceNorm: {}", on(tool.plugin_instance_norm));
+  if (from11)
+    for (const char* flag : {"ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA", "REPORT_CAPABILITY_DLA", "ADJUST_FOR_DLA",
+                             "ENABLE_PLUGIN_OVERRIDE"})
+      line(lines, "ONNX k{} flag: Disabled", flag);
   line(lines, "TensorRT runtime: {}", tool.runtime);
   line(lines, "Lean DLL Path: {}", tool.lean_dll);
   line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"),
@@ -177,13 +181,24 @@ void build_block(Lines& lines, const Options& options) {
                                          : "global");
   line(lines, "timingCacheFile: {}", build.timing_cache_file);
   if (!from10) line(lines, "Heuristic: {}", on(tool.heuristic));
+  if (from10) line(lines, "Enable Compilation Cache: {}", on(!tool.no_compilation_cache));
+  if (from11) line(lines, "Enable Monitor Memory: {}", on(tool.monitor_memory));
+  if (from11) line(lines, "CPU Only Mode: Disabled");
   if (from10) line(lines, "errorOnTimingCacheMiss: {}", on(build.error_on_timing_cache_miss));
   line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", constant_name));
   line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
   line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
   if (from10) line(lines, "MaxTactics: {}", build.max_tactics);
   if (from10 && !from11) line(lines, "Calibration Profile Index: {}", tool.calibration_profile);
-  if (from10) line(lines, "Weight Streaming: {}", on(tool.allow_weight_streaming));
+  if (from10) {
+    line(lines, "Weight Streaming: {}", on(tool.allow_weight_streaming));
+    line(lines, "Runtime Platform: {}", tool.windows ? "Windows AMD64" : "Same As Build");
+    line(lines, "Debug Tensors: {}", join(build.debug_tensors, ","));
+  }
+  if (from11) {
+    line(lines, "Distributive Independence: {}", on(build.deterministic));
+    line(lines, "Mark Unfused Tensors As Debug Tensors: {}", on(build.debug_unfused));
+  }
   io_formats(lines, "Input(s)", tool.input_formats, tool.release);
   io_formats(lines, "Output(s)", tool.output_formats, tool.release);
   build_shapes(lines, build.profiles, from10);
@@ -198,11 +213,34 @@ void system_block(Lines& lines, const ToolOptions& tool) {
   line(lines, "=== System Options ===");
   line(lines, "Device: {}", tool.device);
   line(lines, "DLACore: {}", tool.dla_core < 0 ? "" : std::to_string(tool.dla_core));
-  libraries("Plugins:", tool.plugins);
+  libraries(tool.release == Release::v11 ? "Loaded static plugins:" : "Plugins:", tool.plugins);
   libraries("setPluginsToSerialize:", tool.plugins_to_serialize);
   libraries("dynamicPlugins:", tool.dynamic_plugins);
   line(lines, "ignoreParsedPluginLibs: {:d}", tool.ignore_parsed_plugin_libs);
   lines.emplace_back();
+}
+
+/// "Disabled", "Automatic", "N bytes" or "X%"; all weights on the device when nothing is said.
+std::string weight_budget(const std::string& typed) {
+  if (typed.empty()) return "100.000000%";
+  if (typed == "-2") return "Disabled";
+  if (typed == "-1") return "Automatic";
+  const double number = parse_real(typed.substr(0, typed.find_first_not_of("0123456789."))).value_or(0);
+  if (typed.back() == '%') return fmt::format("{:.6f}%", number);
+  const size_t unit = std::string_view("bkmg").find(static_cast<char>(std::tolower(typed.back())));
+  const double scale = unit == std::string_view::npos ? 1 : static_cast<double>(int64_t{1} << (10 * unit));
+  return fmt::format("{:.0f} bytes", number * scale);
+}
+
+void accuracy(Lines& lines, const AccuracyOptions& options) {
+  const std::map<std::string, std::string> labels{
+      {"l0", "L0"}, {"l1", "L1"}, {"l2", "L2"}, {"lInf", "LInf"}, {"cos", "CosineSimilarity"}};
+  line(lines, "Accuracy Algorithm: {}", labels.at(options.algorithm));
+  if (options.algorithm == "l0") {
+    line(lines, "Absolute Tolerance (atol): {:g}", options.atol);
+    line(lines, "Relative Tolerance (rtol): {:g}", options.rtol);
+  }
+  if (options.threshold > 0) line(lines, "Accuracy Threshold: {:g}", options.threshold);
 }
 
 void inference_block(Lines& lines, const Options& options) {
@@ -230,8 +268,19 @@ void inference_block(Lines& lines, const Options& options) {
   line(lines, "NVTX verbosity: {}", verbosity_number(options.build.profiling_verbosity));
   line(lines, "Persistent Cache Ratio: {:g}", tool.persistent_cache_ratio);
   if (is_at_least(tool.release, Release::v10)) line(lines, "Optimization Profile Index: {}", tool.use_profile);
+  if (is_at_least(tool.release, Release::v10))
+    line(lines, "Weight Streaming Budget: {}", weight_budget(tool.weight_streaming_budget));
+  if (tool.release == Release::v11) accuracy(lines, tool.accuracy);
   line(lines, "Inputs:");
   for (const auto& [tensor, file] : tool.load_inputs) line(lines, "{}<-{}", tensor, file);
+  if (!is_at_least(tool.release, Release::v10)) return;
+  if (!tool.reference_outputs.empty()) line(lines, "RefOutputs:");
+  for (const auto& [tensor, file] : tool.reference_outputs) line(lines, "{}<-{}", tensor, file);
+  line(lines, "Debug Tensor Save Destinations:");
+  for (const auto& [tensor, file] : tool.save_debug_tensors) line(lines, "{}: {}", tensor, file);
+  if (tool.release != Release::v11) return;
+  line(lines, "Dump All Debug Tensor in Formats: ");
+  for (const std::string& format : tool.debug_formats) lines.push_back(format);
 }
 
 void reporting_block(Lines& lines, const Options& options) {

@@ -92,6 +92,12 @@ void check_routes(const ToolOptions& tool) {
          "Cannot specify both --tuneBuildRoutes and --tuneBuildRouteFile.", "leave one of them out");
   refuse(tuning.save_all_engines && tool.save_engine.empty(), "--saveAllEngines requires --saveEngine to be specified.",
          "add --saveEngine=<file>");
+  refuse(tuning.dry_run && tuning.search == "mixed", "--dryRun cannot be used with --tuningSearch=mixed",
+         "its second half depends on what the first measures; leave one of them out");
+  refuse(tuning.dry_run && !tuning.is_loop(), "--dryRun needs routes", "give them with --tuneBuildRoutes");
+  refuse(tuning.is_loop() && (tool.onnx.empty() || tool.skip_inference),
+         "--tuneBuildRoutes builds and measures: it takes a model and no --skipInference",
+         "give the model with --onnx=<file>");
 }
 
 }  // namespace

@@ -50,9 +50,19 @@ void imply_spellings(Options& options, const Given& given) {
   if (tool.legacy_workspace_mib && !tool.pools.workspace) tool.pools.workspace = *tool.legacy_workspace_mib;
   if (tool.pools.workspace) options.build.workspace_bytes = std::llround(*tool.pools.workspace * (1 << 20));
   if (tool.heuristic && tool.optimization_level < 0) options.build.optimization_level = 2;
-  if (tool.strip_all_weights) tool.refit = tool.strip_weights = true;
+  if (tool.strip_all_weights) options.build.refit = options.build.strip_weights = true;
   if (tool.onnx.starts_with("~/"))
     if (const char* home = std::getenv("HOME")) tool.onnx = home + tool.onnx.substr(1);
+}
+
+/// What acts on a refittable engine alone.
+void warn_without_refit(const Options& options, std::vector<std::string>& warnings) {
+  if (options.build.refit) return;
+  const std::pair<bool, std::string_view> flags[] = {{options.report.dump_refit, "--dumpRefit"},
+                                                     {!options.tool.refit_from.empty(), "--refitFromOnnx"},
+                                                     {options.tool.time_refit, "--timeRefit"}};
+  for (const auto& [given, name] : flags)
+    if (given) warnings.push_back(fmt::format("{} has no effect without --refit", name));
 }
 
 }  // namespace
@@ -61,6 +71,7 @@ void apply_implied_flags(Options& options, const Given& given, std::vector<std::
   ToolOptions& tool = options.tool;
   imply_precision(options, warnings);
   imply_spellings(options, given);
+  warn_without_refit(options, warnings);
   options.build.input_formats = bound_formats(tool.input_formats, "--inputIOFormats", warnings);
   options.build.output_formats = bound_formats(tool.output_formats, "--outputIOFormats", warnings);
   if (tool.no_builder_cache) options.build.use_timing_cache = false;

@@ -61,6 +61,41 @@ std::string_view words_for(std::string_view flag) {
   return {};
 }
 
+/// Where releases disagree; without --compat the column of 8.6 holds, unless the row says otherwise.
+struct Disagreement {
+  std::string_view what, v8_6, v10, v11;
+};
+constexpr Disagreement kDisagreements[] = {
+    {"copies of inputs and outputs in the measurement", "yes, `--noDataTransfers` leaves them out", "as 8.6",
+     "no, `--includeDataTransfers` makes them"},
+    {"waiting", "blocking, `--useSpinWait`", "as 8.6", "spinning, `--noSpinWait`"},
+    {"recorded launches", "off, `--useCudaGraph`", "as 8.6", "on, `--noCudaGraph`"},
+    {"profile", "in the only run; a run of its own with `--separateProfileRun`", "as 8.6",
+     "always in a run of its own"},
+    {"precision, calibration and layer-precision flags", "known", "known",
+     "unknown options; networks are strongly typed"},
+    {"I/O formats", "`type:format`", "`type:format`", "`format`"},
+    {"`--memPoolSize` units",
+     "MiB, whatever follows the number; without `--compat` B, K, M, G, KiB, MiB and GiB are what they say",
+     "the last letter: `1024MiB` is 1024 bytes", "as 10"},
+    {"unstable compute time is warned of above", "1 %", "1 %", "2.5 %"},
+    {"raw files", "`y.output.1.8.Float.raw`", "`y.output.1.8.fp32.raw`", "as 10"},
+    {"labels of the option blocks", "those of 8.6", "those of 10.4; no build block with `--loadEngine`",
+     "those of 11.1"},
+    {"wrong arguments", "errors, then the help; without `--compat` as 10", "the help, then errors",
+     "the same, without the FAILED banner"},
+};
+
+std::string compat_section() {
+  std::string text =
+      "\n## What --compat changes\n\nWithout it flags of all releases are understood, and the column of 8.6 holds "
+      "where it does "
+      "not say otherwise.\n\n| | 8.6 | 10 | 11 |\n|---|---|---|---|\n";
+  for (const Disagreement& d : kDisagreements)
+    text += fmt::format("| {} | {} | {} | {} |\n", d.what, d.v8_6, d.v10, d.v11);
+  return text;
+}
+
 }  // namespace
 
 std::string flags_page() {
@@ -75,7 +110,7 @@ std::string flags_page() {
     for (const Flag& flag : flag_table())
       if (flag.group == section.group) text += row(flag);
   }
-  return text;
+  return text + compat_section();
 }
 
 std::string completion_script() {

@@ -95,7 +95,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// MiB. The unit is binary, "M" when missing. Releases from 10 on look at the last letter alone.
+/// MiB. The unit is binary, "M" when missing. Release 8.6 takes every number as MiB, from 10 on the last letter alone counts.
 double read_pool_size(const Argument& argument, Piece piece, Release release) {
   const std::string text(piece.text);
   char* end = nullptr;
@@ -106,6 +106,7 @@ double read_pool_size(const Argument& argument, Piece piece, Release release) {
             "for example --memPoolSize=workspace:1024MiB");
   std::string unit = lower(end);
   if (is_at_least(release, Release::v10) && !unit.empty()) unit = unit.substr(unit.size() - 1);
+  if (release == Release::v8_6) unit.clear();
   if (number < 0)
     fail_at(argument, piece.offset, fmt::format("Negative memory pool size: {}", text), "give a size of 0 or more");
   if (unit.empty() || unit == "m" || unit == "mb" || unit == "mib") return number;

@@ -153,6 +153,8 @@ TEST(Compat, FollowsTheDefaultsOfRelease11) {
 TEST(Compat, ReadsUnitsAndFormatsAsTheReleaseDoes) {
   EXPECT_EQ(accept({"--memPoolSize=workspace:1024MiB", "--compat=8.6"}).build.workspace_bytes, int64_t{1} << 30);
   EXPECT_EQ(accept({"--memPoolSize=workspace:1024MiB", "--compat=10"}).build.workspace_bytes, 1024);
+  EXPECT_EQ(accept({"--memPoolSize=workspace:2K", "--compat=8.6"}).build.workspace_bytes, int64_t{2} << 20);
+  EXPECT_EQ(accept({"--memPoolSize=workspace:2K"}).build.workspace_bytes, int64_t{2} << 10);
   const auto formats = accept({"--inputIOFormats=chw+hwc8,hwc", "--compat=11"}).build.input_formats;
   ASSERT_EQ(formats.size(), 2u);
   EXPECT_FALSE(formats[0].dtype.has_value()) << "the model's type";
@@ -169,7 +171,11 @@ TEST(Compat, ShowsTheBuildBlockOfTheRelease) {
   EXPECT_TRUE(!shown("10", "Max batch: ") && shown("10", "Strip weights: ") && shown("10", "MaxTactics: ") &&
               shown("10", "LayerPrecisions: "));
   EXPECT_TRUE(shown("11", "Decomposable Attentions: ") && !shown("11", "LayerPrecisions: ") &&
-              !shown("11", "Separate profiling: ") && shown("11", "Input(s)s format: CHW"));
+              !shown("11", "Separate profiling: ") && shown("11", "Input(s)s format: CHW") &&
+              shown("11", "Accuracy Algorithm: L0") && shown("11", "ONNX kADJUST_FOR_DLA flag: ") &&
+              shown("11", "Loaded static plugins:"));
+  EXPECT_TRUE(shown("10", "Runtime Platform: Same As Build") && shown("10", "Weight Streaming Budget: 100.000000%") &&
+              shown("10", "Plugins:") && !shown("10", "Accuracy Algorithm: "));
   EXPECT_EQ(seen(parse({"--loadEngine=p", "--compat=10"})).find("=== Build Options ==="), std::string::npos);
 }
 
@@ -277,7 +283,7 @@ TEST(Grammar, IoFormatsNameTypeAndLayouts) {
 }
 
 TEST(Grammar, SignedListsNeedTheirSigns) {
-  EXPECT_THAT(accept({"--tacticSources=-CUDNN,+cublas"}).build.disabled_sources, ElementsAre("onednn"));
+  EXPECT_THAT(accept({"--tacticSources=-CUDNN,+cublas"}).build.disabled_sources, ElementsAre("onednn", "cudnn"));
   EXPECT_THAT(refuse({"--tacticSources=CUDNN"}), HasSubstr("Tactic source must be prefixed with +"));
   EXPECT_THAT(refuse({"--tacticSources=+MAGIC"}), HasSubstr("Unknown tactic source: MAGIC"));
   EXPECT_THAT(refuse({"--tacticSources=+CUDNN,-CUDNN"}), HasSubstr("Cannot enable and disable CUDNN"));

@@ -136,7 +136,7 @@ void report_left_over(const std::vector<Argument>& arguments, CommandLine& line)
 void refuse_resume(const std::vector<Argument>& arguments, const ToolOptions& tool) {
   if (!tool.tuning.resume) return;
   for (const Argument& argument : arguments)
-    if (argument.flag != "--continue" && argument.flag != "--tuningCacheFile" && argument.flag != "--onnx")
+    if (argument.flag != "--continue" && argument.flag != "--tuningCacheFile")
       throw Error(fmt::format("--continue cannot be used with {}", argument.flag),
                   "only --tuningCacheFile=<file> may stand beside --continue");
 }
@@ -176,7 +176,7 @@ CommandLine parse_command_line(std::span<const std::string> words) {
       if (!is_removed(flag.name, line.options.tool.release)) take(flag, arguments, line);
     std::ranges::move(line.options.warnings, std::back_inserter(line.warnings));
     refuse_resume(arguments, line.options.tool);
-    if (line.options.tool.tuning.help) return line;
+    if (line.options.tool.tuning.help || line.options.tool.tuning.resume) return line;
     require_model(arguments, line.options.tool);
     apply_implied_flags(line.options, given, line.warnings);
     refuse_combinations(line.options, given);

@@ -24,11 +24,15 @@ void put_weight_budget(Options& options, const Argument& argument) {
                 "units are B, K, M and G; without a unit bytes are meant");
 }
 
-void check_debug_formats(Options&, const Argument& argument) {
+void put_debug_tensors(Options& options, const Argument& argument) {
+  options.build.debug_tensors = read_list(argument);
+}
+
+void put_debug_formats(Options& options, const Argument& argument) {
   for (const std::string& format : read_list(argument)) {
     Argument word = argument;
     word.value = format;
-    (void)read_word(word, "debug tensor format", {"summary", "numpy", "string", "raw"});
+    options.tool.debug_formats.push_back(read_word(word, "debug tensor format", {"summary", "numpy", "string", "raw"}));
   }
 }
 
@@ -55,6 +59,11 @@ void put_routes(Options& options, const Argument& argument) {
   else if (argument.flag == "--tuneBuildRouteFile") tuning.route_file = argument.value;
   else if (argument.flag == "--saveAllEngines") tuning.save_all_engines = true;
   else if (argument.flag == "--continue") tuning.resume = true;
+  else if (argument.flag == "--dryRun") tuning.dry_run = true;
+  else if (argument.flag == "--tuningCacheFile") tuning.cache_file = argument.value;
+  else if (argument.flag == "--tuningTimeOut") tuning.time_out_s = read_integer(argument);
+  else if (argument.flag == "--setBuildRoute") tuning.route = argument.value;
+  else if (argument.flag == "--tuningResultFile") tuning.result_file = argument.value;
   else {
     tuning.help = true;
     tuning.help_knob = argument.value;

@@ -21,11 +21,8 @@ using R = ReportOptions;
 constexpr std::string_view kRetired = "the format is retired; convert the model to ONNX and use --onnx";
 constexpr std::string_view kNoDla = "there is no DLA; everything runs on the selected device";
 constexpr std::string_view kNoInteger = "no integer tactic is used yet; layers are computed in floating point";
-constexpr std::string_view kNoCalibration = "no integer tactic is used yet, and the calibration cache is not read";
+constexpr std::string_view kNoCalibration = "no integer tactic is used yet";
 constexpr std::string_view kNoPlugins = "there are no plugins; every operator is built in";
-constexpr std::string_view kNoTuning = "build routes are not tuned; one engine is built with the default choices";
-constexpr std::string_view kNoRefit = "the engine is built with fixed weights; build again from the new model";
-constexpr std::string_view kNoDebug = "debug tensors are not written; only inputs and outputs are";
 constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has no effect";
 constexpr std::string_view kIsDefault = "this is how it works anyway";
 constexpr std::string_view kOneStream = "the steps of one inference run one after the other, each on all workers";
@@ -97,10 +94,9 @@ constexpr Flag kTable[] = {
      put<&B::timing_cache_file>},
     {"--errorOnTimingCacheMiss", "", "", build, "fail when a time is not in the cache",
      put<&B::error_on_timing_cache_miss>},
-    {"--noCompilationCache", "", "", build, "keep compiled kernels out of the timing cache", nullptr,
-     "the timing cache holds times only"},
-    {"--monitorMemory", "", "", build, "report memory during the build", nullptr,
-     "the memory totals of the build stand in the log of --verbose"},
+    {"--noCompilationCache", "", "", build, "keep compiled kernels out of the timing cache",
+     put<&T::no_compilation_cache>, "the timing cache holds times only"},
+    {"--monitorMemory", "", "", build, "report memory behind every phase", put<&T::monitor_memory>},
     {"--profilingVerbosity", "", "<mode>", build,
      "what the engine keeps about its layers: layer_names_only, detailed or none", put_verbosity},
     {"--nvtxMode", "", "<mode>", build, "old spelling of --profilingVerbosity", put_nvtx_mode,
@@ -124,7 +120,8 @@ constexpr Flag kTable[] = {
      "the precision of single layers is left to the builder"},
     {"--layerOutputTypes", "", "<spec>", build, "output types per layer, name:fp16+fp32[,...]", put_layer_output_types,
      "the types of single layers are left to the builder"},
-    {"--calib", "", "<file>", build, "INT8 calibration cache", put<&T::calibration_file>, kNoCalibration},
+    {"--calib", "", "<file>", build, "INT8 calibration cache: read and checked", put<&T::calibration_file>,
+     "no integer tactic is used yet; the cache is read and checked, and layers are computed in floating point"},
     {"--explicitPrecision", "", "", build, "historic", nullptr, "it has been deprecated and has no effect"},
     {"--sparsity", "", "<mode>", build, "structured sparsity: disable, enable or force", put_sparsity},
     {"--distributiveIndependence", "", "", build, "results do not depend on how work is split", put<&B::deterministic>},
@@ -132,14 +129,14 @@ constexpr Flag kTable[] = {
      "the builder measures both forms and takes the faster"},
 
     // Build: weights.
-    {"--refit", "", "", build, "keep weights replaceable", put<&T::refit>, kNoRefit},
-    {"--stripWeights", "", "", build, "plan without weights", put<&T::strip_weights>, "the plan keeps its weights"},
-    {"--stripAllWeights", "", "", build, "--refit and --stripWeights", put<&T::strip_all_weights>,
-     "the plan keeps its weights"},
-    {"--weightless", "", "", build, "old spelling of --stripWeights", put<&T::strip_weights>,
-     "the plan keeps its weights"},
-    {"--refitFromOnnx", "", "<file>", build, "replace the weights by those of this model", put<&T::refit_from>,
-     kNoRefit},
+    {"--refit", "", "", build, "keep what it takes to replace the weights", put<&B::refit>},
+    {"--stripWeights", "", "", build, "plan file without weights; it takes its own back, with --refit any others",
+     put<&B::strip_weights>},
+    {"--stripAllWeights", "", "", build, "--refit and --stripWeights", put<&T::strip_all_weights>},
+    {"--weightless", "", "", build, "old spelling of --stripWeights", put<&B::strip_weights>,
+     "--weightless flag has been deprecated by --stripWeights flag."},
+    {"--refitFromOnnx", "", "<file>", build, "with --refit: replace the weights by those of this model",
+     put<&T::refit_from>},
     {"--allowWeightStreaming", "", "", build, "weights may stay on the host", put<&T::allow_weight_streaming>,
      "all weights are kept where they are used"},
 
@@ -173,9 +170,10 @@ constexpr Flag kTable[] = {
     {"--skipInference", "", "", build, "stop after the build", put<&T::skip_inference>},
     {"--buildOnly", "", "", build, "old spelling of --skipInference", put<&T::skip_inference>,
      "--buildOnly flag has been deprecated by --skipInference flag."},
-    {"--markDebug", "", "<tensors>", build, "tensors that stay observable", nullptr, kNoDebug},
+    {"--markDebug", "", "<tensors>", build, "tensors that stay observable: nothing is fused over them",
+     put_debug_tensors},
     {"--markUnfusedTensorsAsDebugTensors", "", "", build, "every tensor that survives fusion is a debug tensor",
-     nullptr, kNoDebug},
+     put<&B::debug_unfused>},
 
     // Build: safety and DLA.
     {"--safe", "", "", build, "safety-certified engine", put<&T::safe>},
@@ -236,16 +234,18 @@ constexpr Flag kTable[] = {
      put<&T::separate_profile_run>},
     {"--timeDeserialize", "", "", inference, "measure how long loading the plan takes, and stop",
      put<&T::time_deserialize>},
-    {"--timeRefit", "", "", inference, "measure refitting", put<&T::time_refit>, kNoRefit},
+    {"--timeRefit", "", "", inference, "with --refit: measure refitting", put<&T::time_refit>},
     {"--persistentCacheRatio", "", "<0-1>", inference, "share of the cache that persists",
      put<&T::persistent_cache_ratio>},
     {"--useProfile", "", "<N>", inference, "profile to run with", put<&T::use_profile>},
     {"--allocationStrategy", "", "<mode>", inference, "what activation memory is sized for: static, profile or runtime",
-     put_allocation, "activation memory is always sized for the shapes that run, never for more"},
+     put_allocation},
     {"--weightStreamingBudget", "", "<budget>", inference, "device memory for weights", put_weight_budget,
      "all weights are kept where they are used"},
-    {"--saveDebugTensors", "", "<files>", inference, "write debug tensors", nullptr, kNoDebug},
-    {"--saveAllDebugTensors", "", "<formats>", inference, "write all debug tensors", check_debug_formats, kNoDebug},
+    {"--saveDebugTensors", "", "<files>", inference, "write debug tensors to raw files, name:file[,...]",
+     put<&T::save_debug_tensors>},
+    {"--saveAllDebugTensors", "", "<formats>", inference,
+     "write every debug tensor: summary (tensor_summary.json), numpy, string, raw", put_debug_formats},
     {"--loadRefOutputs", "", "<files>", inference,
      "raw reference values per output, name:file[,...]; outputs are held against them", put<&T::reference_outputs>},
     {"--refPair",
@@ -263,23 +263,26 @@ constexpr Flag kTable[] = {
     {"--accuracyThreshold", "", "<x>", inference, "a loss of this or more is a failure", put_tolerance},
 
     // Tuning.
-    {"--tuneBuildRoutes", "", "<expr>", tuning, "build along several routes", put_routes, kNoTuning},
-    {"--tuneBuildRouteFile", "", "<file>", tuning, "the routes from a file", put_routes, kNoTuning},
-    {"--tuningSearch", "", "<mode>", tuning, "fast, full or mixed", check_tuning_search, kNoTuning},
-    {"--tuningCacheFile", "", "<file>", tuning, "results of the routes", nullptr, kNoTuning},
-    {"--tuningTimeOut", "", "<s>", tuning, "no new route after this time", check_integer, kNoTuning},
-    {"--saveAllEngines", "", "", tuning, "keep the engine of every route", put_routes, kNoTuning},
-    {"--dryRun", "", "", tuning, "print the routes only", nullptr, kNoTuning},
-    {"--continue", "", "", tuning, "resume from the results", put_routes, kNoTuning},
+    {"--tuneBuildRoutes", "", "<expr>", tuning,
+     "build and measure along several routes, \"-knob=[value|value] ...\", and keep the best engine", put_routes},
+    {"--tuneBuildRouteFile", "", "<file>", tuning, "the same from a file, a knob per line", put_routes},
+    {"--tuningSearch", "", "<mode>", tuning,
+     "fast: one change at a time; full: every combination; mixed: fast, then full over the knobs that helped",
+     put_tuning_search},
+    {"--tuningCacheFile", "", "<file>", tuning, "results of the routes as JSON lines (best_config.json)", put_routes},
+    {"--tuningTimeOut", "", "<s>", tuning, "no new route after this time", put_routes},
+    {"--saveAllEngines", "", "", tuning, "keep the engine of every route, as <engine>.iter<N>", put_routes},
+    {"--dryRun", "", "", tuning, "print the routes only", put_routes},
+    {"--continue", "", "", tuning, "go on with the routes that --tuningCacheFile has no results of", put_routes},
     {"--helpBuildRoute", "", "[<knob>]", tuning, "print the knobs of routes as JSON, and stop", put_routes},
-    {"--setBuildRoute", "", "<route>", tuning, "build along this route", nullptr, kNoTuning},
-    {"--tuningResultFile", "", "<file>", tuning, "result of one route", nullptr, kNoTuning},
+    {"--setBuildRoute", "", "<route>", tuning, "build along this route, \"-knob=value ...\"", put_routes},
+    {"--tuningResultFile", "", "<file>", tuning, "write the mean time and the accuracy of the run as JSON", put_routes},
 
     // Reporting.
     {"--verbose", "", "", reporting, "print everything there is to say", put<&R::verbose>},
     {"--avgRuns", "", "<N>", reporting, "queries per line of trace averages", put<&P::average_runs>},
     {"--percentile", "", "<P>[,<P>]", reporting, "percentiles of the summary", put<&P::percentiles>},
-    {"--dumpRefit", "", "", reporting, "list replaceable weights", put<&R::dump_refit>, kNoRefit},
+    {"--dumpRefit", "", "", reporting, "with --refit: list replaceable weights", put<&R::dump_refit>},
     {"--dumpOutput", "", "", reporting, "print the outputs of the last inference", put<&R::dump_output>},
     {"--dumpRawBindingsToFile", "", "", reporting, "write inputs and outputs to raw files here",
      put<&R::dump_raw_bindings>},

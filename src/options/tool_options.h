@@ -48,11 +48,17 @@ struct AccuracyOptions {
   double threshold = 0;  // a loss of this or more is a failure; 0: not given
 };
 
-/// Requests of the tuning loop over build routes, which are checked but not carried out.
+/// The tuning loop over build routes, and one build along a route.
 struct RouteOptions {
-  std::string routes, route_file;
-  bool save_all_engines = false, resume = false, help = false;
+  std::string routes, route_file;  // the expression, or the file that holds it
+  std::string search = "fast";     // fast, full, mixed
+  std::string cache_file = "best_config.json";
+  int time_out_s = -1;  // no new route after this time; -1: none
+  bool save_all_engines = false, resume = false, dry_run = false, help = false;
   std::string help_knob;
+  std::string route, result_file;  // of a child of the loop
+
+  bool is_loop() const { return resume || !routes.empty() || !route_file.empty(); }
 };
 
 struct ToolOptions {
@@ -79,7 +85,9 @@ struct ToolOptions {
   NamedTexts layer_precisions, layer_output_types, layer_devices;
   std::string calibration_file;
   std::string sparsity = "disable";
-  bool refit = false, strip_weights = false, strip_all_weights = false;
+  bool strip_all_weights = false;
+  bool monitor_memory = false, no_compilation_cache = false;
+  bool windows = false;  // --runtimePlatform
   bool version_compatible = false, exclude_lean_runtime = false;
   std::string runtime = "full", lean_dll;
   std::map<std::string, std::string> tempfile_controls{{"in_memory", "allow"}, {"temporary", "allow"}};
@@ -108,6 +116,8 @@ struct ToolOptions {
   std::string allocation_strategy = "static";
   bool allow_weight_streaming = false;
   std::string weight_streaming_budget;
+  NamedTexts save_debug_tensors;           // tensor, file
+  std::vector<std::string> debug_formats;  // of --saveAllDebugTensors
   bool separate_profile_run = false, time_deserialize = false, time_refit = false;
   float persistent_cache_ratio = 0;
   int calibration_profile = 0;

@@ -69,11 +69,14 @@ void put_tactic_sources(Options& options, const Argument& argument) {
   options.tool.tactic_sources =
       read_signed(argument, "Tactic source",
                   {"CUBLAS", "CUBLAS_LT", "CUBLASLT", "CUDNN", "EDGE_MASK_CONVOLUTIONS", "JIT_CONVOLUTIONS", "ONEDNN"});
-  // The vendor's libraries are one source here: oneDNN. JIT kernels are Hone's own.
+  // On the CPU the vendor's libraries are one source: oneDNN. JIT kernels are Hone's own.
+  std::vector<std::string>& disabled = options.build.disabled_sources;
   for (const auto& [name, state] : options.tool.tactic_sources) {
     if (state == "ON") continue;
-    if (name == "CUDNN" || name == "CUBLAS" || name == "ONEDNN") options.build.disabled_sources.push_back("onednn");
-    if (name == "JIT_CONVOLUTIONS") options.build.disabled_sources.push_back("cpu");
+    if (name == "CUDNN" || name == "CUBLAS" || name == "ONEDNN") disabled.push_back("onednn");
+    if (name == "CUDNN") disabled.push_back("cudnn");
+    if (name.starts_with("CUBLAS")) disabled.push_back("cublaslt");
+    if (name == "JIT_CONVOLUTIONS") disabled.push_back("cpu");
   }
 }
 
@@ -118,7 +121,7 @@ void put_runtime_platform(Options& options, const Argument& argument) {
   if (argument.value != "SameAsBuild" && argument.value != "WindowsAMD64")
     throw Error(fmt::format("Unknown runtime platform: {}. Valid options: SameAsBuild, WindowsAMD64.", argument.value),
                 "plans run on every platform");
-  if (argument.value != "SameAsBuild") options.tool.skip_inference = true;
+  if (argument.value != "SameAsBuild") options.tool.skip_inference = options.tool.windows = true;
 }
 
 void put_tempfile_controls(Options& options, const Argument& argument) {
@@ -151,8 +154,8 @@ void put_hardware_level(Options& options, const Argument& argument) {
         "leave it out");
   if (argument.value != "none") options.build.portable = options.tool.hardware_compatible = true;
 }
-void check_tuning_search(Options&, const Argument& argument) {
-  (void)read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"});
+void put_tuning_search(Options& options, const Argument& argument) {
+  options.tool.tuning.search = read_word(argument, "tuning search algorithm", {"fast", "full", "mixed"});
 }
 
 void require_safe(Options& options, const Argument& argument) {

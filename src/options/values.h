@@ -29,17 +29,19 @@ void put_tempfile_controls(Options& options, const Argument& argument);
 void put_device(Options& options, const Argument& argument);
 void put_explain(Options& options, const Argument& argument);
 
+void put_routes(Options& options, const Argument& argument);
+void put_tuning_search(Options& options, const Argument& argument);
+void put_debug_tensors(Options& options, const Argument& argument);
+void put_debug_formats(Options& options, const Argument& argument);
+
 // Flags that are only recognised still refuse what trtexec refuses.
 void check_integer(Options& options, const Argument& argument);
 void put_hardware_level(Options& options, const Argument& argument);
-void check_debug_formats(Options& options, const Argument& argument);
 void put_allocation(Options& options, const Argument& argument);
 void put_weight_budget(Options& options, const Argument& argument);
 void put_uff_input(Options& options, const Argument& argument);
 void put_accuracy_algorithm(Options& options, const Argument& argument);
 void put_tolerance(Options& options, const Argument& argument);
-void put_routes(Options& options, const Argument& argument);
-void check_tuning_search(Options& options, const Argument& argument);
 void require_safe(Options& options, const Argument& argument);
 void require_dla(Options& options, const Argument& argument);
 

@@ -60,10 +60,7 @@ std::string outputs_json(std::span<const BoundTensor> outputs) {
   return text + "]\n";
 }
 
-static std::string raw_name(const BoundTensor& tensor, std::string_view number, RawNames style) {
-  std::string name = fmt::format(
-      "{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."),
-      style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype));
+std::string safe_file_name(std::string name) {
   std::ranges::replace_if(
       name,
       [](unsigned char c) {
@@ -71,6 +68,12 @@ static std::string raw_name(const BoundTensor& tensor, std::string_view number, 
       },
       '_');
   return name;
+}
+
+static std::string raw_name(const BoundTensor& tensor, std::string_view number, RawNames style) {
+  return safe_file_name(fmt::format(
+      "{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."),
+      style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype)));
 }
 
 std::string raw_file_name(const BoundTensor& tensor, RawNames style) { return raw_name(tensor, "", style); }

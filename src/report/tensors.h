@@ -27,6 +27,8 @@ std::string values_line(const BoundTensor& tensor);
 std::vector<double> values_of(const BoundTensor& tensor);
 /// What --exportOutput writes.
 std::string outputs_json(std::span<const BoundTensor> outputs);
+/// Letters, digits and "._-," stay, all else becomes '_'.
+std::string safe_file_name(std::string name);
 /// How raw files are named: "y.output.4.1000.Float.raw" (release 8.6) or "y.output.4.1000.fp32.raw" (9.1 and later).
 enum class RawNames { long_types, short_types };
 /// Unusual characters of the tensor's name become '_'.

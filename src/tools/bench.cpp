@@ -69,7 +69,7 @@ void print(const Json& result, const Measurement& measured) {
 
 int bench(const FriendlyLine& line) {
   const Logger log = quiet_logger();
-  const Voices voices(log);
+  const Voices voices(log, "");
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
   if (line.options.perf.duration_s == -1)
     throw Error("hone bench tells its result at the end, which --duration=-1 never reaches",

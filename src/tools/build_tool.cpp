@@ -39,7 +39,7 @@ int build(const FriendlyLine& line) {
     throw Error(fmt::format("{} is no ONNX model by its name", line.file),
                 "hone build takes a file that ends in .onnx");
   const Logger log = quiet_logger();
-  const Voices voices(log);
+  const Voices voices(log, "");
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
   Session session(line.options, open_device(line.options.tool.device), voices);
   const double start = now_ms();

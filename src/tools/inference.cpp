@@ -11,6 +11,7 @@
 #include "report/performance.h"
 #include "report/text.h"
 #include "tools/accuracy.h"
+#include "tools/debug_tensors.h"
 #include "tools/input_data.h"
 #include "tools/memory_usage.h"
 
@@ -52,6 +53,18 @@ void Inference::set_up() {
   check_input_files(options_.tool.load_inputs, session_.plan());
   shapes_ = session_.run_shapes();
   for (int i = 0; i < options_.perf.streams; ++i) set_up_stream();
+  check_debug_requests(queries_.front()->context(), options_.tool, voices_.tool);
+}
+
+/// As much as all profiles, or this one, need at their largest shapes; else memory follows the shapes that run.
+void Inference::reserve(ExecutionContext& context) const {
+  const std::vector<Profile>& profiles = session_.plan().profiles;
+  if (options_.tool.allocation_strategy == "runtime") return;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < profiles.size(); ++i)
+    if (options_.tool.allocation_strategy == "static" || static_cast<int>(i) == session_.profile())
+      bytes = std::max(bytes, profiles[i].arena_bytes);
+  context.reserve(bytes);
 }
 
 void Inference::set_up_stream() {
@@ -61,6 +74,7 @@ void Inference::set_up_stream() {
     context->set_shape(name, dims);
     voices_.tool.info("Set shape of input tensor {} to: {}", name, join_dims(dims));
   }
+  reserve(*context);
   auto query = std::make_unique<Query>(std::move(context), options_.perf.data_transfers);
   query->allocate();
   const int64_t bytes = query->context().device_memory_bytes();
@@ -68,6 +82,7 @@ void Inference::set_up_stream() {
   voices_.engine.info("{}", before.change("Hone-managed allocation in IExecutionContext creation"));
   voices_.tool.info("Setting persistentCacheLimit to 0 bytes.");
   report_allocation(bytes);
+  if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("context creation"));
   fill_inputs(*query);
   queries_.push_back(std::move(query));
 }
@@ -156,6 +171,8 @@ void Inference::run() {
     measure_and_report();
   }
   report_tensors();
+  save_debug_tensors(queries_.front()->context(), options_.tool, voices_.tool);
+  if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
   if (both) {
     queries_.front()->context().set_profiler(&profile);
     measure();
@@ -201,6 +218,7 @@ bool Inference::validate_pair(const ReferencePair& pair) {
                       expected.size(), tensor.bytes.size());
     const double loss = accuracy_loss(accuracy, values_of(tensor), expected);
     const bool failed = loss >= accuracy.threshold;
+    losses_.emplace_back(tensor.name, loss);
     voices_.tool.info("Accuracy loss for tensor {} ({}): {:.6f}{}", tensor.name, accuracy_label(accuracy.algorithm),
                       loss, failed ? fmt::format(" [FAIL: >= threshold {:g}]", accuracy.threshold) : "");
     good &= !failed;
@@ -229,6 +247,8 @@ Measurement Inference::measure_all() {
 
 void Inference::measure_and_report() {
   const Measurement measured = measure_all();
+  for (const Trace& trace : measured.timed())
+    mean_compute_ms_ += double{trace.compute()} / static_cast<double>(measured.timed().size());
   const PerformanceContext context{.synchronous_stream = session_.device().host_accessible(),
                                    .unstable_percent = options_.tool.release == Release::v11 ? 2.5f : 1.0f,
                                    .circumstances = &measured.circumstances};

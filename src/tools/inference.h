@@ -38,6 +38,10 @@ class Inference {
   void run_once();
   /// Inputs and outputs of the first stream as they are now.
   std::vector<BoundTensor> tensors();
+  /// Of the measured run; 0 when there was none.
+  double mean_compute_ms() const { return mean_compute_ms_; }
+  /// What validate() found, by output.
+  const std::vector<std::pair<std::string, double>>& losses() const { return losses_; }
   /// The shapes that run.
   const InputShapes& shapes() const { return shapes_; }
 
@@ -50,6 +54,7 @@ class Inference {
   std::vector<float> closed_loop(std::span<const Trace> timed);
   void measure_and_report();
   void report_tensors();
+  void reserve(ExecutionContext& context) const;
   void report_profile(const LayerProfile& profile);
 
   const Session& session_;
@@ -57,6 +62,8 @@ class Inference {
   const Voices& voices_;
   InputShapes shapes_;
   std::vector<std::unique_ptr<Query>> queries_;
+  double mean_compute_ms_ = 0;
+  std::vector<std::pair<std::string, double>> losses_;
 };
 
 /// --dumpLayerInfo and --exportLayerInfo; without shapes, dynamic sizes are -1.

@@ -2,6 +2,7 @@
 #include "tools/memory_usage.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,17 @@ int64_t resident_bytes() {
   return fields == 2 ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
+int64_t peak_bytes() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? int64_t{usage.ru_maxrss} * 1024 : 0;
+}
+
 }  // namespace
+
+std::string memory_after(std::string_view phase) {
+  return fmt::format("Memory after {}: {} MiB resident, {} MiB at the highest", phase, resident_bytes() >> 20,
+                     std::max(peak_bytes(), resident_bytes()) >> 20);
+}
 
 MemoryUsage::MemoryUsage() : before_(resident_bytes()) {}
 

@@ -9,6 +9,9 @@
 
 namespace hone {
 
+/// "Memory after <phase>: 123 MiB resident, 456 MiB at the highest", of the process.
+std::string memory_after(std::string_view phase);
+
 class MemoryUsage {
  public:
   MemoryUsage();  ///< takes the snapshot before the step

@@ -84,7 +84,7 @@ std::string write_output(const BoundTensor& tensor, const std::string& folder) {
 
 int run(const FriendlyLine& line) {
   const Logger log = quiet_logger();
-  const Voices voices(log);
+  const Voices voices(log, "");
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
   const auto shown = line.has("-n") ? parse_integer(line.value("-n")) : std::optional<int64_t>(8);
   if (!shown || *shown < 0)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "plan/size.h"
 #include "report/precision.h"
+#include "tools/calibration.h"
 #include "tools/interrupt.h"
 #include "tools/layer_flags.h"
 #include "tools/memory_usage.h"
@@ -57,8 +58,11 @@ void explain_precision(const BuildOptions& options, std::string_view backend, co
 }  // namespace
 
 void Session::build() {
-  const auto model = import_model(options_.tool.onnx, voices_);
+  auto model = import_model(options_.tool.onnx, voices_);
+  monitor_memory("the import");
   check_layer_flags(model->graph, options_.tool, voices_.tool);
+  if (!options_.tool.calibration_file.empty())
+    check_calibration_cache(options_.tool.calibration_file, model->graph, voices_.tool);
   hone_options options{options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
@@ -77,19 +81,31 @@ void Session::build() {
   progress.clear();
   const double built = seconds_since(start);
   interrupted_ = Interrupt::requested();
-
-  if (!options_.tool.save_engine.empty()) {
-    check(hone_plan_save(plan_.get(), options_.tool.save_engine.c_str()));
-    plan_ = make<hone_plan>(hone_plan_load, options_.tool.save_engine.c_str());
-    plan_bytes_ = std::filesystem::file_size(options_.tool.save_engine);
-  } else {
-    plan_bytes_ = plan_file_bytes(*plan_->plan);
-  }
+  monitor_memory("the build");
+  save_plan();
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
+  if (options_.tool.time_refit) model_ = std::move(model);
 }
 
-void Session::read_plan() {
+void Session::save_plan() {
+  const std::string& path = options_.tool.save_engine;
+  if (path.empty()) {
+    plan_bytes_ = plan_file_bytes(*plan_->plan);
+    return;
+  }
+  check(hone_plan_save(plan_.get(), path.c_str()));
+  plan_bytes_ = std::filesystem::file_size(path);
+  if (plan_->plan->weights == WeightStorage::everywhere) plan_ = make<hone_plan>(hone_plan_load, path.c_str());
+  else voices_.tool.info("The plan in {} has no weights; this run goes on with those of the model.", path);
+  monitor_memory("saving");
+}
+
+void Session::monitor_memory(std::string_view phase) const {
+  if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after(phase));
+}
+
+void Session::read() {
   const std::string& path = options_.tool.load_engine;
   const double start = now_ms();
   try {
@@ -103,7 +119,7 @@ void Session::read_plan() {
 }
 
 void Session::load() {
-  if (!options_.tool.load_engine.empty()) read_plan();
+  if (plan_ == nullptr) read();
   voices_.engine.info("Loaded engine size: {:.0f} MiB", static_cast<double>(plan_bytes_) / kMiB);
   const MemoryUsage before;
   const double start = now_ms();
@@ -115,6 +131,50 @@ void Session::load() {
   voices_.tool.info("Engine deserialized in {:g} sec.", seconds);
   for (const Profile& engine_profile : plan().profiles)
     voices_.tool.info("Precision used: {}", precision_text(engine_profile));
+  monitor_memory("loading");
+  for (const Profile& engine_profile : plan().profiles)
+    if (options_.tool.monitor_memory)
+      voices_.tool.info("Activation arena at the profile's largest shapes: {} bytes", engine_profile.arena_bytes);
+}
+
+void Session::refit() {
+  if (!options_.build.refit) return;
+  if (options_.report.dump_refit) list_weights();
+  if (!options_.tool.refit_from.empty()) refit_from_model();
+  if (options_.tool.time_refit) time_refit();
+}
+
+void Session::list_weights() const {
+  if (!plan_->plan->refit) throw Error("the engine was built with fixed weights", "build it with --refit");
+  for (const RefitWeight& weight : plan_->plan->refit->list) voices_.tool.info("{} {}", weight.layer, weight.role);
+}
+
+void Session::refit_from_model() {
+  const auto model = import_model(options_.tool.refit_from, voices_);
+  const hone_log log = log_of(voices_);
+  const double start = now_ms();
+  plan_ = make<hone_plan>(hone_plan_refit, static_cast<const hone_plan*>(plan_.get()),
+                          static_cast<const hone_model*>(model.get()), &device_, &log);
+  voices_.tool.info("Engine refitted with the weights of {} in {:g} sec.", options_.tool.refit_from,
+                    seconds_since(start));
+}
+
+void Session::time_refit() const {
+  constexpr int kTimed = 10;
+  if (model_ == nullptr) {
+    voices_.tool.info("Network not available, skipped timing refit.");
+    return;
+  }
+  const hone_log* const quiet = nullptr;
+  const auto refit_once = [&] {
+    const auto plan = make<hone_plan>(hone_plan_refit, static_cast<const hone_plan*>(plan_.get()),
+                                      static_cast<const hone_model*>(model_.get()), &device_, quiet);
+    make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device_, quiet);
+  };
+  refit_once();
+  const double start = now_ms();
+  for (int i = 0; i < kTimed; ++i) refit_once();
+  voices_.tool.info("Engine refitted in {:g} ms.", (now_ms() - start) / kTimed);
 }
 
 double Session::time_load() const {

@@ -15,12 +15,12 @@
 
 namespace hone {
 
-/// Two voices: the tool's own lines, and the engine's, which carry its tag.
+/// Two voices: the tool's own lines, and the engine's, which carry a tag where logs are read by programs.
 struct Voices {
-  explicit Voices(const Logger& tool_log)
-      : tool(tool_log), engine([this](Severity severity, std::string_view text) {
+  explicit Voices(const Logger& tool_log, std::string_view tag)
+      : tool(tool_log), engine([this, tag](Severity severity, std::string_view text) {
           if (progress != nullptr) progress->clear();
-          tool.write(severity, fmt::format("[HONE] {}", text));
+          tool.write(severity, fmt::format("{}{}", tag, text));
         }) {
     engine.set_threshold(tool.threshold());
   }
@@ -41,7 +41,11 @@ class Session {
 
   /// Import, build and, when asked for, save; leaves what load() takes.
   void build();
-  /// Reads the plan file, or what build() made, as it will be used.
+  /// Reads the plan file, which load() takes too.
+  void read();
+  /// With --refit: --dumpRefit, --refitFromOnnx and --timeRefit, as asked for, on what build() or read() left.
+  void refit();
+  /// Makes an engine of what build() or read() left, as it will be used; reads the plan file when neither was called.
   void load();
 
   const std::shared_ptr<const Engine>& engine() const { return engine_->engine; }
@@ -58,11 +62,16 @@ class Session {
   bool interrupted() const { return interrupted_; }
 
  private:
-  void read_plan();
+  void save_plan();
+  void list_weights() const;
+  void refit_from_model();
+  void time_refit() const;
+  void monitor_memory(std::string_view phase) const;
 
   const Options& options_;
   hone_device device_;
   const Voices& voices_;
+  Owned<hone_model> model_;  // what was built, while it may be needed again
   Owned<hone_plan> plan_;
   size_t plan_bytes_ = 0;  // of the file, or of what it would be
   Owned<hone_engine> engine_;

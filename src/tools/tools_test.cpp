@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "tools/accuracy.h"
+#include "tools/calibration.h"
 #include "tools/input_data.h"
 #include "tools/model_shapes.h"
 #include "tools/progress.h"
@@ -36,6 +37,31 @@ Graph model() {
 }
 
 ProfileOptions fixed_at(const std::string& name, const Dims& dims) { return {{name, ShapeRange{dims, dims, dims}}}; }
+
+TEST(CalibrationCache, ReadsScalesAndNamesTheLinesThatItCannotRead) {
+  const CalibrationCache cache =
+      parse_calibration_cache("TRT-8601-EntropyCalibration2\nx: 3c010a14\nnet:0: 3f800000\n\n");
+  EXPECT_EQ(cache.calibrator, "TRT-8601-EntropyCalibration2");
+  ASSERT_EQ(cache.scales.size(), 2u);
+  EXPECT_EQ(cache.scales.at("net:0"), 1.0f);
+  EXPECT_NEAR(cache.scales.at("x"), 0.00787593, 1e-8);
+  const auto refused = [](std::string_view text) { return error_of([&] { parse_calibration_cache(text); }); };
+  EXPECT_THAT(refused("TRT-8601-EntropyCalibration2\nx 3c010a14\ny: 3c01\nz: 3f800000\nw: 7f800000\n: 3f800000\n"),
+              HasSubstr("4 of its lines cannot be read: line 2, 3, 5, 6"));
+  EXPECT_THAT(refused("x: 3c010a14\n"), HasSubstr("line 1 does not name a calibrator"));
+  EXPECT_THAT(refused(""), HasSubstr("line 1 does not name a calibrator"));
+}
+
+TEST(CalibrationCache, TellsHowItFitsTheNetwork) {
+  std::string said;
+  const Logger log([&](Severity, std::string_view text) { said += text; });
+  const std::string path = (std::filesystem::temp_directory_path() / "hone_calibration_test.cache").string();
+  write_file(path, "TRT-8601-EntropyCalibration2\nx: 3c010a14\nnobody: 3f800000\n");
+  check_calibration_cache(path, model(), log);
+  std::filesystem::remove(path);
+  EXPECT_THAT(said, HasSubstr("Read 2 scales of TRT-8601-EntropyCalibration2"));
+  EXPECT_THAT(said, HasSubstr("; 1 of them are of tensors that the network does not have."));
+}
 
 TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
   std::vector<std::string> lines;

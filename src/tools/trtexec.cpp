@@ -14,8 +14,10 @@
 #include "report/explain.h"
 #include "tools/inference.h"
 #include "tools/memory_usage.h"
+#include "tools/routes.h"
 #include "tools/session.h"
 #include "tools/time_deserialize.h"
+#include "tools/tuning.h"
 
 namespace hone {
 namespace {
@@ -71,17 +73,18 @@ void report_engine(const Session& session, const Options& options, const Logger&
 }
 
 bool set_up_engine(Session& session, const Options& options, const Voices& voices) {
-  const bool loaded = phase("Engine set up failed", voices.tool, [&] {
-    if (options.tool.load_engine.empty()) {
-      try {
-        session.build();
-      } catch (const Error& error) {
-        voices.tool.error("{}", error.what());
-        throw Error("Failed to create engine from model or file.");
-      }
+  constexpr std::string_view kFailed = "Engine set up failed";
+  const bool built = phase(kFailed, voices.tool, [&] {
+    if (!options.tool.load_engine.empty()) return session.read();
+    try {
+      session.build();
+    } catch (const Error& error) {
+      voices.tool.error("{}", error.what());
+      throw Error("Failed to create engine from model or file.");
     }
-    session.load();
   });
+  const bool loaded = built && phase("Engine refit failed.", voices.tool, [&] { session.refit(); }) &&
+                      phase(kFailed, voices.tool, [&] { session.load(); });
   if (loaded && options.report.explain)
     for (const std::string& line : explain_lines(session.plan(), options.report.explain_layer))
       voices.tool.info("{}", line);
@@ -90,7 +93,6 @@ bool set_up_engine(Session& session, const Options& options, const Voices& voice
 
 Outcome run_engine(Session& session, const Options& options, const Voices& voices) {
   if (!set_up_engine(session, options, voices)) return Outcome::failed;
-  if (options.tool.time_refit) voices.tool.info("Network not available, skipped timing refit.");
   if (options.tool.time_deserialize) return time_deserialize(session, voices.tool) ? Outcome::passed : Outcome::failed;
   if (options.tool.skip_inference || session.interrupted()) {
     report_engine(session, options, voices.tool);
@@ -107,6 +109,8 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
     inference.run();
     accurate = inference.validate();
   });
+  if (ran && !options.tool.tuning.result_file.empty())
+    write_tuning_result(options.tool.tuning.result_file, inference.mean_compute_ms(), !accurate, inference.losses());
   return ran && accurate ? Outcome::passed : Outcome::failed;
 }
 
@@ -125,7 +129,7 @@ Outcome run(const Options& options, Logger& log) {
     log.error("{}", error.what());
     return Outcome::no_device;
   }
-  const Voices voices(log);
+  const Voices voices(log, "[HONE] ");
   print_device(device.device->info(), log);
   voices.engine.info("{}", before.change(fmt::format("Init {} device", device.backend->name)));
   Session session(options, std::move(device), voices);
@@ -138,20 +142,40 @@ void warn_of_environment(const Logger& log) {
     if (!text.empty()) log.warning("{}", text);
 }
 
-/// The database of --helpBuildRoute: engines have no knobs beyond the flags, so it is empty.
 int print_knobs(const std::string& knob) {
-  if (knob.empty()) {
-    print("{\"tuner_version\": \"1\", \"tuner_options\": []}\n");
+  try {
+    print(knobs_json(knob) + "\n");
     return 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
   }
-  fmt::print(stderr, "Unknown knob: {}; there are none: see --builderOptimizationLevel and --tacticSources\n", knob);
-  return 1;
+}
+
+/// The engine as the command line describes it, from the option blocks to the last report.
+Outcome run_single(Options& options, Logger& log) {
+  for (const std::string& text : option_blocks(options)) log.info("{}", text);
+  if (options.report.verbose) log.set_threshold(Severity::verbose);
+  const std::string& route = options.tool.tuning.route;
+  const bool taken = route.empty() || phase("The build route cannot be taken.", log, [&] {
+                       apply_route(parse_route(route), options.build);
+                       log.info("Using tuning build route: {}", route);
+                     });
+  return taken ? run(options, log) : Outcome::failed;
+}
+
+Outcome run_loop(const Options& options, const std::vector<std::string>& arguments, const Logger& log) {
+  int status = 1;
+  phase("Tuning of build routes failed.", log, [&] { status = run_tuning(options.tool, arguments); });
+  return status == 0 ? Outcome::passed : Outcome::failed;
 }
 
 bool accept(const CommandLine& line, const Logger& log) {
   if (line.errors.empty()) return true;
-  print(help_text());
+  const bool errors_first = line.options.tool.release == Release::v8_6;
+  if (!errors_first) print(help_text());
   for (const std::string& error : line.errors) log.error("{}", error);
+  if (errors_first) print(help_text());
   return false;
 }
 
@@ -164,7 +188,7 @@ int run_trtexec(const std::vector<std::string>& arguments, const std::string& co
     banner("PASSED", command);
     return 0;
   }
-  const CommandLine line = parse_command_line(arguments);
+  CommandLine line = parse_command_line(arguments);
   if (line.help) {
     print(help_text());
     return 0;
@@ -172,13 +196,14 @@ int run_trtexec(const std::vector<std::string>& arguments, const std::string& co
   if (line.errors.empty() && line.options.tool.tuning.help) return print_knobs(line.options.tool.tuning.help_knob);
   Logger log;
   Outcome outcome = Outcome::failed;
-  if (accept(line, log)) {
+  const bool accepted = accept(line, log);
+  if (!accepted && line.options.tool.release == Release::v11) return 1;
+  if (accepted) {
     warn_of_environment(log);
     for (const std::string& warning : line.warnings) log.warning("{}", warning);
-    for (const std::string& text : option_blocks(line.options)) log.info("{}", text);
-    if (line.options.report.verbose) log.set_threshold(Severity::verbose);
     try {
-      outcome = run(line.options, log);
+      outcome =
+          line.options.tool.tuning.is_loop() ? run_loop(line.options, arguments, log) : run_single(line.options, log);
     } catch (const std::exception& error) {
       log.error("Uncaught exception detected: {}", error.what());
     }
