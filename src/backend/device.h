@@ -88,6 +88,7 @@ struct Launch {
   void* workspace = nullptr;
   std::vector<size_t> input_bytes = {},
                       output_bytes = {};  // of the operands; empty: not known, no launch may pass this one
+  std::string name = {};                  // for a profiler's ranges; empty: none
   Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
 };
 
@@ -105,10 +106,18 @@ class Recording {
   virtual void replay(Stream& stream, const LaunchObserver& observer) = 0;
 };
 
+/// What a device has been seen to do at best; 0: not measured.
+struct Ceilings {
+  double bytes_per_second = 0;          // of a large copy, bytes read and bytes written
+  double f16_flops = 0, f32_flops = 0;  // per second, of a large product; of f32 with operands rounded to TF32
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceInfo info() const = 0;
+  /// Measured at the first call, which takes a moment; nothing where reports do not ask for it.
+  virtual Ceilings ceilings() { return {}; }
   virtual void* allocate(size_t bytes) = 0;  ///< 64-byte aligned at least; throws Error with the amount when it cannot
   virtual void release(void* memory) noexcept = 0;
   /// Host memory that copies go to and come from fastest.
