@@ -32,6 +32,13 @@ class ReferenceKernel final : public cpu::CpuKernel {
   reference::Program program_;
 };
 
+void check_unmanaged(std::string_view source, const KernelShapes& shapes) {
+  const auto managed = [](const ConcreteType& type) { return type.managed; };
+  HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) &&
+                 std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
+             "the plan gives a kernel of the source {} an operand that only the reference can hold", source);
+}
+
 std::unique_ptr<Device> open_cpu(int ordinal) {
   HONE_CHECK(ordinal == 0, "there is no CPU device {}; the only one is 0", ordinal);
   return std::make_unique<cpu::CpuDevice>();
@@ -40,10 +47,7 @@ std::unique_ptr<Device> open_cpu(int ordinal) {
 std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code,
                                        const KernelShapes& shapes) {
   if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes);
-  const auto managed = [](const ConcreteType& type) { return type.managed; };
-  HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) &&
-                 std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
-             "the plan gives a kernel of the source {} an operand that only the reference can hold", source);
+  check_unmanaged(source, shapes);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
 #if HONE_WITH_ONEDNN
   if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
@@ -66,7 +70,9 @@ const Backend kCpu{"cpu", [] { return 1; }, open_cpu, load_cpu, kCpuSources, cpu
 class HostKernel final : public cuda::CudaKernel {
  public:
   HostKernel(const Blob& code, const KernelShapes& shapes) : program_(code, shapes), shapes_(shapes) {}
-  void enqueue(CUstream, const Bindings&) const override { throw InternalError("the reference runs on the host"); }
+  void enqueue(CUstream, const Bindings&, bool) const override {
+    throw InternalError("the reference runs on the host");
+  }
   bool on_host() const override { return true; }
   void run_on_host(const Bindings& bindings) const override { program_.run(bindings); }
   KernelShapes host_shapes() const override { return shapes_; }
@@ -80,11 +86,8 @@ std::unique_ptr<Device> open_cuda(int ordinal) { return std::make_unique<cuda::C
 
 std::shared_ptr<const Kernel> load_cuda(Device& device, std::string_view source, const Blob& code,
                                         const KernelShapes& shapes) {
-  for (const auto* list : {&shapes.inputs, &shapes.outputs})
-    for (const ConcreteType& type : *list)
-      if (type.managed)
-        throw Error("objects and sizes that the data decide do not run on a card yet", "use --device=cpu");
   if (source == "reference") return std::make_shared<HostKernel>(code, shapes);
+  check_unmanaged(source, shapes);
   if (std::shared_ptr<const Kernel> kernel = cuda::load(static_cast<cuda::CudaDevice&>(device), source, code, shapes))
     return kernel;
   throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source),

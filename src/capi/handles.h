@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/all.h"
 #include "hone/hone.h"
@@ -24,7 +25,15 @@ struct hone_engine {
 struct hone_value {
   hone::Tensor tensor;
 };
+/// Host memory that the caller bound, where the device does not read it: what every run copies, and where to.
+struct hone_binding {
+  std::string tensor;
+  bool is_input = true;
+  void* host = nullptr;
+  hone::Buffer device;
+};
 struct hone_context {
   std::unique_ptr<hone::ExecutionContext> context;
   std::unique_ptr<hone::Stream> stream;
+  std::vector<hone_binding> bindings = {};  // empty where the device reads host memory
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C interface's run side: devices, plans, engines, contexts.
+#include <algorithm>
+
 #include "base/error_text.h"
 #include "base/version.h"
 #include "capi/guard.h"
@@ -35,6 +37,37 @@ struct LayerCallback : hone::Profiler {
   void* user;
   void layer(const hone::Step& step, double milliseconds) override { function(user, step.name.c_str(), milliseconds); }
 };
+
+/// Remembers host memory for the copies of run(). Throws as bind() does.
+void bind_host(hone_context& context, std::string_view tensor, void* memory) {
+  context.context->bind(tensor, memory);
+  for (hone_binding& binding : context.bindings)
+    if (binding.tensor == tensor) {
+      binding.host = memory;
+      return;
+    }
+  for (const hone::IoTensor& io : context.context->engine().plan().io)
+    if (io.name == tensor) context.bindings.push_back({io.name, io.is_input, memory, {}});
+}
+
+/// Device memory for what is bound, as large as the present shapes need.
+void place_bindings(hone_context& context) {
+  for (hone_binding& binding : context.bindings) {
+    const auto bytes = static_cast<size_t>(std::max<int64_t>(context.context->bytes(binding.tensor), 1));
+    if (binding.device.size() < bytes) binding.device = hone::Buffer(context.context->engine().device(), bytes);
+    context.context->bind(binding.tensor, binding.device.data());
+  }
+}
+
+void copy_bindings(hone_context& context, bool inputs) {
+  hone::Device& device = context.context->engine().device();
+  for (hone_binding& binding : context.bindings) {
+    if (binding.is_input != inputs) continue;
+    const auto bytes = static_cast<size_t>(context.context->bytes(binding.tensor));
+    if (inputs) device.copy(binding.device.data(), binding.host, bytes, *context.stream);
+    else device.copy(binding.host, binding.device.data(), bytes, *context.stream);
+  }
+}
 
 }  // namespace
 
@@ -173,14 +206,18 @@ hone_status hone_context_bind(hone_context* context, const char* tensor, void* m
   return guarded([&] {
     require(context, "context");
     require(memory, "memory");
-    context->context->bind(tensor, memory);
+    if (context->context->engine().device().host_accessible()) context->context->bind(tensor, memory);
+    else bind_host(*context, tensor, memory);
   });
 }
 
 hone_status hone_context_run(hone_context* context) {
   return guarded([&] {
     require(context, "context");
+    place_bindings(*context);
+    copy_bindings(*context, true);
     context->context->enqueue(*context->stream);
+    copy_bindings(*context, false);
     context->stream->synchronize();
   });
 }

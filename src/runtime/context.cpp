@@ -103,6 +103,7 @@ ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int pro
   impl_->address.assign(source().buffers.size(), nullptr);
   impl_->managed.resize(source().buffers.size());
   impl_->results.resize(plan.io.size());
+  impl_->uploads.resize(source().buffers.size());
 }
 
 ExecutionContext::~ExecutionContext() = default;
@@ -225,9 +226,15 @@ Tensor ExecutionContext::value(std::string_view output) const {
   const IoTensor& io = engine_->plan().io[index];
   HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run that has ended", output);
   if (source().buffers[id].managed) return impl_->managed[id];
-  HONE_CHECK(io.type.layout == Layout::linear && engine_->device().host_accessible(),
-             "output {} lies in another layout or on the device", output);
+  HONE_CHECK(io.type.layout == Layout::linear, "output {} lies in another layout", output);
   const auto bytes = static_cast<size_t>(byte_size(io.type.dtype, impl_->shapes[index]));
+  if (!engine_->device().host_accessible()) {
+    AlignedBuffer copy(bytes);
+    const std::unique_ptr<Stream> stream = engine_->device().stream();
+    engine_->device().copy(copy.data(), impl_->address[id], bytes, *stream);
+    stream->synchronize();
+    return Tensor(io.type.dtype, impl_->shapes[index], Blob::own(std::move(copy)));
+  }
   return Tensor(io.type.dtype, impl_->shapes[index],
                 Blob(nullptr, {static_cast<const std::byte*>(impl_->address[id]), bytes}));
 }
@@ -264,6 +271,7 @@ void ExecutionContext::record(size_t number) {
     const Step& step = profile.steps[s];
     Launch launch;
     launch.kernel = kernel;
+    if (engine_->plan().meta.profiling_verbosity != "none") launch.name = step.name;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       launch.inputs.push_back(address(step.inputs[i], true, i));
       launch.input_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.inputs[i])].bytes()));
@@ -302,14 +310,19 @@ void ExecutionContext::patch_pointers(size_t number) {
   for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io)
     HONE_CHECK(impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr,
                "no memory is bound for {}", engine_->plan().io[io].name);
-  const Prepared& prepared = *impl_->stages[number].current;
-  std::vector<Launch>& launches = prepared.recording->launches();
-  for (const OutsideOperand& use : prepared.outside) {
-    void* const address = impl_->address[static_cast<size_t>(use.root)];
-    if (use.is_input) launches[use.launch].inputs[use.operand] = address;
-    else launches[use.launch].outputs[use.operand] = address;
-  }
   impl_->pointers_changed = false;
+  Prepared& prepared = *impl_->stages[number].current;
+  const auto address = [&](const OutsideOperand& use) { return impl_->address[static_cast<size_t>(use.root)]; };
+  // Asking for the launches makes a device forget what it has captured.
+  if (std::all_of(prepared.outside.begin(), prepared.outside.end(),
+                  [&](const OutsideOperand& use) { return use.bound == address(use); }))
+    return;
+  std::vector<Launch>& launches = prepared.recording->launches();
+  for (OutsideOperand& use : prepared.outside) {
+    use.bound = address(use);
+    if (use.is_input) launches[use.launch].inputs[use.operand] = use.bound;
+    else launches[use.launch].outputs[use.operand] = use.bound;
+  }
 }
 
 void ExecutionContext::replay(size_t number, Stream& stream) {
@@ -326,8 +339,18 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
   for (; next < range.end; ++next) profiler_->layer(source().steps[next], 0);
 }
 
+/// Where kernels find the contents of a managed buffer.
+void* ExecutionContext::on_device(size_t id, const Tensor& contents, Stream& stream) {
+  const std::span<const std::byte> bytes = contents.bytes();
+  if (engine_->device().host_accessible()) return const_cast<std::byte*>(bytes.data());
+  Buffer& memory = impl_->uploads[id];
+  if (memory.size() < bytes.size()) memory = Buffer(engine_->device(), bytes.size());
+  engine_->device().copy(memory.data(), bytes.data(), bytes.size(), stream);
+  return memory.data();
+}
+
 /// Behind a stage: where its results lie, and the sizes that its data decided.
-void ExecutionContext::collect(size_t number) {
+void ExecutionContext::collect(size_t number, Stream& stream) {
   const ContextStage& stage = impl_->stages[number];
   const ShapeInstance& instance = *stage.current->instance;
   auto* arena = static_cast<std::byte*>(stage.arena.data());
@@ -339,7 +362,7 @@ void ExecutionContext::collect(size_t number) {
       if (!slot.managed || static_cast<size_t>(id) != at) continue;
       const Tensor& result = impl_->managed[at];
       learn_sizes(slot, result, impl_->symbols);
-      impl_->address[at] = is_object(result.dtype()) ? nullptr : const_cast<std::byte*>(result.bytes().data());
+      impl_->address[at] = is_object(result.dtype()) ? nullptr : on_device(at, result, stream);
       for (size_t io = 0; io < impl_->io_buffer.size(); ++io)
         if (static_cast<size_t>(impl_->io_buffer[io]) == at) impl_->shapes[io] = result.dims();
     }
@@ -362,7 +385,7 @@ void ExecutionContext::enqueue(Stream& stream) {
       replay(stage, stream);
     }
     stream.synchronize();
-    collect(stage);
+    collect(stage, stream);
   }
   impl_->symbols = given;
 }

@@ -100,7 +100,8 @@ class ExecutionContext {
   void own_results(const ShapeInstance& instance);
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
-  void collect(size_t stage);
+  void collect(size_t stage, Stream& stream);
+  void* on_device(size_t id, const Tensor& contents, Stream& stream);
   BufferId root(BufferId id) const;
   const std::byte* address_after_run(BufferId root) const;
   const Profile& source() const;

@@ -25,6 +25,7 @@ struct OutsideOperand {
   size_t launch, operand;
   bool is_input;
   BufferId root;
+  void* bound = nullptr;  // what the recording holds
 };
 
 /// A shape instance bound to a context's arena.
@@ -52,6 +53,7 @@ struct ExecutionContext::Impl {
   std::vector<void*> address;   // by BufferId: where roots lie, as far as known; network tensors as bound
   std::vector<Tensor> managed;  // by BufferId: contents of managed buffers
   std::vector<Buffer> results;  // by io index: grow-only memory of outputs sized by the data
+  std::vector<Buffer> uploads;  // by BufferId: copies of managed contents where the device does not read host memory
   SymbolValues symbols;         // what is known so far in this run
   bool pointers_changed = true;
   bool has_run = false;

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/device.h"
 
+#include "backends/cuda/ceilings.h"
 #include "backends/cuda/recording.h"
 #include "base/error.h"
 
@@ -58,8 +59,6 @@ Context::Context(int ordinal) {
   select();
 }
 
-Context::~Context() { driver().cuDevicePrimaryCtxRelease(device_); }
-
 CudaStream::CudaStream(std::shared_ptr<const Context> context) : context_(std::move(context)) {
   context_->select();
   check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
@@ -103,6 +102,14 @@ CudaDevice::CudaDevice(int ordinal)
   keep_freed_memory(context_->device());
 }
 
+Ceilings CudaDevice::ceilings() {
+  std::call_once(ceilings_measured_, [this] {
+    context_->select();
+    ceilings_ = measure_ceilings(*this);
+  });
+  return ceilings_;
+}
+
 void* CudaDevice::allocate(size_t bytes) {
   context_->select();
   CUdeviceptr memory = 0;
@@ -141,6 +148,10 @@ void CudaDevice::copy(void* destination, const void* source, size_t bytes, Strea
   check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes,
                                static_cast<CudaStream&>(stream).handle()),
         "copying");
+}
+
+bool CudaDevice::can_overlap() const {
+  return attribute(context_->device(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
 }
 
 std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) {

@@ -5,17 +5,17 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "backend/device.h"
 #include "backends/cuda/libraries.h"
 
 namespace hone::cuda {
 
-/// The card's context, retained as long as anything needs it.
+/// The card's context. It stays until the process ends: the libraries' handles (handles.h) belong to it.
 class Context {
  public:
   explicit Context(int ordinal);
-  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   void select() const { check(driver().cuCtxSetCurrent(context_), "selecting the card"); }
@@ -60,6 +60,7 @@ class CudaDevice final : public Device {
   explicit CudaDevice(int ordinal);
 
   DeviceInfo info() const override { return info_; }
+  Ceilings ceilings() override;
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   void* allocate_host(size_t bytes) override;
@@ -70,12 +71,16 @@ class CudaDevice final : public Device {
   /// Every kernel must be a CudaKernel.
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override;
   bool host_accessible() const override { return false; }
+  /// Whether a kernel may be launched before the one ahead of it has ended (compute capability 9 and newer).
+  bool can_overlap() const;
   const std::shared_ptr<const Context>& context() const { return context_; }
 
  private:
   std::shared_ptr<const Context> context_;
   std::unique_ptr<CudaStream> memory_stream_;  // orders allocations; used by nothing else
   DeviceInfo info_;
+  std::once_flag ceilings_measured_;
+  Ceilings ceilings_;
 };
 
 }  // namespace hone::cuda

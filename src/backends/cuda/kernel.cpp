@@ -49,14 +49,24 @@ GridKernel::GridKernel(std::shared_ptr<const Module> module, std::vector<GridLau
   }
 }
 
-void GridKernel::enqueue(CUstream stream, const Bindings& bindings) const {
+void GridKernel::enqueue(CUstream stream, const Bindings& bindings, bool early) const {
   std::array<void*, Arguments::kMost> pointers, list;
+  CUlaunchAttribute overlap{};
+  overlap.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  overlap.value.programmaticStreamSerializationAllowed = 1;
   for (const GridLaunch& launch : launches_) {
     launch.arguments.resolve(bindings, pointers, list);
-    check(driver().cuLaunchKernel(launch.function, static_cast<unsigned>(launch.grid.x),
-                                  static_cast<unsigned>(launch.grid.y), static_cast<unsigned>(launch.grid.z),
-                                  launch.block, 1, 1, launch.shared_bytes, stream, list.data(), nullptr),
-          "launching a kernel");
+    CUlaunchConfig config{};
+    config.gridDimX = static_cast<unsigned>(launch.grid.x);
+    config.gridDimY = static_cast<unsigned>(launch.grid.y);
+    config.gridDimZ = static_cast<unsigned>(launch.grid.z);
+    config.blockDimX = launch.block;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = launch.shared_bytes;
+    config.hStream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = early ? 1 : 0;
+    check(driver().cuLaunchKernelEx(&config, launch.function, list.data(), nullptr), "launching a kernel");
   }
 }
 

@@ -15,8 +15,10 @@ namespace hone::cuda {
 
 class CudaKernel : public Kernel {
  public:
-  /// Enqueues without waiting. Must not allocate device memory: it is also called while a graph is captured.
-  virtual void enqueue(CUstream stream, const Bindings& bindings) const = 0;
+  /// Enqueues without waiting. Must not allocate device memory: it is also called while a graph is captured. `early`: what
+  /// stands before it in the stream is a kernel, and its blocks may start before that has ended, as long as they wait for the
+  /// end before they touch operands (await_operands() of kernels/prelude.cuh). Libraries' kernels begin when they may.
+  virtual void enqueue(CUstream stream, const Bindings& bindings, bool early) const = 0;
   /// Runs on the host, on copies of the operands in host memory: the recording makes them. Called instead of enqueue().
   virtual bool on_host() const { return false; }
   virtual void run_on_host(const Bindings&) const {}
@@ -78,7 +80,7 @@ struct GridLaunch {
 class GridKernel final : public CudaKernel {
  public:
   GridKernel(std::shared_ptr<const Module> module, std::vector<GridLaunch> launches, size_t workspace = 0);
-  void enqueue(CUstream stream, const Bindings& bindings) const override;
+  void enqueue(CUstream stream, const Bindings& bindings, bool early) const override;
   size_t workspace_bytes() const override { return workspace_; }
 
  private:

@@ -2,13 +2,14 @@
 
 #include "backends/cuda/recording.h"
 
+#include "backends/cuda/ranges.h"
 #include "backends/cuda/schedule.h"
 #include "base/error.h"
 
 namespace hone::cuda {
 
 CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
-    : context_(device.context()), launches_(std::move(launches)) {
+    : context_(device.context()), launches_(std::move(launches)), overlaps_(device.can_overlap()) {
   size_t workspace = 0;
   for (size_t i = 0; i < launches_.size(); ++i) {
     // Backend::load makes nothing but CudaKernels for this device.
@@ -52,9 +53,10 @@ void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
   auto& own = static_cast<CudaStream&>(stream);
   CudaEvent before(context_), after(context_);
   for (size_t i = 0; i < launches_.size(); ++i) {
+    const NamedRange range(launches_[i].name);
     before.record(own);
     if (kernels_[i]->on_host()) run_on_host(i, own);
-    else kernels_[i]->enqueue(own.handle(), launches_[i].bindings());
+    else kernels_[i]->enqueue(own.handle(), launches_[i].bindings(), false);
     after.record(own);
     own.synchronize();
     observer(i, after.milliseconds_since(before));
@@ -62,14 +64,15 @@ void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
 }
 
 void CudaRecording::launch_all(const Run& run, CUstream stream) const {
-  for (size_t i = run.begin; i < run.end; ++i) launch(i, stream, launches_[i].workspace);
+  for (size_t i = run.begin; i < run.end; ++i) launch(i, stream, launches_[i].workspace, false);
 }
 
-void CudaRecording::launch(size_t index, CUstream stream, void* workspace) const {
+void CudaRecording::launch(size_t index, CUstream stream, void* workspace, bool early) const {
+  const NamedRange range(launches_[index].name);
   Bindings bindings = launches_[index].bindings();
   bindings.workspace = workspace;
   with_note([&] { return fmt::format("launching step {} of {}", index + 1, launches_.size()); },
-            [&] { kernels_[index]->enqueue(stream, bindings); });
+            [&] { kernels_[index]->enqueue(stream, bindings, early); });
 }
 
 /// Called while the first stream is captured: waiting for an event of it draws the others into the capture.
@@ -77,7 +80,7 @@ void CudaRecording::launch_branches(const Run& run) {
   const Driver& cuda = driver();
   const std::vector<Slot> slots = schedule(std::span(launches_).subspan(run.begin, run.end - run.begin), kStreams);
   std::vector<std::unique_ptr<CudaEvent>> events(slots.size());
-  std::vector<bool> waited(slots.size(), false), joined(kStreams, false);
+  std::vector<bool> waited(slots.size(), false), joined(kStreams, false), follows(kStreams, false);
   for (const Slot& slot : slots)
     for (const size_t earlier : slot.waits) waited[earlier] = true;
   CudaEvent begin(context_);
@@ -90,8 +93,11 @@ void CudaRecording::launch_branches(const Run& run) {
     joined[branch] = true;
     for (const size_t earlier : slots[i].waits)
       check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
+    // Only behind a kernel of the same branch, and waiting for nothing else.
+    const bool early = overlaps_ && follows[branch] && slots[i].waits.empty();
+    follows[branch] = true;
     launch(run.begin + i, stream.handle(),
-           branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data());
+           branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data(), early);
     if (!waited[i]) continue;
     events[i] = std::make_unique<CudaEvent>(context_);
     events[i]->record(stream);
@@ -104,7 +110,8 @@ void CudaRecording::launch_branches(const Run& run) {
   }
 }
 
-/// Allocates, like the reference itself: such steps are there to be right, and the report shows them.
+/// Allocates, like the reference itself: such steps are there to be right, and the report shows them. Managed operands are
+/// tensors of the host already.
 void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
   const Launch& launch = launches_[index];
   const KernelShapes shapes = kernels_[index]->host_shapes();
@@ -121,18 +128,28 @@ void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
             "copying");
   };
   for (size_t i = 0; i < shapes.inputs.size(); ++i) {
-    void* at = host(shapes.inputs[i]);
-    copy(at, launch.inputs[i], shapes.inputs[i].bytes());
-    inputs.push_back(at);
+    inputs.push_back(shapes.inputs[i].managed ? launch.inputs[i] : host(shapes.inputs[i]));
+    if (!shapes.inputs[i].managed) copy(const_cast<void*>(inputs.back()), launch.inputs[i], shapes.inputs[i].bytes());
   }
-  for (const ConcreteType& type : shapes.outputs) outputs.push_back(host(type));
+  for (size_t i = 0; i < shapes.outputs.size(); ++i)
+    outputs.push_back(shapes.outputs[i].managed ? launch.outputs[i] : host(shapes.outputs[i]));
   stream.synchronize();
-  kernels_[index]->run_on_host({inputs, outputs, {}, nullptr});
-  for (size_t i = 0; i < outputs.size(); ++i) copy(launch.outputs[i], outputs[i], shapes.outputs[i].bytes());
+  with_note([&] { return fmt::format("running step {} of {} on the host", index + 1, launches_.size()); },
+            [&] {
+              kernels_[index]->run_on_host({inputs, outputs, {}, nullptr});
+            });
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!shapes.outputs[i].managed) copy(launch.outputs[i], outputs[i], shapes.outputs[i].bytes());
   stream.synchronize();
 }
 
 void CudaRecording::capture(Run& run) {
+  std::string failure = try_capture(run);
+  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run);
+  capture_failure_ = std::move(failure);
+}
+
+std::string CudaRecording::try_capture(Run& run) {
   const Driver& cuda = driver();
   CUgraph graph = nullptr;
   std::string failure;
@@ -149,7 +166,7 @@ void CudaRecording::capture(Run& run) {
     failure = "the driver cannot instantiate the graph";
   if (failure.empty() && ended != CUDA_SUCCESS) failure = "a step cannot be captured";
   if (graph != nullptr) cuda.cuGraphDestroy(graph);
-  capture_failure_ = failure;
+  return failure;
 }
 
 void CudaRecording::drop_graphs() {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replays launches as CUDA graphs. The idea: at batch 1 most kernels take as long as it takes to launch them, so a run of
-// device kernels becomes one graph, with branches where memory allows (schedule.h). Kernels that the host has to run stand between two graphs, with copies around them.
+// device kernels becomes one graph, with branches where memory allows (schedule.h). Kernels that the host has to run stand
+// between two graphs, with copies around them.
 //
 // The first replay after the pointers changed launches one by one, so that whatever a library sets up lazily is set up; the
-// second captures. Where a capture fails, launches stay single, and capture_failure() says which one could not be captured.
+// second captures. In a graph, kernels that follow each other in a branch overlap where the card can: the later one's blocks are
+// placed and fetch constants while the earlier one ends. A capture that fails is tried once more without that; where it fails
+// again, launches stay single, and capture_failure() says which one could not be captured.
 #pragma once
 
 #include <string>
@@ -36,8 +39,10 @@ class CudaRecording final : public Recording {
   void launch_all(const Run& run, CUstream stream) const;
   void run_on_host(size_t index, CudaStream& stream) const;
   void capture(Run& run);
+  /// Why it did not work; empty when it did.
+  std::string try_capture(Run& run);
   void launch_branches(const Run& run);
-  void launch(size_t index, CUstream stream, void* workspace) const;
+  void launch(size_t index, CUstream stream, void* workspace, bool early) const;
   void drop_graphs();
 
   std::shared_ptr<const Context> context_;
@@ -47,6 +52,7 @@ class CudaRecording final : public Recording {
   std::vector<const CudaKernel*> kernels_;  // of the launches
   std::vector<Run> runs_;
   int replays_ = 0;  // since the pointers changed
+  bool overlaps_;    // kernels in graphs
   std::string capture_failure_;
 };
 
