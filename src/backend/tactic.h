@@ -26,6 +26,7 @@ struct Problem {
   SymbolValues symbols;  // the opt point: region is symbolic with these put in
   DeviceInfo device;
   Precision allowed;
+  std::vector<std::string> targets = {};  // further architectures that compiled code has to serve: "sm_80"
   /// Canonical text of the region: names, origins and weight values removed.
   std::string key() const;
   /// The region's single node, or null when there are more.
@@ -76,6 +77,8 @@ class TacticSource {
   virtual void propose(const Problem& problem, Candidates& out) const = 0;
   /// Independent of the concrete sizes that are symbolic in problem.symbolic: load() sees those.
   virtual Compiled compile(const Problem& problem, const Tactic& tactic) const = 0;
+  /// Whether compile() takes so long that the candidates of a problem are worth a thread each.
+  virtual bool compiles_slowly() const { return false; }
 };
 
 }  // namespace hone

@@ -12,6 +12,7 @@
 #include "ops/all.h"
 #include "runtime/engine.h"
 #include "tensor/layout.h"
+#include "tuner/few_rows.h"
 
 namespace hone {
 namespace {
@@ -252,6 +253,54 @@ TEST(Regions, ConvolutionsTakeTheirEpilogue) {
   std::vector<std::string> names;
   for (const Region& region : regions) names.push_back(region.name());
   EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
+}
+
+TEST(Regions, ProductsOfOneInputJoinWhereTheirWeightsAreAlike) {
+  const Graph graph = parse_graph(R"((%x: f32[4,8]) {
+    %wq = constant f32[8,16]!1
+    %wk = constant f32[8,16]!2
+    %wv = constant f32[8,12]!3
+    %q = Linear(%x, %wq) "q"
+    %s = Softmax(%q) "s"
+    %k = Linear(%x, %wk) "k"
+    %v = Linear(%x, %wv) "v"
+    %m = Add(%s, %k) "m"
+    return %k, %m, %v
+  })",
+                                  find_op);
+  const std::vector<Region> regions = form_regions(graph);
+  std::vector<std::string> names;
+  for (const Region& region : regions) names.push_back(region.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"q + k", "s", "v", "m"}));  // "s" behind what it reads
+  EXPECT_EQ(regions[0].outputs.size(), 2u);
+  const std::vector<Region> pieces = split(regions[0], graph);
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[0].name(), "q");
+  EXPECT_EQ(pieces[1].name(), "k");
+}
+
+TEST(FewRows, OfALargeBatchTwoEntriesAreEvaluatedWhereEntriesStayApart) {
+  const auto parse = [](std::string_view text) { return parse_graph(text, find_op); };
+  const std::optional<Graph> conv = with_two_entries(parse(R"((%x: f32[32,8,64,64], %r: f32[32,8,64,64]) {
+    %w = constant f32[8,8,1,1]!1
+    %c = Conv(%x, %w) {kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1]}
+    %y = Add(%c, %r)
+    return %y
+  })"));
+  ASSERT_TRUE(conv);
+  EXPECT_EQ(conv->inputs()[0]->type.shape, (Shape{2, 8, 64, 64}));
+  EXPECT_EQ(conv->outputs()[0]->type.shape, (Shape{2, 8, 64, 64}));
+  EXPECT_FALSE(with_two_entries(parse("(%x: f32[32,4,64,256]) {\n %y = Softmax(%x) {axis=0}\n return %y\n}")));
+  EXPECT_TRUE(with_two_entries(parse("(%x: f32[32,4,64,256]) {\n %y = Softmax(%x) {axis=-1}\n return %y\n}")));
+  EXPECT_FALSE(with_two_entries(parse("(%x: f32[32,4,2,2]) {\n %y = Softmax(%x) {axis=1}\n return %y\n}")));  // small
+  EXPECT_FALSE(with_two_entries(parse(R"((%x: f32[32,400,96]) {
+    %c = constant f32[32,1,96]!1
+    %y = Concat(%c, %x) {axis=1}
+    return %y
+  })")));  // the constant has entries, too
+  EXPECT_EQ(repeated_entry(0, 5), 0);
+  EXPECT_EQ(repeated_entry(3, 5), 1);
+  EXPECT_EQ(repeated_entry(4, 5), 1);
 }
 
 TEST(Regions, PointwiseNeighboursJoin) {

@@ -16,6 +16,7 @@
 namespace hone {
 namespace {
 
+constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
 
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
@@ -75,14 +76,17 @@ class Former {
   }
 
   std::vector<Region> run() {
+    join_parallel();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
         add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i]) : std::vector<Node*>{nodes_[i]});
-    std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) {
-      return position_.at(a.nodes.back()) < position_.at(b.nodes.back());
-    });
+    const auto place = [&](const Region& region) {
+      // Products of one input need nothing but that, and what reads the first may stand before the last.
+      return position_.at(is_parallel(region) ? region.nodes.front() : region.nodes.back());
+    };
+    std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) { return place(a) < place(b); });
     drop_unread();
     return std::move(regions_);
   }
@@ -91,6 +95,33 @@ class Former {
   void add(std::vector<Node*> nodes) {
     taken_.insert(nodes.begin(), nodes.end());
     regions_.push_back(finish(std::move(nodes), graph_, position_));
+  }
+
+  /// Products of one input with weights of the same sizes, and nothing behind them (queries, keys and values of an attention):
+  /// a device that pays for every launch makes one of them. Where no source takes them together they are split again.
+  void join_parallel() {
+    for (Node* first : nodes_) {
+      if (taken_.contains(first) || !is_bare_product(first)) continue;
+      std::vector<Node*> group;
+      for (const Use& use : first->input(0)->uses)
+        if (use.index == 0 && !taken_.contains(use.node) && is_bare_product(use.node) && same_form(*use.node, *first))
+          group.push_back(use.node);
+      if (group.size() > 1 && group.size() <= kMaxParallel) add(std::move(group));
+    }
+  }
+
+  bool is_bare_product(Node* node) {
+    return node->is(ops::linear) && is_anchor(*node) && !node->input(0)->is_constant() &&
+           node->input(1)->is_constant() && (node->input(2) == nullptr || node->input(2)->is_constant()) &&
+           epilogue_of(node).size() == 1;
+  }
+  static bool same_form(const Node& a, const Node& b) {
+    return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
+           (a.input(2) == nullptr) == (b.input(2) == nullptr);
+  }
+
+  static bool is_parallel(const Region& region) {
+    return region.nodes.size() > 1 && region.nodes[0]->is(ops::linear) && region.nodes[1]->is(ops::linear);
   }
 
   /// Regions that compute shape data for others are no longer read by anyone.

@@ -8,9 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <future>
+#include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "tensor/layout.h"
+#include "tuner/few_rows.h"
 
 namespace hone {
 namespace {
@@ -25,7 +30,7 @@ struct Runner {
   Compiled compiled;
   std::shared_ptr<const Kernel> kernel;
   std::vector<ConcreteType> in, out;
-  std::vector<Buffer> inputs, outputs, constants;
+  std::vector<Buffer> outputs, constants;
   Buffer workspace;
   std::unique_ptr<Recording> recording;
   size_t launches = kMinLaunches;  // per recording
@@ -54,14 +59,17 @@ class Measurer {
         device_(device),
         options_(options),
         stream_(device.stream()),
-        inputs_(random_inputs(problem.region, kSeed)) {}
+        few_(with_two_entries(problem.region)),
+        inputs_(random_inputs(few_ ? *few_ : problem.region, kSeed)) {}
 
   void run(std::span<Candidate*> candidates) {
     std::vector<Runner> runners;
-    for (Candidate* candidate : candidates) {
+    std::vector<std::future<Compiled>> compiling = compile(candidates);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Candidate* candidate = candidates[i];
       candidate->timed_now = true;
       try {
-        Runner runner = load(*candidate);
+        Runner runner = load(*candidate, compiling[i].get());
         stream_->synchronize();
         runner.recording->replay(*stream_);
         stream_->synchronize();
@@ -88,13 +96,44 @@ class Measurer {
     return buffer;
   }
 
-  Runner load(Candidate& candidate) {
+  /// Side by side where that takes long, else when the result is asked for.
+  std::vector<std::future<Compiled>> compile(std::span<Candidate*> candidates) const {
+    std::vector<std::future<Compiled>> results;
+    for (const Candidate* candidate : candidates)
+      results.push_back(
+          std::async(candidate->source->compiles_slowly() ? std::launch::async : std::launch::deferred,
+                     [this, candidate] { return candidate->source->compile(problem_, candidate->tactic); }));
+    return results;
+  }
+
+  /// An input in the layout that a candidate wants. Candidates share it: none writes to its inputs.
+  const void* input(size_t index, const ConcreteType& type) {
+    const auto known = uploaded_.find({index, type.layout});
+    if (known != uploaded_.end()) return known->second.data();
+    ConcreteType given = type;
+    given.dims = inputs_[index].dims();
+    const AlignedBuffer converted(static_cast<size_t>(std::max<int64_t>(given.bytes(), 1)));
+    convert_layout(inputs_[index].bytes().data(), converted.data(), given.dtype, given.dims, Layout::linear,
+                   given.layout);
+    Buffer buffer(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
+    if (!few_) {
+      device_.copy(buffer.data(), converted.data(), static_cast<size_t>(type.bytes()), *stream_);
+    } else {
+      const int64_t count = type.dims[0], entry = type.bytes() / count;
+      for (int64_t i = 0; i < count; ++i)
+        device_.copy(static_cast<std::byte*>(buffer.data()) + i * entry,
+                     converted.data() + repeated_entry(i, count) * entry, static_cast<size_t>(entry), *stream_);
+    }
+    stream_->synchronize();  // before the host's copy goes
+    return uploaded_.emplace(std::pair(index, type.layout), std::move(buffer)).first->second.data();
+  }
+
+  Runner load(Candidate& candidate, Compiled compiled) {
     Runner runner{.candidate = &candidate,
-                  .compiled = candidate.source->compile(problem_, candidate.tactic),
+                  .compiled = std::move(compiled),
                   .kernel = {},
                   .in = {},
                   .out = {},
-                  .inputs = {},
                   .outputs = {},
                   .constants = {},
                   .workspace = {},
@@ -106,13 +145,7 @@ class Measurer {
                                   {runner.in, runner.out, problem_.symbols});
     Launch launch;
     launch.kernel = runner.kernel;
-    for (size_t i = 0; i < runner.in.size(); ++i) {
-      AlignedBuffer converted(static_cast<size_t>(runner.in[i].bytes()));
-      convert_layout(inputs_[i].bytes().data(), converted.data(), runner.in[i].dtype, runner.in[i].dims, Layout::linear,
-                     runner.in[i].layout);
-      runner.inputs.push_back(upload({converted.data(), converted.size()}));
-      launch.inputs.push_back(runner.inputs.back().data());
-    }
+    for (size_t i = 0; i < runner.in.size(); ++i) launch.inputs.push_back(input(i, runner.in[i]));
     for (const ConcreteType& type : runner.out) {
       runner.outputs.emplace_back(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
       launch.outputs.push_back(runner.outputs.back().data());
@@ -135,14 +168,43 @@ class Measurer {
     return runner;
   }
 
+  /// The first, one in the middle and the last.
+  static std::vector<int64_t> checked_entries(int64_t count) { return {0, count / 2, count - 1}; }
+
+  /// What the reference makes of the inputs: of the entries that are checked.
+  std::vector<Tensor> expected() const {
+    std::vector<Tensor> results = evaluate(few_ ? *few_ : problem_.region, inputs_);
+    if (!few_) return results;
+    const int64_t count = problem_.region.inputs()[0]->type.shape[0].value();
+    for (Tensor& result : results) {
+      const size_t entry = result.bytes().size() / 2;
+      Dims dims = result.dims();
+      dims[0] = static_cast<int64_t>(checked_entries(count).size());
+      TensorBuilder picked(result.dtype(), dims);
+      std::byte* at = picked.bytes();
+      for (const int64_t index : checked_entries(count)) {
+        std::memcpy(at, result.bytes().data() + static_cast<size_t>(repeated_entry(index, count)) * entry, entry);
+        at += entry;
+      }
+      result = picked.finish();
+    }
+    return results;
+  }
+
   /// Rejects a candidate whose outputs differ from the reference evaluation.
   void check(Runner& runner) {
-    if (reference_.empty()) reference_ = evaluate(problem_.region, inputs_);
+    if (reference_.empty()) reference_ = expected();
     for (size_t i = 0; i < runner.out.size(); ++i) {
-      const ConcreteType& type = runner.out[i];
+      ConcreteType type = runner.out[i];
+      const int64_t entry = few_ ? type.bytes() / type.dims[0] : type.bytes();
+      const std::vector<int64_t> entries = few_ ? checked_entries(type.dims[0]) : std::vector<int64_t>{0};
+      if (few_) type.dims[0] = static_cast<int64_t>(entries.size());
       AlignedBuffer raw(static_cast<size_t>(type.bytes())),
           linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
-      device_.copy(raw.data(), runner.outputs[i].data(), raw.size(), *stream_);
+      for (size_t k = 0; k < entries.size(); ++k)
+        device_.copy(raw.data() + static_cast<int64_t>(k) * entry,
+                     static_cast<const std::byte*>(runner.outputs[i].data()) + entries[k] * entry,
+                     static_cast<size_t>(entry), *stream_);
       stream_->synchronize();
       convert_layout(raw.data(), linear.data(), type.dtype, type.dims, type.layout, Layout::linear);
       const double error = relative_error(Tensor(type.dtype, type.dims, Blob::own(std::move(linear))), reference_[i]);
@@ -203,7 +265,9 @@ class Measurer {
   Device& device_;
   const MeasureOptions& options_;
   std::unique_ptr<Stream> stream_;
+  std::optional<Graph> few_;  // what is evaluated where the batch is large
   std::vector<Tensor> inputs_, reference_;
+  std::map<std::pair<size_t, Layout>, Buffer> uploaded_;
 };
 
 }  // namespace
