@@ -3,6 +3,7 @@
 // What can be tested without a card: that generated code compiles for every architecture, and that code in a plan is checked.
 #include <gtest/gtest.h>
 
+#include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/region_samples.h"
 #include "backends/cuda/sources.h"
 
@@ -32,12 +33,31 @@ TEST(CudaCode, CompilesEveryOfferForEveryArchitecture) {
       SCOPED_TRACE(print(region) + architecture);
       const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
       for (const Tactic& tactic : offers_of(problem)) {
-        const DeviceCode code = decode_device_code(source().compile(problem, tactic).code);
+        const std::vector<DeviceCode> codes = decode_device_code(source().compile(problem, tactic).code);
+        ASSERT_EQ(codes.size(), 1u);
+        const DeviceCode& code = codes[0];
         EXPECT_EQ(code.code.family, tactic.name);
         EXPECT_NE(code.cubin.text().find(kernel_of(tactic.name)), std::string_view::npos)
             << "the machine code lacks its kernel";
       }
     }
+}
+
+size_t count(std::string_view text, std::string_view word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
+  using namespace kernels;
+  for (const char* text : {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, implicit_gemm,
+                           normalization, pool, recurrent, reduce, resize, softmax})
+    EXPECT_GE(count(text, "await_operands();"), 1u) << text;
+  for (const char* text :
+       {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization, recurrent, resize, softmax})
+    EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
+  EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
 }
 
 TEST(CudaCode, OffersSomethingForEveryRegion) {
@@ -49,12 +69,28 @@ TEST(CudaCode, OffersSomethingForEveryRegion) {
 }
 
 TEST(CudaCode, RefusesDamagedCode) {
-  const Blob whole = encode_device_code("cast", {{"width", int64_t{1}}}, Blob::copy("machine code"));
-  const DeviceCode decoded = decode_device_code(whole);
-  EXPECT_EQ(decoded.code.family, "cast");
-  EXPECT_EQ(decoded.cubin.text(), "machine code");
-  for (size_t length = 0; length < whole.size() - decoded.cubin.size(); ++length)
+  const Blob whole = encode_device_code({{"sm_80", {"cast", {{"width", int64_t{1}}}}, Blob::copy("machine code")}});
+  const std::vector<DeviceCode> decoded = decode_device_code(whole);
+  ASSERT_EQ(decoded.size(), 1u);
+  EXPECT_EQ(decoded[0].architecture, "sm_80");
+  EXPECT_EQ(decoded[0].code.family, "cast");
+  EXPECT_EQ(decoded[0].cubin.text(), "machine code");
+  for (size_t length = 0; length < whole.size(); ++length)
     EXPECT_THROW(decode_device_code(Blob(nullptr, whole.bytes().first(length))), Error) << length;
+}
+
+TEST(CudaCode, HoldsMachineCodeForSeveralCards) {
+  if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
+  const Graph region = region_sample(kRegionSamples[0], DType::f16);
+  Problem problem = sample_problem(region, 2, {.name = "none", .architecture = "sm_90"});
+  problem.targets = {"sm_80", "sm_90", "sm_100"};
+  const std::vector<DeviceCode> codes = decode_device_code(source().compile(problem, offers_of(problem).at(0)).code);
+  ASSERT_EQ(codes.size(), 3u);
+  EXPECT_EQ(code_for(codes, "sm_86").architecture, "sm_80");
+  EXPECT_EQ(code_for(codes, "sm_90").architecture, "sm_90");
+  EXPECT_EQ(code_for(codes, "sm_100").architecture, "sm_100");
+  EXPECT_THROW(code_for(codes, "sm_75"), Error);
+  EXPECT_THROW(code_for(codes, "sm_120"), Error);
 }
 
 TEST(CudaDevice, SaysWhyThereIsNone) {

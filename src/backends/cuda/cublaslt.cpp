@@ -2,6 +2,8 @@
 
 #include "backends/cuda/cublaslt.h"
 
+#include <algorithm>
+
 #include "backends/cuda/cublaslt_product.h"
 #include "backends/cuda/handles.h"
 #include "backends/cuda/sources.h"
@@ -9,6 +11,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
+#include "ops/window.h"
 
 namespace hone::cuda {
 namespace {
@@ -16,9 +19,29 @@ namespace {
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kOffers = 8;
 
+/// A convolution that sees one pixel at a time is a product of pixels, channels last, with its filters.
+bool sees_pixels(const Node& conv) {
+  if (!conv.input(1)->is_constant() || conv.attrs.integer("group") != 1 || conv.attrs.text("auto_pad") != "NOTSET")
+    return false;
+  const Dims kernel = spatial_of(conv.input(1)->constant->dims());
+  const WindowAttrs window(conv.attrs, kernel.size(), kernel);
+  const auto all = [](const Dims& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+  };
+  return all(kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
+}
+
 const Node* anchor_in(const Graph& region) {
-  const Node* linear = anchor_of(region, ops::linear);
-  return linear != nullptr ? linear : anchor_of(region, ops::mat_mul);
+  if (const Node* linear = anchor_of(region, ops::linear)) return linear;
+  if (const Node* product = anchor_of(region, ops::mat_mul)) return product;
+  const Node* conv = anchor_of(region, ops::conv);
+  return conv != nullptr && sees_pixels(*conv) ? conv : nullptr;
+}
+
+/// Images as a matrix of pixels by channels; everything else as it is.
+Dims matrix_dims(const Dims& dims, bool images) {
+  if (!images || dims.size() < 2) return dims;
+  return {dims[1] == 0 ? 0 : elements(dims) / dims[1], dims[1]};
 }
 
 /// Batches of a and b as one axis; false when they broadcast in a way that strides cannot say.
@@ -76,6 +99,12 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   return epilogue_refusal(match, a->type.dtype);
 }
 
+RegionMatch bare(const Node& node) {
+  RegionMatch match;
+  match.anchor = &node;
+  return match;
+}
+
 struct Read {
   Attrs attrs;
   std::vector<Tensor> constants;
@@ -84,28 +113,41 @@ struct Read {
 
 /// Weights stay as they are: the library takes either order, and a scale is its own.
 Read read_region(const Problem& problem, const Node& node) {
-  const RegionMatch match = match_region(problem.region, &node, 1);
+  const bool images = node.is(ops::conv);
+  const size_t rank = node.output()->type.shape.rank();
+  const std::vector<const Node*> products = parallel_products(problem.region);
+  const RegionMatch match = products.empty() ? match_region(problem.region, &node, images ? rank - 1 : 1) : bare(node);
   Read read;
   read.refusal = reason_against(problem, node, match);
   if (!read.refusal.empty()) return read;
   const DType dtype = node.output()->type.dtype;
   read.attrs = {{"a", place_of(problem, node.input(0), read.constants)},
                 {"b", place_of(problem, node.input(1), read.constants)}};
-  read.attrs.set("b_dims", node.input(1)->is_constant() ? node.input(1)->constant->dims() : Dims());
-  read.attrs.set("transposed", node.is(ops::linear) ? node.attrs.integer("trans_w") : int64_t{0});
+  Dims b_dims = node.input(1)->is_constant() ? node.input(1)->constant->dims() : Dims();
+  if (images) b_dims.resize(2);
+  read.attrs.set("b_dims", std::move(b_dims));
+  read.attrs.set("images", int64_t{images});
+  read.attrs.set("transposed", images ? int64_t{1} : node.is(ops::linear) ? node.attrs.integer("trans_w") : int64_t{0});
   read.attrs.set("scale", double{match.scale});
   read.attrs.set("tf32", int64_t{problem.allowed.tf32});
-  const int64_t n = node.output()->type.shape[node.output()->type.shape.rank() - 1].value();
+  const int64_t n = node.output()->type.shape[images ? 1 : rank - 1].value();
   std::vector<float> bias = collect_bias(match, node.input(2), n);
   read.attrs.set("bias_place", bias.empty() ? kNoPlace : -1 - static_cast<int64_t>(read.constants.size()));
   write_epilogue(read.attrs, match, !bias.empty());
   if (!bias.empty()) read.constants.push_back(write_floats(dtype, {n}, bias));
+  // Further products of the same input: weights and bias of each stand behind those of the one before.
+  for (size_t i = 1; i < products.size(); ++i) {
+    read.constants.push_back(*products[i]->input(1)->constant);
+    if (!bias.empty())
+      read.constants.push_back(write_floats(dtype, {n}, collect_bias(match, products[i]->input(2), n)));
+  }
   return read;
 }
 
 std::optional<ProductShape> product_at_opt(const Node& node, const Attrs& attrs) {
-  return product_of(attrs, node.input(0)->type.shape.values(), node.input(1)->type.shape.values(),
-                    node.output()->type.dtype);
+  const bool images = node.is(ops::conv);
+  return product_of(attrs, matrix_dims(node.input(0)->type.shape.values(), images),
+                    images ? attrs.integers("b_dims") : node.input(1)->type.shape.values(), node.output()->type.dtype);
 }
 
 class CublasLtSource final : public TacticSource {
@@ -123,12 +165,13 @@ class CublasLtSource final : public TacticSource {
     if (!read.refusal.empty()) return out.refuse("product", std::move(read.refusal));
     const auto found = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
     if (found.empty()) return out.refuse("product", "the library has no algorithm for it");
+    const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
     for (size_t i = 0; i < found.size(); ++i)
       out.offer({.source = "cublaslt",
                  .name = "product",
                  .params = {{"rank", static_cast<int64_t>(i)}, {"tf32", read.attrs.integer("tf32")}},
-                 .in = std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-                 .out = {Layout::linear},
+                 .in = std::vector<Layout>(problem.region.inputs().size(), layout),
+                 .out = std::vector<Layout>(problem.region.outputs().size(), layout),
                  .workspace = static_cast<int64_t>(found[i].workspaceSize)});
   }
 
@@ -148,8 +191,10 @@ class CublasLtSource final : public TacticSource {
 
 class ProductKernel final : public CudaKernel {
  public:
-  ProductKernel(const ProductShape& shape, const Attrs& attrs)
+  /// `count` products of the same input, one after the other.
+  ProductKernel(const ProductShape& shape, const Attrs& attrs, size_t count)
       : product_(shape),
+        count_(count),
         handle_(cublaslt_handle()),
         a_(attrs.integer("a")),
         b_(attrs.integer("b")),
@@ -170,18 +215,24 @@ class ProductKernel final : public CudaKernel {
 
   size_t workspace_bytes() const override { return workspace_; }
 
-  void enqueue(CUstream stream, const Bindings& bindings) const override {
+  void enqueue(CUstream stream, const Bindings& bindings, bool) const override {
     const auto at = [&](int64_t place) -> const void* {
       if (place == kNoPlace) return nullptr;
       return place >= 0 ? bindings.inputs[static_cast<size_t>(place)]
                         : bindings.constants[static_cast<size_t>(-1 - place)];
     };
-    product_.run(handle_, algorithm_, at(a_), at(b_), at(bias_), residual_ < 0 ? nullptr : at(residual_),
-                 bindings.outputs[0], bindings.workspace, workspace_, stream);
+    const int64_t step = bias_ == kNoPlace ? 1 : 2;  // constants of a product
+    for (size_t i = 0; i < count_; ++i) {
+      const auto behind = [&](int64_t place) { return i == 0 ? place : place - step * static_cast<int64_t>(i); };
+      product_.run(handle_, algorithm_, at(a_), at(behind(b_)), bias_ == kNoPlace ? nullptr : at(behind(bias_)),
+                   residual_ < 0 ? nullptr : at(residual_), bindings.outputs[i], bindings.workspace, workspace_,
+                   stream);
+    }
   }
 
  private:
   Product product_;
+  size_t count_;
   cublasLtHandle_t handle_;
   cublasLtMatmulAlgo_t algorithm_{};
   int64_t a_, b_, bias_, residual_;
@@ -199,14 +250,15 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& code, c
   const KernelCode decoded = decode_code(code);
   const Attrs& attrs = decoded.attrs;
   const int64_t a = attrs.integer("a"), b = attrs.integer("b"), inputs = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1,
+  HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && !shapes.outputs.empty(),
              "a product in the plan reads inputs {} and {}", a, b);
   const Dims& b_dims = b >= 0 ? shapes.inputs[static_cast<size_t>(b)].dims : attrs.integers("b_dims");
   const std::optional<ProductShape> shape =
-      product_of(attrs, shapes.inputs[static_cast<size_t>(a)].dims, b_dims, shapes.outputs[0].dtype);
+      product_of(attrs, matrix_dims(shapes.inputs[static_cast<size_t>(a)].dims, attrs.integer("images") != 0), b_dims,
+                 shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a product in the plan contradicts its tensors");
-  return std::make_shared<ProductKernel>(*shape, attrs);
+  return std::make_shared<ProductKernel>(*shape, attrs, shapes.outputs.size());
 }
 
 }  // namespace hone::cuda

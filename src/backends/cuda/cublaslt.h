@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The source "cublaslt": matrix products (Linear, MatMul) with what the library can do to a result while it is in registers:
+// The source "cublaslt": matrix products (Linear, MatMul, Conv of single pixels) with what the library can do to a result while it is in registers:
 // + bias, + residual, an activation. Its heuristic's list is offered; the tuner times it.
 #pragma once
 

@@ -17,7 +17,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr size_t kOffers = 6,
+constexpr size_t kOffers = 4,
                  kAsked = 16;  // per layout; of those asked for, many fall away where operands may not be rounded
 constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
 
@@ -142,7 +142,7 @@ class ConvolutionKernel final : public CudaKernel {
 
   size_t workspace_bytes() const override { return plan_.workspace_bytes(); }
 
-  void enqueue(CUstream stream, const Bindings& bindings) const override {
+  void enqueue(CUstream stream, const Bindings& bindings, bool) const override {
     const cudnnHandle_t handle = cudnn_handle();
     check(cudnn().cudnnSetStream(handle, stream), "choosing a stream");
     std::vector<int64_t> names;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
 
 namespace hone::cuda {
 namespace {
@@ -24,7 +25,8 @@ class Program {
 
   Blob compile(const std::string& architecture) {
     const std::string target = "--gpu-architecture=" + architecture;
-    const char* options[] = {target.c_str(), "--std=c++17", "--restrict", "--device-as-default-execution-space"};
+    // Not --restrict: it would let the compiler move loads of operands before the wait for the kernel that writes them.
+    const char* options[] = {target.c_str(), "--std=c++17", "--device-as-default-execution-space"};
     if (const nvrtcResult status = nvrtc().nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options);
         status != NVRTC_SUCCESS)
       throw InternalError(fmt::format("a generated kernel does not compile for {}: {}\n{}", architecture,
@@ -75,33 +77,59 @@ Blob compile_cubin(const std::string& source, const std::string& architecture) {
   return memo.cubin(source, architecture);
 }
 
-Blob encode_device_code(std::string_view family, const Attrs& attrs, const Blob& cubin) {
-  const Blob head = encode_code(family, attrs);
-  const auto size = static_cast<uint64_t>(head.size());
-  AlignedBuffer bytes(kMark.size() + sizeof size + head.size() + cubin.size());
-  std::byte* at = bytes.data();
-  const auto put = [&at](const void* data, size_t count) {
-    if (count != 0) std::memcpy(at, data, count);
-    at += count;
+Blob encode_device_code(const std::vector<DeviceCode>& codes) {
+  std::string bytes(kMark);
+  const auto put = [&bytes](std::string_view part) {
+    const auto size = static_cast<uint64_t>(part.size());
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size).append(part);
   };
-  put(kMark.data(), kMark.size());
-  put(&size, sizeof size);
-  put(head.data(), head.size());
-  put(cubin.data(), cubin.size());
-  return Blob::own(std::move(bytes));
+  for (const DeviceCode& code : codes) {
+    put(code.architecture);
+    put(encode_code(code.code.family, code.code.attrs).text());
+    put(code.cubin.text());
+  }
+  return Blob::copy(bytes);
 }
 
-DeviceCode decode_device_code(const Blob& blob) {
-  const std::span<const std::byte> bytes = blob.bytes();
-  const size_t start = kMark.size() + sizeof(uint64_t);
-  HONE_CHECK(bytes.size() >= start && blob.text().starts_with(kMark), "a CUDA kernel in the plan is damaged");
-  uint64_t size = 0;
-  std::memcpy(&size, bytes.data() + kMark.size(), sizeof size);
-  HONE_CHECK(size <= bytes.size() - start, "a CUDA kernel in the plan is cut off");
-  const auto part = [&](size_t from, size_t count) {
-    return Blob::copy(bytes.subspan(from, count));
-  };  // aligned for the driver
-  return {decode_code(part(start, size)), part(start + size, bytes.size() - start - size)};
+std::vector<DeviceCode> decode_device_code(const Blob& blob) {
+  std::string_view rest = blob.text();
+  HONE_CHECK(rest.starts_with(kMark), "a CUDA kernel in the plan is damaged");
+  rest.remove_prefix(kMark.size());
+  const auto take = [&rest] {
+    uint64_t size = 0;
+    HONE_CHECK(rest.size() >= sizeof size, "a CUDA kernel in the plan is cut off");
+    std::memcpy(&size, rest.data(), sizeof size);
+    rest.remove_prefix(sizeof size);
+    HONE_CHECK(size <= rest.size(), "a CUDA kernel in the plan is cut off");
+    const std::string_view part = rest.substr(0, size);
+    rest.remove_prefix(size);
+    return part;
+  };
+  std::vector<DeviceCode> codes;
+  do {
+    DeviceCode code{.architecture = std::string(take()), .code = {}, .cubin = {}};
+    code.code = decode_code(Blob::copy(take()));
+    code.cubin = Blob::copy(take());  // aligned for the driver
+    codes.push_back(std::move(code));
+  } while (!rest.empty());
+  return codes;
+}
+
+const DeviceCode& code_for(const std::vector<DeviceCode>& codes, const std::string& architecture) {
+  const auto version = [](const std::string& name) {
+    return name.starts_with("sm_") ? parse_integer(name.substr(3)).value_or(0) : int64_t{0};
+  };
+  const DeviceCode* best = nullptr;
+  std::vector<std::string> names;
+  for (const DeviceCode& code : codes) {
+    const int64_t own = version(code.architecture), card = version(architecture);
+    if (own / 10 == card / 10 && own <= card && (best == nullptr || own > version(best->architecture))) best = &code;
+    names.push_back(code.architecture);
+  }
+  if (best == nullptr)
+    throw Error(fmt::format("the plan's kernels are for {}, the card is {}", join(names, ", "), architecture),
+                "build it on this card, or for it with --targets");
+  return *best;
 }
 
 Module::Module(const Blob& cubin, CUcontext context) : context_(context) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/code.h"
 #include "backends/cuda/libraries.h"
@@ -17,14 +18,18 @@ namespace hone::cuda {
 /// a build asks for a kernel when it is timed and again when it is chosen.
 Blob compile_cubin(const std::string& source, const std::string& architecture);
 
-/// A kernel's code in a plan: its family and parameters, and the machine code behind them.
+/// A kernel's code in a plan for one architecture: its family and parameters, and the machine code behind them.
 struct DeviceCode {
+  std::string architecture;  // "sm_90"
   KernelCode code;
   Blob cubin;
 };
-Blob encode_device_code(std::string_view family, const Attrs& attrs, const Blob& cubin);
+/// The same kernel for one architecture or several.
+Blob encode_device_code(const std::vector<DeviceCode>& codes);
 /// Exact inverse. Throws Error on anything else.
-DeviceCode decode_device_code(const Blob& blob);
+std::vector<DeviceCode> decode_device_code(const Blob& blob);
+/// Which of them runs on a card: code for the same major version, and for no newer a card. Throws Error where there is none.
+const DeviceCode& code_for(const std::vector<DeviceCode>& codes, const std::string& architecture);
 
 /// Loaded machine code; unloaded when the last kernel of it is gone.
 class Module {

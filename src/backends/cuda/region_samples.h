@@ -41,7 +41,28 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%x: T[N,6,7,5]) {\n %a = constant i64[2]{2, 3}\n %z = ReduceMean(%x, %a) {keepdims=0}\n return %z\n}",
     "(%x: T[N,6,7]) {\n %a = constant i64[1]{1}\n %z = ReduceMax(%x, %a)\n return %z\n}",
     "(%x: T[N,6,7,5]) {\n %z = GlobalAveragePool(%x)\n return %z\n}",
+    "(%x: T[N,5,768], %s: T[768], %b: T[768]) {\n %z = LayerNormalization(%x, %s, %b) {axis=2}\n return %z\n}",
+    "(%x: T[N,3,200]) {\n %s = constant T[200]!0123456789abcdef0123456789abcdef\n %z = RMSNormalization(%x, %s) "
+    "{axis=2}\n return %z\n}",
+    "(%x: T[N,64,50,50]) {\n %z = GlobalAveragePool(%x)\n return %z\n}",
+    "(%x: T[N,300,40]) {\n %a = constant i64[1]{1}\n %z = ReduceSum(%x, %a) {keepdims=0}\n return %z\n}",
     // windows
+    "(%x: T[N,16,9,8]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
+    "1]}\n return %z\n}",
+    "(%x: T[N,3,16,24]) {\n %w = constant T[32,3,8,8]!0123456789abcdef0123456789abcdef\n"
+    " %z = Conv(%x, %w) {kernel_shape=[8, 8], pads=[0, 0, 0, 0], strides=[8, 8], dilations=[1, 1]}\n return %z\n}",
+    "(%x: T[N,24,15,13], %r: T[N,24,8,7]) {\n %w = constant T[24,1,5,5]!0123456789abcdef0123456789abcdef\n %b = "
+    "constant T[24]!1123456789abcdef0123456789abcdef\n"
+    " %c = Conv(%x, %w, %b) {kernel_shape=[5, 5], pads=[2, 2, 2, 2], strides=[2, 2], dilations=[1, 1], group=24}\n %d "
+    "= "
+    "Add(%c, %r)\n %z = Sigmoid(%d)\n return %z\n}",
+    "(%x: T[N,6,12,11]) {\n %w = constant T[6,1,7,3]!0123456789abcdef0123456789abcdef\n"
+    " %z = Conv(%x, %w) {kernel_shape=[7, 3], pads=[6, 1, 6, 3], strides=[1, 1], dilations=[2, 2], group=6}\n return "
+    "%z\n}",
+    "(%x: T[N,64,6,5], %r: T[N,48,6,5]) {\n %w = constant T[48,64,1,1]!0123456789abcdef0123456789abcdef\n %b = "
+    "constant T[48]!1123456789abcdef0123456789abcdef\n"
+    " %c = Conv(%x, %w, %b) {kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1]}\n %d = Add(%c, "
+    "%r)\n %z = Relu(%d)\n return %z\n}",
     "(%x: T[N,5,9,8]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
     "1]}\n return %z\n}",
     "(%x: T[N,5,9,8]) {\n %z = AveragePool(%x) {kernel_shape=[3, 2], pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, "
@@ -61,6 +82,14 @@ inline constexpr std::string_view kRegionSamples[] = {
     "output_padding=[1, 0]}\n return %z\n}",
     "(%x: T[N,8,21]) {\n %w = constant T[16,8,3]!0123456789abcdef0123456789abcdef\n %z = Conv(%x, %w) "
     "{kernel_shape=[3], pads=[1, 1], strides=[2], dilations=[1]}\n return %z\n}",
+    // recurrent layers
+    "(%x: T[9,N,40]) {\n %w = constant T[2,256,40]!0123456789abcdef0123456789abcdef\n %r = constant "
+    "T[2,256,64]!1123456789abcdef0123456789abcdef\n %b = constant T[2,512]!2123456789abcdef0123456789abcdef\n"
+    " %y, %h, %c = LSTM(%x, %w, %r, %b) {direction=\"bidirectional\", hidden_size=64}\n return %y, %h, %c\n}",
+    "(%x: T[7,N,130], %s: T[1,N,256]) {\n %w = constant T[1,768,130]!0123456789abcdef0123456789abcdef\n %r = constant "
+    "T[1,768,256]!1123456789abcdef0123456789abcdef\n %b = constant T[1,1536]!2123456789abcdef0123456789abcdef\n"
+    " %y, %h = GRU(%x, %w, %r, %b, _, %s) {direction=\"reverse\", hidden_size=256, linear_before_reset=1}\n return %y, "
+    "%h\n}",
     // tables and attention
     "(%i: i64[N,5]) {\n %t = constant T[11,24]!0123456789abcdef0123456789abcdef\n %z = Gather(%t, %i) {axis=0}\n "
     "return %z\n}",
@@ -70,9 +99,19 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%q: T[N,70,4,64], %k: T[N,70,2,64], %v: T[N,70,2,64]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "
     "{scale=0.125, layout=\"bshd\"}\n return %z\n}",
     // products
+    "(%x: T[N,64,768], %r: T[N,64,768]) {\n %w = constant T[768,768]!0123456789abcdef0123456789abcdef\n %b = constant "
+    "T[768]!1123456789abcdef0123456789abcdef\n"
+    " %a = Linear(%x, %w, %b)\n %z = Add(%a, %r)\n return %z\n}",
     "(%x: T[N,7,32], %r: T[N,7,48]) {\n %w = constant T[32,48]!0123456789abcdef0123456789abcdef\n %b = constant "
     "T[48]!1123456789abcdef0123456789abcdef\n"
     " %a = Linear(%x, %w, %b)\n %z = Add(%a, %r)\n return %z\n}",
+    "(%x: T[N,7,64]) {\n %w = constant T[33,64]!0123456789abcdef0123456789abcdef\n %z = Linear(%x, %w) "
+    "{trans_w=1}\n return %z\n}",
+    "(%x: T[N,21,64]) {\n %w = constant T[64,96]!0123456789abcdef0123456789abcdef\n %b = constant "
+    "T[96]!1123456789abcdef0123456789abcdef\n %u = constant T[64,96]!2123456789abcdef0123456789abcdef\n %c = constant "
+    "T[96]!3123456789abcdef0123456789abcdef\n %v = constant T[64,96]!4123456789abcdef0123456789abcdef\n %d = constant "
+    "T[96]!5123456789abcdef0123456789abcdef\n"
+    " %p = Linear(%x, %w, %b)\n %q = Linear(%x, %u, %c)\n %z = Linear(%x, %v, %d)\n return %p, %q, %z\n}",
     "(%x: T[N,64]) {\n %w = constant T[96,64]!0123456789abcdef0123456789abcdef\n %b = constant "
     "T[96]!1123456789abcdef0123456789abcdef\n"
     " %a = Linear(%x, %w, %b) {trans_w=1}\n %z = Relu(%a)\n return %z\n}",

@@ -10,7 +10,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int kKernelVersion = 1;
+constexpr int kKernelVersion = 2;
 
 const CudaTactic* find_family(std::string_view name) {
   for (const CudaTactic* family : cuda_tactics())
@@ -21,6 +21,7 @@ const CudaTactic* find_family(std::string_view name) {
 class CudaSource final : public TacticSource {
  public:
   std::string_view name() const override { return "cuda"; }
+  bool compiles_slowly() const override { return true; }
 
   void propose(const Problem& problem, Candidates& out) const override {
     for (const CudaTactic* family : cuda_tactics()) family->propose(problem, out);
@@ -29,14 +30,24 @@ class CudaSource final : public TacticSource {
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
     const CudaTactic* family = find_family(tactic.name);
     HONE_ASSERT(family != nullptr, "there is no tactic cuda.{}", tactic.name);
-    Generated generated = family->generate(problem, tactic);
-    const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, problem.device.architecture);
-    return {encode_device_code(family->name, generated.attrs, cubin), std::move(generated.constants)};
+    std::vector<DeviceCode> codes;
+    std::vector<Tensor> constants;
+    const auto add = [&](const std::string& architecture) {
+      Generated generated = family->generate(problem, architecture, tactic);
+      const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
+      codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs)}, cubin});
+      constants = std::move(generated.constants);  // the same for all
+    };
+    add(problem.device.architecture);
+    for (const std::string& target : problem.targets)
+      if (target != problem.device.architecture) add(target);
+    return {encode_device_code(codes), std::move(constants)};
   }
 };
 
 std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob& code, const KernelShapes& shapes) {
-  const DeviceCode decoded = decode_device_code(code);
+  const std::vector<DeviceCode> codes = decode_device_code(code);
+  const DeviceCode& decoded = code_for(codes, device.info().architecture);
   const CudaTactic* family = find_family(decoded.code.family);
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),

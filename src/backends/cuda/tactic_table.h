@@ -35,7 +35,7 @@ struct CudaTactic {
   std::string_view name;
   /// Silent when the region is not about this family at all; refuses with a reason when it nearly is.
   void (*propose)(const Problem&, Candidates&);
-  Generated (*generate)(const Problem&, const Tactic&);
+  Generated (*generate)(const Problem&, const std::string& architecture, const Tactic&);
   std::shared_ptr<const CudaKernel> (*load)(const LoadContext&);
 };
 
@@ -52,8 +52,10 @@ extern const CudaTactic reduce;
 extern const CudaTactic pool;
 extern const CudaTactic gather;
 extern const CudaTactic resize;
+extern const CudaTactic recurrent;
 extern const CudaTactic attention;
 extern const CudaTactic direct_conv;
+extern const CudaTactic depthwise;
 extern const CudaTactic implicit_gemm;
 }  // namespace tactics
 

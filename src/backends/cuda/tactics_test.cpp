@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <deque>
+#include <future>
 
 #include "backends/cuda/region_samples.h"
 #include "backends/cuda/sources.h"
@@ -122,10 +123,15 @@ int try_all(CudaDevice& device, const Graph& symbolic, const std::vector<int64_t
   for (const TacticSource* source : {&cudnn_source(), &cublaslt_source(), &cuda::source()}) {
     Candidates candidates;
     source->propose(problem, candidates);
-    for (const Tactic& tactic : candidates.offers()) {
+    std::vector<std::future<Compiled>> compiling;
+    for (const Tactic& tactic : candidates.offers())
+      compiling.push_back(std::async(source->compiles_slowly() ? std::launch::async : std::launch::deferred,
+                                     [&] { return source->compile(problem, tactic); }));
+    for (size_t i = 0; i < compiling.size(); ++i) {
+      const Tactic& tactic = candidates.offers()[i];
       SCOPED_TRACE(tactic.text());
       try {
-        const Compiled compiled = source->compile(problem, tactic);
+        const Compiled compiled = compiling[i].get();
         for (const int64_t n : sizes)
           run_tactic(device, source->name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
         ++tried;

@@ -18,6 +18,7 @@ struct Attention {
 };
 
 extern "C" __global__ void __launch_bounds__(128) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
+  await_operands();
   __shared__ float queries[QUERIES][DEPTH + 1];
   __shared__ float keys[KEYS][DEPTH + 1];
   __shared__ float values[KEYS][VALUE_DEPTH];

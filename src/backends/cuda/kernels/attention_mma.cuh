@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention in one pass over the keys on tensor cores: a warp holds 16 queries in registers, a block of WARPS warps shares tiles
-// of 64 keys and values in shared memory. Scores, their maximum and their sum are f32; weights are rounded to T for the second
+// Attention in one pass over the keys on tensor cores: a warp holds 16 queries in registers. Either a block of WARPS warps shares
+// tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
+// for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
 // product, as the products' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS and HAS_MASK with the mask's type M.
+// 16), WARPS, SPLIT_KEYS and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
 
-#define KEYS 64
+#define KEYS (SPLIT_KEYS ? 32 : 64)
 #define PITCH(depth) ((depth) + 8)   // elements per row in shared memory: neighbouring rows in other banks
+#define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every card's 48 KB hold
+#define TILES (SPLIT_KEYS ? WARPS : STAGES)
+#define LOADERS (SPLIT_KEYS ? 32 : WARPS * 32)   // threads that load a tile
 
 struct Attention {
   int queries, keys, heads, key_heads;
@@ -38,24 +42,43 @@ static inline unsigned pack(float low, float high) {
 // KEYS rows of `depth` elements, 16 bytes a time; rows behind the last key are zero.
 template <int depth> static inline void load_tile(T* tile, const T* from, i64 row_step, int start, int keys) {
   constexpr int kChunks = depth / 8;
-  for (int at = threadIdx.x; at < KEYS * kChunks; at += WARPS * 32) {
+  for (int at = threadIdx.x % LOADERS; at < KEYS * kChunks; at += LOADERS) {
     const int row = at / kChunks, column = at % kChunks * 8;
-    uint4 value = {0, 0, 0, 0};
-    if (start + row < keys) value = *reinterpret_cast<const uint4*>(from + (start + row) * row_step + column);
-    *reinterpret_cast<uint4*>(tile + row * PITCH(depth) + column) = value;
+    const bool there = start + row < keys;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile + row * PITCH(depth) + column);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(there ? from + (start + row) * row_step + column : from), "r"(there ? 16 : 0));
   }
 }
 
+// A tile is for its warp alone, or for the block.
+static inline void meet() {
+  if (SPLIT_KEYS) __syncwarp();
+  else __syncthreads();
+}
+
 extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
-  __shared__ alignas(16) T keys[KEYS * PITCH(DEPTH)];
-  __shared__ alignas(16) T values[KEYS * PITCH(VALUE_DEPTH)];
+  await_operands();
+  constexpr int kKeyTile = KEYS * PITCH(DEPTH), kValueTile = KEYS * PITCH(VALUE_DEPTH);
+  __shared__ alignas(16) T tiles[TILES * (kKeyTile + kValueTile)];
+  const auto key_tile = [&](int tile) { return tiles + tile * (kKeyTile + kValueTile); };
+  const auto value_tile = [&](int tile) { return key_tile(tile) + kKeyTile; };
+  const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int batch = blockIdx.z, head = blockIdx.y, key_head = head / (a.heads / a.key_heads);
-  const int first = (blockIdx.x * WARPS + threadIdx.x / 32) * 16;
+  const int first = (SPLIT_KEYS ? blockIdx.x : blockIdx.x * WARPS + warp) * 16;
   q += batch * a.q_batch + head * a.q_head;
   k += batch * a.k_batch + key_head * a.k_head;
   v += batch * a.v_batch + key_head * a.v_head;
   out += batch * a.o_batch + head * a.o_head;
+
+  const auto load_tiles = [&](int tile, int start) {
+    load_tile<DEPTH>(key_tile(tile), k, a.k_row, start, a.keys);
+    load_tile<VALUE_DEPTH>(value_tile(tile), v, a.v_row, start, a.keys);
+  };
+  constexpr int kTurn = SPLIT_KEYS ? WARPS * KEYS : KEYS;
+  const int begin = SPLIT_KEYS ? warp * KEYS : 0;
+  load_tiles(SPLIT_KEYS ? warp : 0, begin);
+  asm volatile("cp.async.commit_group;");
 
   unsigned queries[DEPTH / 16][4];
 #pragma unroll
@@ -66,12 +89,33 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
       queries[d][part] = row < a.queries ? *reinterpret_cast<const unsigned*>(q + row * a.q_row + column) : 0u;
     }
 
+  const bool in_pairs = HAS_MASK && a.m_column == 1 && (a.m_row | a.m_head | a.m_batch) % 2 == 0;
   float top[2] = {-INFINITY_F, -INFINITY_F}, total[2] = {}, result[VALUE_DEPTH / 8][4] = {};
-  for (int start = 0; start < a.keys; start += KEYS) {
-    __syncthreads();
-    load_tile<DEPTH>(keys, k, a.k_row, start, a.keys);
-    load_tile<VALUE_DEPTH>(values, v, a.v_row, start, a.keys);
-    __syncthreads();
+  for (int start = begin, stage = 0; start < a.keys; start += kTurn, stage = (stage + 1) % STAGES) {
+    if (STAGES > 1 && start + KEYS < a.keys) load_tiles((stage + 1) % STAGES, start + KEYS);
+    asm volatile("cp.async.commit_group;");
+    // What is added to the scores comes while the tiles do; two neighbours at once where they lie in one word.
+    float added[HAS_MASK ? KEYS / 8 : 1][4];
+    if (HAS_MASK)
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = first + g + half * 8, column = start + n * 8 + 2 * t;
+          const M* at = mask + batch * a.m_batch + head * a.m_head + row * a.m_row + column * a.m_column;
+          const bool low = row < a.queries && column < a.keys, high = row < a.queries && column + 1 < a.keys;
+          if (in_pairs) {
+            const Vector<M, 2> pair = high ? *reinterpret_cast<const Vector<M, 2>*>(at) : Vector<M, 2>{};
+            added[n][2 * half] = high ? convert<float>(pair.at[0]) : low ? convert<float>(*at) : 0.0f;
+            added[n][2 * half + 1] = convert<float>(pair.at[1]);
+          } else {
+            added[n][2 * half] = low ? convert<float>(at[0]) : 0.0f;
+            added[n][2 * half + 1] = high ? convert<float>(at[a.m_column]) : 0.0f;
+          }
+        }
+    asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 1));
+    meet();
+    const T *keys = key_tile(SPLIT_KEYS ? warp : stage), *values = value_tile(SPLIT_KEYS ? warp : stage);
 
     float score[KEYS / 8][4] = {};                                             // 16 queries x 64 keys
 #pragma unroll
@@ -89,10 +133,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
     for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int row = first + g + i / 2 * 8, column = start + n * 8 + 2 * t + i % 2;
+        const int column = start + n * 8 + 2 * t + i % 2;
         float value = score[n][i] * a.scale;
+        if (HAS_MASK) value += added[HAS_MASK ? n : 0][i];
         if (column >= a.keys) value = -INFINITY_F;
-        else if (HAS_MASK && row < a.queries) value += convert<float>(mask[batch * a.m_batch + head * a.m_head + row * a.m_row + column * a.m_column]);
         score[n][i] = value;
         best[i / 2] = fmaxf(best[i / 2], value);
       }
@@ -128,12 +172,57 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
         multiply(result[2 * d + 1], weights, b[2], b[3]);
       }
     }
+    meet();
+    if (STAGES == 1 && start + kTurn < a.keys) load_tiles(SPLIT_KEYS ? warp : 0, start + kTurn);
   }
 
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     total[r] += __shfl_xor_sync(0xffffffffu, total[r], 1);
     total[r] += __shfl_xor_sync(0xffffffffu, total[r], 2);
+  }
+#if SPLIT_KEYS
+  // Each warp's results on the scale of the largest maximum, added up in the memory of the tiles.
+  __shared__ float tops[WARPS][16], totals[WARPS][16];
+  float* const parts = reinterpret_cast<float*>(tiles);
+  static_assert(WARPS * 16 * VALUE_DEPTH * sizeof(float) <= sizeof(tiles), "the parts take the place of the tiles");
+  asm volatile("cp.async.wait_all;");
+  if (t == 0)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) tops[warp][g + r * 8] = top[r], totals[warp][g + r * 8] = total[r];
+  __syncthreads();
+  const auto highest = [&](int row) {
+    float best = tops[0][row];
+#pragma unroll
+    for (int w = 1; w < WARPS; ++w) best = fmaxf(best, tops[w][row]);
+    return best == -INFINITY_F ? 0.0f : best;
+  };
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = g + r * 8;
+    const float scale = __expf(top[r] - highest(row));
+#pragma unroll
+    for (int n = 0; n < VALUE_DEPTH / 8; ++n)
+      *reinterpret_cast<float2*>(parts + (warp * 16 + row) * VALUE_DEPTH + n * 8 + 2 * t) = make_float2(result[n][2 * r] * scale, result[n][2 * r + 1] * scale);
+  }
+  __syncthreads();
+  for (int pair = threadIdx.x; pair < 16 * VALUE_DEPTH / 2; pair += WARPS * 32) {
+    const int row = pair / (VALUE_DEPTH / 2), column = pair % (VALUE_DEPTH / 2) * 2;
+    if (first + row >= a.queries) continue;
+    const float base = highest(row);
+    float sum = 0, low = 0, high = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+      sum += totals[w][row] * __expf(tops[w][row] - base);
+      const float2 part = *reinterpret_cast<const float2*>(parts + (w * 16 + row) * VALUE_DEPTH + column);
+      low += part.x;
+      high += part.y;
+    }
+    *reinterpret_cast<unsigned*>(out + (first + row) * a.o_row + column) = pack(low / sum, high / sum);
+  }
+#else
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
     const int row = first + g + r * 8;
     if (row >= a.queries) continue;
     const float factor = 1.0f / total[r];
@@ -141,4 +230,5 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
     for (int n = 0; n < VALUE_DEPTH / 8; ++n)
       *reinterpret_cast<unsigned*>(out + row * a.o_row + n * 8 + 2 * t) = pack(result[n][2 * r] * factor, result[n][2 * r + 1] * factor);
   }
+#endif
 }

@@ -3,6 +3,7 @@
 // Element by element from one type to another. Before this stand From and To.
 
 extern "C" __global__ void cast(const From* from, To* to, int count) {
+  await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item < count) to[item] = convert<To>(from[item]);
 }

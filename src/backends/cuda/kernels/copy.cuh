@@ -49,8 +49,8 @@ template <typename E> static inline void copy_tiles(const E* from, E* to, const 
 }
 
 #define COPY(E, name)                                                                                                              \
-  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { copy_elements(from, to, walk, count); } \
-  extern "C" __global__ void tiles_##name(const E* from, E* to, const Walk walk) { copy_tiles(from, to, walk); }
+  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { await_operands(); copy_elements(from, to, walk, count); } \
+  extern "C" __global__ void tiles_##name(const E* from, E* to, const Walk walk) { await_operands(); copy_tiles(from, to, walk); }
 
 struct alignas(16) Quad { unsigned long long a, b; };
 COPY(unsigned char, 1)

@@ -24,6 +24,7 @@ static inline int source_of(const Conv& c, int axis, int at, int k) {
 
 // Weights lie as [filter][tap][channel of the group], so that a thread reads them in order.
 extern "C" __global__ void direct_conv(const T* x, const T* weights, const float* bias, const T* residual, T* y, const Conv c) {
+  await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= c.results) return;
   int rest = item, filter = 0, at[3];

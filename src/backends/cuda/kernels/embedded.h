@@ -5,15 +5,22 @@
 
 namespace hone::cuda::kernels {
 
-extern const char *const prelude,
-    *const activation,
-        *const attention,
-            *const attention_mma,
-                *const cast, *const copy, *const direct_conv,
-                                              *const gather, *const implicit_gemm,
-                                                                 *const normalization,
-                                                                     *const pointwise,
-                                                                         *const pool, *const reduce, *const resize,
-                                                                                                         *const softmax;
+extern const char* const prelude;
+extern const char* const activation;
+extern const char* const attention;
+extern const char* const attention_mma;
+extern const char* const cast;
+extern const char* const copy;
+extern const char* const depthwise;
+extern const char* const direct_conv;
+extern const char* const gather;
+extern const char* const implicit_gemm;
+extern const char* const normalization;
+extern const char* const pointwise;
+extern const char* const pool;
+extern const char* const recurrent;
+extern const char* const reduce;
+extern const char* const resize;
+extern const char* const softmax;
 
 }  // namespace hone::cuda::kernels

@@ -14,7 +14,7 @@ template <typename E> static inline void gather_rows(const E* data, const Index*
 }
 
 #define GATHER(E, name) \
-  extern "C" __global__ void gather_##name(const E* data, const Index* indices, E* y, int n, int row, int count, i64 total) { gather_rows(data, indices, y, n, row, count, total); }
+  extern "C" __global__ void gather_##name(const E* data, const Index* indices, E* y, int n, int row, int count, i64 total) { await_operands(); gather_rows(data, indices, y, n, row, count, total); }
 
 struct alignas(16) Quad { unsigned long long a, b; };
 GATHER(unsigned char, 1)

@@ -1,9 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mean and a variance over a row, then scale and shift: a block per row of n contiguous elements. Before this stand T and
-// CENTRED. Element i of row r takes scale number r % groups * step + i / inner.
+// A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in the registers of a
+// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED and, for the former, ROW (a row's length),
+// V (elements taken at once), LANES (threads of a row, all of one warp) and CONSTANT_SCALE. Element i of row r takes scale number
+// r % groups * step + i / inner.
+
+#ifdef ROW
+#define TURNS ((ROW / V + LANES - 1) / LANES)
+
+static inline float lanes_sum(float value) {
+#pragma unroll
+  for (int step = LANES / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+  return value;
+}
+
+// The row is read once; scale and bias have an element per element of the row.
+extern "C" __global__ void normalization_row(const T* x, const T* scale, const T* bias, T* y, int count, float epsilon) {
+  typedef Vector<T, V> Part;
+  const int lane = threadIdx.x % LANES;
+  const i64 row = (i64)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
+  const bool inside = row < count;
+  Part factors[TURNS], shifts[TURNS];
+  bool there[TURNS];
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn) {
+    const int at = lane + turn * LANES;
+    there[turn] = inside && at < ROW / V;
+    if (there[turn] && CONSTANT_SCALE && scale != nullptr) factors[turn] = reinterpret_cast<const Part*>(scale)[at];
+    if (there[turn] && CONSTANT_SCALE && bias != nullptr) shifts[turn] = reinterpret_cast<const Part*>(bias)[at];
+  }
+  await_operands();
+  const Part* from = reinterpret_cast<const Part*>(x + row * ROW);
+  float values[TURNS][V] = {}, mean = 0;
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn) {
+    Part part{};
+    if (there[turn]) part = from[lane + turn * LANES];
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      values[turn][i] = as_float(part.at[i]);
+      mean += values[turn][i];
+    }
+  }
+  mean = CENTRED ? lanes_sum(mean) / ROW : 0;
+  float power = 0;
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn)
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const float d = values[turn][i] - mean;
+      power += there[turn] ? d * d : 0;
+    }
+  const float inverse = rsqrtf(lanes_sum(power) / ROW + epsilon);
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn) {
+    if (!there[turn]) continue;
+    const int at = lane + turn * LANES;
+    if (!CONSTANT_SCALE && scale != nullptr) factors[turn] = reinterpret_cast<const Part*>(scale)[at];
+    if (!CONSTANT_SCALE && bias != nullptr) shifts[turn] = reinterpret_cast<const Part*>(bias)[at];
+    Part result;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]), shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
+      result.at[i] = convert<T>((values[turn][i] - mean) * inverse * factor + shift);
+    }
+    reinterpret_cast<Part*>(y + row * ROW)[at] = result;
+  }
+}
+#endif
 
 extern "C" __global__ void normalization(const T* x, const T* scale, const T* bias, T* y, int n, int groups, int step, int inner, float epsilon) {
+  await_operands();
   __shared__ float scratch[32];
   const T* row = x + (i64)blockIdx.x * n;
   T* result = y + (i64)blockIdx.x * n;

@@ -12,10 +12,11 @@ struct Nest {
 struct Numbers { i64 at[16]; };
 
 static inline S modulo_floor(S a, S b) {
-  if (b == 0) return 0;
-  const S quotient = a / b;
-  const S rest = sizeof(S) == 8 && (S)0.5 == 0 ? a - quotient * b : (S)fmod((double)a, (double)b);
-  return rest != 0 && ((rest < 0) != (b < 0)) ? rest + b : rest;
+  const bool integral = (S)0.5 == 0;
+  if (integral && b == 0) return 0;
+  const S rest = integral ? a - a / b * b : (S)fmod((double)a, (double)b);
+  if (rest != 0) return (rest < 0) != (b < 0) ? rest + b : rest;
+  return integral ? rest : (S)copysign(0.0, (double)b);  // a zero takes the divisor's sign, as in numpy
 }
 // A NaN in either operand is the result, as in numpy.
 static inline S lesser(S a, S b) { return a != a || a < b ? a : b; }
@@ -34,6 +35,7 @@ template <typename T> static inline bool load_vector(Vector<T, V>& to, const T* 
 #endif
 
 #define BEGIN                                                        \
+  await_operands();                                                  \
   NEST                                                               \
   const int item = blockIdx.x * blockDim.x + threadIdx.x;            \
   if (item >= count) return;                                         \

@@ -46,6 +46,40 @@ template <> struct Convert<bool, bf16> { static bool of(bf16 value) { return as_
 
 template <typename To, typename From> static inline To convert(From value) { return Convert<To, From>::of(value); }
 
+// A kernel may be launched while the one before it in its stream still runs. Every thread of every kernel calls this before it
+// touches anything but constants: the kernels before it have ended then, and their results are there. From there on the kernel
+// behind may be launched in turn.
+static inline void await_operands() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+#if __CUDA_ARCH__ >= 900
+// Behind it, what any block of the cluster wrote to its shared memory before is there for all.
+static inline void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Where `own`, a place in this block's shared memory, lies in that of the cluster's block `rank`.
+static inline unsigned place_in_block(const float* own, unsigned rank) {
+  const unsigned at = (unsigned)__cvta_generic_to_shared(own);
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+  return there;
+}
+static inline float of_block(const float* own, unsigned rank) {
+  float value;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(place_in_block(own, rank)) : "memory");
+  return value;
+}
+static inline float2 pair_of_block(const float* own, unsigned rank) {
+  float2 value;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(value.x), "=f"(value.y) : "r"(place_in_block(own, rank)) : "memory");
+  return value;
+}
+#endif
+
 // What a sum of elements is kept in.
 template <typename T> struct Wide { typedef float type; };
 template <> struct Wide<double> { typedef double type; };

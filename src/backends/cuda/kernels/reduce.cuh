@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions over any axes. A warp or a block works on one result where the reduced axes lie innermost, a thread per result
-// elsewhere. Before this stand T, and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
+// elsewhere; where they lie between others, of which the inner ones come in whole vectors, a block walks them with vectors, and
+// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the card has none), and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
 
 #define AXES 4
 struct Axes {
@@ -20,6 +21,7 @@ static inline i64 offset_of(const Axes& axes, unsigned item) {
 }
 
 extern "C" __global__ void reduce_by_thread(const T* x, T* y, const Axes kept, const Axes reduced, int results, int count) {
+  await_operands();
   const int result = blockIdx.x * blockDim.x + threadIdx.x;
   if (result >= results) return;
   const T* from = x + offset_of(kept, result);
@@ -29,6 +31,7 @@ extern "C" __global__ void reduce_by_thread(const T* x, T* y, const Axes kept, c
 }
 
 extern "C" __global__ void reduce_by_block(const T* x, T* y, const Axes kept, const Axes reduced, int results, int count) {
+  await_operands();
   __shared__ float scratch[32];
   const T* from = x + offset_of(kept, blockIdx.x);
   float total = FIRST;
@@ -40,3 +43,64 @@ extern "C" __global__ void reduce_by_block(const T* x, T* y, const Axes kept, co
   for (int i = 1; i < blockDim.x / 32; ++i) total = JOIN(total, scratch[i]);
   y[blockIdx.x] = convert<T>(LAST(total, count));
 }
+
+// x lies as [outer][count][inner]. LANES threads side by side take V elements each of the inner axis, the others of the block
+// (and of the cluster) every so manieth of the reduced one. Block z of a cluster finishes nothing unless z is 0.
+template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int count, int inner, int lanes) {
+  await_operands();
+  __shared__ float totals[256 * V];
+  typedef Vector<T, V> Part;
+  const int lane = threadIdx.x % lanes, first = threadIdx.x / lanes, rows = 256 / lanes;
+  const int column = (blockIdx.x * lanes + lane) * V;
+  float own[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) own[i] = FIRST;
+  if (column < inner) {
+    const T* from = x + (i64)blockIdx.y * count * inner + column;
+#pragma unroll 8
+    for (int at = blockIdx.z * rows + first; at < count; at += SPLITS * rows) {
+      const Part part = *reinterpret_cast<const Part*>(from + (i64)at * inner);
+#pragma unroll
+      for (int i = 0; i < V; ++i) own[i] = JOIN(own[i], EACH(as_float(part.at[i])));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < V; ++i) totals[threadIdx.x * V + i] = own[i];
+  __syncthreads();
+  for (int reach = rows / 2; reach > 0; reach /= 2) {
+    if (first < reach)
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        own[i] = JOIN(own[i], totals[(threadIdx.x + reach * lanes) * V + i]);
+        totals[threadIdx.x * V + i] = own[i];
+      }
+    __syncthreads();
+  }
+#if CLUSTER
+  if (SPLITS > 1) {
+    meet_cluster();
+    if (blockIdx.z == 0 && first == 0)
+      for (int rank = 1; rank < SPLITS; ++rank)
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          const float other = of_block(totals + threadIdx.x * V + i, rank);
+          own[i] = JOIN(own[i], other);
+        }
+    meet_cluster();
+  }
+#endif
+  if (blockIdx.z != 0 || first != 0 || column >= inner) return;
+  Part result;
+#pragma unroll
+  for (int i = 0; i < V; ++i) result.at[i] = convert<T>(LAST(own[i], count));
+  *reinterpret_cast<Part*>(y + (i64)blockIdx.y * inner + column) = result;
+}
+
+extern "C" __global__ void __launch_bounds__(256) reduce_columns(const T* x, T* y, int count, int inner, int lanes) {
+  reduce_columns<1>(x, y, count, inner, lanes);
+}
+#if CLUSTER
+extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) reduce_columns_together(const T* x, T* y, int count, int inner, int lanes) {
+  reduce_columns<8>(x, y, count, inner, lanes);
+}
+#endif

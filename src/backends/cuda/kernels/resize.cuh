@@ -12,6 +12,7 @@ struct Resize {
 static inline int inside(double at, int size) { return at < 0 ? 0 : at >= size ? size - 1 : (int)at; }
 
 extern "C" __global__ void resize(const T* x, T* y, const Resize r) {
+  await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= r.results) return;
   int rest = item, channel = 0, index[3][2];

@@ -3,6 +3,7 @@
 // Softmax or LogSoftmax of a row per block; a row's elements are `inner` apart. Before this stand T and LOG.
 
 extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
+  await_operands();
   __shared__ float scratch[32];
   const i64 row = blockIdx.x, base = row / inner * n * inner + row % inner;
   float top = -INFINITY_F;

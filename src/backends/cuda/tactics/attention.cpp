@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
-// to four warps to a block (few heads want many blocks); else in plain f32.
+// to four warps to a block (few heads want many blocks), or the warps of a block on the same queries; else in plain f32.
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "ops/ops.h"
@@ -9,6 +9,7 @@
 namespace hone::cuda {
 namespace {
 
+constexpr int64_t kSplitKeys = 32, kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take
 constexpr int64_t kMaxDepth = 96;  // what tiles of 32 fit into the shared memory that every card has
 
 struct AttentionArgument {
@@ -45,22 +46,27 @@ void propose(const Problem& problem, Candidates& out) {
   if (node == nullptr || !node->is(ops::scaled_dot_product_attention)) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty())
     return out.refuse("attention", std::move(reason));
-  const auto offer = [&](int64_t warps) {
+  const auto offer = [&](int64_t warps, bool split = false) {
     out.offer({"cuda",
                "attention",
-               {{"warps", warps}},
+               {{"warps", warps}, {"split", int64_t{split}}},
                std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
                {Layout::linear}});
   };
   if (!on_tensor_cores(*node)) return offer(0);
   for (const int64_t warps : {2, 4, 1}) offer(warps);
+  const int64_t depths = node->input(0)->type.shape[3].value() + node->input(2)->type.shape[3].value();
+  for (const int64_t warps : {4, 2})
+    if (warps * kSplitKeys * (depths + 16) * 2 <= kSharedBytes) offer(warps, true);
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   const Node& node = *problem.only();
   Generated result;
   const int64_t warps = tactic.params.integer("warps");
-  result.attrs = {{"warps", warps}, {"scale", node.attrs.real("scale")}, {"layout", node.attrs.text("layout")}};
+  const int64_t split = tactic.params.integer("split");
+  result.attrs = {
+      {"warps", warps}, {"split", split}, {"scale", node.attrs.real("scale")}, {"layout", node.attrs.text("layout")}};
   const char* names[] = {"q", "k", "v", "mask"};
   for (size_t i = 0; i < 4; ++i) result.attrs.set(names[i], place_of(problem, node.input(i), result.constants));
   const Value* mask = node.input(3);
@@ -70,7 +76,9 @@ Generated generate(const Problem& problem, const Tactic& tactic) {
       fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n",
                   type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
                   node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
-  if (warps > 0) result.source += fmt::format("#define WARPS {}\n#define MMA_TYPE \"{}\"\n", warps, type_name(dtype));
+  if (warps > 0)
+    result.source += fmt::format("#define WARPS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps, split,
+                                 type_name(dtype));
   result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
   return result;
 }
@@ -124,8 +132,9 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   }
   const int64_t warps = attrs.integer("warps");
   HONE_CHECK(warps >= 0 && warps <= 8, "an attention in the plan has {} warps", warps);
+  const int64_t queries = warps == 0 ? 32 : attrs.integer("split") != 0 ? 16 : 16 * warps;  // of a block
   GridLaunch launch{.function = context.module->function("attention"),
-                    .grid = {blocks_of(a.queries, warps > 0 ? 16 * warps : 32), a.heads, q[0]},
+                    .grid = {blocks_of(a.queries, queries), a.heads, q[0]},
                     .block = static_cast<unsigned>(warps > 0 ? 32 * warps : 128)};
   launch.arguments.input(attrs.integer("q")).input(attrs.integer("k")).input(attrs.integer("v"));
   add_place(launch.arguments, mask_place);

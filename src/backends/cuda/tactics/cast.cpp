@@ -20,7 +20,7 @@ void propose(const Problem& problem, Candidates& out) {
   if (rank >= 3 && rank <= 5) out.offer({"cuda", "cast", {}, {Layout::channels_last}, {Layout::channels_last}});
 }
 
-Generated generate(const Problem& problem, const Tactic&) {
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   const Node* node = problem.only();
   std::string source = fmt::format("typedef {} From;\ntypedef {} To;\n", type_name(node->input(0)->type.dtype),
                                    type_name(node->output()->type.dtype));

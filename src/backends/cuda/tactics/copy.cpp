@@ -122,7 +122,7 @@ GridLaunch launch_of(const Module& module, const StridedCopy& plan, size_t eleme
 
 void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
 
-Generated generate(const Problem& problem, const Tactic&) {
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   Generated result;
   const std::string reason = read_copy(problem, result.attrs, result.constants);
   HONE_ASSERT(reason.empty(), "refused after all: {}", reason);

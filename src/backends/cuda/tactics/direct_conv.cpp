@@ -47,7 +47,7 @@ void propose(const Problem& problem, Candidates& out) {
     out.offer({"cuda", "direct_conv", {}, std::vector<Layout>(problem.region.inputs().size(), layout), {layout}});
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   const Node& node = *anchor_in(problem.region);
   const RegionMatch match = match_region(problem.region, &node, node.input(0)->type.shape.rank() - 1);
   const bool transposed = node.is(ops::conv_transpose);

@@ -28,7 +28,7 @@ void propose(const Problem& problem, Candidates& out) {
       {"cuda", "gather", {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
 }
 
-Generated generate(const Problem& problem, const Tactic&) {
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   const Node* node = problem.only();
   Generated result;
   result.attrs.set("axis", node->attrs.integer("axis"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conv (channels last, one group) and Linear on tensor cores with Hone's own epilogues: any activation, and f32 sums up to the one
-// rounding at the end. Tiles and the number of blocks that share one are for the tuner to choose.
+// rounding at the end. Products of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
 #include <algorithm>
 #include <array>
 
@@ -14,14 +14,21 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kStep = 32;  // of the inner axis, BK of the kernel
-constexpr size_t kOffers = 8;
+constexpr size_t kOffers = 12;
+constexpr int64_t kMostInCluster = 8;  // blocks that run together on every card that knows clusters
 
 struct Tile {
-  int64_t m, n, warps_m, stages;
+  int64_t m, n, k, warps, warps_m, stages;  // k: of the inner axis, a time
 };
-constexpr std::array kTiles{Tile{64, 64, 2, 4},  Tile{32, 64, 1, 4},   Tile{64, 32, 2, 4},
-                            Tile{128, 64, 2, 4}, Tile{128, 128, 2, 3}, Tile{32, 32, 2, 6}};
+constexpr std::array kTiles{
+    Tile{64, 64, 32, 4, 2, 4},   Tile{32, 64, 32, 4, 1, 4},   Tile{64, 32, 32, 4, 2, 4},   Tile{128, 64, 32, 4, 2, 4},
+    Tile{128, 128, 32, 4, 2, 3}, Tile{32, 32, 32, 4, 2, 6},   Tile{64, 64, 64, 4, 2, 4},   Tile{32, 64, 64, 4, 1, 4},
+    Tile{64, 32, 64, 4, 2, 4},   Tile{128, 64, 64, 4, 2, 3},  Tile{128, 128, 64, 4, 2, 3}, Tile{32, 32, 64, 4, 2, 6},
+    Tile{128, 64, 64, 8, 4, 3},  Tile{128, 128, 64, 8, 4, 3}, Tile{64, 64, 64, 8, 2, 4},   Tile{64, 64, 128, 8, 2, 3}};
+constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
+constexpr size_t kOffersPerSplit = 4;
+
+int64_t shared_bytes(const Tile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
 
 struct ImagesArgument {
   int32_t pixels, in_h, in_w, out_h, out_w;
@@ -36,14 +43,32 @@ const Node* anchor_in(const Graph& region) {
 struct Filters {
   int64_t count, taps, channels;
 };
+
+/// Windows that lie side by side without padding (the patches of a vision transformer): a row of one is contiguous, channels
+/// last, so that the image is one of wider pixels. Few channels become enough this way.
+bool reads_patches(const Node& node) {
+  if (!node.is(ops::conv) || node.input(0)->type.shape.rank() != 4) return false;
+  const Dims& w = node.input(1)->constant->dims();
+  const WindowAttrs window(node.attrs, 2, spatial_of(w));
+  const auto width = node.input(0)->type.shape[3].value();
+  return w[1] % 8 != 0 && w[1] * w[3] % 8 == 0 && window.strides[1] == w[3] && window.dilations[1] == 1 &&
+         window.pads[1] == 0 && window.pads[3] == 0 && width % w[3] == 0;
+}
+
 Filters filters_of(const Node& node) {
   const Dims& w = node.input(1)->constant->dims();
+  if (reads_patches(node)) return {w[0], w[2], w[1] * w[3]};
   if (node.is(ops::conv)) return {w[0], elements(spatial_of(w)), w[1]};
   const bool transposed = node.attrs.integer("trans_w") != 0;
   return {transposed ? w[0] : w[1], 1, transposed ? w[1] : w[0]};
 }
 
 RegionMatch match_of(const Problem& problem, const Node& node) {
+  if (!parallel_products(problem.region).empty()) {
+    RegionMatch bare;
+    bare.anchor = &node;
+    return bare;
+  }
   return match_region(problem.region, &node, node.is(ops::conv) ? node.input(0)->type.shape.rank() - 1 : 1);
 }
 
@@ -61,10 +86,19 @@ std::string reason_against(const Problem& problem, const Node& node) {
     if (node.attrs.integer("group") != 1) return "groups";
     if (node.attrs.text("auto_pad") != "NOTSET") return "padding depends on the size";
   }
+  // What is true at the opt sizes has to hold at all: the width decides whether patches fill it.
+  for (const Value* input : problem.symbolic.inputs())
+    if (node.is(ops::conv) && reads_patches(node) && input->type.shape.rank() == 4 &&
+        !input->type.shape[3].is_constant())
+      return "the width is not fixed";
   const Filters filters = filters_of(node);
-  if (filters.channels % 8 != 0 || filters.count % 2 != 0)
-    return fmt::format("{} channels, {} filters", filters.channels, filters.count);
+  if (filters.channels % 8 != 0) return fmt::format("{} channels", filters.channels);
   return match_of(problem, node).refusal;
+}
+
+constexpr int64_t kMostProducts = 4;
+int64_t product_count(const Problem& problem) {
+  return std::max<int64_t>(static_cast<int64_t>(parallel_products(problem.region).size()), 1);
 }
 
 int64_t pixels_of(const Node& node) {
@@ -75,26 +109,44 @@ int64_t pixels_of(const Node& node) {
 struct Choice {
   size_t tile;
   int64_t splits;
-  double cost;  // rough: rounds of blocks x steps of each x work of a step
+  double cost;
 };
 
-/// Most promising first: enough blocks for all processors, few steps for each.
-std::vector<Choice> choices(int64_t pixels, const Filters& filters, int processors) {
-  const int64_t steps = blocks_of(filters.taps * filters.channels, kStep);
+/// Microseconds, roughly, on a card of the H100's kind: the parts' way from the second-level cache to a processor or to all of
+/// them, the products, or the waiting of one block, whichever takes longest. Good enough to leave most choices out.
+double cost_of(const Tile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
+  const auto rounds = static_cast<double>(blocks_of(blocks, std::max<int64_t>(processors, 1)));
+  const auto count = static_cast<double>(steps);
+  const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
+  const double own = rounds * bytes / 70e3, all = static_cast<double>(blocks) * bytes / 5e6;
+  const double products = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
+  const double resident = static_cast<double>(std::clamp<int64_t>((220 << 10) / shared_bytes(tile), 1, 8));
+  const double waiting = (0.9 + 0.12 * count) * std::max(1.0, rounds / resident);
+  return std::max({own, all, products, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
+}
+
+/// The best few for every number of splits, most promising first. A block's filters are of one of the products.
+std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t products, int processors) {
+  const int64_t depth = filters.taps * filters.channels;
+  const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
   std::vector<Choice> list;
-  for (size_t i = 0; i < kTiles.size(); ++i)
-    for (const int64_t splits : {1, 2, 4, 8, 16}) {
+  for (const int64_t splits : kSplits) {
+    std::vector<Choice> own;
+    for (size_t i = 0; i < kTiles.size(); ++i) {
       const Tile& tile = kTiles[i];
-      if (splits > 1 && (steps / splits < 4 || splits * pixels * filters.count > int64_t{1} << 24)) continue;
+      const int64_t steps = blocks_of(depth, tile.k);
+      if (products > 1 && filters.count / products % tile.n != 0) continue;
+      if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
+      if (splits > kMostInCluster && splits * pixels * filters.count > int64_t{1} << 24) continue;
       const int64_t blocks = blocks_of(pixels, tile.m) * blocks_of(filters.count, tile.n) * splits;
-      const int64_t at_once = std::max<int64_t>(processors, 1) * std::max<int64_t>(1, 16384 / (tile.m * tile.n));
-      const double step = 1.0 + static_cast<double>(tile.m * tile.n) / 4096;
-      list.push_back({i, splits,
-                      static_cast<double>(blocks_of(blocks, at_once)) *
-                              (static_cast<double>(blocks_of(steps, splits)) + 8) * step +
-                          (splits > 1 ? 24.0 : 0.0)});
+      if (splits > 1 && blocks > 8 * std::max(processors, 1)) continue;
+      own.push_back({i, splits, cost_of(tile, blocks_of(steps, splits), blocks, splits, processors)});
     }
-  std::stable_sort(list.begin(), list.end(), [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
+    std::stable_sort(own.begin(), own.end(), cheaper);
+    if (own.size() > kOffersPerSplit) own.resize(kOffersPerSplit);
+    list.insert(list.end(), own.begin(), own.end());
+  }
+  std::stable_sort(list.begin(), list.end(), cheaper);
   if (list.size() > kOffers) list.resize(kOffers);
   return list;
 }
@@ -105,12 +157,16 @@ void propose(const Problem& problem, Candidates& out) {
   if (std::string reason = reason_against(problem, *node); !reason.empty())
     return out.refuse("implicit_gemm", std::move(reason));
   const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-  for (const Choice& choice : choices(pixels_of(*node), filters_of(*node), problem.device.workers))
+  const int64_t products = product_count(problem);
+  if (products > kMostProducts) return out.refuse("implicit_gemm", fmt::format("{} products", products));
+  Filters filters = filters_of(*node);
+  filters.count *= products;
+  for (const Choice& choice : choices(pixels_of(*node), filters, products, problem.device.workers))
     out.offer({"cuda",
                "implicit_gemm",
                {{"tile", static_cast<int64_t>(choice.tile)}, {"splits", choice.splits}},
                std::vector<Layout>(problem.region.inputs().size(), layout),
-               {layout}});
+               std::vector<Layout>(problem.region.outputs().size(), layout)});
 }
 
 /// Sizes of the window as switches: always two spatial axes.
@@ -123,6 +179,7 @@ std::string window_text(const Node& node) {
     for (size_t i = 0; i < spatial.size(); ++i)
       kernel[shift + i] = window.kernel[i], strides[shift + i] = window.strides[i],
                      dilations[shift + i] = window.dilations[i], pads[shift + i] = window.pads[i];
+    if (reads_patches(node)) kernel[1] = strides[1] = 1;
   }
   std::string text = fmt::format("#define TAPS {}\n#define TAPS_W {}\n", kernel[0] * kernel[1], kernel[1]);
   const char* names[] = {"H", "W"};
@@ -132,37 +189,67 @@ std::string window_text(const Node& node) {
   return text;
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+/// The filters of several products, one after the other.
+Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nodes) {
+  std::vector<Tensor> parts;
+  for (const Node* node : nodes) parts.push_back(filter_rows(match, *node));
+  Dims dims = parts[0].dims();
+  dims[0] *= static_cast<int64_t>(parts.size());
+  TensorBuilder joined(parts[0].dtype(), dims);
+  std::byte* at = joined.bytes();
+  for (const Tensor& part : parts) {
+    std::memcpy(at, part.bytes().data(), part.bytes().size());
+    at += part.bytes().size();
+  }
+  return joined.finish();
+}
+
+Generated generate(const Problem& problem, const std::string& architecture, const Tactic& tactic) {
   const Node& node = *anchor_in(problem.region);
   const RegionMatch match = match_of(problem, node);
-  const Filters filters = filters_of(node);
+  Filters filters = filters_of(node);
+  const int64_t products = product_count(problem);
   const Tile& tile = kTiles.at(static_cast<size_t>(tactic.params.integer("tile")));
   Generated result;
-  result.constants.push_back(filter_rows(match, node));
-  const std::vector<float> bias = collect_bias(match, node.input(2), filters.count);
+  std::vector<float> bias = collect_bias(match, node.input(2), filters.count);
+  if (products == 1) {
+    result.constants.push_back(filter_rows(match, node));
+  } else {
+    const std::vector<const Node*> nodes = parallel_products(problem.region);
+    result.constants.push_back(joined_rows(match, nodes));
+    for (size_t i = 1; i < nodes.size(); ++i)
+      for (const float value : collect_bias(match, nodes[i]->input(2), filters.count)) bias.push_back(value);
+    filters.count *= products;
+  }
   if (!bias.empty()) result.constants.push_back(Tensor::of<float>({filters.count}, std::span<const float>(bias)));
   result.attrs = {{"x", int64_t{input_index(problem.region, node.input(0))}},
                   {"images", int64_t{node.is(ops::conv)}},
+                  {"pixel", reads_patches(node) ? node.input(1)->constant->dims()[3] : int64_t{1}},
                   {"filters", filters.count}};
-  result.attrs.set("tile", Dims{tile.m, tile.n, tile.stages});
-  result.attrs.set("splits", tactic.params.integer("splits"));
+  const int64_t splits = tactic.params.integer("splits");
+  const bool cluster = splits > 1 && splits <= kMostInCluster && has_clusters(architecture);
+  result.attrs.set("tile", Dims{tile.m, tile.n, tile.k, tile.stages, tile.warps});
+  result.attrs.set("splits", splits);
+  result.attrs.set("cluster", int64_t{cluster});
   write_epilogue(result.attrs, match, !bias.empty());
   const std::string_view type = type_name(node.output()->type.dtype);
   result.source = fmt::format(
-      "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define WARPS_M {3}\n#define STAGES "
-      "{4}\n#define SPLITS {5}\n",
-      type, tile.m, tile.n, tile.warps_m, tile.stages, tactic.params.integer("splits"));
-  result.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n", filters.channels, filters.count) +
+      "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define BK {3}\n#define WARPS "
+      "{4}\n#define WARPS_M {5}\n#define STAGES {6}\n#define SPLITS {7}\n#define CLUSTER {8:d}\n",
+      type, tile.m, tile.n, tile.k, tile.warps, tile.warps_m, tile.stages, splits, cluster);
+  result.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
+                               filters.count, filters.count / products) +
                    window_text(node) + epilogue_text(match, !bias.empty());
   result.source += std::string(kernels::activation) + kernels::implicit_gemm;
   return result;
 }
 
-ImagesArgument images_argument(const Dims& in, const Dims& out, bool images, int64_t filters) {
+/// `pixel`: how many of the image's the kernel takes for one.
+ImagesArgument images_argument(const Dims& in, const Dims& out, bool images, int64_t pixel, int64_t filters) {
   ImagesArgument argument{
       .pixels = static_cast<int32_t>(elements(out) / filters), .in_h = 1, .in_w = 1, .out_h = 1, .out_w = 1};
   if (!images) return argument;
-  argument.in_w = static_cast<int32_t>(in.back());
+  argument.in_w = static_cast<int32_t>(in.back() / pixel);
   argument.out_w = static_cast<int32_t>(out.back());
   if (in.size() == 4) argument.in_h = static_cast<int32_t>(in[2]), argument.out_h = static_cast<int32_t>(out[2]);
   return argument;
@@ -175,36 +262,48 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const Dims& tile = attrs.integers("tile");
   const int residual = read_residual(attrs);
   HONE_CHECK(x >= 0 && x < inputs && residual < inputs && filters > 0 && splits > 0 && splits <= 64 &&
-                 tile.size() == 3 && context.shapes.outputs.size() == 1,
+                 tile.size() == 5 && !context.shapes.outputs.empty() && context.shapes.outputs.size() <= kMostProducts,
              "a product in the plan reads input {}", x);
-  HONE_CHECK(tile[0] > 0 && tile[0] <= 256 && tile[1] > 0 && tile[1] <= 256 && tile[2] > 0 && tile[2] <= 8,
+  HONE_CHECK(tile[0] > 0 && tile[0] <= 256 && tile[1] > 0 && tile[1] <= 256 && tile[2] > 0 && tile[2] <= 128 &&
+                 tile[3] > 0 && tile[3] <= 8 && tile[4] > 0 && tile[4] <= 32,
              "a product in the plan has tiles of {}", join_dims(tile));
+  const bool cluster = attrs.integer("cluster") != 0;
   const Dims &in = context.shapes.inputs[static_cast<size_t>(x)].dims, &out = context.shapes.outputs[0].dims;
-  const ImagesArgument images = images_argument(in, out, attrs.integer("images") != 0, filters);
+  const auto products = static_cast<int64_t>(context.shapes.outputs.size());
+  HONE_CHECK(attrs.integer("pixel") > 0 && (attrs.integer("images") == 0 || in.back() % attrs.integer("pixel") == 0),
+             "a convolution in the plan reads patches of {}", attrs.integer("pixel"));
+  const ImagesArgument images =
+      images_argument(in, out, attrs.integer("images") != 0, attrs.integer("pixel"), filters / products);
   const bool bias = read_epilogue(attrs).bias;
   GridLaunch product{.function = context.module->function("implicit_gemm"),
                      .grid = {blocks_of(filters, tile[1]), blocks_of(images.pixels, tile[0]), splits},
-                     .block = 128};
-  product.shared_bytes = static_cast<unsigned>((tile[0] + tile[1]) * (kStep + 8) * 2 * tile[2]);
+                     .block = static_cast<unsigned>(32 * tile[4])};
+  product.shared_bytes = static_cast<unsigned>((tile[0] + tile[1]) * (tile[2] + 8) * 2 * tile[3]);
+  if (cluster)
+    product.shared_bytes = std::max(product.shared_bytes, static_cast<unsigned>(tile[0] * (tile[1] + 8) * 4));
   const auto add_operands = [&](Arguments& arguments) {
     add_place(arguments, bias ? -2 : kNoPlace);
     add_place(arguments, residual >= 0 ? residual : kNoPlace);
-    arguments.output(0);
+    for (int64_t i = 0; i < kMostProducts; ++i) {
+      if (i < products) arguments.output(i);
+      else arguments.null();
+    }
   };
   product.arguments.input(x).constant(0);
   add_operands(product.arguments);
   product.arguments.workspace().value(images);
   std::vector<GridLaunch> launches{std::move(product)};
-  if (splits > 1) {
+  if (splits > 1 && !cluster) {
     GridLaunch sum{.function = context.module->function("implicit_gemm_sum"),
-                   .grid = {blocks_of(elements(out) / 2, 128), 1, 1},
+                   .grid = {blocks_of(products * elements(out) / 2, 128), 1, 1},
                    .block = 128};
     sum.arguments.workspace();
     add_operands(sum.arguments);
     sum.arguments.value(images.pixels);
     launches.push_back(std::move(sum));
   }
-  const size_t workspace = splits > 1 ? static_cast<size_t>(splits * elements(out)) * sizeof(float) : 0;
+  const size_t workspace =
+      splits > 1 && !cluster ? static_cast<size_t>(splits * products * elements(out)) * sizeof(float) : 0;
   return std::make_shared<GridKernel>(context.module, std::move(launches), workspace);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layer, RMS, instance and group normalisation: a block per row; statistics in f32 whatever the tensor's type.
+// Layer, RMS, instance and group normalisation: a block per row; statistics in f32 whatever the tensor's type. Rows whose length
+// is fixed and not too long stay in registers between the passes.
+#include <algorithm>
+
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "ops/ops.h"
@@ -39,14 +42,46 @@ void propose(const Problem& problem, Candidates& out) {
              {Layout::linear}});
 }
 
-Generated generate(const Problem& problem, const Tactic&) {
+/// How a row is spread over lanes of a warp; no lanes where it does not stay in registers.
+struct RowForm {
+  int64_t n = 0, width = 1, lanes = 0;
+};
+
+constexpr int64_t kMostPerLane = 64;
+
+RowForm row_form(const Problem& problem) {
+  const std::vector<Node*> nodes = problem.symbolic.nodes();
+  const auto at = std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return over_rows(*node); });
+  if (at == nodes.end()) return {};
+  const Node* symbolic = *at;
+  const Shape& shape = symbolic->input(0)->type.shape;
+  RowForm form{.n = 1};
+  for (size_t i = normalize_axis(symbolic->attrs.integer("axis"), shape.rank()); i < shape.rank(); ++i) {
+    if (!shape[i].is_constant()) return {};
+    form.n *= shape[i].value();
+  }
+  for (form.width = 16 / static_cast<int64_t>(size_of(symbolic->output()->type.dtype)); form.n % form.width != 0;)
+    form.width /= 2;
+  if (form.n == 0 || form.n > 32 * kMostPerLane) return {};
+  for (form.lanes = 1; form.lanes < 32 && form.lanes * form.width < form.n;) form.lanes *= 2;
+  return form;
+}
+
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   const Node* node = problem.only();
   Generated result;
   result.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype),
-                              !node->is(ops::rms_normalization)) +
-                  kernels::normalization;
+                              !node->is(ops::rms_normalization));
+  const RowForm form = row_form(problem);
+  if (form.lanes > 0) {
+    const auto varies = [](const Value* value) { return value != nullptr && !value->is_constant(); };
+    result.source += fmt::format("#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n",
+                                 form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)));
+  }
+  result.source += kernels::normalization;
   result.attrs = {{"epsilon", node->attrs.real("epsilon")},
-                  {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}}};
+                  {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}},
+                  {"lanes", form.lanes}};
   if (!over_rows(*node))
     result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
   result.attrs.set("x", place_of(problem, node->input(0), result.constants));
@@ -82,6 +117,21 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()),
              "a normalization in the plan has no input");
   const Rows rows = rows_of(context.attrs, context.shapes.inputs[static_cast<size_t>(x)].dims);
+  if (const int64_t lanes = context.attrs.integer("lanes"); lanes > 0) {
+    HONE_CHECK(lanes <= 32, "a normalization in the plan spreads rows over {} lanes", lanes);
+    // Few rows: a warp to a block, so that every processor has some.
+    const int64_t threads = rows.count * lanes < 128 * context.processors ? 32 : 128;
+    GridLaunch launch{.function = context.module->function("normalization_row"),
+                      .grid = {blocks_of(rows.count, threads / lanes), 1, 1},
+                      .block = static_cast<unsigned>(threads)};
+    launch.arguments.input(x);
+    add_place(launch.arguments, context.attrs.integer("scale"));
+    add_place(launch.arguments, context.attrs.integer("bias"));
+    launch.arguments.output(0)
+        .value(static_cast<int32_t>(rows.count))
+        .value(static_cast<float>(context.attrs.real("epsilon")));
+    return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+  }
   GridLaunch launch{.function = context.module->function("normalization"),
                     .grid = {rows.count, 1, 1},
                     .block = rows.n <= 64     ? 32u

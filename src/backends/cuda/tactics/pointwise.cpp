@@ -222,7 +222,7 @@ void propose(const Problem& problem, Candidates& out) {
   if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   ProgramResult result = make_program(problem);
   const DType type = problem.region.outputs()[0]->type.dtype;
   const Form form = form_of(problem, tactic, result.program, type);

@@ -24,12 +24,15 @@ void propose(const Problem& problem, Candidates& out) {
   offer_layouts(problem, "cuda", "pool", out);
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   const Node* node = problem.only();
+  const bool channels_last = tactic.in[0] == Layout::channels_last;
   std::string source = fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n",
-                                   type_name(node->output()->type.dtype), node->is(ops::max_pool),
-                                   tactic.in[0] == Layout::channels_last);
-  return {node->attrs, source + kernels::pool, {}};
+                                   type_name(node->output()->type.dtype), node->is(ops::max_pool), channels_last);
+  const int64_t width = channels_last ? vector_width(node->output()->type.dtype) : 1;
+  Attrs attrs = node->attrs;
+  attrs.set("width", width);
+  return {std::move(attrs), source + fmt::format("#define V {}\n", width) + kernels::pool, {}};
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
@@ -54,10 +57,14 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
     window.before[axis] = static_cast<int32_t>(before);
     window.after[axis] = static_cast<int32_t>(after);
   }
-  const int64_t results = elements(out);
+  const int64_t width = context.attrs.integer("width");
+  HONE_CHECK(width > 0 && width <= 16, "a pool in the plan takes {} channels at once", width);
+  const bool columns = width > 1 && in[1] % width == 0;
+  const int64_t results = elements(out) / (columns ? width : 1);
   HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
-  GridLaunch launch{
-      .function = context.module->function("pool"), .grid = {blocks_of(results, 128), 1, 1}, .block = 128};
+  GridLaunch launch{.function = context.module->function(columns ? "pool_columns" : "pool"),
+                    .grid = {blocks_of(results, 128), 1, 1},
+                    .block = 128};
   launch.arguments.input(0)
       .output(0)
       .value(window)

@@ -54,14 +54,16 @@ void propose(const Problem& problem, Candidates& out) {
   offer_reductions(problem, *axes, "cuda", out);
 }
 
-Generated generate(const Problem& problem, const Tactic&) {
+Generated generate(const Problem& problem, const std::string& architecture, const Tactic&) {
   const Node* node = problem.only();
   const Row* row = find_row(*node);
   std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
                                    type_name(node->output()->type.dtype));
   source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n",
                         row->first, row->each, row->join, row->last);
-  return {{{"axes", *reduced_axes(*node)}}, source + kernels::reduce, {}};
+  const bool clusters = has_clusters(architecture);
+  source += fmt::format("#define V {}\n#define CLUSTER {:d}\n", vector_width(node->output()->type.dtype), clusters);
+  return {{{"axes", *reduced_axes(*node)}, {"clusters", int64_t{clusters}}}, source + kernels::reduce, {}};
 }
 
 AxesArgument axes_argument(const std::vector<AxisRun>& axes, bool reduced) {
@@ -77,6 +79,34 @@ AxesArgument axes_argument(const std::vector<AxisRun>& axes, bool reduced) {
   return argument;
 }
 
+/// [outer][reduced][inner] with whole vectors of the inner axis.
+struct Columns {
+  int64_t outer = 1, count = 0, inner = 0;
+};
+std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype) {
+  if (axes.size() < 2 || axes.size() > 3 || axes.back().reduced || !axes[axes.size() - 2].reduced) return std::nullopt;
+  const Columns columns{
+      .outer = axes.size() == 3 ? axes[0].size : 1, .count = axes[axes.size() - 2].size, .inner = axes.back().size};
+  const bool fits = columns.inner % vector_width(dtype) == 0 && columns.outer < 65536;
+  return fits ? std::optional(columns) : std::nullopt;
+}
+
+std::shared_ptr<const CudaKernel> load_columns(const LoadContext& context, const Columns& columns, DType dtype) {
+  const int64_t vectors = columns.inner / vector_width(dtype);
+  int64_t lanes = 1;
+  while (lanes < 32 && lanes < vectors) lanes *= 2;
+  const int64_t blocks = blocks_of(vectors, lanes) * columns.outer;
+  // Sharing pays where blocks are few and walks long: it ends with two meetings of a microsecond.
+  const bool together =
+      context.attrs.integer("clusters") != 0 && blocks < context.processors && columns.count >= 8 * (256 / lanes);
+  GridLaunch launch{.function = context.module->function(together ? "reduce_columns_together" : "reduce_columns"),
+                    .grid = {blocks_of(vectors, lanes), columns.outer, together ? 8 : 1}};
+  launch.arguments.input(0).output(0);
+  for (const int64_t number : {columns.count, columns.inner, lanes})
+    launch.arguments.value(static_cast<int32_t>(number));
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
              "a reduction in the plan has {} inputs", context.shapes.inputs.size());
@@ -85,6 +115,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results",
              results);
   const int64_t count = total / results;
+  const DType dtype = context.shapes.inputs[0].dtype;
+  if (const std::optional<Columns> columns = columns_of(axes, dtype)) return load_columns(context, *columns, dtype);
   const bool rows = axes.empty() || axes.back().reduced || count > 4096;
   GridLaunch launch{.function = context.module->function(rows ? "reduce_by_block" : "reduce_by_thread")};
   launch.arguments.input(0)

@@ -58,7 +58,7 @@ void propose(const Problem& problem, Candidates& out) {
   offer_layouts(problem, "cuda", "resize", out);
 }
 
-Generated generate(const Problem& problem, const Tactic& tactic) {
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   const Node& node = *problem.only();
   Generated result;
   result.attrs.set("mode", node.attrs.text("coordinate_transformation_mode"));

@@ -17,7 +17,7 @@ void propose(const Problem& problem, Candidates& out) {
   offer_layouts(problem, "cuda", "softmax", out);
 }
 
-Generated generate(const Problem& problem, const Tactic&) {
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   const Node* node = problem.only();
   std::string source =
       fmt::format("typedef {} T;\n#define LOG {}\n", type_name(node->output()->type.dtype), node->is(ops::log_softmax));

@@ -4,6 +4,7 @@
 
 #include "backends/regions/region_match.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace hone::cuda {
 
@@ -30,6 +31,10 @@ std::string_view type_name(DType dtype) {
 bool has_type_name(DType dtype) {
   return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean ||
          (dtype >= DType::i8 && dtype <= DType::u64);
+}
+
+bool has_clusters(const std::string& architecture) {
+  return architecture.starts_with("sm_") && parse_integer(architecture.substr(3)).value_or(0) >= 90;
 }
 
 bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }

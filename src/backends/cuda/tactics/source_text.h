@@ -14,6 +14,8 @@ namespace hone::cuda {
 /// Whether the element type has a name in CUDA C++; and that name.
 bool has_type_name(DType dtype);
 std::string_view type_name(DType dtype);
+/// Whether blocks of the architecture ("sm_90") can share their shared memory: compute capability 9 and newer.
+bool has_clusters(const std::string& architecture);
 /// f32, f16 or bf16: what the families for floats work on.
 bool is_kernel_float(DType dtype);
 
@@ -25,6 +27,8 @@ struct NestArgument {
   int32_t strides[Operands][kAxes];
 };
 
+/// Elements that make 16 bytes.
+inline int64_t vector_width(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
 inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block - 1) / block; }
 
 /// Why a single-node region is not one tensor in, one out, of one float type; empty when it is.
