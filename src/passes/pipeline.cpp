@@ -95,6 +95,7 @@ const Pass kPipeline[] = {
     // Last: every pattern is written for one type. What is cast and constant is folded again.
     {.name = "select_precision", .run = select_precision},
     {.name = "fold_constants", .run = fold_constants},
+    {.name = "eliminate_identity", .run = eliminate_identity},
     {.name = "merge_common", .run = merge_common},
 };
 

@@ -114,6 +114,7 @@ class Narrowing {
 
   void widen_node(Node* node) {
     bool changed = false;
+    if (node->is(ops::cast)) return;  // reads every type
     for (size_t i = 0; i < node->inputs.size(); ++i)
       if (made_small_.contains(node->inputs[i])) {
         graph_.set_input(node, i, widened(node->inputs[i], node));
@@ -124,6 +125,10 @@ class Narrowing {
 
   Value* narrowed(Value* value, Node* before) {
     Value*& made = narrowed_[value];
+    // What was widened by a cast is there in the small type.
+    if (made == nullptr && value->producer != nullptr && value->producer->is(ops::cast) &&
+        is_small(value->producer->input(0)))
+      made = value->producer->input(0);
     if (made == nullptr)
       made = value->is_constant() ? graph_.add_constant(converted(*value->constant), value->name)
                                   : cast(value, small_, before);
