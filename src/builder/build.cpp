@@ -148,6 +148,20 @@ void log_memory(const Profile& profile, const Graph& graph, size_t outputs, cons
   log.info("Total Activation Memory: {}", profile.arena_bytes);
 }
 
+/// What no source of the device takes runs on the host, between copies.
+void log_host_layers(const Profile& profile, const Logger& log) {
+  int64_t layers = 0, to_host = 0, from_host = 0;
+  for (const Step& step : profile.steps) {
+    if (!step.details.has("BytesToHost")) continue;
+    ++layers;
+    to_host += step.details.integer("BytesToHost");
+    from_host += step.details.integer("BytesFromHost");
+  }
+  if (layers != 0)
+    log.info("{} of {} layers run on the host; an inference copies {} bytes there and {} bytes back.", layers,
+             profile.steps.size(), to_host, from_host);
+}
+
 void log_layers(const Profile& profile, const Logger& log) {
   log.verbose("Engine Layer Information:");
   const auto tensors = [&](const std::vector<BufferId>& ids) {
@@ -252,6 +266,7 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
     plan.profiles.push_back(lower(choice, context, assets));
     log.verbose("After reformat layers: {} layers", plan.profiles.back().steps.size());
     log_memory(plan.profiles.back(), graph, outputs, log);
+    log_host_layers(plan.profiles.back(), log);
     const std::vector<LayerRecord> records = records_of(choice);
     plan.log.insert(plan.log.end(), records.begin(), records.end());
   }

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "builder/debug_tensors.h"
 #include "builder/details.h"
+#include "builder/work.h"
 #include "plan/memory.h"
 
 namespace hone {
@@ -139,8 +140,43 @@ class Lowering {
     for (const Tensor& constant : compiled.constants) step.constants.push_back(assets_.constant(constant));
     step.code = assets_.blob(compiled.code);
     step.tuned_ms = candidate.timing.ms;
+    if (!context_.device.host_accessible()) note_traffic(step);
     step.stage = stage_;
     profile_.steps.push_back(step);
+  }
+
+  /// What a step reads and writes at the least, or what travels to the host that runs it and back, as far as the input shapes
+  /// decide it.
+  void note_traffic(Step& step) const {
+    const auto bytes = [&](const std::vector<BufferId>& ids) {
+      int64_t total = 0;
+      for (const BufferId id : ids) {
+        const BufferSlot& slot = profile_.buffers[static_cast<size_t>(id)];
+        if (!slot.managed && !context_.sizes.sized_by_data(slot.type.shape))
+          total += byte_size(slot.type.dtype, slot.type.shape.evaluate(context_.points.opt), slot.type.layout);
+      }
+      return total;
+    };
+    if (step.source == "reference") {
+      step.details.set("BytesToHost", bytes(step.inputs));
+      step.details.set("BytesFromHost", bytes(step.outputs));
+      return;
+    }
+    int64_t total = bytes(step.inputs) + bytes(step.outputs);
+    for (const int32_t id : step.constants) total += static_cast<int64_t>(assets_.bytes_of(id));
+    step.details.set("Bytes", total);
+  }
+
+  bool touches_data_sizes(const Region& region) const {
+    const auto sized = [&](const Value* value) {
+      return context_.sizes.managed(*value) || context_.sizes.sized_by_data(value->type.shape);
+    };
+    for (const Node* node : region.nodes)
+      for (const auto* list : {&node->inputs, &node->outputs})
+        if (std::any_of(list->begin(), list->end(),
+                        [&](const Value* value) { return value != nullptr && sized(value); }))
+          return true;
+    return false;
   }
 
   void lower_layer(const Layer& layer) {
@@ -154,6 +190,8 @@ class Lowering {
       inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
     for (size_t i = 0; i < region.outputs.size(); ++i)
       outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
+    if (!context_.device.host_accessible() && !touches_data_sizes(region))
+      if (const int64_t flops = flops_of(region, context_.points.opt); flops != 0) step.details.set("Flops", flops);
     with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
               [&] { finish_step(step, *layer.problem, candidate, std::move(inputs), std::move(outputs)); });
   }
@@ -178,7 +216,8 @@ class Lowering {
   /// A network output that is another input's or output's data under a new shape has to be copied.
   void copy_view(const Layer& layer, Step step, BufferId in, BufferId out) {
     const Precision allowed;
-    const Problem problem = make_problem(layer.region, context_.points.opt, context_.device.info(), allowed);
+    Problem problem = make_problem(layer.region, context_.points.opt, context_.device.info(), allowed);
+    problem.targets = context_.options.targets;
     for (const TacticSource* source : context_.backend.sources) {
       Candidates offers;
       source->propose(problem, offers);

@@ -14,6 +14,7 @@ class PlanAssets {
  public:
   PlanAssets(Plan& plan, const Graph& model);
   int32_t constant(const Tensor& tensor);
+  size_t bytes_of(int32_t constant) const { return plan_.constants[static_cast<size_t>(constant)].bytes().size(); }
   int32_t blob(const Blob& blob);
 
  private:

@@ -117,8 +117,10 @@ Json layer_object(const Plan& plan, const Profile& profile, const Step& step, co
   object["LayerType"] = layer_type(step);
   for (const auto& [key, ids] : {std::pair{"Inputs", &step.inputs}, std::pair{"Outputs", &step.outputs}}) {
     Json& tensors = object[key] = Json::array();
-    for (const BufferId id : *ids)
-      tensors.push_back(tensor_object(profile.buffers[static_cast<size_t>(id)], location, symbols));
+    for (const BufferId id : *ids) {
+      const BufferSlot& slot = profile.buffers[static_cast<size_t>(id)];
+      tensors.push_back(tensor_object(slot, slot.managed ? "Host" : location, symbols));
+    }
   }
   if (step.code >= 0) {
     object["ParameterType"] = step.kind;

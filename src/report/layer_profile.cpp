@@ -4,6 +4,7 @@
 #include "report/layer_profile.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "perf/benchmark.h"
@@ -18,14 +19,29 @@ float average(std::span<const float> samples) {
 }
 float median(const std::vector<float>& samples) { return summarize(samples, {}).median; }
 
+double milliseconds(int64_t amount, double per_second) {
+  return per_second > 0 ? static_cast<double>(amount) / per_second * 1e3 : 0;
+}
+
 void table_row(const Logger& log, float total, float mean, float middle, float percent, std::string_view name) {
   log.info("{:11.2f}{:13.4f}{:13.4f}{:10.1f}   {}", total, mean, middle, percent, name);
 }
 
 }  // namespace
 
-LayerProfile::LayerProfile(const Profile& profile) : first_(profile.steps.data()) {
-  for (const Step& step : profile.steps) layers_.push_back({step.name, {}});
+LayerProfile::LayerProfile(const Profile& profile, const Ceilings& ceilings)
+    : first_(profile.steps.data()), ceilings_(ceilings) {
+  for (const Step& step : profile.steps) {
+    Layer layer{.name = step.name, .source = step.code < 0 ? "view" : step.source};
+    const double bytes = milliseconds(step.details.integer_or("Bytes", 0), ceilings.bytes_per_second);
+    const bool single =
+        !step.inputs.empty() && profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype == DType::f32;
+    const double flops =
+        milliseconds(step.details.integer_or("Flops", 0), single ? ceilings.f32_flops : ceilings.f16_flops);
+    layer.floor_ms = std::max(bytes, flops);
+    layer.moves = bytes >= flops;
+    layers_.push_back(std::move(layer));
+  }
 }
 
 void LayerProfile::layer(const Step& step, double milliseconds) {
@@ -49,6 +65,29 @@ void LayerProfile::print(const Logger& log) const {
   }
   table_row(log, total, average(totals_), median(totals_), 100, "Total");
   log.info("");
+  if (ceilings_.bytes_per_second > 0) print_shares(log, total);
+}
+
+/// Layers run one by one here, so short ones reach less of the ceilings than they do between their neighbours in a graph.
+void LayerProfile::print_shares(const Logger& log, float total) const {
+  std::map<std::string, std::pair<float, int>> sources;
+  for (const Layer& layer : layers_) {
+    sources[layer.source].first += sum(layer.samples);
+    ++sources[layer.source].second;
+  }
+  log.info("=== Time by source ===");
+  log.info("   Time(%)   Layers   Source");
+  for (const auto& [source, share] : sources)
+    if (source != "view") log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
+  log.info("");
+  log.info("=== Share of the measured ceilings: copies {:.2f} TB/s, products {:.0f} TFLOP/s in f16, {:.0f} in f32 ===",
+           ceilings_.bytes_per_second / 1e12, ceilings_.f16_flops / 1e12, ceilings_.f32_flops / 1e12);
+  log.info("  Share(%)   Floor(ms)   Bound by     Layer");
+  for (const Layer& layer : layers_)
+    if (const float time = median(layer.samples); layer.floor_ms > 0 && time > 0)
+      log.info("{:10.1f}{:12.5f}   {}   {}", layer.floor_ms / time * 100, layer.floor_ms,
+               layer.moves ? "memory    " : "arithmetic", layer.name);
+  log.info("");
 }
 
 std::string LayerProfile::json() const {
@@ -56,10 +95,14 @@ std::string LayerProfile::json() const {
   std::string text = fmt::format("[\n  {{ \"count\" : {} }}\n", iterations());
   for (const Layer& layer : layers_) {
     const float time = sum(layer.samples);
-    text += fmt::format(
-        ", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {} }}\n",
-        json_text(layer.name), json_number(time), json_number(average(layer.samples)),
-        json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
+    text +=
+        fmt::format(", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {}",
+                    json_text(layer.name), json_number(time), json_number(average(layer.samples)),
+                    json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
+    if (ceilings_.bytes_per_second > 0)
+      text += fmt::format(", \"source\" : {}, \"floorMs\" : {}", json_text(layer.source),
+                          json_number(static_cast<float>(layer.floor_ms)));
+    text += " }\n";
   }
   return text + "]\n";
 }

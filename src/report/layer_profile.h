@@ -14,7 +14,8 @@ namespace hone {
 class LayerProfile : public Profiler {
  public:
   /// For the steps of one profile of a plan, which must outlive this; all of them are listed, run or not.
-  explicit LayerProfile(const Profile& profile);
+  /// Where the device's ceilings are known, the report also says what part of them each layer reaches.
+  explicit LayerProfile(const Profile& profile, const Ceilings& ceilings = {});
 
   void layer(const Step& step, double milliseconds) override;
 
@@ -25,11 +26,15 @@ class LayerProfile : public Profiler {
 
  private:
   struct Layer {
-    std::string name;
-    std::vector<float> samples;  // ms
+    std::string name, source;
+    double floor_ms = 0;              // what the ceilings allow; 0 when unknown
+    bool moves = false;               // rather than computes, at the floor
+    std::vector<float> samples = {};  // ms
   };
+  void print_shares(const Logger& log, float total) const;
 
   const Step* first_;  // of the plan
+  Ceilings ceilings_;
   std::vector<Layer> layers_;
   std::vector<float> totals_;  // ms of every iteration
   size_t previous_ = 0;        // layer reported last

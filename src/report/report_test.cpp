@@ -295,6 +295,21 @@ TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
   EXPECT_FLOAT_EQ(json[2]["timeMs"], 0);
 }
 
+TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
+  Plan plan = small_plan("detailed");
+  std::vector<Step>& steps = plan.profiles[0].steps;
+  steps[0].details.set("Bytes", int64_t{2'000'000});
+  steps[0].details.set("Flops", int64_t{50'000'000});
+  LayerProfile profile(plan.profiles[0], {.bytes_per_second = 4e12, .f16_flops = 800e12, .f32_flops = 50e12});
+  for (const double time : {2.0, 2.0}) profile.layer(steps[0], time);
+  Lines out;
+  profile.print(out.log);
+  EXPECT_THAT(out.lines, Contains(HasSubstr("100.0        1   " + steps[0].source)));
+  EXPECT_THAT(out.lines, Contains(HasSubstr("copies 4.00 TB/s, products 800 TFLOP/s in f16, 50 in f32")));
+  EXPECT_THAT(out.lines, Contains("I        0.1     0.00100   arithmetic   conv + \"relu\""));  // 1 us of 2 ms
+  EXPECT_FLOAT_EQ(Json::parse(profile.json())[1]["floorMs"], 0.001f);
+}
+
 TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {
   const Plan plan = small_plan("detailed");
   const std::vector<Step>& steps = plan.profiles[0].steps;

@@ -157,7 +157,8 @@ void Inference::run() {
     voices_.tool.warning(
         "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
         "profile");
-  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())]);
+  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())],
+                       report.wants_profile() ? session_.device().ceilings() : Ceilings());
   const bool profile_first = report.wants_profile() && !both;
   if (profile_first) {
     queries_.front()->context().set_profiler(&profile);
