@@ -70,6 +70,7 @@ _hone_flags=(
     --leanDLLPath=
     --excludeLeanRuntime
     --hardwareCompatibilityLevel=
+    --targets=
     --runtimePlatform=
     --tempdir=
     --tempfileControls=

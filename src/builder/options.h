@@ -51,6 +51,7 @@ struct BuildOptions {
   bool refit = false;                      // the plan keeps what it takes to be made of other weights
   bool strip_weights = false;  // files of the plan hold no weights; without `refit` they take these back only
   std::vector<std::string> folded_by_import;  // the model's nodes that import needed no node for; kept in the plan
+  std::vector<std::string> targets;           // architectures that the plan's own kernels serve besides the device's
   int workers = 0;                            // threads tuned for; 0: the device's default
 };
 

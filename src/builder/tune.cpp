@@ -210,15 +210,19 @@ std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& re
       std::any_of(region.inputs.begin(), region.inputs.end(),
                   [&](const Value* value) { return context.sizes.sized_by_data(value->type.shape); });
   host_only = context.sizes.host_only(region);
+  const auto make = [&](const SymbolValues& sizes) {
+    auto problem = std::make_unique<Problem>(make_problem(region, sizes, context.device.info(), allowed));
+    problem->targets = context.options.targets;
+    return problem;
+  };
   if (!host_only && guessed) {
     try {
-      return std::make_unique<Problem>(make_problem(region, context.points.opt, context.device.info(), allowed));
+      return make(context.points.opt);
     } catch (const Error&) {
       host_only = true;  // the sizes guessed for tuning contradict each other
     }
   }
-  return std::make_unique<Problem>(
-      make_problem(region, host_only ? SymbolValues() : context.points.opt, context.device.info(), allowed));
+  return make(host_only ? SymbolValues() : context.points.opt);
 }
 
 /// Numbers values and collects which layouts each could have and be wanted in.
@@ -249,6 +253,7 @@ ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layo
   ReformatLayer result;
   result.problem =
       std::make_unique<Problem>(make_reformat_problem(value.type, context.points.opt, context.device.info()));
+  result.problem->targets = context.options.targets;
   std::vector<Candidate> candidates;
   for (const TacticSource* source : context.backend.sources) {
     if (disabled(context, source->name()) || source->name() == "reference") continue;

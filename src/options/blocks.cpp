@@ -187,6 +187,7 @@ void build_block(Lines& lines, const Options& options) {
   if (from10) line(lines, "errorOnTimingCacheMiss: {}", on(build.error_on_timing_cache_miss));
   line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", constant_name));
   line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
+  if (!build.targets.empty()) line(lines, "Targets: {}", join(build.targets, ","));
   line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
   if (from10) line(lines, "MaxTactics: {}", build.max_tactics);
   if (from10 && !from11) line(lines, "Calibration Profile Index: {}", tool.calibration_profile);

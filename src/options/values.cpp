@@ -140,6 +140,18 @@ void put_device(Options& options, const Argument& argument) {
   options.tool.device = argument.value;
 }
 
+void put_targets(Options& options, const Argument& argument) {
+  options.build.targets.clear();
+  for (const std::string_view name : split(argument.value, ',')) {
+    std::string_view number = trim(name);
+    number.remove_prefix(number.starts_with("sm_") ? 3 : number.starts_with("sm") ? 2 : 0);
+    const std::optional<int64_t> version = parse_integer(number);
+    if (number.data() == trim(name).data() || !version || *version < 50 || *version > 999)
+      throw Error(fmt::format("--targets takes architectures of cards, not '{}'", name), "for example sm80,sm90,sm100");
+    options.build.targets.push_back(fmt::format("sm_{}", *version));
+  }
+}
+
 void put_explain(Options& options, const Argument& argument) {
   options.report.explain = true;
   options.report.explain_layer = argument.value;

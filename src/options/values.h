@@ -27,6 +27,7 @@ void put_runtime(Options& options, const Argument& argument);
 void put_runtime_platform(Options& options, const Argument& argument);
 void put_tempfile_controls(Options& options, const Argument& argument);
 void put_device(Options& options, const Argument& argument);
+void put_targets(Options& options, const Argument& argument);
 void put_explain(Options& options, const Argument& argument);
 
 void put_routes(Options& options, const Argument& argument);
