@@ -24,6 +24,10 @@ BIN, UNIT, PACKAGE = place("HONE_BIN", "bin"), place("HONE_UNIT", "unit"), place
 WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
 
 
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="where ONNX's own cases run: cpu, cuda:0")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: an hour in all; run by hand")
     config.addinivalue_line("markers", "slow: a big model; left out of ./dev test --fast")

@@ -24,19 +24,25 @@ def describe(failed, expected):
     return "\n".join(unexpected + repaired)
 
 
+@pytest.fixture
+def device(request):
+    """As --device=cuda:0 says; the list is the same for every device."""
+    return request.config.getoption("--device")
+
+
 @pytest.mark.parametrize("sources", ["tuned", "reference"])
-def test_every_node_case_passes_unless_it_is_listed(sources):
+def test_every_node_case_passes_unless_it_is_listed(sources, device):
     expected = {name: reason for name, reason in expected_failures().items() if name in suite.cases("node")}
     groups = ("node", "simple", "pytorch-converted", "pytorch-operator")
     assert set(expected_failures()) <= {name for group in groups for name in suite.cases(group)}, "the list names cases that do not exist"
-    failed, count = suite.failures("node", sources)
+    failed, count = suite.failures("node", sources, device=device)
     assert count >= 1884 and count - len(failed) >= 1870
     assert not describe(failed, expected), describe(failed, expected)
 
 
 @pytest.mark.parametrize("kind", ["simple", "pytorch-converted", "pytorch-operator"])
-def test_every_case_of_the_other_groups_passes_unless_it_is_listed(kind):
+def test_every_case_of_the_other_groups_passes_unless_it_is_listed(kind, device):
     expected = {name: reason for name, reason in expected_failures().items() if name in suite.cases(kind)}
-    failed, count = suite.failures(kind)
+    failed, count = suite.failures(kind, device=device)
     assert count > 20
     assert not describe(failed, expected), describe(failed, expected)

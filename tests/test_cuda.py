@@ -10,7 +10,6 @@ import pytest
 COMPILER = conftest.UNIT / "hone_cuda_sources"
 ARCHITECTURES = "sm_80,sm_90,sm_100"
 SMALL, COMMON = {"byte_gpt"}, {"mobilenet_v3_large.ts", "resnet18.ts", "hf_distilbert.ts"}  # the others take an hour together: -m long
-NOT_YET = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}  # their sizes depend on the data
 
 needs_cuda = pytest.mark.skipif(not COMPILER.exists(), reason="this build has no CUDA backend")
 
@@ -19,7 +18,7 @@ def names():
     def marks(name):
         return () if name in SMALL else pytest.mark.slow if name in COMMON else pytest.mark.long
 
-    return [pytest.param(name, marks=marks(name)) for name in materialise.names() if name not in NOT_YET]
+    return [pytest.param(name, marks=marks(name)) for name in materialise.names()]
 
 
 @needs_cuda

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's own node cases through the engine: what one case is, how it runs, what must come out.
 
-    python tests/conformance/suite.py [--sources=reference|tuned] [--jobs=2] [PATTERN...]   # lists failures by operator
+    python tests/conformance/suite.py [--sources=reference|tuned] [--device=cuda:0] [--jobs=2] [PATTERN...]   # lists failures by operator
 
 A case is built at level 0 from the bytes of its model, by the very calls that any program makes, and its results are
 compared by the rules and tolerances that the suite itself states. Processes die of nothing here: each case runs in a
@@ -80,11 +80,12 @@ def case_model(case):
     return case.model if case.model is not None else onnx.load(str(pathlib.Path(case.model_dir) / "model.onnx"))
 
 
-def run_case(case, sources="tuned"):
+def run_case(case, sources="tuned", device="cpu"):
     """Raises where the case does not pass."""
     backend = importlib.import_module(f"{hone().__name__}.backend")
     model = case_model(case)
-    representation = backend.HoneRep(model, "cpu", [backend.LEVEL, *FLAGS[sources]])
+    exact = [] if device == "cpu" else ["--noTF32"]
+    representation = backend.HoneRep(model, device, [backend.LEVEL, *exact, *FLAGS[sources]])
     for inputs, expected in data_sets(case):
         results = representation.run(inputs)
         for info, own, reference in zip(model.graph.output, results, expected):
@@ -120,18 +121,18 @@ def first_line(error):
     return f"{type(error).__name__}: {text[:300]}"
 
 
-def worker(kind, sources, names, pipe):
+def worker(kind, sources, device, names, pipe):
     for name in names:
         pipe.send((name, "the process died"))
         try:
-            run_case(cases(kind)[name], sources)
+            run_case(cases(kind)[name], sources, device)
             pipe.send((name, None))
         except Exception as error:                      # noqa: BLE001 - whatever it was, it is this case's failure
             pipe.send((name, first_line(error)))
     pipe.close()
 
 
-def failures(kind="node", sources="tuned", patterns=(), jobs=2):
+def failures(kind="node", sources="tuned", patterns=(), jobs=2, device="cpu"):
     """{case: message} of all cases that do not pass, and how many there were."""
     names = [name for name in cases(kind) if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     hone()
@@ -141,7 +142,7 @@ def failures(kind="node", sources="tuned", patterns=(), jobs=2):
     def start(share):
         if share:
             receiver, sender = fork.Pipe(duplex=False)
-            process = fork.Process(target=worker, args=(kind, sources, share, sender))
+            process = fork.Process(target=worker, args=(kind, sources, device, share, sender))
             process.start()
             sender.close()
             active.append((process, receiver, share))
@@ -171,10 +172,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sources", default="tuned", choices=FLAGS)
     parser.add_argument("--kind", default="node")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
-    failed, count = failures(arguments.kind, arguments.sources, arguments.patterns, arguments.jobs)
+    failed, count = failures(arguments.kind, arguments.sources, arguments.patterns, arguments.jobs, arguments.device)
     by_operator = collections.defaultdict(list)
     for name, message in failed.items():
         by_operator[operators(cases(arguments.kind)[name])[:60]].append((name, message))

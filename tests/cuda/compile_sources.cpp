@@ -8,11 +8,13 @@
 // Prints, per model in f32 and in f16, how many regions there are, how many of them the source takes, and how many kernels were compiled.
 #include <cstdio>
 #include <deque>
+#include <optional>
 #include <set>
 
 #include "backends/all.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "builder/data_sizes.h"
 #include "builder/profile.h"
 #include "builder/regions.h"
 #include "onnx/importer.h"
@@ -35,15 +37,36 @@ const TacticSource& cuda_source() {
   throw InternalError("the CUDA backend has no source of its own");
 }
 
-void compile_region(const Region& region, const Graph& graph, const SymbolValues& opt,
+/// What kernels are made for where only the data decide a size.
+constexpr int64_t kAnySize = 64;
+
+/// Nothing where the host has to run the region: it decides sizes, or those taken for them contradict each other.
+std::optional<Problem> problem_of(const Region& region, const DataSizes& sizes, const SymbolValues& opt,
+                                  const DeviceInfo& device) {
+  if (sizes.host_only(region)) return std::nullopt;
+  try {
+    return make_problem(region, opt, device, {});
+  } catch (const Error&) {
+    if (sizes.symbols().empty()) throw;
+    return std::nullopt;
+  }
+}
+
+void compile_region(const Region& region, const Graph& graph, const DataSizes& sizes, const SymbolValues& opt,
                     const std::vector<std::string_view>& architectures, Counts& counts) {
   DeviceInfo device{.name = "any", .architecture = std::string(architectures[0]), .workers = 132};
-  Problem problem = make_problem(region, opt, device, {});
+  std::optional<Problem> found = problem_of(region, sizes, opt, device);
+  if (!found) {
+    ++counts.regions;
+    counts.left.emplace(region.nodes[0]->op_name());
+    return;
+  }
+  Problem& problem = *found;
   Candidates candidates;
   cuda_source().propose(problem, candidates);
   if (candidates.offers().empty()) {
     const std::vector<Region> pieces = split(region, graph);
-    for (const Region& piece : pieces) compile_region(piece, graph, opt, architectures, counts);
+    for (const Region& piece : pieces) compile_region(piece, graph, sizes, opt, architectures, counts);
     if (!pieces.empty()) return;
   }
   ++counts.regions;
@@ -62,10 +85,13 @@ void compile_region(const Region& region, const Graph& graph, const SymbolValues
 Counts compile_model(const std::string& path, DType precision, const std::vector<std::string_view>& architectures) {
   Graph graph = import_onnx(path, silent_logger()).graph;
   run(graph, pipeline(), {.log = silent_logger(), .precision = precision});
-  const ProfilePoints points = profile_points(graph, {}, silent_logger());
+  if (!graph.size_deciders().empty()) graph.infer_all();
+  ProfilePoints points = profile_points(graph, {}, silent_logger());
+  const DataSizes sizes(graph);
+  for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kAnySize);
   Counts counts;
   for (const Region& region : form_regions(graph))
-    if (!region.is_view) compile_region(region, graph, points.opt, architectures, counts);
+    if (!region.is_view) compile_region(region, graph, sizes, points.opt, architectures, counts);
   return counts;
 }
 
