@@ -3,12 +3,14 @@
 """Models of the zoo on a CUDA card: is the answer right, how long does it take, where does the time go.
 
 Every model is built, run once on drawn values against ONNX Runtime on the processor, and timed with CUDA graphs and without
-transfers. A figure is the median of the card's own clock over one second.
+transfers. A figure is the median of the card's own clock over one second. Checks alone may run side by side.
 
     gpu.py --models resnet18.ts hf_bert_base.ts --precisions fp32 fp16 --batches 1 32 --json out.json
+    gpu.py --models all --precisions fp32 fp16 bf16 --check-only --jobs 12 --level 1 --json out.json
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -27,7 +29,8 @@ import inference  # noqa: E402
 import materialise  # noqa: E402
 import zoo  # noqa: E402
 
-TOLERANCES = {"fp32": 1e-3, "tf32": 5e-3, "fp16": 2e-2, "bf16": 5e-2}
+TOLERANCES = {"fp32": 1e-3, "tf32": 5e-3, "fp16": 2e-2, "bf16": 2e-2}
+DETECTION = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}  # boxes, labels and scores, as many as the data say
 FLAGS = {"fp32": ["--noTF32"], "tf32": [], "fp16": ["--fp16"], "bf16": ["--bf16"]}
 
 
@@ -71,31 +74,87 @@ def sources_of(folder):
     for layer in json.loads((folder / "layers.json").read_text())["Layers"]:
         tactic = layer.get("TacticName", layer.get("TacticValue", "?")) if isinstance(layer, dict) else "?"
         source = str(tactic).split(".")[0]
-        counts[source] = counts.get(source, 0) + 1
+        if source != "?":  # views
+            counts[source] = counts.get(source, 0) + 1
     return counts
 
 
-def run(trtexec, name, path, precision, batch, options):
-    shapes = zoo.shape_text(name, batch)
-    profile = [f"--{point}Shapes={shapes}" for point in ("min", "opt", "max")] if shapes else []
+def detection_error(found, expected):
+    """Of the scores, best first; rounding may bring a box above a threshold or below it."""
+    scores = next(name for name, values in expected.items() if values.ndim == 1 and values.dtype.kind == "f")
+    own, other = np.sort(found[scores])[::-1], np.sort(expected[scores])[::-1]
+    count = min(len(own), len(other))
+    if max(len(own), len(other)) - count > 0.1 * max(len(other), 10):
+        return float("inf")
+    return inference.relative_error(own[:count], other[:count])
+
+
+class Model:
+    """A model of the zoo at a batch: its inputs, and what ONNX Runtime makes of them."""
+
+    def __init__(self, name, batch, folder):
+        self.name, self.batch, self.shapes = name, batch, zoo.shape_text(name, batch)
+        self.path = materialise.materialise(name, folder)
+        session = inference.reference_session(self.path)
+        self.feeds = {value.name: value.values(batch) for value in zoo.inputs(name)}
+        outputs = [output.name for output in session.get_outputs()]
+        self.expected = dict(zip(outputs, session.run(outputs, self.feeds)))
+
+    def error(self, found):
+        if self.name in DETECTION:
+            return detection_error(found, self.expected)
+        return max(inference.relative_error(found[output], want) for output, want in self.expected.items())
+
+
+def check(trtexec, model, precision, options):
+    """Builds m.plan and holds its answer against the reference."""
+    profile = [f"--{point}Shapes={model.shapes}" for point in ("min", "opt", "max")] if model.shapes else []
     start = time.time()
-    log = trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--profilingVerbosity=detailed", f"--builderOptimizationLevel={options.level}", *FLAGS[precision], *profile,
+    log = trtexec(f"--onnx={model.path}", "--saveEngine=m.plan", "--skipInference", "--profilingVerbosity=detailed", f"--builderOptimizationLevel={options.level}", *FLAGS[precision], *profile,
                   *([f"--timingCacheFile={options.cache}"] if options.cache else []), "--verbose")
-    (trtexec.folder / f"{name}.{precision}.b{batch}.build.log").write_text(log)
-    result = {"model": name, "precision": precision, "batch": batch, "build_s": round(time.time() - start, 1), "host": left_to_host(log)}
-    session = inference.reference_session(path)
-    outputs = [output.name for output in session.get_outputs()]
-    feeds = {value.name: value.values(batch) for value in zoo.inputs(name)}
-    found = inference.run_plan(trtexec, "m.plan", feeds, outputs, shapes)
-    expected = session.run(outputs, feeds)
-    result["error"] = max(inference.relative_error(found[output], want) for output, want in zip(outputs, expected))
+    (trtexec.folder / f"{model.name}.{precision}.b{model.batch}.build.log").write_text(log)
+    result = {"model": model.name, "precision": precision, "batch": model.batch, "build_s": round(time.time() - start, 1), "host": left_to_host(log)}
+    copies = re.search(r"(\d+) of \d+ layers run on the host; an inference copies (\d+) bytes there and (\d+) bytes back", log)
+    result["host_layers"], result["to_host"], result["from_host"] = map(int, copies.groups()) if copies else (0, 0, 0)
+    result["error"] = model.error(inference.run_plan(trtexec, "m.plan", model.feeds, list(model.expected), model.shapes))
     result["right"] = bool(result["error"] <= TOLERANCES[precision])
-    log = trtexec("--loadEngine=m.plan", *([f"--shapes={shapes}"] if shapes else []), "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=1", "--iterations=20",
-                  "--dumpProfile", "--separateProfileRun", "--exportProfile=profile.json", "--exportLayerInfo=layers.json")
-    result["ms"] = median_ms(log)
-    result["slowest"] = slowest_layers(trtexec.folder, options.slowest)
-    result["sources"] = sources_of(trtexec.folder)
     return result
+
+
+def timed(trtexec, model, options):
+    log = trtexec("--loadEngine=m.plan", *([f"--shapes={model.shapes}"] if model.shapes else []), "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=1", "--iterations=20",
+                  "--dumpProfile", "--separateProfileRun", "--exportProfile=profile.json", "--exportLayerInfo=layers.json")
+    return {"ms": median_ms(log), "slowest": slowest_layers(trtexec.folder, options.slowest), "sources": sources_of(trtexec.folder)}
+
+
+def describe(result):
+    head = f"{result['model']} {result['precision']} b{result['batch']}: "
+    if "failure" in result:
+        return head + "FAILED " + result["failure"]
+    time_text = f"{result['ms']:.4f} ms, " if "ms" in result else ""
+    host = f", {result['host_layers']} layers on the host, {result['to_host']} bytes there, {result['from_host']} back: {result['host']}" if result["host_layers"] else ""
+    return f"{head}{time_text}error {result['error']:.1e}{'' if result['right'] else ' WRONG'}, built in {result['build_s']} s{host}"
+
+
+def run(name, batch, options):
+    """The results of one model in every precision; prints each."""
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        trtexec = Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
+        model = Model(name, batch, pathlib.Path(folder) / "zoo")
+        for precision in options.precisions:
+            try:
+                result = check(trtexec, model, precision, options)
+                if not options.check_only:
+                    result |= timed(trtexec, model, options)
+            except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError) as error:
+                result = {"model": name, "precision": precision, "batch": batch, "failure": str(error)[:1000]}
+            results.append(result)
+            print(describe(result), flush=True)
+        for log in trtexec.folder.glob("*.build.log"):
+            if options.logs:
+                (options.logs / log.name).write_text(log.read_text()[-2_000_000:])
+    return results
 
 
 def main():
@@ -108,34 +167,24 @@ def main():
     parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--cache", default="", help="timing cache to use and extend")
     parser.add_argument("--slowest", type=int, default=8)
-    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no further model is begun")
+    parser.add_argument("--check-only", action="store_true", help="no times")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time; only with --check-only")
+    parser.add_argument("--logs", type=pathlib.Path, help="folder for the logs of the builds")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    results, start = [], time.time()
-    with tempfile.TemporaryDirectory() as folder:
-        trtexec = Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
-        for name in options.models:
-            if time.time() - start > options.budget:
-                print(f"{name}: left out, no time", flush=True)
-                continue
-            path = materialise.materialise(name, pathlib.Path(folder) / "zoo")
-            for precision in options.precisions:
-                for batch in options.batches:
-                    try:
-                        result = run(trtexec, name, path, precision, batch, options)
-                        print(f"{name} {precision} b{batch}: {result['ms']:.4f} ms, error {result['error']:.1e} {'' if result['right'] else 'WRONG'}, built in {result['build_s']} s, "
-                              f"{result['sources']}{' HOST ' + str(result['host']) if result['host'] else ''}", flush=True)
-                    except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError) as error:
-                        result = {"model": name, "precision": precision, "batch": batch, "failure": str(error)[:1000]}
-                        print(f"{name} {precision} b{batch}: FAILED {error}", flush=True)
-                    results.append(result)
-                    if options.json:
-                        options.json.write_text(json.dumps(results, indent=1) + "\n")
-            os.unlink(path)
-        for log in pathlib.Path(folder).glob("*.build.log"):
-            if os.environ.get("OUT"):
-                (pathlib.Path(os.environ["OUT"]) / log.name).write_text(log.read_text()[-2_000_000:])
-    return 0 if all(result.get("right") for result in results) else 1
+    if options.jobs > 1 and not options.check_only:
+        parser.error("--jobs needs --check-only: times of models that run side by side say nothing")
+    models = materialise.names() if options.models == ["all"] else options.models
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for batch in options.batches:
+            for done in pool.map(lambda name: run(name, batch, options), models):
+                results += done
+                if options.json:
+                    options.json.write_text(json.dumps(results, indent=1) + "\n")
+    wrong = [result for result in results if not result.get("right")]
+    print(f"{len(results) - len(wrong)} of {len(results)} right" + "".join(f"; {result['model']} {result['precision']}" for result in wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
