@@ -3,6 +3,8 @@
 // What can be tested without a card: that generated code compiles for every architecture, and that code in a plan is checked.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/region_samples.h"
 #include "backends/cuda/sources.h"
@@ -21,7 +23,7 @@ std::string_view kernel_of(std::string_view family) {
   return family == "copy" ? "tiles_" : family == "reduce" ? "reduce_by" : family;
 }
 
-TEST(CudaCode, CompilesEveryOfferForEveryArchitecture) {
+TEST(CudaCode, CompilesForEveryArchitecture) {
   if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
   constexpr std::pair<DType, const char*> kTargets[] = {
       {DType::f32, "sm_90"}, {DType::f16, "sm_90"}, {DType::bf16, "sm_80"}, {DType::f16, "sm_100"}};
@@ -32,7 +34,11 @@ TEST(CudaCode, CompilesEveryOfferForEveryArchitecture) {
                   region = dtype == DType::f16 ? symbolic.specialize({{"N", 2}}) : symbolic.clone();
       SCOPED_TRACE(print(region) + architecture);
       const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
+      // All offers once, in f16 for one card; elsewhere the first of each family.
+      const bool all = dtype == DType::f16 && architecture == std::string_view("sm_90");
+      std::set<std::string> seen;
       for (const Tactic& tactic : offers_of(problem)) {
+        if (!seen.insert(tactic.name).second && !all) continue;
         const std::vector<DeviceCode> codes = decode_device_code(source().compile(problem, tactic).code);
         ASSERT_EQ(codes.size(), 1u);
         const DeviceCode& code = codes[0];
@@ -54,8 +60,8 @@ TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   for (const char* text : {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, implicit_gemm,
                            normalization, pool, recurrent, reduce, resize, softmax})
     EXPECT_GE(count(text, "await_operands();"), 1u) << text;
-  for (const char* text :
-       {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization, recurrent, resize, softmax})
+  for (const char* text : {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization,
+                           recurrent, resize, softmax})
     EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
   EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
 }
