@@ -59,7 +59,8 @@ typedef enum hone_dtype {
   HONE_U2,
   /* Their elements are values themselves, see hone_value. */
   HONE_SEQUENCE,
-  HONE_OPTIONAL
+  HONE_OPTIONAL,
+  HONE_MAP
 } hone_dtype;
 
 typedef enum hone_severity {
@@ -76,7 +77,7 @@ typedef struct hone_model hone_model;
 typedef struct hone_plan hone_plan;
 typedef struct hone_engine hone_engine;
 typedef struct hone_context hone_context;
-/* A tensor, a sequence or an optional that stands for itself. Immutable; free to be shared by threads. */
+/* A tensor, a sequence, an optional or a map that stands for itself. Immutable; free to be shared by threads. */
 typedef struct hone_value hone_value;
 
 /* A network input or output. Sizes that are not fixed are -1; so is the rank where only a run tells it. */
@@ -89,6 +90,10 @@ typedef struct hone_tensor {
   /* Nothing can be bound: the data decide this output's sizes, or its elements are strings or values. Inputs of this kind
    * are given with hone_context_set_value, outputs are read with hone_context_value after each run. */
   int by_value;
+  /* Of sequences, optionals and maps: the element type of the tensors inside, of maps that of the values. Else `dtype`. */
+  hone_dtype element;
+  /* Of maps, or of those inside: HONE_I64 or HONE_STRING. */
+  hone_dtype key;
 } hone_tensor;
 
 /* Where log lines go; those above the threshold are not made. `write` may be called from several threads. */
@@ -169,7 +174,7 @@ HONE_API const char* hone_context_debug_tensor(const hone_context* context, size
 HONE_API hone_status hone_context_debug_value(const hone_context* context, const char* tensor, hone_value** value);
 HONE_API void hone_context_destroy(hone_context* context);
 
-/* An input of strings, a sequence or an optional. */
+/* An input of strings, a sequence, an optional or a map. */
 HONE_API hone_status hone_context_set_value(hone_context* context, const char* input, const hone_value* value);
 /* An output of the last run, of any kind. Of outputs whose sizes the data decide the value views the context's memory: it
  * holds until the next run, and no longer than the context. */
@@ -184,9 +189,12 @@ HONE_API hone_status hone_value_strings(const int64_t* dims, int rank, const cha
 HONE_API hone_status hone_value_sequence(const hone_value* const* items, size_t count, hone_value** value);
 /* `item` may be NULL: nothing. */
 HONE_API hone_status hone_value_optional(const hone_value* item, hone_value** value);
-/* Element type and sizes; the name is NULL. Sequences and optionals have rank 1: their number of items. */
+/* `keys` and `values` are lists of one length: the one of HONE_I64 or HONE_STRING, the other of any elements. */
+HONE_API hone_status hone_value_map(const hone_value* keys, const hone_value* values, hone_value** value);
+/* Element type and sizes; the name is NULL. Sequences and optionals have rank 1: their number of items. So have maps, whose
+ * two items are the lists of keys, in ascending order, and of values. */
 HONE_API hone_status hone_value_describe(const hone_value* value, hone_tensor* tensor);
-/* The elements; NULL for strings, sequences and optionals. */
+/* The elements; NULL for strings, sequences, optionals and maps. */
 HONE_API const void* hone_value_data(const hone_value* value);
 HONE_API hone_status hone_value_string(const hone_value* value, size_t index, const char** text, size_t* length);
 HONE_API hone_status hone_value_item(const hone_value* value, size_t index, hone_value** item);

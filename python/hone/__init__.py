@@ -28,14 +28,14 @@ def _dtypes():
         ml_dtypes = None
     names = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
              "uint64", "bool", None, "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-             "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2", None, None)
+             "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2", None, None, None)
     own = {"bfloat16", "int4", "uint4", "int2", "uint2"}.union(name for name in names if name and name.startswith(("float8", "float4")))
     types = [getattr(ml_dtypes, name, None) if name in own else name for name in names]
     return [np.dtype(kind) if kind is not None else None for kind in types]
 
 
 DTYPES = _dtypes()
-STRING, SEQUENCE, OPTIONAL = 13, 24, 25  # kinds whose elements numpy does not hold
+STRING, SEQUENCE, OPTIONAL, MAP = 13, 24, 25, 26  # kinds whose elements numpy does not hold
 
 
 def empty(shape, dtype):
@@ -50,17 +50,24 @@ def empty(shape, dtype):
 def _sides(tensors):
     """{name: (dtype, sizes)} of the inputs and of the outputs; sizes that are not fixed are -1."""
     sides = {True: {}, False: {}}
-    for name, dtype, is_input, sizes, _ in tensors:
+    for name, dtype, is_input, sizes, *_ in tensors:
         sides[is_input][name] = (DTYPES[dtype], tuple(sizes))
     return sides[True], sides[False]
 
 
-def _to_value(content, kind=None):
-    """A value of the library: arrays (of text as well), lists for sequences; None and others for optionals (`kind`)."""
+def _list_value(items, dtype):
+    return _to_value(np.array(list(items), object if dtype == STRING else DTYPES[dtype]).reshape(-1))
+
+
+def _to_value(content, kind=None, element=None, key=None):
+    """A value of the library: arrays (of text as well), lists for sequences, dictionaries for maps; None and others for
+    optionals (`kind`). `element` and `key`: the types in a map."""
     if kind == OPTIONAL:
-        return _hone.Value.optional(None if content is None else _to_value(content))
+        return _hone.Value.optional(None if content is None else _to_value(content, None, element, key))
     if isinstance(content, (list, tuple)):
-        return _hone.Value.sequence([_to_value(item) for item in content])
+        return _hone.Value.sequence([_to_value(item, None, element, key) for item in content])
+    if isinstance(content, dict):
+        return _hone.Value.map(_list_value(content.keys(), key), _list_value(content.values(), element))
     array = np.asarray(content)
     if array.dtype.kind in "OUS":
         return _hone.Value.strings(list(array.shape), [text if isinstance(text, bytes) else str(text).encode() for text in array.flat])
@@ -70,6 +77,9 @@ def _to_value(content, kind=None):
 
 def _from_value(value):
     dtype, sizes = value.describe()
+    if dtype == MAP:
+        keys, values = (_from_value(value.item(index)).tolist() for index in range(2))
+        return dict(zip(keys, values))
     if dtype in (SEQUENCE, OPTIONAL):
         items = [_from_value(value.item(index)) for index in range(sizes[0])]
         return items if dtype == SEQUENCE else items[0] if items else None
@@ -142,7 +152,7 @@ class Engine:
     def __init__(self, plan, device, log=None, threshold=WARNING):
         self.handle = _hone.Engine(plan.handle, device.handle, log, threshold)
         self.inputs, self.outputs = _sides(self.handle.tensors())
-        self.by_value = {name: dtype for name, dtype, _, _, by_value in self.handle.tensors() if by_value}
+        self.by_value = {name: (dtype, *inside) for name, dtype, _, _, by_value, *inside in self.handle.tensors() if by_value}
 
     def context(self, profile=0):
         return Context(self, profile)
@@ -159,7 +169,7 @@ class Context:
         if name not in self.engine.inputs:
             raise Error(f"there is no input {name}; the inputs are {', '.join(self.engine.inputs)}")
         if name in self.engine.by_value:
-            return self.handle.set_value(name, _to_value(values, self.engine.by_value[name]))
+            return self.handle.set_value(name, _to_value(values, *self.engine.by_value[name]))
         dtype, sizes = self.engine.inputs[name]
         values = np.ascontiguousarray(values, dtype).reshape(np.shape(values))
         if -1 in sizes:
@@ -196,7 +206,7 @@ class Context:
         return {name: self.value(name) if name in self.engine.by_value else self.bound[name] for name in self.engine.outputs}
 
     def value(self, name):
-        """An output of the last run that could not be bound: an array, a list or None, as a copy."""
+        """An output of the last run that could not be bound: an array, a list, a dictionary or None, as a copy."""
         return _from_value(self.handle.value(name))
 
     def debug_values(self):

@@ -63,8 +63,9 @@ using Engine = Handle<hone_engine>;
 using Context = Handle<hone_context>;
 using Value = Handle<hone_value>;
 
-/// Name, element type, whether an input, sizes (nothing without rank), whether it cannot be bound.
-using TensorInfo = std::tuple<std::string, int, bool, std::vector<int64_t>, bool>;
+/// Name, element type, whether an input, sizes (nothing without rank), whether it cannot be bound; of containers the types of
+/// elements and of keys inside.
+using TensorInfo = std::tuple<std::string, int, bool, std::vector<int64_t>, bool, int, int>;
 
 template <typename Get>
 std::vector<TensorInfo> tensors(size_t count, Get&& get) {
@@ -73,8 +74,8 @@ std::vector<TensorInfo> tensors(size_t count, Get&& get) {
     hone_tensor tensor;
     check(get(i, &tensor));
     result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0,
-                        std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)),
-                        tensor.by_value != 0);
+                        std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)), tensor.by_value != 0,
+                        tensor.element, tensor.key);
   }
   return result;
 }
@@ -294,6 +295,11 @@ NB_MODULE(_hone, module) {
                                static_cast<const hone_value*>(item == nullptr ? nullptr : item->get()));
           },
           nb::arg().none())
+      .def_static("map",
+                  [](const Value& keys, const Value& values) {
+                    return Value::make(hone_value_map, static_cast<const hone_value*>(keys.get()),
+                                       static_cast<const hone_value*>(values.get()));
+                  })
       .def("describe", describe)
       .def("address", [](const Value& self) { return reinterpret_cast<uintptr_t>(hone_value_data(self.get())); })
       .def("string", text)

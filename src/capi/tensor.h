@@ -20,12 +20,16 @@ inline void copy_dims(const Dims& dims, int64_t* out, int* rank) {
 inline void describe(const std::string& name, const TensorType& type, bool is_input, hone_tensor* tensor) {
   Dims dims;
   for (const Dim& dim : type.shape) dims.push_back(dim.constant().value_or(-1));
+  const TensorType* inner = &type;
+  while (inner->dtype != DType::map && inner->element != nullptr) inner = inner->element.get();
   *tensor = {.name = name.c_str(),
              .dtype = static_cast<hone_dtype>(type.dtype),
              .is_input = is_input,
              .rank = 0,
              .dims = {},
-             .by_value = is_object(type.dtype) || !type.ranked};
+             .by_value = is_object(type.dtype) || !type.ranked,
+             .element = static_cast<hone_dtype>((inner->element != nullptr ? *inner->element : *inner).dtype),
+             .key = static_cast<hone_dtype>(inner->key)};
   copy_dims(dims, tensor->dims, &tensor->rank);
   if (!type.ranked) tensor->rank = -1;
 }

@@ -65,17 +65,24 @@ hone_status hone_value_optional(const hone_value* item, hone_value** value) {
   });
 }
 
+hone_status hone_value_map(const hone_value* keys, const hone_value* values, hone_value** value) {
+  return guarded([&] {
+    require(keys, "keys");
+    require(values, "values");
+    require(value, "value");
+    *value = new hone_value{hone::Tensor::of_map(keys->tensor, values->tensor)};
+  });
+}
+
 hone_status hone_value_describe(const hone_value* value, hone_tensor* tensor) {
   return guarded([&] {
     require(value, "value");
     require(tensor, "tensor");
-    const hone::DType dtype = value->tensor.dtype();
-    const bool holds_items = dtype == hone::DType::sequence || dtype == hone::DType::optional;
-    *tensor = {
-        .name = nullptr, .dtype = static_cast<hone_dtype>(dtype), .is_input = 0, .rank = 0, .dims = {}, .by_value = 1};
-    const hone::Dims dims =
-        holds_items ? hone::Dims{static_cast<int64_t>(value->tensor.items().size())} : value->tensor.dims();
-    hone::capi::copy_dims(dims, tensor->dims, &tensor->rank);
+    hone::capi::describe({}, value->tensor.type(), false, tensor);
+    tensor->name = nullptr;
+    tensor->by_value = 1;
+    if (hone::is_container(value->tensor.dtype()))
+      hone::capi::copy_dims({static_cast<int64_t>(value->tensor.items().size())}, tensor->dims, &tensor->rank);
   });
 }
 

@@ -35,6 +35,12 @@ constexpr std::string_view kText = R"((%x: f32[N,2], %"odd name": f32[2]) {
 
 TEST(GraphText, PrintIsTheInverseOfParse) { EXPECT_EQ(print(parse_graph(kText, lookup)), kText); }
 
+TEST(GraphText, KeepsTypesOfContainers) {
+  constexpr std::string_view text = "(%x: sequence<map<string,f32[]>>, %y: optional<i64[*]>) {\n  return %x\n}\n";
+  EXPECT_EQ(print(parse_graph(text, lookup)), text);
+  EXPECT_THROW(parse_graph("(%x: map<f32,f32[]>) {\n  return %x\n}\n", lookup), Error);
+}
+
 TEST(GraphText, KeepsTensorAttributes) {
   Graph graph;
   Value* x = graph.add_input("x", {DType::f32, {2}});

@@ -159,6 +159,7 @@ class Parser {
       lexer_.expect(">");
       return container_of(*dtype, std::move(element));
     }
+    if (*dtype == DType::map) return map_type();
     lexer_.expect("[");
     if (lexer_.take("*")) {
       lexer_.expect("]");
@@ -171,6 +172,17 @@ class Parser {
       result.layout = *layout;
     }
     return result;
+  }
+
+  TensorType map_type() {
+    lexer_.expect("<");
+    const std::optional<DType> key = parse_dtype(lexer_.word());
+    lexer_.expect(",");
+    const std::optional<DType> value = parse_dtype(lexer_.word());
+    if ((key != DType::i64 && key != DType::string) || !value || is_container(*value))
+      lexer_.fail("a map goes from i64 or string to single values");
+    for (const char* token : {"[", "]", ">"}) lexer_.expect(token);
+    return map_of(*key, *value);
   }
 
   void statement() {

@@ -166,6 +166,16 @@ void Importer::check_opset() const {
   if (at == model_.opsets.end()) {
     const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(),
                                     [](const NodeProto& node) { return node.domain.empty(); });
+/// Converters also write the single value of a key as a list of one.
+DType key_of_map(const ValueProto& value) {
+  for (const DimProto& dim : value.shape.value_or(std::vector<DimProto>()))
+    HONE_CHECK(dim.value == 1, "it is a map to other than single values, which is not supported");
+  const std::optional<DType> key = dtype_of_onnx(value.map_key);
+  HONE_CHECK(key == DType::i64 || key == DType::string, "its keys are {}; maps have int64 or string keys",
+             onnx_type_name(value.map_key));
+  return *key;
+}
+
     HONE_CHECK(!needed, "the model does not say which version of the ONNX operator set it uses");
     return;
   }
@@ -189,7 +199,7 @@ void Importer::add_input(Place& place, const ValueProto& input) {
 
 /// Of elements of sequences and optionals the sizes are not read: they may differ from one to the next.
 TensorType Importer::type_of(const ValueProto& value) {
-  if (!value.is_tensor) throw Error("it is a map or a sparse tensor, which are not supported");
+  if (!value.is_tensor) throw Error("it is a sparse tensor, which is not supported");
   const std::optional<DType> dtype = dtype_of_onnx(value.elem_type);
   HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(value.elem_type));
   if (value.containers.empty()) {
@@ -197,8 +207,12 @@ TensorType Importer::type_of(const ValueProto& value) {
       throw Error("its rank is not given", "run onnx.shape_inference, or set the shape of the input in the model");
     return {*dtype, symbols_.shape(value)};
   }
-  TensorType type = unranked(*dtype);
-  for (size_t i = value.containers.size(); i-- > 0;) type = container_of(value.containers[i], std::move(type));
+  const bool map = value.containers.back() == DType::map;
+  TensorType type = map ? map_of(key_of_map(value), *dtype) : unranked(*dtype);
+  for (size_t i = value.containers.size() - (map ? 1 : 0); i-- > 0;) {
+    HONE_CHECK(value.containers[i] != DType::map, "it is a map to other than single values, which is not supported");
+    type = container_of(value.containers[i], std::move(type));
+  }
   return type;
 }
 

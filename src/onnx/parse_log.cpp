@@ -44,6 +44,7 @@ TypeNames names_of(DType dtype) {
     case DType::u2: return {"uint2", "UINT2"};
     case DType::sequence: return {"sequence", "SEQUENCE"};
     case DType::optional: return {"optional", "OPTIONAL"};
+    case DType::map: return {"map", "MAP"};
     case DType::string: break;
   }
   return {"string", "STRING"};

@@ -245,14 +245,28 @@ void read_tensor_type(pbf_reader message, ValueProto& value) {
     }
 }
 
+void read_type(pbf_reader message, ValueProto& value);
+
+void read_map(pbf_reader message, ValueProto& value) {
+  while (message.next()) switch (message.tag()) {
+      case 1: read_integer(message, value.map_key); break;
+      case 2: each_message(message, [&](pbf_reader inner) { read_type(inner, value); }); break;
+      default: message.skip();
+    }
+}
+
+void add_container(ValueProto& value, DType kind) {
+  HONE_CHECK(value.containers.size() < kMaxTypeNesting, "a type is nested more than {} deep", kMaxTypeNesting);
+  value.containers.push_back(kind);
+}
+
 /// A tensor, or containers around one.
 void read_type(pbf_reader message, ValueProto& value) {
   while (message.next()) switch (message.tag()) {
       case 1: each_message(message, [&](pbf_reader tensor) { read_tensor_type(tensor, value); }); break;
       case 4:
       case 9: {
-        HONE_CHECK(value.containers.size() < kMaxTypeNesting, "a type is nested more than {} deep", kMaxTypeNesting);
-        value.containers.push_back(message.tag() == 4 ? DType::sequence : DType::optional);
+        add_container(value, message.tag() == 4 ? DType::sequence : DType::optional);
         each_message(message, [&](pbf_reader container) {
           while (container.next())
             if (container.tag() == 1) each_message(container, [&](pbf_reader inner) { read_type(inner, value); });
@@ -261,6 +275,9 @@ void read_type(pbf_reader message, ValueProto& value) {
         break;
       }
       case 5:
+        add_container(value, DType::map);
+        each_message(message, [&](pbf_reader map) { read_map(map, value); });
+        break;
       case 8:
         value.is_tensor = false;
         message.skip();

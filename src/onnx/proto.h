@@ -82,8 +82,9 @@ struct ValueProto {
   std::string_view name;
   int64_t elem_type = 0;                       // 0: not given
   std::optional<std::vector<DimProto>> shape;  // nothing: rank not given
-  bool is_tensor = true;                       // false: map, sparse tensor
-  std::vector<DType> containers;               // sequences and optionals around the tensor, outermost first
+  bool is_tensor = true;                       // false: sparse tensor
+  std::vector<DType> containers;               // sequences, optionals and maps around the tensor, outermost first
+  int64_t map_key = 0;                         // of the innermost map
 };
 
 struct GraphProto {

@@ -261,6 +261,10 @@ const OpDef* const kOps[] = {
     &ops::one_hot_encoder,
     &ops::ml_normalizer,
     &ops::scaler,
+    // ml_maps.cpp
+    &ops::zip_map,
+    &ops::cast_map,
+    &ops::dict_vectorizer,
     // ml_trees.cpp
     &ops::tree_ensemble,
     &ops::tree_ensemble_regressor,

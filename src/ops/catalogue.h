@@ -105,6 +105,11 @@ extern const OpDef one_hot_encoder;
 extern const OpDef ml_normalizer;
 extern const OpDef scaler;
 
+// ml_maps.cpp
+extern const OpDef zip_map;
+extern const OpDef cast_map;
+extern const OpDef dict_vectorizer;
+
 // ml_trees.cpp
 extern const OpDef tree_ensemble;
 extern const OpDef tree_ensemble_regressor;

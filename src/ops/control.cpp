@@ -69,7 +69,7 @@ TensorType widened(const InferContext& context, size_t output, const TensorType&
              name_of(other.dtype));
   if (type.element != nullptr && other.element != nullptr) {
     if (type == other) return type;
-    HONE_CHECK((type.element->element == nullptr) == (other.element->element == nullptr),
+    HONE_CHECK(type.dtype != DType::map && (type.element->element == nullptr) == (other.element->element == nullptr),
                "result {} is {} here and {} there", output, type.text(), other.text());
     if (type.element->element != nullptr)
       return container_of(type.dtype, widened(context, output, *type.element, *other.element));

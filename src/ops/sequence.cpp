@@ -22,7 +22,10 @@ const TensorType& element_of(const InferContext& context, size_t operand) {
 /// One type for two elements.
 TensorType merged(const TensorType& a, const TensorType& b) {
   HONE_CHECK(a.dtype == b.dtype, "elements of one sequence are {} and {}", name_of(a.dtype), name_of(b.dtype));
-  return a == b ? a : unranked(a.dtype);
+  if (a == b) return a;
+  HONE_CHECK(a.element == nullptr && b.element == nullptr, "elements of one sequence are {} and {}", a.text(),
+             b.text());
+  return unranked(a.dtype);
 }
 
 /// A position counted from the end when negative; `extra` positions behind the last are allowed.

@@ -36,6 +36,7 @@ std::string_view type_word(DType dtype) {
     case DType::u2: return "UInt2";
     case DType::sequence: return "Sequence";
     case DType::optional: return "Optional";
+    case DType::map: return "Map";
   }
   return "Unknown";
 }

@@ -214,7 +214,7 @@ void ExecutionContext::set_value(std::string_view input, Tensor value) {
   const size_t index = io_index(engine_->plan(), input);
   const IoTensor& io = engine_->plan().io[index];
   HONE_CHECK(io.is_input && is_object(io.type.dtype), "{} is no input of objects; bind its memory", input);
-  HONE_CHECK(value.dtype() == io.type.dtype, "input {} holds {}, the value {}", input, io.type.text(),
+  HONE_CHECK(holds_elements_of(io.type, value), "input {} holds {}, the value {}", input, io.type.text(),
              value.type().text());
   if (io.type.element == nullptr) set_shape(input, value.dims());
   impl_->managed[static_cast<size_t>(impl_->io_buffer[index])] = std::move(value);

@@ -44,7 +44,8 @@ constexpr Row kRows[] = {{DType::f32, "f32", 4},
                          {DType::i2, "i2", 1},
                          {DType::u2, "u2", 1},
                          {DType::sequence, "sequence", 8},
-                         {DType::optional, "optional", 8}};
+                         {DType::optional, "optional", 8},
+                         {DType::map, "map", 8}};
 static_assert(std::size(kRows) == kDTypes);
 
 /// A small float kind: sign, exponent and mantissa bits, and what its outermost codes mean.

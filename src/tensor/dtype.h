@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Element types: names, sizes, and conversion of the small kinds. Types of less than a byte take a byte per element here;
-// packing belongs to files. Sequences and optionals are values too: their elements are tensors, so they exist on the host only.
+// packing belongs to files. Sequences, optionals and maps are values too: their elements are tensors, so they exist on the host
+// only.
 #pragma once
 
 #include <bit>
@@ -39,8 +40,9 @@ enum class DType : uint8_t {
   u2,
   sequence,
   optional,
+  map,
 };
-inline constexpr size_t kDTypes = 26;
+inline constexpr size_t kDTypes = 27;
 
 /// Bytes of one element in host memory (strings and tensors as elements count as one pointer-sized slot).
 size_t size_of(DType dtype);
@@ -52,8 +54,10 @@ std::optional<DType> parse_dtype(std::string_view name);
 constexpr bool is_small(DType d) { return d >= DType::f8e4m3fn && d <= DType::u2; }
 constexpr bool is_float(DType d) { return d <= DType::f64 || (d >= DType::f8e4m3fn && d <= DType::f4e2m1); }
 constexpr bool is_integer(DType d) { return (d >= DType::i8 && d <= DType::u64) || (d >= DType::i4 && d <= DType::u2); }
+/// What holds tensors.
+constexpr bool is_container(DType d) { return d >= DType::sequence && d <= DType::map; }
 /// Elements are objects of the host, not bytes.
-constexpr bool is_object(DType d) { return d == DType::string || d == DType::sequence || d == DType::optional; }
+constexpr bool is_object(DType d) { return d == DType::string || is_container(d); }
 /// Bits of an element as ONNX files pack it.
 int bits_of(DType dtype);
 

@@ -74,6 +74,15 @@ AttrValue value_from_json(const Json& json) {
   return real_value(json);
 }
 
+TensorType map_from_json(const Json& json) {
+  const std::optional<DType> key = parse_dtype(text_member(json, "key")),
+                             value = parse_dtype(text_member(json, "value"));
+  HONE_CHECK(key == DType::i64 || key == DType::string, "keys of maps are i64 or string, not {}",
+             text_member(json, "key"));
+  HONE_CHECK(value && !is_container(*value), "'{}' is no element type of a map's values", text_member(json, "value"));
+  return map_of(*key, *value);
+}
+
 }  // namespace
 
 Json to_json(const Attrs& attrs) {
@@ -90,6 +99,8 @@ Attrs attrs_from_json(const Json& json) {
 }
 
 Json to_json(const TensorType& type) {
+  if (type.dtype == DType::map && type.element != nullptr)
+    return {{"dtype", name_of(type.dtype)}, {"key", name_of(type.key)}, {"value", name_of(type.element->dtype)}};
   if (type.element != nullptr) return {{"dtype", name_of(type.dtype)}, {"element", to_json(*type.element)}};
   if (!type.ranked) return {{"dtype", name_of(type.dtype)}};
   Json dims = Json::array();
@@ -103,6 +114,7 @@ TensorType type_from_json(const Json& json, int nesting) {
   HONE_CHECK(dtype.has_value(), "unknown element type {}", text_member(json, "dtype"));
   if (*dtype == DType::sequence || *dtype == DType::optional)
     return container_of(*dtype, type_from_json(member(json, "element"), nesting + 1));
+  if (*dtype == DType::map) return map_from_json(json);
   if (!json.contains("dims")) return unranked(*dtype);
   const std::optional<Layout> layout = parse_layout(text_member(json, "layout"));
   HONE_CHECK(layout.has_value(), "unknown layout {}", text_member(json, "layout"));

@@ -3,6 +3,9 @@
 // Tensor types, layouts and host tensors.
 #include "tensor/tensor.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/checked.h"
 
 namespace hone {
@@ -35,6 +38,7 @@ std::optional<Layout> parse_layout(std::string_view name) {
 
 bool operator==(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype || a.ranked != b.ranked || a.shape != b.shape || a.layout != b.layout) return false;
+  if (a.dtype == DType::map && a.key != b.key) return false;
   return a.element == b.element || (a.element != nullptr && b.element != nullptr && *a.element == *b.element);
 }
 
@@ -52,7 +56,14 @@ TensorType container_of(DType kind, TensorType element) {
   return type;
 }
 
+TensorType map_of(DType key, DType value) {
+  TensorType type = container_of(DType::map, {value, {}});
+  type.key = key;
+  return type;
+}
+
 std::string TensorType::text() const {
+  if (dtype == DType::map && element != nullptr) return fmt::format("map<{},{}>", name_of(key), element->text());
   if (element != nullptr) return fmt::format("{}<{}>", name_of(dtype), element->text());
   if (!ranked) return fmt::format("{}[*]", name_of(dtype));
   std::string result = fmt::format("{}[{}]", name_of(dtype), shape.text());
@@ -112,7 +123,7 @@ Tensor Tensor::of_strings(Dims dims, std::vector<std::string> values) {
 }
 
 Tensor Tensor::of_items(DType kind, std::vector<Tensor> items) {
-  HONE_ASSERT(kind == DType::sequence || kind == DType::optional, "{} holds no items", name_of(kind));
+  HONE_ASSERT(is_container(kind), "{} holds no items", name_of(kind));
   Tensor tensor;
   tensor.dtype_ = kind;
   tensor.dims_ = {};
@@ -120,13 +131,67 @@ Tensor Tensor::of_items(DType kind, std::vector<Tensor> items) {
   return tensor;
 }
 
+namespace {
+
+/// Positions in ascending order of their keys; of equal keys the last.
+std::vector<size_t> order_of_keys(const Tensor& keys) {
+  std::vector<size_t> order(static_cast<size_t>(keys.size()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto arrange = [&](const auto& key) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key[a] < key[b]; });
+    const auto last = std::unique(order.rbegin(), order.rend(), [&](size_t a, size_t b) { return key[a] == key[b]; });
+    order.erase(order.begin(), last.base());
+  };
+  if (keys.dtype() == DType::string) arrange(keys.strings());
+  else arrange(keys.data<int64_t>());
+  return order;
+}
+
+Tensor chosen(const Tensor& list, const std::vector<size_t>& order) {
+  const Dims dims{static_cast<int64_t>(order.size())};
+  if (list.dtype() == DType::string) {
+    std::vector<std::string> strings;
+    for (const size_t i : order) strings.push_back(list.strings()[i]);
+    return Tensor::of_strings(dims, std::move(strings));
+  }
+  TensorBuilder builder(list.dtype(), dims);
+  const size_t size = size_of(list.dtype());
+  for (size_t i = 0; i < order.size(); ++i)
+    std::memcpy(builder.bytes() + i * size, list.bytes().data() + order[i] * size, size);
+  return builder.finish();
+}
+
+}  // namespace
+
+Tensor Tensor::of_map(const Tensor& keys, const Tensor& values) {
+  HONE_CHECK(keys.dtype() == DType::i64 || keys.dtype() == DType::string, "keys of maps are i64 or string, not {}",
+             name_of(keys.dtype()));
+  HONE_CHECK(!is_container(values.dtype()), "values of maps are single elements, not a {}", name_of(values.dtype()));
+  HONE_CHECK(keys.dims().size() == 1 && values.dims() == keys.dims(),
+             "a map is made of two lists of one length; the keys are [{}], the values [{}]",
+             join_dims(keys.dims(), ","), join_dims(values.dims(), ","));
+  const std::vector<size_t> order = order_of_keys(keys);
+  return of_items(DType::map, {chosen(keys, order), chosen(values, order)});
+}
+
+bool holds_elements_of(const TensorType& type, const Tensor& value) {
+  if (value.dtype() != type.dtype) return false;
+  if (!is_container(type.dtype)) return true;
+  const std::vector<Tensor>& items = value.items();
+  if (type.dtype == DType::map) return items[0].dtype() == type.key && items[1].dtype() == type.element->dtype;
+  return std::all_of(items.begin(), items.end(),
+                     [&](const Tensor& item) { return holds_elements_of(*type.element, item); });
+}
+
 const std::vector<Tensor>& Tensor::items() const {
-  HONE_CHECK(items_ != nullptr, "a {} tensor is used where a sequence or an optional is needed", name_of(dtype_));
+  HONE_CHECK(items_ != nullptr, "a {} tensor is used where a sequence, an optional or a map is needed",
+             name_of(dtype_));
   return *items_;
 }
 
 TensorType Tensor::type() const {
   if (items_ == nullptr) return {dtype_, Shape(dims_), Layout::linear};
+  if (dtype_ == DType::map) return map_of(items_->at(0).dtype(), items_->at(1).dtype());
   return container_of(dtype_, items_->empty() ? unranked(DType::f32) : items_->front().type());
 }
 

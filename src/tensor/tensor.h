@@ -41,9 +41,11 @@ struct TensorType {
   Shape shape;
   Layout layout = Layout::linear;
   bool ranked = true;                              // false: only a run tells how many sizes there are
-  std::shared_ptr<const TensorType> element = {};  // of sequences and optionals
+  std::shared_ptr<const TensorType> element = {};  // of sequences and optionals; of maps: one value
+  DType key = DType::i64;                          // of maps: i64 or string
 
-  /// "f32[2,N,8]", with "@channels_last" behind when not linear; "f32[*]" without rank; "sequence<f32[2,3]>".
+  /// "f32[2,N,8]", with "@channels_last" behind when not linear; "f32[*]" without rank; "sequence<f32[2,3]>";
+  /// "map<string,f32[]>".
   std::string text() const;
   friend bool operator==(const TensorType& a, const TensorType& b);
 };
@@ -51,6 +53,8 @@ struct TensorType {
 TensorType unranked(DType dtype);
 /// A sequence or optional (`kind`) of such elements.
 TensorType container_of(DType kind, TensorType element);
+/// A map from integers or strings (`key`) to single values.
+TensorType map_of(DType key, DType value);
 
 /// Bytes that a tensor of these sizes takes in this layout (blocked layouts pad the channels).
 int64_t byte_size(DType dtype, std::span<const int64_t> dims, Layout layout = Layout::linear);
@@ -60,7 +64,8 @@ bool same_bytes(std::span<const int64_t> dims, Layout a, Layout b);
 Dims layout_strides(std::span<const int64_t> dims, Layout layout);
 
 /// Immutable host tensor, linear layout; copying shares the bytes. String tensors hold `strings` instead; sequences (any
-/// number) and optionals (none or one) hold tensors as `items`.
+/// number) and optionals (none or one) hold tensors as `items`; maps two lists of one length: keys, each once and ascending, and
+/// values.
 class Tensor {
  public:
   Tensor() = default;
@@ -80,6 +85,8 @@ class Tensor {
   }
   static Tensor of_strings(Dims dims, std::vector<std::string> values);
   static Tensor of_items(DType kind, std::vector<Tensor> items);
+  /// Of a key that is given several times the last value stays. Throws Error when the lists are no such lists.
+  static Tensor of_map(const Tensor& keys, const Tensor& values);
 
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
@@ -111,6 +118,9 @@ class Tensor {
   std::shared_ptr<const std::vector<std::string>> strings_;
   std::shared_ptr<const std::vector<Tensor>> items_;
 };
+
+/// Whether a value is of this type as far as the elements go, those of containers included; sizes are not compared.
+bool holds_elements_of(const TensorType& type, const Tensor& value);
 
 /// Writable tensor under construction; `finish` makes it immutable.
 class TensorBuilder {
@@ -164,7 +174,8 @@ decltype(auto) visit(DType dtype, Body&& body) {
     case DType::u2:
     case DType::string:
     case DType::sequence:
-    case DType::optional: break;
+    case DType::optional:
+    case DType::map: break;
   }
   throw Error(fmt::format("a {} tensor is used where plain numbers are needed", name_of(dtype)));
 }

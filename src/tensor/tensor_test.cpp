@@ -6,6 +6,7 @@
 
 #include "tensor/attrs.h"
 #include "tensor/dim.h"
+#include "tensor/json.h"
 #include "tensor/tensor.h"
 
 namespace hone {
@@ -82,6 +83,32 @@ TEST(Layout, KnowsWhenLayoutsCoincide) {
 }
 
 TEST(Tensor, RefusesBytesThatDoNotFitItsShape) { EXPECT_THROW(Tensor(DType::f32, {2, 2}, Blob::copy("abc")), Error); }
+
+TEST(Map, KeepsItsKeysInOrderAndEachOnce) {
+  const Tensor map =
+      Tensor::of_map(Tensor::of_strings({4}, {"b", "a", "c", "a"}), Tensor::of<float>({4}, {1, 2, 3, 4}));
+  EXPECT_EQ(map.items()[0].strings(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(map.items()[1].real(0), 4);
+  EXPECT_EQ(map.items()[1].real(1), 1);
+  EXPECT_EQ(map.type(), map_of(DType::string, DType::f32));
+  EXPECT_TRUE(holds_elements_of(map_of(DType::string, DType::f32), map));
+  EXPECT_FALSE(holds_elements_of(map_of(DType::i64, DType::f32), map));
+}
+
+TEST(Map, RefusesListsThatAreNone) {
+  const Tensor keys = Tensor::of<int64_t>({2}, {1, 2});
+  EXPECT_THROW(Tensor::of_map(keys, Tensor::of<float>({3}, {1, 2, 3})), Error);
+  EXPECT_THROW(Tensor::of_map(Tensor::of<float>({2}, {1, 2}), keys), Error);
+  EXPECT_THROW(Tensor::of_map(keys, Tensor::of_items(DType::sequence, {keys, keys})), Error);
+}
+
+TEST(Map, ComesBackFromJson) {
+  const TensorType type = container_of(DType::sequence, map_of(DType::string, DType::i64));
+  EXPECT_EQ(type.text(), "sequence<map<string,i64[]>>");
+  EXPECT_EQ(type_from_json(to_json(type)), type);
+  EXPECT_THROW(type_from_json({{"dtype", "map"}, {"key", "f32"}, {"value", "f32"}}), Error);
+  EXPECT_THROW(type_from_json({{"dtype", "map"}, {"key", "i64"}, {"value", "map"}}), Error);
+}
 
 TEST(Attrs, ReadAsWhatTheyAre) {
   const Attrs attrs{{"axis", int64_t{1}}, {"scale", 2.0}, {"mode", std::string("same")}};
