@@ -91,9 +91,26 @@ class Importer {
 std::string text_of(std::string_view view) { return valid_utf8(view); }
 
 /// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
-std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, const std::vector<Value*>& operands,
-                                                    const Attrs& attrs) {
+std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, int opset,
+                                                    const std::vector<Value*>& operands, const Attrs& attrs) {
   std::vector<TensorType> types;
+/// Scan of opset 8: behind the lengths come states with an axis of batches, then sequences with those of batches and of steps.
+std::vector<TensorType> batched_scan_types(const std::vector<Value*>& operands, int64_t scanned) {
+  HONE_CHECK(scanned >= 1 && scanned < static_cast<int64_t>(operands.size()),
+             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
+  std::vector<TensorType> types;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
+    TensorType type = operands[i]->type;
+    const size_t leading = i < operands.size() - static_cast<size_t>(scanned) ? 1 : 2;
+    HONE_CHECK(type.shape.rank() >= leading, "operand {} of rank {} has no axes of batches and steps", i,
+               type.shape.rank());
+    type.shape = Shape(std::vector<Dim>(type.shape.begin() + static_cast<std::ptrdiff_t>(leading), type.shape.end()));
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
   const auto operand_type = [&](size_t i) -> const TensorType& {
     HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
     return operands[i]->type;
@@ -115,6 +132,7 @@ std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, co
              "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
   const size_t states = operands.size() - static_cast<size_t>(scanned);
   for (size_t i = 0; i < operands.size(); ++i) {
+  if (opset < 9) return batched_scan_types(operands, scanned);
     TensorType type = operand_type(i);
     if (i >= states) {
       const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
@@ -332,7 +350,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   std::vector<std::unique_ptr<Graph>> bodies;
   if (!graphs.empty()) {
     if (node.op_type == "Loop") operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
-    const std::optional<std::vector<TensorType>> formals = formal_types(node.op_type, operands, attrs);
+    const std::optional<std::vector<TensorType>> formals = formal_types(node.op_type, opset, operands, attrs);
     const size_t given = operands.size();
     bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));

@@ -368,6 +368,36 @@ void import_scan(ImportContext& context) {
   set_outputs(context, *context.add("Scan", std::move(operands), context.attrs(), results));
 }
 
+/// Opset 8 had an axis of batches in front of everything: a Scan over the batches around the one that is meant.
+void import_batched_scan(ImportContext& context) {
+  HONE_CHECK(context.bodies().size() == 1, "the node needs a body");
+  if (context.input(0) != nullptr)
+    throw Error("sequence_lens of Scan in opset 8 is not supported", "convert the model to opset 9 or newer");
+  const int64_t captures = context.attrs().integer("captures"),
+                own = static_cast<int64_t>(context.inputs()) - 1 - captures;
+  auto batch = std::make_unique<Graph>();
+  batch->name = "batch";
+  std::vector<Value*> operands, inner;
+  for (int64_t i = 0; i < own + captures; ++i) {
+    operands.push_back(context.input(static_cast<size_t>(i) + 1));
+    TensorType type = operands.back()->type;
+    if (i < own) type.shape = Shape(std::vector<Dim>(type.shape.begin() + 1, type.shape.end()));
+    inner.push_back(batch->add_input(batch->unique_name(operands.back()->name), std::move(type)));
+  }
+  const size_t results = context.bodies()[0]->outputs().size();
+  Attrs attrs{{"num_scan_inputs", context.attrs().integer("num_scan_inputs")}, {"captures", captures}};
+  if (context.attrs().has("directions")) attrs.set("scan_input_directions", context.attrs().integers("directions"));
+  std::vector<std::unique_ptr<Graph>> body;
+  body.push_back(std::move(context.bodies()[0]));
+  Node* scan = batch->add(context.op("Scan"), std::move(inner), std::move(attrs), std::string(context.node_name()),
+                          results, std::move(body));
+  scan->origin = {std::string(context.node_name())};
+  batch->set_outputs(scan->outputs);
+  context.bodies()[0] = std::move(batch);
+  set_outputs(context,
+              *context.add("Scan", std::move(operands), {{"num_scan_inputs", own}, {"captures", captures}}, results));
+}
+
 }  // namespace
 
 namespace ops {
@@ -409,7 +439,7 @@ const OpDef scan = {
     .outputs = 0,
     .infer = infer_scan,
     .eval = eval_scan,
-    .onnx = {{"Scan", 9, 1 << 20, import_scan}},
+    .onnx = {{"Scan", 9, 1 << 20, import_scan}, {"Scan", 8, 8, import_batched_scan}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 
