@@ -77,6 +77,7 @@ class ImportContext {
   virtual std::string_view node_name() const = 0;
   virtual size_t inputs() const = 0;
   virtual Value* input(size_t i) const = 0;                   ///< null when not given
+  virtual Value* named(std::string_view name) = 0;            ///< any value of the graph by ONNX's name; null: none
   virtual size_t outputs() const = 0;                         ///< number of outputs, trailing missing ones cut
   virtual bool output_used(size_t i) const = 0;               ///< false for an empty output name
   virtual Attrs& attrs() = 0;                                 ///< the ONNX attributes (graphs are in `bodies`)

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/utf8.h"
+#include "onnx/rules.h"
 
 namespace hone::onnx {
 namespace {
@@ -13,7 +14,8 @@ using Names = std::set<std::string_view>;
 
 /// What a node reads, the bodies it carries included: they may use tensors from outside.
 void add_reads(const NodeProto& node, Names& names) {
-  names.insert(node.inputs.begin(), node.inputs.end());
+  const std::vector<std::string_view> read = names_read(node);
+  names.insert(read.begin(), read.end());
   for (const AttributeProto& attribute : node.attributes)
     if (attribute.graph != nullptr)
       for (const NodeProto& inner : attribute.graph->nodes) add_reads(inner, names);

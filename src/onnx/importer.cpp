@@ -355,7 +355,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
-  NodeContext context(place.scope.graph(), std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
+  NodeContext context(place.scope, std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
                       std::move(operands), node.outputs, std::move(attrs), std::move(bodies));
   const std::vector<Value*>& results = context.run(*match.op, *match.rule);
   log_.layer(name);

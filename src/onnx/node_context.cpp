@@ -7,9 +7,9 @@
 
 namespace hone::onnx {
 
-NodeContext::NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs,
+NodeContext::NodeContext(Scope& scope, int opset, std::string name, std::vector<Value*> inputs,
                          std::vector<std::string_view> outputs, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies)
-    : graph_(graph),
+    : scope_(scope),
       opset_(opset),
       name_(std::move(name)),
       inputs_(std::move(inputs)),
@@ -47,7 +47,7 @@ Node* NodeContext::add(std::string_view op_name, std::vector<Value*> inputs, Att
   ++added_;
   std::vector<std::unique_ptr<Graph>> bodies;
   if (def.traits.has_bodies) bodies = std::move(bodies_);
-  Node* node = graph_.add(def, std::move(inputs), std::move(attrs), std::move(name), outputs, std::move(bodies));
+  Node* node = graph().add(def, std::move(inputs), std::move(attrs), std::move(name), outputs, std::move(bodies));
   node->origin = {name_};
   return node;
 }

@@ -8,22 +8,24 @@
 #include <vector>
 
 #include "ir/op.h"
+#include "onnx/scope.h"
 
 namespace hone::onnx {
 
 class NodeContext : public ImportContext {
  public:
-  NodeContext(Graph& graph, int opset, std::string name, std::vector<Value*> inputs,
+  NodeContext(Scope& scope, int opset, std::string name, std::vector<Value*> inputs,
               std::vector<std::string_view> outputs, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies);
 
   /// The rule's result: one value per output; checks that the used ones are there.
   const std::vector<Value*>& run(const OpDef& op, const OnnxRule& rule);
 
-  Graph& graph() override { return graph_; }
+  Graph& graph() override { return scope_.graph(); }
   int opset() const override { return opset_; }
   std::string_view node_name() const override { return name_; }
   size_t inputs() const override { return inputs_.size(); }
   Value* input(size_t i) const override { return i < inputs_.size() ? inputs_[i] : nullptr; }
+  Value* named(std::string_view name) override { return scope_.find(name).value_or(nullptr); }
   size_t outputs() const override { return output_names_.size(); }
   bool output_used(size_t i) const override { return i < output_names_.size() && !output_names_[i].empty(); }
   Attrs& attrs() override { return attrs_; }
@@ -33,7 +35,7 @@ class NodeContext : public ImportContext {
   void set_output(size_t i, Value* value) override;
 
  private:
-  Graph& graph_;
+  Scope& scope_;
   int opset_;
   std::string name_;
   std::vector<Value*> inputs_;

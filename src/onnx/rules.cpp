@@ -23,14 +23,19 @@ struct Rules::Missing {
   std::set<std::string_view> op_types;
 };
 
-Rules::Rules(const ModelProto& model) {
+std::vector<RuleMatch> all_rules() {
+  std::vector<RuleMatch> rules;
   for (const OpDef* op : all_ops())
-    for (const OnnxRule& rule : op->onnx) rules_[{canonical_domain(rule.domain), rule.op_type}].push_back({op, &rule});
+    for (const OnnxRule& rule : op->onnx) rules.push_back({op, &rule});
   for (const std::span<const OnnxRule> expansions :
-       {microsoft_fused_rules(), microsoft_attention_rules(), microsoft_quantized_rules()})
-    for (const OnnxRule& rule : expansions)
-      rules_[{canonical_domain(rule.domain), rule.op_type}].push_back(
-          {&ops::identity, &rule});  // the rule names its operators itself
+       {microsoft_fused_rules(), microsoft_attention_rules(), microsoft_quantized_rules(), gradient_rules()})
+    for (const OnnxRule& rule : expansions) rules.push_back({&ops::identity, &rule});
+  return rules;
+}
+
+Rules::Rules(const ModelProto& model) {
+  for (const RuleMatch& match : all_rules())
+    rules_[{canonical_domain(match.rule->domain), match.rule->op_type}].push_back(match);
   for (const FunctionProto& function : model.functions)
     if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second)
       throw Error(fmt::format("the model-local function {}::{} is defined twice", function.domain, function.name));
@@ -106,6 +111,17 @@ int opset_of(const OpsetVersions& opsets, std::string_view domain) {
   return at == opsets.end() ? 1 : at->second;
 }
 
+std::vector<std::string_view> names_read(const NodeProto& node) {
+  std::vector<std::string_view> names = node.inputs;
+  if (node.op_type != "Gradient" || node.domain != "ai.onnx.preview.training") return names;
+  for (const AttributeProto& attribute : node.attributes) {
+    if (attribute.name == "y") names.push_back(attribute.text);
+    if (attribute.name == "xs" || attribute.name == "zs")
+      names.insert(names.end(), attribute.texts.begin(), attribute.texts.end());
+  }
+  return names;
+}
+
 std::string display_name(const NodeProto& node, size_t index) {
   return valid_utf8(node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
 }
@@ -119,7 +135,7 @@ void collect_free(const GraphProto& graph, std::unordered_set<std::string_view>&
   for (const TensorProto& tensor : graph.initializers) own.insert(tensor.name);
   for (const NodeProto& node : graph.nodes) {
     own.insert(node.outputs.begin(), node.outputs.end());
-    used.insert(node.inputs.begin(), node.inputs.end());
+    for (const std::string_view name : names_read(node)) used.insert(name);
     for (const AttributeProto& attribute : node.attributes)
       if (attribute.graph) collect_free(*attribute.graph, used);
   }
@@ -139,7 +155,8 @@ class Sorter {
                                   display_name(nodes[i], i), name),
                       "every node output needs a name of its own");
     for (size_t i = 0; i < nodes.size(); ++i) {
-      std::unordered_set<std::string_view> names(nodes[i].inputs.begin(), nodes[i].inputs.end());
+      const std::vector<std::string_view> read = names_read(nodes[i]);
+      std::unordered_set<std::string_view> names(read.begin(), read.end());
       for (const AttributeProto& attribute : nodes[i].attributes)
         if (attribute.graph) collect_free(*attribute.graph, names);
       for (const std::string_view name : names)

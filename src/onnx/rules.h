@@ -19,6 +19,9 @@ struct RuleMatch {
   explicit operator bool() const { return rule != nullptr; }
 };
 
+/// Every operator that models may use; the operator of a rule that writes several nodes is Identity.
+std::vector<RuleMatch> all_rules();
+
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
 inline FunctionKey key_of(const NodeProto& node) { return {node.domain, node.op_type, node.overload}; }
 
@@ -42,6 +45,9 @@ class Rules {
 
 /// The version under which a node of this domain is read.
 int opset_of(const OpsetVersions& opsets, std::string_view domain);
+
+/// Every value that a node reads from its own graph, by its operands or by names in attributes (Gradient).
+std::vector<std::string_view> names_read(const NodeProto& node);
 
 /// "Conv_12" for an unnamed node at position 12.
 std::string display_name(const NodeProto& node, size_t index);

@@ -16,6 +16,9 @@ std::span<const OnnxRule> microsoft_attention_rules();
 /// com.microsoft: operators on quantised tensors and weights. microsoft_quantized.cpp
 std::span<const OnnxRule> microsoft_quantized_rules();
 
+/// ai.onnx.preview.training: derivatives as nodes. gradient.cpp
+std::span<const OnnxRule> gradient_rules();
+
 /// For rules: operand `i`, or null when it is not given.
 inline Value* given(ImportContext& context, size_t i) { return i < context.inputs() ? context.input(i) : nullptr; }
 /// For rules: one node's first result.
