@@ -69,7 +69,45 @@ void import_concat(ImportContext& context) {
                    context.input(0), context.input(1), context.input(2)));
 }
 
+/// In models of an opset before 13 everything from the axis on is one row.
+void import_softmax(ImportContext& context) {
+  const int64_t axis = context.attrs().integer_or("axis", -1);
+  Value* x = dequantized(context, context.input(0), context.input(1), given(context, 2));
+  const bool flattens = context.attrs().integer_or("opset", 13) < 13;
+  Value* rows = flattens ? made(context, "Flatten", {x}, {{"axis", axis}}) : x;
+  Value* y = made(context, "Softmax", {rows}, {{"axis", flattens ? int64_t{-1} : axis}});
+  if (flattens) y = made(context, "Reshape", {y, made(context, "Shape", {x})});
+  context.set_output(0, quantized(context, y, context.input(3), given(context, 4), context.input(0)));
+}
+
+/// condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero
+void import_where(ImportContext& context) {
+  Value* x = dequantized(context, context.input(1), context.input(2), given(context, 3));
+  Value* y = dequantized(context, context.input(4), context.input(5), given(context, 6));
+  context.set_output(0, quantized(context, made(context, "Where", {context.input(0), x, y}), context.input(7),
+                                  given(context, 8), context.input(1)));
+}
+
 // ---- Products ----
+
+/// a, a_scale, a_zero, b, b_scale, b_zero, c?, y_scale?, y_zero?; c counts steps of a_scale b_scale. Without y_scale the
+/// result stays in floats.
+void import_q_gemm(ImportContext& context) {
+  const Attrs& attrs = context.attrs();
+  const double alpha = attrs.has("alpha") ? attrs.real("alpha") : 1;
+  const int64_t trans_a = attrs.integer_or("transA", 0), trans_b = attrs.integer_or("transB", 0);
+  Value* a = dequantized(context, context.input(0), context.input(1), given(context, 2));
+  Value* b = made(context, "DequantizeLinear", {context.input(3), context.input(4), given(context, 5)},
+                  {{"axis", int64_t{trans_b != 0 ? 0 : 1}}});
+  Value* y = made(context, "Gemm", {a, b}, {{"alpha", alpha}, {"transA", trans_a}, {"transB", trans_b}});
+  if (Value* c = given(context, 6)) {
+    Value* step = made(context, "Mul", {context.input(1), context.input(4)});
+    if (alpha != 1) step = made(context, "Mul", {step, scalar_like(context, step, alpha)});
+    y = plus(context, y, made(context, "Mul", {as_type(context, c, step->type.dtype), step}));
+  }
+  Value* y_scale = given(context, 7);
+  context.set_output(0, y_scale == nullptr ? y : quantized(context, y, y_scale, given(context, 8), context.input(0)));
+}
 
 Value* without_zero(ImportContext& context, Value* x, Value* zero) {
   Value* wide = as_type(context, x, DType::i32);
@@ -160,6 +198,9 @@ const OnnxRule kRules[] = {
     {"QLinearAveragePool", 1, kNewest, import_average, kDomain},
     {"QLinearGlobalAveragePool", 1, kNewest, import_global_average, kDomain},
     {"QLinearConcat", 1, kNewest, import_concat, kDomain},
+    {"QLinearSoftmax", 1, kNewest, import_softmax, kDomain},
+    {"QLinearWhere", 1, kNewest, import_where, kDomain},
+    {"QGemm", 1, kNewest, import_q_gemm, kDomain},
     {"MatMulIntegerToFloat", 1, kNewest, import_integer_to_float, kDomain},
     {"DynamicQuantizeMatMul", 1, kNewest, import_dynamic_product, kDomain},
     {"MatMulNBits", 1, kNewest, import_n_bits, kDomain},
