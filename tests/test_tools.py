@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 from inference import reference_session
+from onnx import helper
 
 
 @pytest.fixture
@@ -95,6 +96,35 @@ def test_inspect_shows_layers_and_why(hone, plan):
     assert "dense + act" in said and "chosen: " in said
     summary = json.loads(hone("inspect", plan, "--layers", "--json"))
     assert [layer["nodes"] for layer in summary["layers"]] == [["dense", "act"]]
+
+
+def test_capability_says_which_nodes_have_kernels_and_why_others_have_none(hone):
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="dense"), helper.make_node("Relu", ["h"], ["r"], name="act"),
+             helper.make_node("Add", ["b", "b"], ["twice"], name="constant"), helper.make_node("Add", ["r", "twice"], ["s"], name="sum"),
+             helper.make_node("ReverseSequence", ["s", "lengths"], ["t"], name="turn", time_axis=1, batch_axis=0),
+             helper.make_node("Flatten", ["t"], ["y"], name="flat")]
+    weights = {"w": np.ones((4, 8), np.float32), "b": np.ones(8, np.float32), "lengths": np.array([3, 2])}
+    tiny.save(hone.folder / "model.onnx", nodes, weights, inputs=[("x", [2, 4])])
+    report = json.loads(hone("inspect", "capability", "model.onnx", "--json"))
+    states = {node["name"]: node["state"] for node in report["nodes"]}
+    assert states["dense"] == "tuned" and states["constant"] == "folded" and states["turn"] == "reference"
+    (turn,) = [node for node in report["nodes"] if node["name"] == "turn"]
+    assert turn["sources"] == ["reference"] and turn["reasons"]
+    (dense,) = [node for node in report["nodes"] if node["name"] == "dense"]
+    assert "cpu" in dense["sources"] and dense["layers"] and not dense["reasons"]
+    summary = report["summary"]
+    assert summary["nodes"] == len(nodes) == sum(summary[state] for state in ("tuned", "reference", "view", "folded"))
+    assert report["operators"]["Add"]["nodes"] == 2
+    said = hone("inspect", "capability", "model.onnx")
+    assert "turn" in said and len(said.splitlines()) < 40 and "dense" not in said
+    assert "dense" in hone("inspect", "capability", "model.onnx", "--verbose")
+
+
+def test_the_operators_that_models_may_use_are_listed(hone):
+    rows = json.loads(hone("inspect", "operators", "--json"))
+    opsets = {(row["domain"], row["operator"]): row["opsets"] for row in rows}
+    assert opsets["ai.onnx", "Conv"] == "1+" and ("ai.onnx.ml", "ZipMap") in opsets and ("com.microsoft", "FusedConv") in opsets
+    assert "ZipMap" in hone("inspect", "operators")
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")

@@ -20,7 +20,7 @@ class HoneRep(BackendRep):
 
     def __init__(self, model, device, arguments):
         self.model = hone.Model.parse(model.SerializeToString())
-        self.device, self.arguments, self.contexts = hone.Device(device), list(arguments), {}
+        self.device, self.arguments, self.contexts, self.plan = hone.Device(device), list(arguments), {}, None
         self.names = [value.name for value in model.graph.output]
         initial = {value.name for value in model.graph.initializer}
         self.required = [value.name for value in model.graph.input if value.name not in initial]
@@ -31,8 +31,8 @@ class HoneRep(BackendRep):
             dynamic = [(name, shape) for name, shape in shapes if -1 in self.model.inputs[name][1]]
             text = ",".join(f"'{name}':" + ("x".join(map(str, shape)) or "scalar") for name, shape in dynamic)
             flags = [f"--shapes={text}"] if dynamic else []
-            plan = self.model.build([*flags, *self.arguments], self.device)
-            self.contexts[shapes] = plan.engine(self.device).context()
+            self.plan = self.model.build([*flags, *self.arguments], self.device)  # the last one made
+            self.contexts[shapes] = self.plan.engine(self.device).context()
         return self.contexts[shapes]
 
     def run(self, inputs, **_):

@@ -180,16 +180,18 @@ void log_layers(const Profile& profile, const Logger& log) {
                 tensors(step.outputs));
 }
 
-}  // namespace
+/// The graph that regions are formed of, and what was noted before passes changed it.
+struct Prepared {
+  Graph graph;
+  size_t outputs;  // those of the model; debug tensors follow
+  InputRanges ranges;
+  std::optional<DeclaredShapes> declared;
+  std::vector<ProfilePoints> points;
+  std::vector<Folded> folded;
+};
 
-Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
-           const Logger& log) {
-  const double start = now_ms();
-  const size_t known_before = cache.entries();
-
-  std::optional<RefitPart> refit;
-  if (options.refit || options.strip_weights) refit = refit_part(graph, options);
-  const InputRanges ranges = input_ranges(graph);
+Prepared prepare(Graph graph, const BuildOptions& options, const DeviceInfo& device, const Logger& log) {
+  InputRanges ranges = input_ranges(graph);
   const size_t outputs = graph.outputs().size();
   cast_io(graph, options);
   append_debug_outputs(graph, options.debug_tensors);
@@ -213,12 +215,24 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
         {.log = log,
          .disabled = options.disabled_passes,
          .dump_directory = env_text("HONE_DUMP").value_or(""),
-         .widen_half = !device.info().small_floats,
+         .widen_half = !device.small_floats,
          .folded = &folded,
-         .precision = precision_of(options, device.info())});
+         .precision = precision_of(options, device)});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();
+  return {std::move(graph), outputs, std::move(ranges), std::move(declared), std::move(points), std::move(folded)};
+}
+
+}  // namespace
+
+Plan build(Graph given, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
+           const Logger& log) {
+  const double start = now_ms();
+  const size_t known_before = cache.entries();
+  std::optional<RefitPart> refit;
+  if (options.refit || options.strip_weights) refit = refit_part(given, options);
+  auto [graph, outputs, ranges, declared, points, folded] = prepare(std::move(given), options, device.info(), log);
   const EdgeLayouts edges = edge_layouts(graph, outputs, options, log);
   const DataSizes sizes(graph);
 
@@ -281,6 +295,44 @@ Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Dev
   log_layers(plan.profiles.back(), log);
   verify(plan);
   return plan;
+}
+
+std::vector<LayerOffers> survey(Graph given, const BuildOptions& asked, const Backend& backend, Device& device,
+                                const Logger& log) {
+  BuildOptions options = asked;
+  options.optimization_level = 0;  // nothing is timed
+  Prepared prepared = prepare(std::move(given), options, device.info(), log);
+  const Graph& graph = prepared.graph;
+  const EdgeLayouts edges = edge_layouts(graph, prepared.outputs, options, log);
+  const DataSizes sizes(graph);
+  ProfilePoints& points = prepared.points.front();
+  for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
+  TimingCache cache, used;
+  std::vector<LayerOffers> result;
+  for (const Layer& layer : make_layers({.graph = graph,
+                            .outputs = prepared.outputs,
+                            .edges = edges,
+                            .sizes = sizes,
+                            .points = points,
+                            .options = options,
+                            .backend = backend,
+                            .device = device,
+                            .cache = cache,
+                            .used = used,
+                            .log = log,
+                            .start_ms = now_ms()})) {
+    LayerOffers offers{.name = layer.region.name(),
+                       .origin = layer.region.origin(),
+                       .is_view = layer.region.is_view,
+                       .host_only = !layer.region.is_view && sizes.host_only(layer.region),
+                       .sources = {},
+                       .refusals = layer.refusals};
+    for (const Candidate& candidate : layer.candidates)
+      if (std::find(offers.sources.begin(), offers.sources.end(), candidate.tactic.source) == offers.sources.end())
+        offers.sources.push_back(candidate.tactic.source);
+    result.push_back(std::move(offers));
+  }
+  return result;
 }
 
 }  // namespace hone

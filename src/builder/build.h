@@ -17,4 +17,18 @@ namespace hone {
 Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
            const Logger& log);
 
+/// What the sources answer for one layer, nothing timed.
+struct LayerOffers {
+  std::string name;
+  std::vector<std::string> origin;   // ONNX nodes
+  bool is_view = false;              // nothing to compute
+  bool host_only = false;            // only the reference is asked: objects, or sizes that the data decide
+  std::vector<std::string> sources;  // that have a tactic for it; the reference only where no other has
+  std::vector<Candidates::Refusal> refusals;
+};
+
+/// The layers that build() would make for the first profile.
+std::vector<LayerOffers> survey(Graph graph, const BuildOptions& options, const Backend& backend, Device& device,
+                                const Logger& log);
+
 }  // namespace hone

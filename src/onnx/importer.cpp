@@ -55,6 +55,8 @@ class Importer {
       : model_(model), data_(data), log_(log), rules_(model) {}
 
   Graph run();
+  /// Those that run() read.
+  std::vector<OnnxNode> take_nodes() { return std::move(nodes_); }
 
  private:
   void check_opset() const;
@@ -86,14 +88,12 @@ class Importer {
   std::vector<const FunctionProto*> calls_;
   size_t node_count_ = 0;
   int depth_ = 0;  // of bodies and calls
+  std::vector<OnnxNode> nodes_;
+  int body_depth_ = 0;
 };
 
 std::string text_of(std::string_view view) { return valid_utf8(view); }
 
-/// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
-std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, int opset,
-                                                    const std::vector<Value*>& operands, const Attrs& attrs) {
-  std::vector<TensorType> types;
 /// Scan of opset 8: behind the lengths come states with an axis of batches, then sequences with those of batches and of steps.
 std::vector<TensorType> batched_scan_types(const std::vector<Value*>& operands, int64_t scanned) {
   HONE_CHECK(scanned >= 1 && scanned < static_cast<int64_t>(operands.size()),
@@ -111,6 +111,10 @@ std::vector<TensorType> batched_scan_types(const std::vector<Value*>& operands, 
   return types;
 }
 
+/// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
+std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, int opset,
+                                                    const std::vector<Value*>& operands, const Attrs& attrs) {
+  std::vector<TensorType> types;
   const auto operand_type = [&](size_t i) -> const TensorType& {
     HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
     return operands[i]->type;
@@ -128,11 +132,11 @@ std::vector<TensorType> batched_scan_types(const std::vector<Value*>& operands, 
   }
   if (op_type != "Scan") return std::nullopt;
   const int64_t scanned = attrs.integer("num_scan_inputs");
+  if (opset < 9) return batched_scan_types(operands, scanned);
   HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()),
              "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
   const size_t states = operands.size() - static_cast<size_t>(scanned);
   for (size_t i = 0; i < operands.size(); ++i) {
-  if (opset < 9) return batched_scan_types(operands, scanned);
     TensorType type = operand_type(i);
     if (i >= states) {
       const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
@@ -162,6 +166,16 @@ void check_operands(const NodeProto& node, int opset, const std::vector<Value*>&
                i);
 }
 
+/// Converters also write the single value of a key as a list of one.
+DType key_of_map(const ValueProto& value) {
+  for (const DimProto& dim : value.shape.value_or(std::vector<DimProto>()))
+    HONE_CHECK(dim.value == 1, "it is a map to other than single values, which is not supported");
+  const std::optional<DType> key = dtype_of_onnx(value.map_key);
+  HONE_CHECK(key == DType::i64 || key == DType::string, "its keys are {}; maps have int64 or string keys",
+             onnx_type_name(value.map_key));
+  return *key;
+}
+
 Graph Importer::run() {
   check_opset();
   rules_.check_all(model_);
@@ -184,16 +198,6 @@ void Importer::check_opset() const {
   if (at == model_.opsets.end()) {
     const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(),
                                     [](const NodeProto& node) { return node.domain.empty(); });
-/// Converters also write the single value of a key as a list of one.
-DType key_of_map(const ValueProto& value) {
-  for (const DimProto& dim : value.shape.value_or(std::vector<DimProto>()))
-    HONE_CHECK(dim.value == 1, "it is a map to other than single values, which is not supported");
-  const std::optional<DType> key = dtype_of_onnx(value.map_key);
-  HONE_CHECK(key == DType::i64 || key == DType::string, "its keys are {}; maps have int64 or string keys",
-             onnx_type_name(value.map_key));
-  return *key;
-}
-
     HONE_CHECK(!needed, "the model does not say which version of the ONNX operator set it uses");
     return;
   }
@@ -336,6 +340,8 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   const int opset = opset_of(place.opsets, node.domain);
   const RuleMatch match = rules_.find(node, opset);
   HONE_CHECK(match, "the operator {} is not supported", node.op_type);
+  nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
+                    body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
   check_operands(node, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
@@ -352,7 +358,9 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     if (node.op_type == "Loop") operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
     const std::optional<std::vector<TensorType>> formals = formal_types(node.op_type, opset, operands, attrs);
     const size_t given = operands.size();
+    ++body_depth_;
     bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
+    --body_depth_;
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
   NodeContext context(place.scope, std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
@@ -552,10 +560,11 @@ ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const 
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
   ModelData data(std::move(owner), directory);
-  Graph graph = Importer(model, data, log).run();
+  Importer importer(model, data, log);
+  Graph graph = importer.run();
   std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
   std::vector<std::string> folded = folded_nodes(live, graph);
-  return {std::move(graph), std::move(summary), std::move(live), std::move(folded)};
+  return {std::move(graph), std::move(summary), importer.take_nodes(), std::move(live), std::move(folded)};
 }
 
 }  // namespace

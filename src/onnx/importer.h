@@ -20,9 +20,17 @@ struct OnnxSummary {
   int64_t model_version = 0;
 };
 
+/// A node of the model as it stands in the file, functions inlined.
+struct OnnxNode {
+  std::string name;           // as nodes of the graph carry it in `origin`
+  std::string operator_type;  // "Conv", "com.microsoft.Gelu"
+  bool in_body = false;       // of an If, Loop or Scan: part of that node
+};
+
 struct ImportedModel {
   Graph graph;
   OnnxSummary summary;
+  std::vector<OnnxNode> nodes;
   std::vector<std::string> live;    // names of the model's nodes that its outputs depend on
   std::vector<std::string> folded;  // those of them that need no node in the graph
 };

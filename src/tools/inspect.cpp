@@ -21,7 +21,8 @@ const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
       "inspect",
       "PLAN",
-      "Shows what a plan holds.",
+      "Shows what a plan holds. \n\nhone inspect capability MODEL.onnx: which kernels there are for a model's "
+      "nodes.\nhone inspect operators: which operators of ONNX models may use.",
       {{"--layers", "", "", "every layer with its kernel, its time when it was tuned, and the model's nodes behind it"},
        {"--why", "<layer>", "", "what was tried for the layers whose name contains this, with times and refusals"},
        {"--emit-c", "<folder>", "", "write a C program there that loads the plan, runs it and measures it"}}};
@@ -76,6 +77,10 @@ int inspect(const FriendlyLine& line) {
 
 }  // namespace
 
-int run_inspect(Words words) { return run_friendly(command(), words, {}, inspect); }
+int run_inspect(Words words) {
+  if (!words.empty() && words[0] == "capability") return run_capability(words.subspan(1));
+  if (!words.empty() && words[0] == "operators") return run_operators(words.subspan(1));
+  return run_friendly(command(), words, {}, inspect);
+}
 
 }  // namespace hone

@@ -13,6 +13,7 @@ import collections
 import fnmatch
 import functools
 import importlib
+import json
 import multiprocessing
 import os
 import pathlib
@@ -81,7 +82,7 @@ def case_model(case):
 
 
 def run_case(case, sources="tuned", device="cpu"):
-    """Raises where the case does not pass."""
+    """What ran; raises where the case does not pass."""
     backend = importlib.import_module(f"{hone().__name__}.backend")
     model = case_model(case)
     exact = [] if device == "cpu" else ["--noTF32"]
@@ -90,6 +91,7 @@ def run_case(case, sources="tuned", device="cpu"):
         results = representation.run(inputs)
         for info, own, reference in zip(model.graph.output, results, expected):
             check(info.name, own, reference, case)
+    return representation
 
 
 def check(name, actual, expected, case):
@@ -121,19 +123,56 @@ def first_line(error):
     return f"{type(error).__name__}: {text[:300]}"
 
 
+def with_weights(case):
+    """The case with all operands but the first as constants, as models hold weights: many kernels want them so."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case_model(case))
+    for info, value in list(zip(model.graph.input, data_sets(case)[0][0]))[1:]:
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            model.graph.initializer.append(onnx.numpy_helper.from_array(value, info.name))
+            model.graph.input.remove(info)
+    return model
+
+
+def sources_in(plan):
+    """{node: sources with a kernel for it, the reference aside}."""
+    offers = {record["layer"]: {candidate["tactic"].split(".")[0] for candidate in record["candidates"] if not candidate["note"].startswith("refused")}
+              for record in plan["log"]}
+    sources = collections.defaultdict(set)
+    for step in plan["profiles"][0]["steps"]:
+        for origin in step["origin"]:
+            sources[origin] |= offers.get(step["name"], set()) - {"reference"} if step["code"] >= 0 else set()
+    return sources
+
+
+def facts(case, representation):
+    """[(operator, element types of its operands, sources with a kernel for it)] of the nodes of a case that passed."""
+    graph = case_model(case).graph
+    weighted = hone().Model.parse(with_weights(case).SerializeToString()).build(representation.arguments)
+    found = [sources_in(json.loads(plan.json())) for plan in (representation.plan, weighted)]
+    kinds = {info.name: info.type.tensor_type.elem_type for info in graph.input if info.type.WhichOneof("value") == "tensor_type"}
+    rows = []
+    for index, node in enumerate(graph.node):
+        operands = sorted({kinds[name] for name in node.input if kinds.get(name)})
+        name = node.name or f"{node.op_type}_{index}"
+        rows.append((node.domain, node.op_type, operands, sorted(found[0][name] | found[1][name])))
+    return rows
+
+
 def worker(kind, sources, device, names, pipe):
     for name in names:
-        pipe.send((name, "the process died"))
+        pipe.send((name, "the process died", []))
         try:
-            run_case(cases(kind)[name], sources, device)
-            pipe.send((name, None))
+            case = cases(kind)[name]
+            ran = run_case(case, sources, device)
+            pipe.send((name, None, facts(case, ran) if (sources, device, kind) == ("tuned", "cpu", "node") else []))
         except Exception as error:                      # noqa: BLE001 - whatever it was, it is this case's failure
-            pipe.send((name, first_line(error)))
+            pipe.send((name, first_line(error), []))
     pipe.close()
 
 
-def failures(kind="node", sources="tuned", patterns=(), jobs=2, device="cpu"):
-    """{case: message} of all cases that do not pass, and how many there were."""
+def failures(kind="node", sources="tuned", patterns=(), jobs=2, device="cpu", seen=None):
+    """{case: message} of all cases that do not pass, and how many there were. `seen`, if given, takes {case: facts}."""
     names = [name for name in cases(kind) if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     hone()
     fork = multiprocessing.get_context("fork")
@@ -154,8 +193,10 @@ def failures(kind="node", sources="tuned", patterns=(), jobs=2, device="cpu"):
             process, receiver, share = entry
             try:
                 if receiver.poll(0.05):
-                    name, message = receiver.recv()
+                    name, message, found = receiver.recv()
                     outcome[name] = message
+                    if seen is not None:
+                        seen[name] = found
                 continue
             except EOFError:
                 process.join()
