@@ -33,11 +33,12 @@ LayerProfile::LayerProfile(const Profile& profile, const Ceilings& ceilings)
     : first_(profile.steps.data()), ceilings_(ceilings) {
   for (const Step& step : profile.steps) {
     Layer layer{.name = step.name, .source = step.code < 0 ? "view" : step.source};
-    const double bytes = milliseconds(step.details.integer_or("Bytes", 0), ceilings.bytes_per_second);
+    layer.flops = step.details.integer_or("Flops", 0);
+    layer.bytes = step.details.integer_or("Bytes", 0);
+    const double bytes = milliseconds(layer.bytes, ceilings.bytes_per_second);
     const bool single =
         !step.inputs.empty() && profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype == DType::f32;
-    const double flops =
-        milliseconds(step.details.integer_or("Flops", 0), single ? ceilings.f32_flops : ceilings.f16_flops);
+    const double flops = milliseconds(layer.flops, single ? ceilings.f32_flops : ceilings.f16_flops);
     layer.floor_ms = std::max(bytes, flops);
     layer.moves = bytes >= flops;
     layers_.push_back(std::move(layer));
@@ -80,13 +81,16 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
   for (const auto& [source, share] : sources)
     if (source != "view") log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
   log.info("");
-  log.info("=== Share of the measured ceilings: copies {:.2f} TB/s, products {:.0f} TFLOP/s in f16, {:.0f} in f32 ===",
-           ceilings_.bytes_per_second / 1e12, ceilings_.f16_flops / 1e12, ceilings_.f32_flops / 1e12);
-  log.info("  Share(%)   Floor(ms)   Bound by     Layer");
-  for (const Layer& layer : layers_)
-    if (const float time = median(layer.samples); layer.floor_ms > 0 && time > 0)
-      log.info("{:10.1f}{:12.5f}   {}   {}", layer.floor_ms / time * 100, layer.floor_ms,
-               layer.moves ? "memory    " : "arithmetic", layer.name);
+  log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, products {:.0f} GFLOP/s in f16, {:.0f} in f32 ===",
+           ceilings_.bytes_per_second / 1e9, ceilings_.f16_flops / 1e9, ceilings_.f32_flops / 1e9);
+  log.info("  Share(%)   Floor(ms)      MFLOP    GFLOP/s         MB       GB/s   Bound by     Layer");
+  for (const Layer& layer : layers_) {
+    const float time = median(layer.samples);
+    if (layer.floor_ms <= 0 || time <= 0) continue;
+    const double flops = static_cast<double>(layer.flops) / 1e6, bytes = static_cast<double>(layer.bytes) / 1e6;
+    log.info("{:10.1f}{:12.5f}{:11.2f}{:11.1f}{:11.3f}{:11.1f}   {}   {}", layer.floor_ms / time * 100, layer.floor_ms,
+             flops, flops / time, bytes, bytes / time, layer.moves ? "memory    " : "arithmetic", layer.name);
+  }
   log.info("");
 }
 
@@ -100,8 +104,9 @@ std::string LayerProfile::json() const {
                     json_text(layer.name), json_number(time), json_number(average(layer.samples)),
                     json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
     if (ceilings_.bytes_per_second > 0)
-      text += fmt::format(", \"source\" : {}, \"floorMs\" : {}", json_text(layer.source),
-                          json_number(static_cast<float>(layer.floor_ms)));
+      text +=
+          fmt::format(", \"source\" : {}, \"floorMs\" : {}, \"flops\" : {}, \"bytes\" : {}", json_text(layer.source),
+                      json_number(static_cast<float>(layer.floor_ms)), layer.flops, layer.bytes);
     text += " }\n";
   }
   return text + "]\n";

@@ -27,6 +27,7 @@ class LayerProfile : public Profiler {
  private:
   struct Layer {
     std::string name, source;
+    int64_t flops = 0, bytes = 0;     // at the shapes that were tuned for
     double floor_ms = 0;              // what the ceilings allow; 0 when unknown
     bool moves = false;               // rather than computes, at the floor
     std::vector<float> samples = {};  // ms

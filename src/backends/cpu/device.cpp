@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/machine.h"
 #include "backends/cpu/recording.h"
 #include "base/error.h"
@@ -36,7 +37,9 @@ DeviceInfo describe(const DeviceOptions& options) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(const DeviceOptions& options) : info_(describe(options)) {}
+CpuDevice::CpuDevice(const DeviceOptions& options) : isa_(options.isa), info_(describe(options)) {}
+
+Ceilings CpuDevice::ceilings() { return measure_ceilings(isa_, info_.workers); }
 
 void* CpuDevice::allocate(size_t bytes) {
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;

@@ -20,6 +20,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(const DeviceOptions& options = {});
 
   DeviceInfo info() const override { return info_; }
+  Ceilings ceilings() override;
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   std::unique_ptr<Stream> stream() override;
@@ -29,6 +30,7 @@ class CpuDevice final : public Device {
   bool host_accessible() const override { return true; }
 
  private:
+  const Isa isa_;
   DeviceInfo info_;
 };
 
