@@ -22,8 +22,8 @@ ConvShape as_convolution(const GemmShape& g) {
 
 ConvKernel batched_conv(const BatchedGemmShape& b, Epilogue epilogue, GemmConfig config, Isa isa) {
   epilogue.bias = false;
-  if (!b.transposed_b) epilogue.scale = b.scale;  // a packed B is scaled on the way
-  if (b.transposed_b) config.depth = 0;           // and not cut into blocks
+  if (!b.transposed_b) epilogue.scale = b.scale;            // a packed B is scaled on the way
+  if (b.transposed_b || b.scale != 1.0f) config.depth = 0;  // one packed block; one sum to scale
   const int64_t ldb = b.ldb ? b.ldb : b.matrix.n;
   return ConvKernel(as_convolution(b.matrix), epilogue, config, isa, {b.transposed_b ? 0 : ldb});
 }
