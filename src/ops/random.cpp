@@ -75,8 +75,8 @@ template <const OpDef& op>
 void import_drawn(ImportContext& context) {
   Attrs attrs = context.attrs();
   std::vector<Value*> inputs;
-  if (context.inputs() > 0) {
-    inputs.push_back(context.input(0));
+  if (Value* like = context.inputs() > 0 ? context.input(0) : nullptr; like != nullptr) {
+    inputs.push_back(like);
     if (!attrs.has("dtype")) attrs.set("dtype", onnx_number(inputs[0]->type.dtype));
   } else {
     attrs.set("sizes", attrs.integers("shape"));

@@ -68,7 +68,8 @@ std::string_view short_type_word(DType dtype) {
     case DType::i2:
     case DType::u2: return "int2";
     case DType::sequence:
-    case DType::optional: break;
+    case DType::optional:
+    case DType::map: break;
   }
   return "unknown";
 }

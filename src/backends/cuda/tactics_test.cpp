@@ -157,7 +157,7 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfEveryRegion) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaTactics, testing::Values(DType::f32, DType::f16, DType::bf16),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& type) { return std::string(name_of(type.param)); });
 
 }  // namespace
 }  // namespace hone::cuda
