@@ -140,7 +140,7 @@ class Lowering {
     for (const Tensor& constant : compiled.constants) step.constants.push_back(assets_.constant(constant));
     step.code = assets_.blob(compiled.code);
     step.tuned_ms = candidate.timing.ms;
-    if (!context_.device.host_accessible()) note_traffic(step);
+    note_traffic(step);
     step.stage = stage_;
     profile_.steps.push_back(step);
   }
@@ -157,7 +157,7 @@ class Lowering {
       }
       return total;
     };
-    if (step.source == "reference") {
+    if (step.source == "reference" && !context_.device.host_accessible()) {
       step.details.set("BytesToHost", bytes(step.inputs));
       step.details.set("BytesFromHost", bytes(step.outputs));
       return;
@@ -190,7 +190,7 @@ class Lowering {
       inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
     for (size_t i = 0; i < region.outputs.size(); ++i)
       outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
-    if (!context_.device.host_accessible() && !touches_data_sizes(region))
+    if (!touches_data_sizes(region))
       if (const int64_t flops = flops_of(region, context_.points.opt); flops != 0) step.details.set("Flops", flops);
     with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
               [&] { finish_step(step, *layer.problem, candidate, std::move(inputs), std::move(outputs)); });

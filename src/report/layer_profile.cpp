@@ -81,8 +81,10 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
   for (const auto& [source, share] : sources)
     if (source != "view") log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
   log.info("");
-  log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, products {:.0f} GFLOP/s in f16, {:.0f} in f32 ===",
-           ceilings_.bytes_per_second / 1e9, ceilings_.f16_flops / 1e9, ceilings_.f32_flops / 1e9);
+  std::string products = fmt::format("products {:.0f} GFLOP/s in f32", ceilings_.f32_flops / 1e9);
+  if (ceilings_.f16_flops != ceilings_.f32_flops) products += fmt::format(", {:.0f} in f16", ceilings_.f16_flops / 1e9);
+  log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, {} ===", ceilings_.bytes_per_second / 1e9,
+           products);
   log.info("  Share(%)   Floor(ms)      MFLOP    GFLOP/s         MB       GB/s   Bound by     Layer");
   for (const Layer& layer : layers_) {
     const float time = median(layer.samples);
@@ -103,10 +105,6 @@ std::string LayerProfile::json() const {
         fmt::format(", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {}",
                     json_text(layer.name), json_number(time), json_number(average(layer.samples)),
                     json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
-    if (ceilings_.bytes_per_second > 0)
-      text +=
-          fmt::format(", \"source\" : {}, \"floorMs\" : {}, \"flops\" : {}, \"bytes\" : {}", json_text(layer.source),
-                      json_number(static_cast<float>(layer.floor_ms)), layer.flops, layer.bytes);
     text += " }\n";
   }
   return text + "]\n";
