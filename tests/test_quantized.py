@@ -4,8 +4,8 @@ quantised as they run - build, run and agree with ONNX Runtime's CPU provider.
 
 A value half-way between two quantised steps may fall to either side, and each such step shows in what follows: ONNX Runtime
 differs from itself by 1e-2 (ResNet-18) to 2e-1 (DeiT) between a model as it is written and as it rewrites it. So the measure
-is what the quantisation itself costs: the distance from ONNX Runtime's result is at most 2e-2 of its norm, or half of the
-distance between that and what the model gave before it was quantised; and Hone's result is as near to the latter.
+is what the quantisation itself costs: the distance from ONNX Runtime's result is at most 2e-2 of its norm, or two thirds of
+the distance between that and what the model gave before it was quantised; and Hone's result is as near to the latter.
 """
 
 import pathlib
@@ -79,5 +79,5 @@ def test_agrees_with_onnxruntime(name, kind, trtexec, zoo, folder):
     for output, expected, before in zip(outputs, session_of(path, False).run(outputs, feeds), exact):
         error, own, theirs = relative_error(found[output], expected), relative_error(found[output], before), relative_error(expected, before)
         print(f"{name} {kind} {output}: {error:.2e} from ONNX Runtime; from the model in floats {own:.2e}, ONNX Runtime {theirs:.2e}")
-        assert np.isfinite(expected).all() and error <= max(2e-2, theirs / 2), f"output {output}: {error:.2e}"
+        assert np.isfinite(expected).all() and error <= max(2e-2, theirs * 2 / 3), f"output {output}: {error:.2e}"
         assert own <= 1.1 * theirs + 1e-3, f"output {output}: {own:.2e}, ONNX Runtime {theirs:.2e}"
