@@ -6,7 +6,8 @@ namespace hone {
 std::span<const Limit> limit_table() {
   static constexpr Limit kTable[] = {
       {"nesting", kMaxNesting, "levels", "bodies of If, Loop and Scan in each other; functions that call functions"},
-      {"type nesting", static_cast<int64_t>(kMaxTypeNesting), "levels", "sequences, optionals and maps around a tensor"},
+      {"type nesting", static_cast<int64_t>(kMaxTypeNesting), "levels",
+       "sequences, optionals and maps around a tensor"},
       {"nodes", static_cast<int64_t>(kMaxNodes), "nodes", "of a model, its functions put in place of their calls"},
       {"rank", static_cast<int64_t>(kMaxRank), "axes", "of a tensor"},
       {"name", static_cast<int64_t>(kMaxNameBytes), "bytes", "of a node or tensor, with the calls that lead to it"},
