@@ -158,7 +158,7 @@ void Inference::run() {
         "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
         "profile");
   LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())],
-                       report.wants_profile() ? session_.device().ceilings() : Ceilings());
+                       report.dump_profile ? session_.device().ceilings() : Ceilings());
   const bool profile_first = report.wants_profile() && !both;
   if (profile_first) {
     queries_.front()->context().set_profiler(&profile);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <vector>
 
 #include "backends/cpu/jit/emitter.h"
 #include "base/bytes.h"
@@ -17,7 +16,7 @@ namespace {
 constexpr int kRounds = 5;
 constexpr int kIndependent = 12;  // sums in flight: more than latency times units on any processor so far
 constexpr int64_t kLoops = 200'000;
-constexpr size_t kCopied = size_t{64} << 20;  // a worker's, source and destination apart
+constexpr size_t kCopied = size_t{128} << 20;  // by all workers together, source and destination apart
 
 /// The best of some rounds of the same work on every worker, in seconds.
 double best_seconds(int workers, const std::function<void(int worker)>& work) {
@@ -57,14 +56,14 @@ double flops_per_second(Isa isa, int workers) {
 }
 
 double bytes_per_second(int workers) {
-  std::vector<AlignedBuffer> from, to;
-  for (int worker = 0; worker < workers; ++worker) from.emplace_back(kCopied), to.emplace_back(kCopied);
-  for (AlignedBuffer& buffer : from) std::memset(buffer.data(), 1, kCopied);
+  const AlignedBuffer from(kCopied), to(kCopied);
+  std::memset(from.data(), 1, kCopied);
+  const size_t share = kCopied / static_cast<size_t>(workers);
   const auto copy = [&](int worker) {
-    const auto at = static_cast<size_t>(worker);
-    std::memcpy(to[at].data(), from[at].data(), kCopied);
+    const size_t at = static_cast<size_t>(worker) * share;
+    std::memcpy(to.data() + at, from.data() + at, share);
   };
-  return 2.0 * static_cast<double>(kCopied) * workers / best_seconds(workers, copy);
+  return 2.0 * static_cast<double>(share) * workers / best_seconds(workers, copy);
 }
 
 }  // namespace
