@@ -22,23 +22,30 @@ using V = hn::Vec<D>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;  // rows at a time: as many sums as there are registers for
 
+// The sums live in registers only where all loops over them are unrolled.
 template <int kRowCount, int kVectors>
 HWY_INLINE void panel_tile(const PanelArgs& args, int64_t row, int64_t column) {
   const D d;
   V sums[kRowCount][kVectors];
+#pragma GCC unroll 4
   for (int r = 0; r < kRowCount; ++r)
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       sums[r][v] = hn::LoadU(d, args.init + (row + r) * args.init_step + column + v * kLanes);
   const float* panel = args.panel + column;
   const float* x = args.x + row * args.x_step;
   for (int64_t k = 0; k < args.k; ++k, panel += args.panel_step) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const V weights = hn::LoadU(d, panel + v * kLanes);
+#pragma GCC unroll 4
       for (int r = 0; r < kRowCount; ++r)
         sums[r][v] = hn::MulAdd(hn::Set(d, x[r * args.x_step + k]), weights, sums[r][v]);
     }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRowCount; ++r)
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       hn::StoreU(sums[r][v], d, args.out + (row + r) * args.out_step + column + v * kLanes);
 }

@@ -121,7 +121,9 @@ class Recurrent final : public CpuKernel {
     const int64_t step = (phase - 1) / phases_per_step_;
     const bool reset = phases_per_step_ == 2 && (phase - 1) % 2 == 0;
     const Share share = share_of(s_.directions * s_.blocks() * groups_, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) {
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      // To and fro: what a step read last lies in the caches when the next one begins.
+      const int64_t item = step % 2 == 0 ? i : share.begin + share.end - 1 - i;
       const int64_t first = item % groups_ * kRowGroup, rows = std::min(kRowGroup, s_.batch - first);
       const Part part{item / groups_ / s_.blocks(), item / groups_ % s_.blocks(), step, first, rows};
       if (lengths_) run_by_length(part, reset, bindings);
