@@ -91,6 +91,34 @@ def test_bench_tells_latency_throughput_and_what_bounds_them(hone, plan):
     assert isinstance(result["steady"], bool) and "before" in result["machine"]
 
 
+def test_bench_sweeps_over_thread_counts(hone, plan):
+    rows = json_of(hone, "bench", plan, "-t", "0", "-n", "20", "--threadSweep", "--json")
+    counts = [row["threads"] for row in rows]
+    assert counts[0] == 1 and counts == sorted(set(counts)) and rows[0]["speedUp"] == 1
+    for row in rows:
+        assert row["speedUp"] == pytest.approx(rows[0]["latencyMs"]["median"] / row["latencyMs"]["median"])
+    said = hone("bench", plan, "-t", "0", "-n", "20", "--threadSweep")
+    assert len(re.findall(r"^ +\d+ +[\d.]+ +[\d.]+ +\d+ % +[\d.]+ +[\d.]+ %$", said, re.MULTILINE)) == len(counts), said
+
+
+def test_bench_kernels_climbs_from_the_reference_to_the_ceiling(hone, plan):
+    keys = hone("cache", "list", "--keys", "hone.cache").splitlines()
+    assert len(keys) == len(set(keys)) and any("Linear" in key for key in keys)
+    problem = next(key for key in keys if "Linear" in key)
+    said = hone("bench", "kernels", problem, "--repeats", "2")
+    assert problem in said and re.search(r"% +reference$", said, re.MULTILINE) and re.search(r"100 % +ceiling$", said, re.MULTILINE)
+    entry = next(line for line in (hone.folder / "hone.cache").read_text().splitlines() if "Linear" in line)
+    (hone.folder / "problems.txt").write_text(f"{problem}\n{entry}\n")
+    ladders = json_of(hone, "bench", "kernels", "problems.txt", "--repeats", "2", "--json")
+    assert [ladder["problem"] for ladder in ladders] == [problem], "a cache's line and its key are the same problem"
+    ladder = ladders[0]
+    assert ladder["flops"] == 2 * 2 * 4 * 8 and ladder["ladder"][0]["tactic"] == "reference" and ladder["ladder"][-1]["tactic"] == "ceiling"
+    assert all(row["ms"] > 0 for row in ladder["ladder"])
+    for wrong in ("nonsense", problem[: len(problem) // 2], problem.replace("Linear", "Lineal")):
+        done = hone.run("bench", "kernels", wrong)
+        assert done.returncode == 1 and done.stdout.startswith("hone bench kernels: "), done.stdout
+
+
 def test_inspect_shows_layers_and_why(hone, plan):
     said = hone("inspect", plan, "--layers", "--why", "dense")
     assert "dense + act" in said and "chosen: " in said

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/key.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -98,6 +99,26 @@ TEST(Graph, KeysIgnoreNamesAndWeights) {
             key("(%u: f32[2]) {\n %w = constant f32[2]{3, 4}\n %v = Add(%u, %w) \"n\"\n}"));
   EXPECT_NE(key("(%x: f32[2]) {\n %y = Scale(%x) {factor=1.0}\n}"),
             key("(%x: f32[2]) {\n %y = Scale(%x) {factor=2.0}\n}"));
+}
+
+TEST(Graph, KeysCanBeReadBack) {
+  for (const std::string_view text : {"(%x: f32[2,3]) {\n %c = constant f32[3]{1, 2, 3}\n %n = constant f32[]{0.5}\n "
+                                      "%a = Add(%x, %c)\n %y = Add(%a, %n)\n}",
+                                      "(%x: f32[40], %z: f32[40]) {\n %c = constant f32[40] !a\n %s = Scale(%x) "
+                                      "{factor=1e-05}\n %a = Add(%s, %c)\n %b = "
+                                      "Add(%z, %s)\n return %b, %a\n}",
+                                      "(%x: f32[2]) {\n %y = Scale(%x)\n}"}) {
+    const std::string key = structure_key(parse_graph(text, lookup));
+    EXPECT_EQ(structure_key(parse_key(key, lookup)), key);
+    for (size_t length = 0; length < key.size(); ++length) {
+      const std::string part = key.substr(0, length);
+      try {
+        EXPECT_EQ(structure_key(parse_key(part, lookup)), part);  // with one result less it is a key, too
+      } catch (const Error& error) {
+        EXPECT_NE(error.message(), "") << part;
+      }
+    }
+  }
 }
 
 TEST(Graph, SpecializeReplacesSymbols) {

@@ -21,6 +21,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kUsage =
     "usage: hone cache list FILE... [--json]          what timing caches hold\n"
+    "       hone cache list --keys FILE...            the problems they know, the slowest first: for hone bench "
+    "kernels\n"
     "       hone cache merge TARGET SOURCE...         add the entries that TARGET lacks\n"
     "       hone cache prune FILE [--keep TEXT] [--rejected]\n"
     "                                                 drop damaged lines; with --keep all entries whose key lacks the "
@@ -79,6 +81,23 @@ int list(Words files, bool json) {
   return 0;
 }
 
+/// Each problem once, by the time of its best tactic.
+int list_keys(Words files) {
+  std::map<std::string, double> best;
+  for (const std::string& path : files)
+    for (const auto& [text, row] : rows_of(load(path).cache)) {
+      const std::string key = row["key"].get<std::string>();
+      const double ms = row["ms"].get<double>();
+      if (ms < 0) continue;
+      const auto [at, fresh] = best.try_emplace(key.substr(0, key.find(" | ")), ms);
+      if (!fresh) at->second = std::min(at->second, ms);
+    }
+  std::vector<std::pair<std::string, double>> order(best.begin(), best.end());
+  std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<std::string, double>::second);
+  for (const auto& [key, ms] : order) fmt::print("{}\n", key);
+  return 0;
+}
+
 int merge(const std::string& target, Words sources) {
   TimingCache merged;
   for (const std::string& path : sources) merged.merge(load(path).cache);
@@ -112,6 +131,7 @@ int prune(const std::string& path, const std::string& keep, bool rejected) {
 int dispatch(std::vector<std::string> words) {
   const bool json = std::erase(words, "--json") > 0;
   const bool rejected = std::erase(words, "--rejected") > 0;
+  const bool keys = std::erase(words, "--keys") > 0;
   const std::string action = words.empty() ? "" : words[0];
   std::string keep;
   if (const auto flag = std::ranges::find(words, "--keep"); flag != words.end() && flag + 1 != words.end()) {
@@ -119,7 +139,7 @@ int dispatch(std::vector<std::string> words) {
     words.erase(flag, flag + 2);
   }
   const Words rest = Words(words).subspan(words.empty() ? 0 : 1);
-  if (action == "list" && !rest.empty()) return list(rest, json);
+  if (action == "list" && !rest.empty()) return keys ? list_keys(rest) : list(rest, json);
   if (action == "merge" && rest.size() >= 2) return merge(rest[0], rest.subspan(1));
   if (action == "prune" && rest.size() == 1) return prune(rest[0], keep, rejected);
   const bool asked = action == "--help" || action == "-h";

@@ -3,8 +3,6 @@
 #include "backends/cpu/onednn.h"
 
 #if HONE_WITH_ONEDNN
-#include <omp.h>
-
 #include "backends/cpu/onednn_support.h"
 
 namespace hone::cpu {
@@ -24,6 +22,7 @@ class OnednnSource final : public TacticSource {
   std::string_view name() const override { return "onednn"; }
 
   void propose(const Problem& problem, Candidates& out) const override {
+    const onednn::TeamSize team(problem.device.workers);
     onednn::guarded([&] {
       for (const onednn::Family* family : kFamilies) family->propose(problem, out);
     });
@@ -32,6 +31,7 @@ class OnednnSource final : public TacticSource {
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
     const onednn::Family* family = find_family(tactic.name);
     HONE_ASSERT(family != nullptr, "there is no tactic onednn.{}", tactic.name);
+    const onednn::TeamSize team(problem.device.workers);
     return onednn::guarded([&] { return family->compile(problem, tactic); });
   }
 };
@@ -49,12 +49,8 @@ std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blo
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family),
                 "rebuild it from the ONNX model");
-  // The library divides the work when a primitive is made.
-  const int saved = omp_get_max_threads();
-  omp_set_num_threads(device.workers);
-  onednn::Program program = onednn::guarded([&] { return family->load(decoded.attrs, shapes); });
-  omp_set_num_threads(saved);
-  return std::move(program).finish(device.workers);
+  const onednn::TeamSize team(device.workers);
+  return onednn::guarded([&] { return family->load(decoded.attrs, shapes); }).finish(device.workers);
 }
 
 std::string onednn_version() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #if HONE_WITH_ONEDNN
+#include <omp.h>
 #include <dnnl.hpp>
 
 #include <atomic>
@@ -20,6 +21,17 @@
 namespace hone::cpu::onednn {
 
 using Desc = dnnl::memory::desc;
+
+/// The library divides work among as many threads as the calling thread's regions have, when a primitive is made and when
+/// it runs.
+class TeamSize {
+ public:
+  explicit TeamSize(int workers) : saved_(omp_get_max_threads()) { omp_set_num_threads(workers); }
+  ~TeamSize() { omp_set_num_threads(saved_); }
+
+ private:
+  const int saved_;
+};
 
 /// The processor; the first call caps the library's instruction set by HONE_CPU_ISA.
 const dnnl::engine& engine();
@@ -42,8 +54,8 @@ dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result);
 bool is_fast(const dnnl::primitive_desc_base& desc);
 
 struct Operand {
-  enum Place { input, output, constant, workspace } place;
-  int64_t index = 0;  // bytes for the workspace
+  enum Place { input, output, constant, workspace, own } place;  // own: memory of the kernel itself
+  int64_t index = 0;                                             // bytes for the workspace and the kernel's memory
 };
 
 class Program {
@@ -61,18 +73,24 @@ class Program {
   /// Adds the primitive's scratchpad by itself.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
   void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
+  /// Constant weights as a primitive wants them: as stored, or reordered before the first launch where the sizes or the team at
+  /// load time make the library want another format than at build time.
+  Operand weights(const Desc& stored, const Desc& wanted, Operand constant);
   /// Room in the workspace.
   Operand reserve(size_t bytes);
   std::shared_ptr<const CpuKernel> finish(int workers) &&;
 
  private:
-  std::vector<Step> steps_;
-  size_t workspace_ = 0;
-};
+  struct Conversion {
+    Desc from, to;
+    Operand source, target;
+  };
+  class Kernel;
 
-/// The weights for a primitive that wants them as `wanted`: as stored, or reordered at each launch where the sizes at
-/// load time make the library want another format than at build time.
-Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant);
+  std::vector<Step> steps_;
+  std::vector<Conversion> conversions_;  // once
+  size_t workspace_ = 0, own_ = 0;
+};
 
 struct Family {
   std::string_view name;

@@ -179,7 +179,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
   int tried = 0;
   for (const Isa isa : check::isas())
     for (const int workers : {1, 2}) {
-      CpuDevice device({.workers = workers, .isa = isa});
+      CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
       const Problem problem = make_problem(symbolic, options.tuned, device.info());
       for (const Tactic& tactic : offers_of(problem, family)) {
         const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
@@ -188,6 +188,8 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
         const std::vector<SymbolValues> points = options.run.empty() ? std::vector{options.tuned} : options.run;
         for (const SymbolValues& point : points)
           check::run_tactic(symbolic.specialize(point), compiled, tactic, point, device, options, label);
+        check::run_tactic(symbolic.specialize(options.tuned), compiled, tactic, options.tuned, other, options,
+                          label + ", loaded by another team");
         ++tried;
       }
     }
