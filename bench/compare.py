@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: f32, batch 1, equal threads.
+"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: f32, equal threads.
 
 Every engine holds the model in a process of its own, bound to the same cores, and they take turns in short bursts, so
 that whatever the machine does meanwhile happens to all of them. The processes that are not measured are stopped
@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT / "scripts")]
 import documents  # noqa: E402
 import machine  # noqa: E402
 import materialise  # noqa: E402
+import zoo  # noqa: E402
 
 MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts",
           "densenet121.ts", "vgg16.ts", "unet.ts", "yolov8n_like.ts", "vit_b_16.dyn", "swin_t.ts", "convnext_tiny.ts",
@@ -41,8 +42,8 @@ TOLERANCE = 1e-4  # against ONNX Runtime, norm of the difference over the norm
 class Worker:
     """An engine in its own process; stopped unless it is asked for something."""
 
-    def __init__(self, engine, name, path, threads, cores):
-        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads)]
+    def __init__(self, engine, name, path, threads, batch, cores):
+        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch)]
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cores)), *command], text=True,
@@ -95,13 +96,13 @@ def spread(values):
     return (high - low) / middle
 
 
-def measure(name, engines, threads, cores, options):
+def measure(name, engines, threads, batch, cores, options):
     """{engine: {"ms", "spread", "bursts", "ready_s"}, "errors": {…}} of one model."""
     path = materialise.materialise(name, ROOT / "build/zoo")
     with contextlib.ExitStack() as stack:
         workers = {}
         for engine in engines:
-            workers[engine] = Worker(engine, name, path, threads, cores)
+            workers[engine] = Worker(engine, name, path, threads, batch, cores)
             stack.callback(workers[engine].close)
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
@@ -140,15 +141,18 @@ def geometric_mean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def compare(threads, options):
-    """{"threads", "models": {name: result}, "geomean", "failed": {name: why}}"""
+def compare(threads, batch, options):
+    """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}"""
     cores = sorted(os.sched_getaffinity(0))[:threads]
-    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch 1, f32")
+    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, f32")
     print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
     results, failed = {}, {}
     for name in options.models:
+        if batch > 1 and not zoo.has_dynamic_batch(name):
+            print(f"{name:24}its batch is fixed")
+            continue
         try:
-            results[name] = measure(name, options.engines, threads, cores, options)
+            results[name] = measure(name, options.engines, threads, batch, cores, options)
         except RuntimeError as error:
             failed[name] = str(error)
             print(f"{name:24}{error}")
@@ -156,7 +160,7 @@ def compare(threads, options):
         add_ratio(results[name])
         print(row(name, results[name], options.engines), flush=True)
     ratios = [result["ratio"] for result in results.values() if "ratio" in result]
-    summary = {"threads": threads, "models": results, "failed": failed}
+    summary = {"threads": threads, "batch": batch, "models": results, "failed": failed}
     if ratios:
         summary.update(geomean=geometric_mean(ratios), lowest=min(ratios))
         print(f"{'geometric mean':24}{summary['geomean']:.3f} over {len(ratios)} models, lowest {summary['lowest']:.2f}")
@@ -166,10 +170,11 @@ def compare(threads, options):
 def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     split = lambda text: text.split(",")
+    counts = lambda text: [int(count) for count in split(text)]
     parser.add_argument("--models", type=split, default=MODELS, help="comma-separated names of the zoo; default: 16 of them")
     parser.add_argument("--engines", type=split, default=ENGINES, help="which of " + ",".join(ENGINES))
-    parser.add_argument("--threads", type=lambda text: [int(count) for count in split(text)],
-                        default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
+    parser.add_argument("--threads", type=counts, default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
+    parser.add_argument("--batch", type=counts, default=[1], help="comma-separated sizes; models whose batch is fixed are left out above 1")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")
@@ -181,7 +186,7 @@ def main():
     options = arguments()
     report = {"machine": machine.describe(ROOT), "command": "./dev bench " + shlex.join(sys.argv[1:])}
     print(machine.sentence(report["machine"]))
-    report["runs"] = [compare(threads, options) for threads in options.threads]
+    report["runs"] = [compare(threads, batch, options) for batch in options.batch for threads in options.threads]
     report["machine"]["load_after"] = os.getloadavg()[0]
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(report, indent=1) + "\n")

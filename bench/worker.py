@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine with one model in a process of its own, told by lines on stdin what to do.
 
-    worker.py ENGINE NAME MODEL.onnx THREADS      first prints {"ready": …}, then for each line
+    worker.py ENGINE NAME MODEL.onnx THREADS BATCH  first prints {"ready": …}, then for each line
         run SECONDS MINIMUM   -> {"ms": [...]}     single inferences, one after the other, first ones dropped
         save FILE.npz         -> {"saved": FILE}   the outputs of one inference
 """
@@ -32,14 +32,14 @@ def aligned(values):
 
 
 class OnnxRuntime:
-    def __init__(self, path, feeds, threads):
+    def __init__(self, path, feeds, threads, batch):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
-        for name, size in (("batch", 1), ("seq", zoo.SEQUENCE)):
+        for name, size in (("batch", batch), ("seq", zoo.SEQUENCE)):
             options.add_free_dimension_override_by_name(name, size)
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.binding = session.io_binding()
@@ -58,7 +58,7 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    def __init__(self, path, feeds, threads):
+    def __init__(self, path, feeds, threads, batch):
         import openvino
 
         core = openvino.Core()
@@ -79,14 +79,15 @@ class OpenVino:
 
 
 class Hone:
-    def __init__(self, path, feeds, threads):
+    def __init__(self, path, feeds, threads, batch):
         os.environ["HONE_THREADS"] = str(threads)
         import hone
 
         cache = ROOT / "build" / "bench" / f"timing-{threads}.cache"
         cache.parent.mkdir(parents=True, exist_ok=True)
         name = path.name.removesuffix(".onnx")
-        flags = [f"--timingCacheFile={cache}", *([f"--shapes={zoo.shape_text(name)}"] if zoo.shape_text(name) else [])]
+        shapes = zoo.shape_text(name, batch)
+        flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else [])]
         self.context = hone.build(path, flags).engine().context()
         for name, values in feeds.items():
             self.context.set_input(name, values)
@@ -113,7 +114,7 @@ def burst(engine, seconds, minimum):
     return times
 
 
-def main(engine_name, name, path, threads):
+def main(engine_name, name, path, threads, batch):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not reach the parent as an answer
 
@@ -121,9 +122,9 @@ def main(engine_name, name, path, threads):
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
-    feeds = {value.name: aligned(value.values()) for value in zoo.inputs(name)}
+    feeds = {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)}
     start = time.perf_counter()
-    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads))
+    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch))
     engine.run()
     answer({"ready": time.perf_counter() - start})
     for line in sys.stdin:

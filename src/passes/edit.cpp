@@ -60,9 +60,13 @@ Tensor tensor_from(DType dtype, Dims dims, std::span<const double> values) {
 }
 
 std::vector<double> numbers_of(const Tensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.size()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.real(static_cast<int64_t>(i));
-  return values;
+  std::vector<double> numbers(static_cast<size_t>(tensor.size()));
+  if (tensor.dtype() == DType::f32) {
+    std::ranges::copy(tensor.data<float>(), numbers.begin());
+  } else {
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = tensor.real(static_cast<int64_t>(i));
+  }
+  return numbers;
 }
 
 Value* scalar(Graph& graph, DType dtype, double number) {
