@@ -2,9 +2,12 @@
 """The plain-word tools: what they print, what they leave, and what they say when something is wrong."""
 
 import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
+import time
 
 import conftest
 import numpy as np
@@ -99,6 +102,20 @@ def test_bench_sweeps_over_thread_counts(hone, plan):
         assert row["speedUp"] == pytest.approx(rows[0]["latencyMs"]["median"] / row["latencyMs"]["median"])
     said = hone("bench", plan, "-t", "0", "-n", "20", "--threadSweep")
     assert len(re.findall(r"^ +\d+ +[\d.]+ +[\d.]+ +\d+ % +[\d.]+ +[\d.]+ %$", said, re.MULTILINE)) == len(counts), said
+
+
+@pytest.mark.parametrize("own", [None, "77"])
+def test_idle_threads_spin_briefly_unless_told_otherwise(own, hone, plan):
+    environment = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    if own:
+        environment["GOMP_SPINCOUNT"] = own
+    with subprocess.Popen([conftest.BIN / "hone", "bench", plan, "-t", "30"], cwd=hone.folder, env=environment,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline, seen = time.monotonic() + 10, b""
+        while b"GOMP_SPINCOUNT=" not in seen and time.monotonic() < deadline:
+            seen = pathlib.Path(f"/proc/{process.pid}/environ").read_bytes()
+        process.kill()
+    assert f"GOMP_SPINCOUNT={own or 1000}".encode() in seen.split(b"\0")
 
 
 def test_bench_kernels_climbs_from_the_reference_to_the_ceiling(hone, plan):

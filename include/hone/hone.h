@@ -4,7 +4,8 @@
  *
  * Every function that can fail returns a hone_status; hone_last_error() then holds the reason of the last failure in the
  * calling thread, with a hint. Objects are made by hone_..._create-like functions and destroyed by hone_..._destroy, which
- * take NULL. Plans and engines may be shared by threads; a context serves one thread at a time.
+ * take NULL. Plans and engines may be shared by threads; a context serves one thread at a time. Beside other busy processes
+ * start the program with GOMP_SPINCOUNT=1000 (or set it before this library is loaded): idle threads then sleep early.
  * Texts are UTF-8, end with a zero byte and belong to the object they were asked of.
  */
 #ifndef HONE_HONE_H

@@ -12,7 +12,11 @@ import os
 
 import numpy as np
 
-from . import _hone
+# GNU's OpenMP reads it when it is loaded: idle threads that spin for long starve beside other processes (see src/tools/main.cpp).
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+from . import _hone  # noqa: E402
 
 Error = _hone.Error
 version = _hone.version

@@ -79,6 +79,8 @@ class TacticSource {
   virtual Compiled compile(const Problem& problem, const Tactic& tactic) const = 0;
   /// Whether compile() takes so long that the candidates of a problem are worth a thread each.
   virtual bool compiles_slowly() const { return false; }
+  /// What a launch costs its neighbours besides the time that was measured for it.
+  virtual double break_ms() const { return 0; }
 };
 
 }  // namespace hone

@@ -2,8 +2,10 @@
 //
 // One program, several names: a link called trtexec is trtexec; under any other name the first word says which tool.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -35,6 +37,15 @@ struct Tool {
 constexpr Tool kTools[] = {{"build", hone::run_build},     {"run", hone::run_run},     {"bench", hone::run_bench},
                            {"inspect", hone::run_inspect}, {"cache", hone::run_cache}, {"doctor", hone::run_doctor}};
 
+/// Idle threads of GNU's OpenMP spin for some 10 ms, which only the environment can change and only before the program starts.
+/// Where others use the processors, too, they spin away the time that they are then refused when there is work: an inference
+/// of MobileNet-v3 took 60 ms so beside one busy process, 12 ms with short spins, and 3.7 ms either way without it.
+void restart_with_short_spins(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "1000", 1);
+  execv("/proc/self/exe", argv);  // where there is no /proc all stays as it was
+}
+
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
   for (const Tool& entry : kTools)
@@ -60,6 +71,7 @@ int run_tool(const std::string& tool, const std::vector<std::string>& arguments,
 }  // namespace
 
 int main(int argc, char** argv) {
+  restart_with_short_spins(argv);
   std::vector<std::string> words(argv, argv + argc);
   const std::string command = hone::join(words, " ");
   const std::string name = std::filesystem::path(words.empty() ? "hone" : words[0]).stem().string();

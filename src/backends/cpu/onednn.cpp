@@ -17,9 +17,14 @@ const onednn::Family* find_family(std::string_view name) {
   return nullptr;
 }
 
+/// The library brings its own threads: the team's region ends before it and begins anew behind it. That takes microseconds on
+/// a quiet machine; where others use the processors, too, each end waits for whoever has been set aside.
+constexpr double kBreakMs = 0.01;
+
 class OnednnSource final : public TacticSource {
  public:
   std::string_view name() const override { return "onednn"; }
+  double break_ms() const override { return kBreakMs; }
 
   void propose(const Problem& problem, Candidates& out) const override {
     const onednn::TeamSize team(problem.device.workers);
