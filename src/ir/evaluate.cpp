@@ -35,11 +35,16 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
   return data;
 }
 
+/// Sizes of sizes (what a chain of slices leaves of results that the data size) would grow without end.
+static bool too_long(const Dim& dim) { return !dim.is_constant() && dim.text().size() > kMaxSizeText / 4; }
+
 void InferContext::set(size_t output, TensorType type) {
   HONE_CHECK(type.shape.rank() <= kMaxRank, "result {} would have {} axes; tensors may have {}", output,
              type.shape.rank(), kMaxRank);
   for (const Dim& dim : type.shape)
     HONE_CHECK(!dim.is_constant() || dim.value() >= 0, "result {} would have the size {}", output, dim.text());
+  for (size_t axis = 0; axis < type.shape.rank(); ++axis)
+    if (too_long(type.shape[axis])) type.shape[axis] = data_dependent(output, axis);
   if (output < node_.outputs.size()) node_.outputs[output]->type = std::move(type);
 }
 void InferContext::set(size_t output, DType dtype, Shape shape) {
@@ -47,7 +52,7 @@ void InferContext::set(size_t output, DType dtype, Shape shape) {
 }
 
 void InferContext::set_symbolic(size_t output, SymbolicData data) {
-  if (output < node_.outputs.size())
+  if (output < node_.outputs.size() && std::ranges::none_of(data, too_long))
     node_.outputs[output]->symbolic = std::make_shared<const SymbolicData>(std::move(data));
 }
 

@@ -164,7 +164,7 @@ TEST(HostileModel, ArithmeticThatDoublesExpressionsIsGivenUp) {
                                      .outputs = {vector_value("y")}});
   EXPECT_EQ(refusal(W::model(data)), "") << "what is data, not a size, stays valid";
 }
-TEST(HostileModel, SizesThatDoubleAreRefusedInTime) {
+TEST(HostileModel, SizesThatDoubleAreLeftToTheData) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 80; ++i) {  // each is as long as the one before, joined with the size of its halves
     nodes.push_back(W::node("MaxPool", {fmt::format("v{}", i)}, {fmt::format("h{}", i)},
@@ -174,10 +174,10 @@ TEST(HostileModel, SizesThatDoubleAreRefusedInTime) {
                             {W::integer_attr("axis", 2)}, fmt::format("join{}", i)));
   }
   const Stopwatch watch;
-  EXPECT_THAT(refusal(W::model(W::graph({.nodes = nodes,
-                                         .inputs = {W::value("v0", 1, {W::dim(1), W::dim(1), W::dim("N")})},
-                                         .outputs = {vector_value("v80")}}))),
-              AllOf(HasSubstr(std::to_string(kMaxSizeText)), HasSubstr("hint")));
+  EXPECT_EQ(refusal(W::model(W::graph({.nodes = nodes,
+                                       .inputs = {W::value("v0", 1, {W::dim(1), W::dim(1), W::dim("N")})},
+                                       .outputs = {vector_value("v80")}}))),
+            "");
 }
 TEST(HostileModel, ProductsOfManySumsAreRefusedInTime) {
   std::vector<std::string> nodes, inputs, dims;

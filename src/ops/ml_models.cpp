@@ -225,9 +225,9 @@ void eval_svm_classifier(EvalContext& context) {
     for (size_t i = 0, at = 0; i < classes; ++i)
       for (size_t j = i + 1; j < classes; ++j, ++at) votes[decisions[at] > 0 ? i : j] += 1;
     if (!a.empty()) scores = joined_probabilities(decisions, a, b, classes);
-    const std::vector<double>& judged = a.empty() ? votes : scores;
-    winners.push_back(static_cast<size_t>(std::max_element(judged.begin(), judged.end()) - judged.begin()));
-    if (a.empty()) scores = classes == 2 ? std::vector<double>{decisions[0], -decisions[0]} : decisions;
+    // By votes even where there are probabilities, which may see it differently: so do libsvm and ONNX Runtime.
+    winners.push_back(static_cast<size_t>(std::max_element(votes.begin(), votes.end()) - votes.begin()));
+    if (a.empty()) scores = classes == 2 ? std::vector<double>{-decisions[0], decisions[0]} : decisions;
     post_transform(attrs.text("post_transform"), scores);
     width = scores.size();
     out.insert(out.end(), scores.begin(), scores.end());

@@ -130,7 +130,7 @@ bool ExecutionContext::find_prepared() {
     if (!same) continue;
     impl_->stages[0].current = &prepared;
     impl_->pointers_changed = true;
-    if (impl_->stages.size() > 1) impl_->symbols = symbols;
+    if (impl_->symbols != symbols) impl_->symbols = symbols;
     return true;
   }
   return false;

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classical models (ai.onnx.ml) against ONNX Runtime, which decides where the standard is silent."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+import pytest
+from conftest import PACKAGE
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(PACKAGE))
+hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
+
+
+def vector_machine(classes, probabilities, seed):
+    """Random support vectors: no training, so votes and probabilities disagree often."""
+    random = np.random.default_rng(seed)
+    per_class = random.integers(2, 6, classes)
+    vectors, pairs = int(per_class.sum()), classes * (classes - 1) // 2
+    attributes = {"kernel_type": "RBF", "kernel_params": [0.1, 0.0, 3.0], "classlabels_ints": list(range(10, 10 + classes)),
+                  "vectors_per_class": per_class.tolist(), "support_vectors": random.standard_normal(vectors * 4).tolist(),
+                  "coefficients": random.standard_normal(vectors * (classes - 1)).tolist(), "rho": random.standard_normal(pairs).tolist()}
+    if probabilities:
+        attributes |= {"prob_a": (-random.random(pairs)).tolist(), "prob_b": random.standard_normal(pairs).tolist()}
+    node = helper.make_node("SVMClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph([node], "svm", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+                              [helper.make_tensor_value_info("label", TensorProto.INT64, ["n"]),
+                               helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", None])])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_vector_machines_vote_and_score_as_onnx_runtime_does(classes, probabilities):
+    for seed in range(4):
+        model = vector_machine(classes, probabilities, seed)
+        x = np.random.default_rng(seed + 100).standard_normal((40, 4), np.float32)
+        label, scores = onnxruntime.InferenceSession(model).run(["label", "scores"], {"x": x})
+        own = hone.Model.parse(model).build(["--builderOptimizationLevel=0", "--shapes=x:40x4"]).engine().context().run({"x": x})
+        np.testing.assert_array_equal(own["label"], label, err_msg=f"seed {seed}")
+        np.testing.assert_allclose(own["scores"], scores, rtol=1e-4, atol=2e-5, err_msg=f"seed {seed}")
+
+
+def test_texts_keep_their_sizes_when_shapes_come_again():
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)
+    graph = helper.make_graph([node], "texts", [helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])],
+                              [helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    flags = ["--minShapes=x:1", "--optShapes=x:3", "--maxShapes=x:9", "--builderOptimizationLevel=0"]
+    context = hone.Model.parse(model).build(flags).engine().context()
+    for count in (3, 7, 3, 1, 7):
+        assert context.run({"x": np.arange(count)})["y"].tolist() == [str(i) for i in range(count)]
