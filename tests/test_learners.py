@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classical models (ai.onnx.ml) against ONNX Runtime, which decides where the standard is silent."""
+"""Classical models (ai.onnx.ml) against ONNX Runtime, which decides where the standard is silent, and what else exporters write."""
 
 import sys
 
@@ -41,6 +41,21 @@ def test_vector_machines_vote_and_score_as_onnx_runtime_does(classes, probabilit
         own = hone.Model.parse(model).build(["--builderOptimizationLevel=0", "--shapes=x:40x4"]).engine().context().run({"x": x})
         np.testing.assert_array_equal(own["label"], label, err_msg=f"seed {seed}")
         np.testing.assert_allclose(own["scores"], scores, rtol=1e-4, atol=2e-5, err_msg=f"seed {seed}")
+
+
+def test_spectra_take_signals_without_parts():
+    """As torch.stft is exported: [batch, samples], where the standard has [batch, samples, 1]."""
+    constants = [helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [], [number]))
+                 for name, number in (("step", 4), ("length", 16))]
+    nodes = [*constants, helper.make_node("STFT", ["x", "step", "", "length"], ["y"])]
+    graph = helper.make_graph(nodes, "stft", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 64])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    x = np.random.default_rng(1).standard_normal((2, 64), np.float32)
+    own = hone.Model.parse(model).build(["--builderOptimizationLevel=0"]).engine().context().run({"x": x})["y"]
+    frames = np.lib.stride_tricks.sliding_window_view(x, 16, axis=1)[:, ::4]
+    expected = np.fft.rfft(frames)
+    np.testing.assert_allclose(own[..., 0] + 1j * own[..., 1], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_texts_keep_their_sizes_when_shapes_come_again():

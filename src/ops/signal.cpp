@@ -164,6 +164,16 @@ void eval_stft(EvalContext& context) {
   context.set(0, write_doubles(x.dtype(), {batch, frames, bins, 2}, out));
 }
 
+/// Exporters write real signals without the axis of real and imaginary parts that the standard asks for.
+void import_stft(ImportContext& context) {
+  Value* signal = context.input(0);
+  if (signal->type.ranked && signal->type.shape.rank() == 2)
+    signal = context.add("Unsqueeze", {signal, integer_constant(context, {2})})->output();
+  const auto optional = [&](size_t i) { return i < context.inputs() ? context.input(i) : nullptr; };
+  context.set_output(
+      0, context.add("STFT", {signal, context.input(1), optional(2), optional(3)}, context.attrs())->output());
+}
+
 // ---- Windows: sums of cosines ----
 
 void infer_window(InferContext& context) {
@@ -250,7 +260,7 @@ const OpDef ops::stft{.name = "STFT",
                       .max_inputs = 4,
                       .infer = infer_stft,
                       .eval = eval_stft,
-                      .onnx = {{"STFT", 17}}};
+                      .onnx = {{"STFT", 17, 1 << 20, import_stft}}};
 
 const OpDef ops::window{.name = "Window",
                         .attrs = {integer_attr("output_datatype", 1), integer_attr("periodic", 1),
