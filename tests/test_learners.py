@@ -67,3 +67,23 @@ def test_texts_keep_their_sizes_when_shapes_come_again():
     context = hone.Model.parse(model).build(flags).engine().context()
     for count in (3, 7, 3, 1, 7):
         assert context.run({"x": np.arange(count)})["y"].tolist() == [str(i) for i in range(count)]
+
+
+def test_long_chains_of_slices_of_results_that_the_data_size():
+    """What detection models do level by level: the size of each step is an expression of all sizes before it, and soon too long."""
+    nodes = [helper.make_node("NonZero", ["x"], ["found"]), helper.make_node("Squeeze", ["found", "axis"], ["v0"])]
+    for i in range(40):
+        nodes += [helper.make_node("Shape", [f"v{i}"], [f"n{i}"]), helper.make_node("Div", [f"n{i}", "two"], [f"h{i}"]),
+                  helper.make_node("Slice", [f"v{i}", f"h{i}", f"n{i}", "axis"], [f"s{i}"]),
+                  helper.make_node("Concat", [f"s{i}", f"v{i}"], [f"c{i}"], axis=0),
+                  helper.make_node("Slice", [f"c{i}", "axis", f"n{i}", "axis"], [f"v{i + 1}"])]
+    nodes.append(helper.make_node("Identity", ["v40"], ["y"]))
+    weights = [helper.make_tensor("axis", TensorProto.INT64, [1], [0]), helper.make_tensor("two", TensorProto.INT64, [1], [2])]
+    graph = helper.make_graph(nodes, "levels", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [50])],
+                              [helper.make_tensor_value_info("y", TensorProto.INT64, None)], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    context = hone.Model.parse(model).build(["--builderOptimizationLevel=0"]).engine().context()
+    for seed in range(3):
+        x = (np.random.default_rng(seed).random(50) < 0.6).astype(np.float32)
+        expected = onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
+        np.testing.assert_array_equal(context.run({"x": x})["y"], expected)

@@ -270,7 +270,15 @@ std::vector<std::string> Region::origin() const {
   return result;
 }
 
-std::vector<Region> form_regions(const Graph& graph) { return Former(graph).run(); }
+std::vector<Region> form_regions(const Graph& graph) {
+  std::vector<Region> regions = Former(graph).run();
+  // What decides a size has to run: the size is read off its result.
+  std::unordered_set<const Node*> deciders;
+  for (const auto& [symbol, node] : graph.size_deciders()) deciders.insert(node);
+  for (Region& region : regions)
+    if (region.is_view && deciders.contains(region.nodes[0])) region.is_view = false;
+  return regions;
+}
 
 std::vector<Region> split(const Region& region, const Graph& graph) {
   if (region.nodes.size() < 2) return {};
