@@ -87,3 +87,42 @@ def test_long_chains_of_slices_of_results_that_the_data_size():
         x = (np.random.default_rng(seed).random(50) < 0.6).astype(np.float32)
         expected = onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
         np.testing.assert_array_equal(context.run({"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize("operator", ["MatMul", "Gemm"])
+def test_products_keep_double_precision(operator):
+    random = np.random.default_rng(3)
+    w, b, x = random.standard_normal((7, 5)), random.standard_normal(5), random.standard_normal((3, 7))
+    weights = [helper.make_tensor("w", TensorProto.DOUBLE, [7, 5], w.ravel()), helper.make_tensor("b", TensorProto.DOUBLE, [5], b)]
+    nodes = ([helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5)] if operator == "Gemm" else
+             [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])])
+    graph = helper.make_graph(nodes, "product", [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [3, 7])],
+                              [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [3, 5])], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    own = hone.Model.parse(model).build(["--builderOptimizationLevel=0"]).engine().context().run({"x": x})["y"]
+    np.testing.assert_allclose(own, (0.5 if operator == "Gemm" else 1) * (x @ w) + b, rtol=1e-14, atol=1e-14)
+
+
+def scatter_by_unknown_positions():
+    """The positions' length is the data's: a Reshape to a shape that is an input."""
+    return ([helper.make_node("Reshape", ["flat", "shape"], ["positions"]), helper.make_node("ScatterND", ["x", "positions", "u"], ["y"])],
+            {"x": np.zeros((4, 5), np.float32), "flat": np.array([0, 1, 2, 3]), "shape": np.array([2, 2]), "u": np.array([7, 8], np.float32)})
+
+
+def slice_by_lists_of_unknown_length():
+    nodes = [helper.make_node("NonZero", ["which"], ["found"]), helper.make_node("Squeeze", ["found", "first"], ["axes"]),
+             helper.make_node("Gather", ["starts", "axes"], ["s"]), helper.make_node("Gather", ["ends", "axes"], ["e"]),
+             helper.make_node("Slice", ["x", "s", "e", "axes"], ["y"])]
+    return nodes, {"x": np.arange(24, dtype=np.float32).reshape(4, 6), "which": np.array([0, 1]), "first": np.array([0]),
+                   "starts": np.array([1, 2]), "ends": np.array([3, 5])}
+
+
+@pytest.mark.parametrize("make", [scatter_by_unknown_positions, slice_by_lists_of_unknown_length])
+def test_operands_of_unknown_length(make):
+    nodes, feeds = make()
+    graph = helper.make_graph(nodes, "open", [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+                                              for name, v in feeds.items()], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    expected = onnxruntime.InferenceSession(model).run(None, feeds)[0]
+    own = hone.Model.parse(model).build(["--builderOptimizationLevel=0"]).engine().context().run(feeds)["y"]
+    np.testing.assert_array_equal(own, expected)

@@ -6,6 +6,7 @@
 
 #include "ops/movement.h"
 #include "ops/ops.h"
+#include "ops/support.h"
 
 namespace hone {
 namespace {
@@ -120,10 +121,10 @@ void eval_roi_align(EvalContext& context) {
   const bool half_pixel = attrs.text("coordinate_transformation_mode") == "half_pixel",
              largest = attrs.text("mode") == "max";
   const float offset = half_pixel ? 0.5f : 0.0f;
-  TensorBuilder builder(DType::f32, {regions, d[1], out_height, out_width});
-  float* out = builder.data<float>().data();
+  const Floats values(x), corners(rois);
+  std::vector<float> result;
   for (int64_t region = 0; region < regions; ++region) {
-    const std::span<const float> roi = rois.data<float>().subspan(static_cast<size_t>(region * 4), 4);
+    const std::span<const float> roi(corners.data() + region * 4, 4);
     const float left = roi[0] * scale - offset, top = roi[1] * scale - offset;
     float width = roi[2] * scale - offset - left, height = roi[3] * scale - offset - top;
     if (!half_pixel) {
@@ -137,8 +138,8 @@ void eval_roi_align(EvalContext& context) {
     HONE_CHECK(rows < 1 << 16 && columns < 1 << 16, "region {} is too large", region);
     const int64_t image = checked_index(batch_indices.integer(region), d[0]);
     for (int64_t channel = 0; channel < d[1]; ++channel) {
-      const std::span<const float> plane = x.data<float>().subspan(
-          static_cast<size_t>((image * d[1] + channel) * d[2] * d[3]), static_cast<size_t>(d[2] * d[3]));
+      const std::span<const float> plane(values.data() + (image * d[1] + channel) * d[2] * d[3],
+                                         static_cast<size_t>(d[2] * d[3]));
       for (int64_t oy = 0; oy < out_height; ++oy)
         for (int64_t ox = 0; ox < out_width; ++ox) {
           float total = 0, best = rows * columns > 0 ? -INFINITY : 0.0f;
@@ -152,11 +153,11 @@ void eval_roi_align(EvalContext& context) {
               total += value;
               best = std::max(best, value);
             }
-          *out++ = largest ? best : total / static_cast<float>(std::max<int64_t>(rows * columns, 1));
+          result.push_back(largest ? best : total / static_cast<float>(std::max<int64_t>(rows * columns, 1)));
         }
     }
   }
-  context.set(0, builder.finish());
+  context.set(0, write_floats(x.dtype(), {regions, d[1], out_height, out_width}, result));
 }
 
 /// Before opset 16 coordinates are not shifted by half a pixel.

@@ -77,28 +77,53 @@ struct MatMulShape {
   }
 };
 
+/// What the operands of a product in double precision or in integers share with those in f32.
+template <typename T>
+std::vector<T> exact_values(const Tensor& tensor) {
+  if constexpr (std::is_same_v<T, double>) return read_doubles(tensor);
+  else return tensor.integers();
+}
+
+template <typename T>
+Tensor exact_tensor(DType dtype, Dims dims, const std::vector<T>& values) {
+  if constexpr (std::is_same_v<T, double>) return write_doubles(dtype, std::move(dims), values);
+  else return write_integers(dtype, std::move(dims), values);
+}
+
+/// A matrix row by row, as its transpose where that is asked for.
+template <typename T>
+std::vector<T> rows_of(const Tensor& tensor, bool transposed) {
+  std::vector<T> values = exact_values<T>(tensor);
+  if (!transposed) return values;
+  const int64_t rows = tensor.dims()[0], columns = tensor.dims()[1];
+  std::vector<T> turned(values.size());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      turned[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
+  return turned;
+}
+
+bool is_exact(DType dtype) { return dtype == DType::f64 || !is_float(dtype); }
+
+template <typename T>
+void exact_mat_mul(EvalContext& context, const MatMulShape& shape) {
+  const auto left = exact_values<T>(context.input(0)), right = exact_values<T>(context.input(1));
+  const auto c = shape.run<T>(left.data(), right.data(), [&](const T* x, const T* y, T* z) {
+    multiply_plain(shape.m, shape.n, shape.k, x, y, z);
+  });
+  context.set(0, exact_tensor<T>(context.input(0).dtype(), shape.result, c));
+}
+
 void eval_mat_mul(EvalContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
   const MatMulShape shape(a.dims(), b.dims());
-  if (a.dtype() == DType::f64) {
-    const auto left = read_doubles(a), right = read_doubles(b);
-    const auto c = shape.run<double>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) {
-      multiply_plain(shape.m, shape.n, shape.k, x, y, z);
-    });
-    context.set(0, write_doubles(a.dtype(), shape.result, c));
-  } else if (!is_float(a.dtype())) {
-    const auto left = a.integers(), right = b.integers();
-    const auto c = shape.run<int64_t>(left.data(), right.data(), [&](auto* x, auto* y, auto* z) {
-      multiply_plain(shape.m, shape.n, shape.k, x, y, z);
-    });
-    context.set(0, write_integers(a.dtype(), shape.result, c));
-  } else {
-    const Floats left(a), right(b);
-    const auto c = shape.run<float>(left.data(), right.data(), [&](const float* x, const float* y, float* z) {
-      add_product_parallel(shape.m, shape.n, shape.k, {x, shape.k, 1}, {y, shape.n, 1}, z, shape.n);
-    });
-    context.set(0, write_floats(a.dtype(), shape.result, c));
-  }
+  if (is_exact(a.dtype()))
+    return a.dtype() == DType::f64 ? exact_mat_mul<double>(context, shape) : exact_mat_mul<int64_t>(context, shape);
+  const Floats left(a), right(b);
+  const auto c = shape.run<float>(left.data(), right.data(), [&](const float* x, const float* y, float* z) {
+    add_product_parallel(shape.m, shape.n, shape.k, {x, shape.k, 1}, {y, shape.n, 1}, z, shape.n);
+  });
+  context.set(0, write_floats(a.dtype(), shape.result, c));
 }
 
 // ---- Gemm ----
@@ -121,7 +146,33 @@ MatrixView matrix(const Floats& data, const Dims& dims, bool transposed) {
   return transposed ? MatrixView{data.data(), 1, dims[1]} : MatrixView{data.data(), dims[1], 1};
 }
 
+template <typename T>
+void exact_gemm(EvalContext& context) {
+  const Tensor &a = context.input(0), &b = context.input(1);
+  const bool trans_a = context.attrs().integer("transA") != 0, trans_b = context.attrs().integer("transB") != 0;
+  const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
+  const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta");
+  const auto scaled = [](double factor, T value) {
+    return factor == 1 ? value : static_cast<T>(factor * static_cast<double>(value));
+  };
+  std::vector<T> c(static_cast<size_t>(m * n), T(0));
+  multiply_plain(m, n, k, rows_of<T>(a, trans_a).data(), rows_of<T>(b, trans_b).data(), c.data());
+  const std::vector<T> bias = context.has(2) ? exact_values<T>(context.input(2)) : std::vector<T>();
+  Dims dims = context.has(2) ? context.input(2).dims() : Dims();
+  while (dims.size() < 2) dims.insert(dims.begin(), 1);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T& value = c[static_cast<size_t>(i * n + j)];
+      value = scaled(alpha, value);
+      const int64_t at = (dims[0] == 1 ? 0 : i) * dims[1] + (dims[1] == 1 ? 0 : j);
+      if (!bias.empty()) value += scaled(beta, bias[static_cast<size_t>(at)]);
+    }
+  context.set(0, exact_tensor<T>(a.dtype(), {m, n}, c));
+}
+
 void eval_gemm(EvalContext& context) {
+  if (is_exact(context.input(0).dtype()))
+    return context.input(0).dtype() == DType::f64 ? exact_gemm<double>(context) : exact_gemm<int64_t>(context);
   const Tensor &a = context.input(0), &b = context.input(1);
   const bool trans_a = context.attrs().integer("transA") != 0, trans_b = context.attrs().integer("transB") != 0;
   const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
@@ -168,7 +219,25 @@ void infer_linear(InferContext& context) {
   context.set(0, context.dtype(0), std::move(result));
 }
 
+template <typename T>
+void exact_linear(EvalContext& context) {
+  const Tensor &x = context.input(0), &w = context.input(1);
+  const bool trans = context.attrs().integer("trans_w") != 0;
+  const int64_t k = x.dims().back(), m = k == 0 ? 0 : x.size() / k, n = w.dims()[trans ? 0 : 1];
+  Dims dims = x.dims();
+  dims.back() = n;
+  std::vector<T> y(static_cast<size_t>(elements(dims)), T(0));
+  multiply_plain(m, n, k, exact_values<T>(x).data(), rows_of<T>(w, trans).data(), y.data());
+  if (context.has(2)) {
+    const std::vector<T> bias = exact_values<T>(context.input(2));
+    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+  }
+  context.set(0, exact_tensor<T>(x.dtype(), std::move(dims), y));
+}
+
 void eval_linear(EvalContext& context) {
+  if (is_exact(context.input(0).dtype()))
+    return context.input(0).dtype() == DType::f64 ? exact_linear<double>(context) : exact_linear<int64_t>(context);
   const Tensor &x = context.input(0), &w = context.input(1);
   const bool trans = context.attrs().integer("trans_w") != 0;
   const int64_t k = x.dims().back(), m = k == 0 ? 0 : x.size() / k, n = w.dims()[trans ? 0 : 1];

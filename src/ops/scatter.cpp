@@ -111,7 +111,8 @@ int64_t position_length(const Shape& data, const Shape& indices) {
 }
 
 void infer_scatter_nd(InferContext& context) {
-  position_length(context.shape(0), context.shape(1));
+  const Shape& indices = context.shape(1);
+  if (indices.rank() == 0 || indices[indices.rank() - 1].is_constant()) position_length(context.shape(0), indices);
   reduction_of(context.attrs());
   context.set(0, context.dtype(0), context.shape(0));
 }

@@ -64,16 +64,17 @@ std::vector<int64_t> slice_axes(const std::optional<std::vector<int64_t>>& given
 
 void infer_slice(InferContext& context) {
   Shape shape = context.shape(0);
+  const auto left_to_the_data = [&] {
+    for (size_t i = 0; i < shape.rank(); ++i) shape[i] = context.data_dependent(0, i);
+    context.set(0, context.dtype(0), std::move(shape));
+  };
+  if (const Shape& starts = context.shape(1); starts.rank() == 1 && !starts[0].is_constant()) return left_to_the_data();
   const size_t count = known_count(context, 1);
   HONE_CHECK(known_count(context, 2) == count, "{} ends are given for {} starts", known_count(context, 2), count);
   const std::optional<std::vector<int64_t>> given = context.has(3) ? known_integers(context, 3) : std::nullopt;
   const auto starts = context.symbolic(1), ends = context.symbolic(2);
   const auto steps = context.has(4) ? known_integers(context, 4) : std::optional(std::vector<int64_t>(count, 1));
-  if (context.has(3) && !given) {  // which axes: unknown
-    for (size_t i = 0; i < shape.rank(); ++i) shape[i] = context.data_dependent(0, i);
-    context.set(0, context.dtype(0), std::move(shape));
-    return;
-  }
+  if (context.has(3) && !given) return left_to_the_data();  // which axes: unknown
   const std::vector<int64_t> axes = slice_axes(given, count, shape.rank());
   HONE_CHECK(!steps || steps->size() == count, "{} steps are given for {} starts", steps->size(), count);
   for (size_t i = 0; i < count; ++i) {
