@@ -386,8 +386,7 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
     if (layer.region.is_view) region.options.push_back({{Layout::linear}, {Layout::linear}, 0, 0});
     for (size_t i = 0; i < layer.candidates.size(); ++i)
       if (const Candidate& c = layer.candidates[i]; c.timing.ms >= 0)
-        region.options.push_back(
-            {c.tactic.in, c.tactic.out, c.timing.ms + c.source->break_ms(), static_cast<int>(i)});
+        region.options.push_back({c.tactic.in, c.tactic.out, c.timing.ms + c.source->break_ms(), static_cast<int>(i)});
     for (const SelectOption& option : region.options) {
       for (size_t i = 0; i < option.in.size(); ++i) table.wants(layer.region.inputs[i], option.in[i]);
       for (size_t i = 0; i < option.out.size(); ++i) table.gives(layer.region.outputs[i], option.out[i]);

@@ -12,15 +12,15 @@ namespace hone {
 
 using Words = std::span<const std::string>;
 
-int run_build(Words words);       ///< hone build: a model becomes a plan
-int run_run(Words words);         ///< hone run: one inference, its outputs shown or written
-int run_bench(Words words);       ///< hone bench: how fast, what bounds it, how steady
+int run_build(Words words);          ///< hone build: a model becomes a plan
+int run_run(Words words);            ///< hone run: one inference, its outputs shown or written
+int run_bench(Words words);          ///< hone bench: how fast, what bounds it, how steady
 int run_bench_kernels(Words words);  ///< hone bench kernels: all ways to solve one problem, and the machine's ceiling
-int run_inspect(Words words);     ///< hone inspect: what a plan holds; a C program that runs it
-int run_capability(Words words);  ///< hone inspect capability: which nodes of a model have which kernels
-int run_operators(Words words);   ///< hone inspect operators: which ONNX operators models may use
-int run_cache(Words words);       ///< hone cache: list, merge and prune timing caches
-int run_doctor(Words words);      ///< hone doctor: what this program is and finds on this machine
+int run_inspect(Words words);        ///< hone inspect: what a plan holds; a C program that runs it
+int run_capability(Words words);     ///< hone inspect capability: which nodes of a model have which kernels
+int run_operators(Words words);      ///< hone inspect operators: which ONNX operators models may use
+int run_cache(Words words);          ///< hone cache: list, merge and prune timing caches
+int run_doctor(Words words);         ///< hone doctor: what this program is and finds on this machine
 
 /// Warnings and errors on stderr, nothing else.
 Logger quiet_logger();
