@@ -19,6 +19,7 @@
 #include "onnx/scope.h"
 #include "onnx/symbols.h"
 #include "onnx/tensor_data.h"
+#include "ops/ops.h"
 
 namespace hone {
 namespace onnx {
@@ -444,6 +445,15 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node,
   return attrs;
 }
 
+/// Some exporters declare the iteration and the condition of a Loop as lists of one and read them so; Loop gives scalars.
+static Value* formal_input(Graph& graph, const ValueProto& formal, const TensorType& type) {
+  Value* value = graph.add_input(text_of(formal.name), type);
+  const bool scalar = type.ranked && type.element == nullptr && type.shape.rank() == 0;
+  if (!scalar || !formal.shape || formal.shape->size() != 1) return value;
+  Value* axis = graph.add_constant(Tensor::of<int64_t>({1}, {0}));
+  return graph.add(ops::unsqueeze, {value, axis}, {}, text_of(formal.name) + " as a list")->output();
+}
+
 std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
                                                             const std::map<std::string_view, const GraphProto*>& graphs,
                                                             const std::string& name,
@@ -462,8 +472,7 @@ std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
                   HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
                              proto->inputs.size(), formals->size());
                   for (size_t i = 0; i < formals->size(); ++i)
-                    scope.define(proto->inputs[i].name,
-                                 graph->add_input(text_of(proto->inputs[i].name), (*formals)[i]));
+                    scope.define(proto->inputs[i].name, formal_input(*graph, proto->inputs[i], (*formals)[i]));
                 } else {
                   for (const ValueProto& input : proto->inputs) add_input(inner, input);
                 }

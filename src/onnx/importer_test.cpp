@@ -147,6 +147,22 @@ TEST(Importer, FindsTheLengthOfALoopThatRunsToItsEnd) {
   EXPECT_THAT(floats(results[1]), ElementsAre(2.0f, 20.0f, 3.0f, 30.0f, 4.0f, 40.0f));
 }
 
+TEST(Importer, GivesALoopsBodyItsIterationAsTheListThatItDeclares) {
+  const std::string body = W::graph(
+      {.nodes = {W::node("Identity", {"go"}, {"on"}), W::node("Cast", {"i"}, {"f"}, {W::integer_attr("to", 1)}),
+                 W::node("Concat", {"f", "f"}, {"ff"}, {W::integer_attr("axis", 0)}),
+                 W::node("Add", {"s", "ff"}, {"t"})},
+       .inputs = {W::value("i", 7, {W::dim(1)}), W::value("go", 9, {}), vector_value("s")},
+       .outputs = {W::value("on", 9, {}), vector_value("t")}});
+  const ImportedModel model =
+      import(W::model(W::graph({.nodes = {W::node("Loop", {"n", "", "x"}, {"last"}, {W::graph_attr("body", body)})},
+                                .initializers = {W::integers("n", {}, {4})},
+                                .inputs = {vector_value("x")},
+                                .outputs = {vector_value("last")}})));
+  const std::vector<Tensor> results = evaluate(model.graph, std::vector<Tensor>{Tensor::of<float>({2}, {1.0f, 10.0f})});
+  EXPECT_THAT(floats(results[0]), ElementsAre(7.0f, 16.0f));
+}
+
 TEST(Importer, SaysWhatItDoesInTrtexecsWords) {
   std::vector<std::string> lines;
   Logger log([&](Severity, std::string_view text) { lines.emplace_back(text); });
