@@ -307,7 +307,8 @@ void time_layers(const TuneContext& context, std::vector<Layer>& layers) {
   for (Layer& layer : layers) order.emplace_back(-bytes_moved(layer), &layer);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   size_t done = 0, by_rule = 0;
-  for (const auto& [weight, layer] : order) {
+  for (const auto& entry : order) {
+    Layer* layer = entry.second;
     if (layer->problem != nullptr) {
       by_rule += must_stop(context) && !all_known(context.cache, layer->candidates);
       with_note([&] { return "choosing tactics for " + layer->region.name(); },

@@ -38,7 +38,7 @@ class KeyReader {
   std::string until(char end, std::string_view what) {
     const size_t found = key_.find(end, at_);
     if (found == std::string_view::npos) fail(what);
-    const std::string text(key_.substr(at_, found - at_));
+    std::string text(key_.substr(at_, found - at_));
     at_ = found + 1;
     return text;
   }
@@ -81,7 +81,7 @@ class KeyReader {
     while (at_ < key_.size() && std::isalnum(static_cast<unsigned char>(key_[at_])) != 0) ++at_;
     if (rest().starts_with("[")) bracketed('[', ']');
     const std::string text(key_.substr(type, at_ - type));
-    const std::string name = fmt::format("%c{}", constants_++);
+    std::string name = fmt::format("%c{}", constants_++);
     const std::string data = rest().starts_with("{") ? bracketed('{', '}') : fmt::format("!{}", constants_);
     statements_ += fmt::format("{} = constant {}{}\n", name, text, data);
     return name;

@@ -461,7 +461,9 @@ std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
                                                             std::vector<Value*>& operands) {
   std::vector<std::unique_ptr<Graph>> bodies;
   std::vector<Value*> captured;  // the same list, in the same order, for every body of the node
-  for (const auto& [attribute, proto] : graphs) {
+  for (const auto& entry : graphs) {
+    const std::string_view attribute = entry.first;  // clang 14 captures no structured bindings
+    const GraphProto* proto = entry.second;
     with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
               [&] {
                 auto graph = std::make_unique<Graph>();

@@ -86,7 +86,7 @@ std::string format_of(const Desc& desc) {
 Desc desc_in_format(const Dims& dims, const std::string& name) {
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
     if (name != dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag))) continue;
-    const Desc desc(dims, dnnl::memory::data_type::f32, static_cast<dnnl::memory::format_tag>(tag), true);
+    Desc desc(dims, dnnl::memory::data_type::f32, static_cast<dnnl::memory::format_tag>(tag), true);
     if (desc) return desc;
   }
   throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name),
