@@ -79,8 +79,8 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
     throw Error(fmt::format("attribute '{}' of {} has the wrong kind: {}", spec.name, op.name, print_value(*given)));
   }
   for (const auto& [name, value] : attrs)
-    HONE_CHECK(std::ranges::find(op.attrs, name, &AttrSpec::name) != op.attrs.end(), "{} has no attribute '{}'", op.name,
-               name);
+    HONE_CHECK(std::ranges::find(op.attrs, name, &AttrSpec::name) != op.attrs.end(), "{} has no attribute '{}'",
+               op.name, name);
 }
 
 void remove_use(Value* value, Node* node, size_t index) {
