@@ -6,7 +6,6 @@
 #include <dnnl_debug.h>
 
 #include <cstring>
-#include <mutex>
 
 namespace hone::cpu::onednn {
 namespace {
@@ -123,11 +122,7 @@ bool is_fast(const dnnl::primitive_desc_base& desc) {
 class Program::Kernel final : public CpuKernel {
  public:
   Kernel(Program program, int workers)
-      : steps_(std::move(program.steps_)),
-        conversions_(std::move(program.conversions_)),
-        workspace_(program.workspace_),
-        own_(program.own_),
-        workers_(workers) {
+      : steps_(std::move(program.steps_)), workspace_(program.workspace_), workers_(workers) {
     for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
   }
   size_t workspace_bytes() const override { return workspace_; }
@@ -135,7 +130,6 @@ class Program::Kernel final : public CpuKernel {
 
   void run(int, int, int, const Bindings& bindings) const override {
     const TeamSize team(workers_);
-    if (!conversions_.empty()) std::call_once(converted_, [&] { convert(bindings); });
     Slot& slot = take();
     for (size_t i = 0; i < steps_.size(); ++i) {
       std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
@@ -170,33 +164,19 @@ class Program::Kernel final : public CpuKernel {
         if (!slot.busy.test_and_set(std::memory_order_acquire)) return slot;
   }
 
-  void convert(const Bindings& bindings) const {
-    dnnl::stream stream(engine());
-    for (const Conversion& c : conversions_) {
-      dnnl::memory from(c.from, engine(), pointer(c.source, bindings)), to(c.to, engine(), pointer(c.target, bindings));
-      std::memset(to.get_data_handle(), 0, c.to.get_size());
-      dnnl::reorder(from, to).execute(stream, from, to);
-    }
-    stream.wait();
-  }
-
-  void* pointer(const Operand& operand, const Bindings& bindings) const {
+  static void* pointer(const Operand& operand, const Bindings& bindings) {
     const size_t i = static_cast<size_t>(operand.index);
     switch (operand.place) {
       case Operand::input: return const_cast<void*>(bindings.inputs[i]);
       case Operand::output: return bindings.outputs[i];
       case Operand::constant: return const_cast<void*>(bindings.constants[i]);
       case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
-      case Operand::own: return own_.data() + i;
     }
     return nullptr;
   }
 
   const std::vector<Step> steps_;
-  const std::vector<Conversion> conversions_;
   const size_t workspace_;
-  const AlignedBuffer own_;
-  mutable std::once_flag converted_;
   int workers_;
   mutable std::deque<Slot> slots_;
 };
@@ -222,10 +202,9 @@ void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Oper
 
 Operand Program::weights(const Desc& stored, const Desc& wanted, Operand constant) {
   if (stored == wanted) return constant;
-  const Operand target{Operand::own, static_cast<int64_t>(own_)};
-  own_ += (wanted.get_size() + kAlignment - 1) / kAlignment * kAlignment;
-  conversions_.push_back({stored, wanted, constant, target});
-  return target;
+  const Operand room = reserve(wanted.get_size());
+  add_reorder(stored, constant, wanted, room);
+  return room;
 }
 
 std::shared_ptr<const CpuKernel> Program::finish(int workers) && {

@@ -54,8 +54,8 @@ dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result);
 bool is_fast(const dnnl::primitive_desc_base& desc);
 
 struct Operand {
-  enum Place { input, output, constant, workspace, own } place;  // own: memory of the kernel itself
-  int64_t index = 0;                                             // bytes for the workspace and the kernel's memory
+  enum Place { input, output, constant, workspace } place;
+  int64_t index = 0;  // bytes for the workspace
 };
 
 class Program {
@@ -73,23 +73,18 @@ class Program {
   /// Adds the primitive's scratchpad by itself.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
   void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
-  /// Constant weights as a primitive wants them: as stored, or reordered before the first launch where the sizes or the team at
-  /// load time make the library want another format than at build time.
+  /// Constant weights as a primitive wants them: as stored, or reordered at each launch where the sizes or the team at load time
+  /// make the library want another format than at build time. Layers share a kernel, so it cannot keep the weights of one.
   Operand weights(const Desc& stored, const Desc& wanted, Operand constant);
   /// Room in the workspace.
   Operand reserve(size_t bytes);
   std::shared_ptr<const CpuKernel> finish(int workers) &&;
 
  private:
-  struct Conversion {
-    Desc from, to;
-    Operand source, target;
-  };
   class Kernel;
 
   std::vector<Step> steps_;
-  std::vector<Conversion> conversions_;  // once
-  size_t workspace_ = 0, own_ = 0;
+  size_t workspace_ = 0;
 };
 
 struct Family {
