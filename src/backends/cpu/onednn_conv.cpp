@@ -201,7 +201,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const Operand target{Operand::output, 0}, added{Operand::input, residual};
   std::vector<Program::Argument> arguments{
       {DNNL_ARG_SRC, desc_of(in), {Operand::input, input}},
-      {DNNL_ARG_WEIGHTS, primitive->weights, program.weights(stored, primitive->weights, {Operand::constant, 0})},
+      {DNNL_ARG_WEIGHTS, primitive->weights,
+       weights_operand(program, stored, primitive->weights, {Operand::constant, 0})},
       {DNNL_ARG_DST, result, target}};
   if (attrs.integer("bias") != 0) arguments.push_back({DNNL_ARG_BIAS, primitive->bias, {Operand::constant, 1}});
   if (residual >= 0) {

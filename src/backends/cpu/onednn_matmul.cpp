@@ -142,7 +142,8 @@ Program load_linear(const Attrs& attrs, const KernelShapes& shapes) {
   Program program;
   std::vector<Program::Argument> arguments{
       {DNNL_ARG_SRC, desc.src_desc(), {Operand::input, input}},
-      {DNNL_ARG_WEIGHTS, desc.weights_desc(), program.weights(stored, desc.weights_desc(), {Operand::constant, 0})},
+      {DNNL_ARG_WEIGHTS, desc.weights_desc(),
+       weights_operand(program, stored, desc.weights_desc(), {Operand::constant, 0})},
       {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
   if (epilogue.bias) arguments.push_back({DNNL_ARG_BIAS, desc.bias_desc(), {Operand::constant, 1}});
   add_residual(attrs, shapes, epilogue, desc.dst_desc(), arguments);

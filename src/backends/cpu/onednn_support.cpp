@@ -27,6 +27,68 @@ dnnl::engine make_engine() {
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
+class Kernel final : public CpuKernel {
+ public:
+  Kernel(std::vector<Program::Step> steps, size_t workspace, int workers)
+      : steps_(std::move(steps)), workspace_(workspace), workers_(workers) {
+    for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
+  }
+  size_t workspace_bytes() const override { return workspace_; }
+  bool self_parallel() const override { return true; }
+
+  void run(int, int, int, const Bindings& bindings) const override {
+    const TeamSize team(workers_);
+    Slot& slot = take();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
+      for (size_t k = 0; k < arguments.size(); ++k)
+        dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
+      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()),
+                             arguments.data());
+    }
+    slot.busy.clear(std::memory_order_release);
+  }
+
+ private:
+  struct Slot {
+    explicit Slot(const std::vector<Program::Step>& steps) : stream(engine()) {
+      for (const Program::Step& step : steps) {
+        std::vector<dnnl_exec_arg_t>& list = arguments.emplace_back();
+        for (const Program::Argument& argument : step.arguments) {
+          memories.emplace_back(argument.desc, engine(), nullptr);
+          list.push_back({argument.name, memories.back().get()});
+        }
+      }
+    }
+    std::atomic_flag busy;
+    dnnl::stream stream;
+    std::deque<dnnl::memory> memories;
+    std::vector<std::vector<dnnl_exec_arg_t>> arguments;
+  };
+
+  Slot& take() const {
+    while (true)
+      for (Slot& slot : slots_)
+        if (!slot.busy.test_and_set(std::memory_order_acquire)) return slot;
+  }
+
+  static void* pointer(const Operand& operand, const Bindings& bindings) {
+    const size_t i = static_cast<size_t>(operand.index);
+    switch (operand.place) {
+      case Operand::input: return const_cast<void*>(bindings.inputs[i]);
+      case Operand::output: return bindings.outputs[i];
+      case Operand::constant: return const_cast<void*>(bindings.constants[i]);
+      case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
+    }
+    return nullptr;
+  }
+
+  const std::vector<Program::Step> steps_;
+  size_t workspace_;
+  int workers_;
+  mutable std::deque<Slot> slots_;
+};
+
 dnnl::algorithm algorithm_of(ActivationKind kind) {
   using dnnl::algorithm;
   switch (kind) {
@@ -119,68 +181,6 @@ bool is_fast(const dnnl::primitive_desc_base& desc) {
   return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
 }
 
-class Program::Kernel final : public CpuKernel {
- public:
-  Kernel(Program program, int workers)
-      : steps_(std::move(program.steps_)), workspace_(program.workspace_), workers_(workers) {
-    for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
-  }
-  size_t workspace_bytes() const override { return workspace_; }
-  bool self_parallel() const override { return true; }
-
-  void run(int, int, int, const Bindings& bindings) const override {
-    const TeamSize team(workers_);
-    Slot& slot = take();
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
-      for (size_t k = 0; k < arguments.size(); ++k)
-        dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
-      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()),
-                             arguments.data());
-    }
-    slot.busy.clear(std::memory_order_release);
-  }
-
- private:
-  struct Slot {
-    explicit Slot(const std::vector<Program::Step>& steps) : stream(engine()) {
-      for (const Program::Step& step : steps) {
-        std::vector<dnnl_exec_arg_t>& list = arguments.emplace_back();
-        for (const Program::Argument& argument : step.arguments) {
-          memories.emplace_back(argument.desc, engine(), nullptr);
-          list.push_back({argument.name, memories.back().get()});
-        }
-      }
-    }
-    std::atomic_flag busy;
-    dnnl::stream stream;
-    std::deque<dnnl::memory> memories;
-    std::vector<std::vector<dnnl_exec_arg_t>> arguments;
-  };
-
-  Slot& take() const {
-    while (true)
-      for (Slot& slot : slots_)
-        if (!slot.busy.test_and_set(std::memory_order_acquire)) return slot;
-  }
-
-  static void* pointer(const Operand& operand, const Bindings& bindings) {
-    const size_t i = static_cast<size_t>(operand.index);
-    switch (operand.place) {
-      case Operand::input: return const_cast<void*>(bindings.inputs[i]);
-      case Operand::output: return bindings.outputs[i];
-      case Operand::constant: return const_cast<void*>(bindings.constants[i]);
-      case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
-    }
-    return nullptr;
-  }
-
-  const std::vector<Step> steps_;
-  const size_t workspace_;
-  int workers_;
-  mutable std::deque<Slot> slots_;
-};
-
 Operand Program::reserve(size_t bytes) {
   const Operand operand{Operand::workspace, static_cast<int64_t>(workspace_)};
   workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -200,15 +200,15 @@ void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Oper
   add(dnnl::reorder(desc), desc.scratchpad_desc(), {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}});
 }
 
-Operand Program::weights(const Desc& stored, const Desc& wanted, Operand constant) {
-  if (stored == wanted) return constant;
-  const Operand room = reserve(wanted.get_size());
-  add_reorder(stored, constant, wanted, room);
-  return room;
+std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
+  return std::make_shared<Kernel>(std::move(steps_), workspace_, workers);
 }
 
-std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
-  return std::make_shared<Kernel>(std::move(*this), workers);
+Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant) {
+  if (stored == wanted) return constant;
+  const Operand room = program.reserve(wanted.get_size());
+  program.add_reorder(stored, constant, wanted, room);
+  return room;
 }
 
 }  // namespace hone::cpu::onednn

@@ -73,19 +73,18 @@ class Program {
   /// Adds the primitive's scratchpad by itself.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
   void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
-  /// Constant weights as a primitive wants them: as stored, or reordered at each launch where the sizes or the team at load time
-  /// make the library want another format than at build time. Layers share a kernel, so it cannot keep the weights of one.
-  Operand weights(const Desc& stored, const Desc& wanted, Operand constant);
   /// Room in the workspace.
   Operand reserve(size_t bytes);
   std::shared_ptr<const CpuKernel> finish(int workers) &&;
 
  private:
-  class Kernel;
-
   std::vector<Step> steps_;
   size_t workspace_ = 0;
 };
+
+/// The weights for a primitive that wants them as `wanted`: as stored, or reordered at each launch where the sizes at
+/// load time make the library want another format than at build time. Layers share a kernel: it cannot keep the weights of one.
+Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant);
 
 struct Family {
   std::string_view name;
