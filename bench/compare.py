@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: f32, equal threads.
+"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: equal threads, f32 or with products of bf16.
 
 Every engine holds the model in a process of its own, bound to the same cores, and they take turns in short bursts, so
 that whatever the machine does meanwhile happens to all of them. The processes that are not measured are stopped
@@ -36,14 +36,14 @@ MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.t
           "hf_bert_base.ts", "hf_gpt2.dyn", "hf_whisper_encoder.ts", "lstm_tagger.ts"]
 PEERS = ["onnxruntime", "openvino"]
 ENGINES = ["hone", *PEERS]
-TOLERANCE = 1e-4  # against ONNX Runtime, norm of the difference over the norm
+TOLERANCES = {"f32": 1e-4, "bf16": 5e-2}  # against ONNX Runtime in f32, norm of the difference over the norm
 
 
 class Worker:
     """An engine in its own process; stopped unless it is asked for something."""
 
-    def __init__(self, engine, name, path, threads, batch, cores):
-        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch)]
+    def __init__(self, engine, name, path, threads, batch, precision, cores):
+        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch), precision]
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cores)), *command], text=True,
@@ -102,7 +102,7 @@ def measure(name, engines, threads, batch, cores, options):
     with contextlib.ExitStack() as stack:
         workers = {}
         for engine in engines:
-            workers[engine] = Worker(engine, name, path, threads, batch, cores)
+            workers[engine] = Worker(engine, name, path, threads, batch, options.precision, cores)
             stack.callback(workers[engine].close)
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
@@ -130,10 +130,10 @@ def add_ratio(result):
     result["ratio"] = statistics.median(peer / own for peer, own in zip(result[better]["bursts"], result["hone"]["bursts"]))
 
 
-def row(name, result, engines):
+def row(name, result, engines, tolerance):
     times = "".join(f"{result[engine]['ms']:12.3f} ±{100 * result[engine]['spread']:4.1f}%" for engine in engines)
     ratio = f"{result['ratio']:9.2f} {result['better']}" if "ratio" in result else ""
-    wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= TOLERANCE)
+    wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= tolerance)
     return f"{name:24}{times}{ratio}{wrong}"
 
 
@@ -144,7 +144,7 @@ def geometric_mean(values):
 def compare(threads, batch, options):
     """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}"""
     cores = sorted(os.sched_getaffinity(0))[:threads]
-    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, f32")
+    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, {options.precision}")
     print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
     results, failed = {}, {}
     for name in options.models:
@@ -158,9 +158,9 @@ def compare(threads, batch, options):
             print(f"{name:24}{error}")
             continue
         add_ratio(results[name])
-        print(row(name, results[name], options.engines), flush=True)
+        print(row(name, results[name], options.engines, TOLERANCES[options.precision]), flush=True)
     ratios = [result["ratio"] for result in results.values() if "ratio" in result]
-    summary = {"threads": threads, "batch": batch, "models": results, "failed": failed}
+    summary = {"threads": threads, "batch": batch, "precision": options.precision, "models": results, "failed": failed}
     if ratios:
         summary.update(geomean=geometric_mean(ratios), lowest=min(ratios))
         print(f"{'geometric mean':24}{summary['geomean']:.3f} over {len(ratios)} models, lowest {summary['lowest']:.2f}")
@@ -175,6 +175,8 @@ def arguments():
     parser.add_argument("--engines", type=split, default=ENGINES, help="which of " + ",".join(ENGINES))
     parser.add_argument("--threads", type=counts, default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
     parser.add_argument("--batch", type=counts, default=[1], help="comma-separated sizes; models whose batch is fixed are left out above 1")
+    parser.add_argument("--precision", choices=TOLERANCES, default="f32",
+                        help="bf16: where Hone and OpenVINO may use it (ONNX Runtime has no such kernels and stays at f32)")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine with one model in a process of its own, told by lines on stdin what to do.
 
-    worker.py ENGINE NAME MODEL.onnx THREADS BATCH  first prints {"ready": …}, then for each line
+    worker.py ENGINE NAME MODEL.onnx THREADS BATCH PRECISION  first prints {"ready": …}, then for each line
         run SECONDS MINIMUM   -> {"ms": [...]}     single inferences, one after the other, first ones dropped
         save FILE.npz         -> {"saved": FILE}   the outputs of one inference
 """
@@ -32,7 +32,7 @@ def aligned(values):
 
 
 class OnnxRuntime:
-    def __init__(self, path, feeds, threads, batch):
+    def __init__(self, path, feeds, threads, batch, precision):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -58,13 +58,13 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    def __init__(self, path, feeds, threads, batch):
+    def __init__(self, path, feeds, threads, batch, precision):
         import openvino
 
         core = openvino.Core()
         model = core.read_model(path)
         model.reshape({name: values.shape for name, values in feeds.items()})
-        compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads,
+        compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads,
                                                      "PERFORMANCE_HINT": "LATENCY"})
         self.request = compiled.create_infer_request()
         for name, values in feeds.items():
@@ -79,7 +79,7 @@ class OpenVino:
 
 
 class Hone:
-    def __init__(self, path, feeds, threads, batch):
+    def __init__(self, path, feeds, threads, batch, precision):
         os.environ["HONE_THREADS"] = str(threads)
         import hone
 
@@ -87,7 +87,7 @@ class Hone:
         cache.parent.mkdir(parents=True, exist_ok=True)
         name = path.name.removesuffix(".onnx")
         shapes = zoo.shape_text(name, batch)
-        flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else [])]
+        flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else []), *(["--bf16"] if precision == "bf16" else [])]
         self.context = hone.build(path, flags).engine().context()
         for name, values in feeds.items():
             self.context.set_input(name, values)
@@ -114,7 +114,7 @@ def burst(engine, seconds, minimum):
     return times
 
 
-def main(engine_name, name, path, threads, batch):
+def main(engine_name, name, path, threads, batch, precision):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not reach the parent as an answer
 
@@ -124,7 +124,7 @@ def main(engine_name, name, path, threads, batch):
 
     feeds = {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)}
     start = time.perf_counter()
-    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch))
+    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch), precision)
     engine.run()
     answer({"ready": time.perf_counter() - start})
     for line in sys.stdin:

@@ -50,8 +50,11 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 }
 
 /// What the device cannot compute in is said once; allowing it is no error.
-void explain_precision(const BuildOptions& options, std::string_view backend, const Logger& log) {
+void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
+                       const Logger& log) {
   if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
+  if (options.bf16 && device.bf16_products)
+    return log.info("Products may round their operands to BF16 and sum in FP32; everything else is FP32.");
   log.warning("Reduced precision is allowed, not required: the CPU device has FP32 kernels, and these are used.");
 }
 
@@ -66,7 +69,7 @@ void Session::build() {
   hone_options options{options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
-  explain_precision(options.build, device_.backend->name, voices_.tool);
+  explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
 
   Progress progress;
   options.build.progress = [&](size_t done, size_t total) { progress.update(done, total); };

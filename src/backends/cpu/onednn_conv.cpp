@@ -69,7 +69,7 @@ Desc source_weights(const Attrs& attrs) {
 
 struct Primitive {
   dnnl::primitive primitive;
-  Desc weights, bias, scratchpad;
+  Desc source, weights, bias, scratchpad;
 };
 
 Dims less_one(Dims dilations) {
@@ -96,6 +96,12 @@ Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType&
   return result;
 }
 
+/// As it is; rounded, with the channels last, since it is written anew anyway.
+Desc source_desc(const Attrs& attrs, const ConcreteType& in) {
+  if (operands_of(attrs) == ElementType::f32) return desc_of(in);
+  return desc_of({in.dtype, in.dims, Layout::channels_last}, operands_of(attrs));
+}
+
 /// Nothing when the library has no fast implementation.
 std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out,
                               const Desc& weights) {
@@ -104,11 +110,12 @@ std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const 
   const Dims after = end_padding(attrs, in, out, weights.get_dims());
   const Dims before(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2));
   const Epilogue epilogue = read_epilogue(attrs);
-  const Desc source = desc_of(in), result = desc_of(out), bias = epilogue.bias ? plain_desc({out.dims[1]}) : Desc();
+  const Desc source = source_desc(attrs, in), result = desc_of(out),
+             bias = epilogue.bias ? plain_desc({out.dims[1]}) : Desc();
   const dnnl::primitive_attr attr = attr_of(epilogue, result);
   const auto finish = [&](const auto& desc, auto kind) -> std::optional<Primitive> {
     if (!desc || !is_fast(desc)) return std::nullopt;
-    return Primitive{typename decltype(kind)::type(desc), desc.weights_desc(), bias, desc.scratchpad_desc()};
+    return Primitive{typename decltype(kind)::type(desc), source, desc.weights_desc(), bias, desc.scratchpad_desc()};
   };
   constexpr auto kInference = dnnl::prop_kind::forward_inference;
   if (attrs.integer("transposed") != 0) {
@@ -129,14 +136,16 @@ ConcreteType concrete(const Value* value, Layout layout) {
 
 std::optional<Primitive> make_for(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out) {
   return make(attrs, concrete(node.input(0), in), concrete(problem.region.outputs()[0], out),
-              any_desc(weight_dims(attrs)));
+              any_desc(weight_dims(attrs), operands_of(attrs)));
 }
 
 /// False when it was refused.
-bool offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout in, Layout out,
-           Candidates& candidates) {
+bool offer(const Problem& problem, const Node& node, Attrs attrs, Layout in, Layout out, Candidates& candidates,
+           ElementType operands = ElementType::f32) {
+  set_operands(attrs, operands);
   const std::optional<Primitive> primitive = make_for(problem, node, attrs, in, out);
-  const std::string name = fmt::format("convolution {} -> {}", name_of(in), name_of(out));
+  const std::string name =
+      fmt::format("convolution {} -> {}{}", name_of(in), name_of(out), operands == ElementType::f32 ? "" : " of bf16");
   const auto refuse = [&](const char* reason) {
     candidates.refuse(name, reason);
     return false;
@@ -144,6 +153,7 @@ bool offer(const Problem& problem, const Node& node, const Attrs& attrs, Layout 
   if (!primitive) return refuse("the library has only its reference implementation");
   if (format_of(primitive->weights).empty()) return refuse("the library wants weights in a format of its own");
   Tactic tactic{"onednn", "convolution", {}, std::vector<Layout>(problem.region.inputs().size(), out), {out}};
+  set_operands(tactic.params, operands);
   tactic.in[static_cast<size_t>(attrs.integer("input"))] = in;
   candidates.offer(std::move(tactic));
   return true;
@@ -157,6 +167,10 @@ void propose(const Problem& problem, Candidates& out) {
     return out.refuse("convolution", std::move(reason));
   const Attrs attrs = read_attrs(problem, *node, match);
   const int64_t channels = node->input(0)->type.shape[1].value();
+  const bool depthwise = attrs.integer("group") == channels;  // bound by memory: rounding only adds to it
+  if (may_round(problem) && !depthwise)
+    offer(problem, *node, attrs, channels <= 4 ? Layout::linear : Layout::channels_last, Layout::channels_last, out,
+          ElementType::bf16);
   if (channels <= 4) offer(problem, *node, attrs, Layout::linear, Layout::channels_last, out);
   const bool offered = offer(problem, *node, attrs, Layout::channels_last, Layout::channels_last, out);
   // Blocked layouts cost a reformat on both sides and longer tuning; with AVX-512 the library is as fast without them.
@@ -169,6 +183,7 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const Node& node = *anchor(problem);
   const RegionMatch match = match_region(problem.region, &node, node.output()->type.shape.rank() - 1);
   Attrs attrs = read_attrs(problem, node, match);
+  set_operands(attrs, operands_of(tactic.params));
   const std::optional<Primitive> primitive =
       make_for(problem, node, attrs, tactic.in[static_cast<size_t>(attrs.integer("input"))], tactic.out[0]);
   HONE_ASSERT(primitive.has_value(), "the library refuses what it offered");
@@ -190,9 +205,9 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(input)], &out = shapes.outputs[0];
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
              "a convolution in the plan adds a tensor of another type");
-  const Desc stored = desc_in_format(weight_dims(attrs), attrs.text("format"));
+  const Desc stored = desc_in_format(weight_dims(attrs), attrs.text("format"), operands_of(attrs));
   std::optional<Primitive> primitive = make(attrs, in, out, stored);
-  if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs)));
+  if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs), operands_of(attrs)));
   HONE_CHECK(primitive.has_value(), "oneDNN has no convolution from {} to {} like the one in the plan",
              join_dims(in.dims), join_dims(out.dims));
 
@@ -200,9 +215,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const Desc result = desc_of(out);
   const Operand target{Operand::output, 0}, added{Operand::input, residual};
   std::vector<Program::Argument> arguments{
-      {DNNL_ARG_SRC, desc_of(in), {Operand::input, input}},
-      {DNNL_ARG_WEIGHTS, primitive->weights,
-       weights_operand(program, stored, primitive->weights, {Operand::constant, 0})},
+      {DNNL_ARG_SRC, primitive->source, operand_as(program, desc_of(in), primitive->source, {Operand::input, input})},
+      {DNNL_ARG_WEIGHTS, primitive->weights, operand_as(program, stored, primitive->weights, {Operand::constant, 0})},
       {DNNL_ARG_DST, result, target}};
   if (attrs.integer("bias") != 0) arguments.push_back({DNNL_ARG_BIAS, primitive->bias, {Operand::constant, 1}});
   if (residual >= 0) {

@@ -40,11 +40,14 @@ std::string reason_against(const Node& node, const RegionMatch& match) {
   return match.refusal;
 }
 
-void offer(const Problem& problem, const Product::primitive_desc& desc, std::string_view name, Candidates& out) {
+void offer(const Problem& problem, const Product::primitive_desc& desc, std::string_view name, Candidates& out,
+           ElementType operands = ElementType::f32) {
   if (!desc || !is_fast(desc)) return out.refuse(name, "the library has only its reference implementation");
+  Attrs params;
+  set_operands(params, operands);
   out.offer({"onednn",
              std::string(name),
-             {},
+             std::move(params),
              std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
              {Layout::linear}});
 }
@@ -74,9 +77,11 @@ LinearShape linear_shape(const Node& node) {
   return {transposed ? w[0] : w[1], transposed ? w[1] : w[0], transposed};
 }
 
+/// The input is read as the weights are: f32, or rounded to bf16.
 Product::primitive_desc describe_linear(const Dims& output, int64_t k, const Desc& weights, const Epilogue& epilogue) {
   const Dims c{elements(output) / output.back(), output.back()};
-  return describe(plain_desc({c[0], k}), weights, epilogue.bias ? bias_desc(c) : Desc(), plain_desc(c), epilogue);
+  return describe(plain_desc({c[0], k}, weights.get_data_type()), weights, epilogue.bias ? bias_desc(c) : Desc(),
+                  plain_desc(c), epilogue);
 }
 
 Attrs linear_attrs(const Problem& problem, const Node& node, const RegionMatch& match) {
@@ -88,7 +93,7 @@ Attrs linear_attrs(const Problem& problem, const Node& node, const RegionMatch& 
 
 Product::primitive_desc describe_linear(const Node& node, const Attrs& attrs) {
   const LinearShape shape = linear_shape(node);
-  return describe_linear(node.output()->type.shape.values(), shape.k, any_desc({shape.k, shape.n}),
+  return describe_linear(node.output()->type.shape.values(), shape.k, any_desc({shape.k, shape.n}, operands_of(attrs)),
                          read_epilogue(attrs));
 }
 
@@ -102,17 +107,24 @@ void propose_linear(const Problem& problem, Candidates& out) {
       (!node->input(1)->is_constant() || (node->input(2) != nullptr && !node->input(2)->is_constant())))
     reason = "weights are not constant";
   if (!reason.empty()) return out.refuse("linear", std::move(reason));
-  const Product::primitive_desc desc = describe_linear(*node, linear_attrs(problem, *node, match));
-  if (desc && format_of(desc.weights_desc()).empty())
-    return out.refuse("linear", "the library wants weights in a format of its own");
-  offer(problem, desc, "linear", out);
+  Attrs attrs = linear_attrs(problem, *node, match);
+  for (const ElementType operands : {ElementType::bf16, ElementType::f32}) {
+    if (operands == ElementType::bf16 && !may_round(problem)) continue;
+    attrs.erase("operands");
+    set_operands(attrs, operands);
+    const Product::primitive_desc desc = describe_linear(*node, attrs);
+    if (desc && format_of(desc.weights_desc()).empty())
+      out.refuse("linear", "the library wants weights in a format of its own");
+    else offer(problem, desc, "linear", out, operands);
+  }
 }
 
-Compiled compile_linear(const Problem& problem, const Tactic&) {
+Compiled compile_linear(const Problem& problem, const Tactic& tactic) {
   const Node& node = *anchor_of(problem.region, ops::linear);
   const RegionMatch match = match_region(problem.region, &node, 1);
   const LinearShape shape = linear_shape(node);
   Attrs attrs = linear_attrs(problem, node, match);
+  set_operands(attrs, operands_of(tactic.params));
   const Desc weights = describe_linear(node, attrs).weights_desc();
   attrs.set("format", format_of(weights));
   const Desc stored({shape.k, shape.n}, dnnl::memory::data_type::f32,
@@ -134,16 +146,16 @@ Program load_linear(const Attrs& attrs, const KernelShapes& shapes) {
                      elements(in) / k == elements(out) / n;
   HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(in), join_dims(out));
   const Epilogue epilogue = read_epilogue(attrs);
-  const Desc stored = desc_in_format({k, n}, attrs.text("format"));
+  const Desc stored = desc_in_format({k, n}, attrs.text("format"), operands_of(attrs));
   Product::primitive_desc desc = describe_linear(out, k, stored, epilogue);
-  if (!desc) desc = describe_linear(out, k, any_desc({k, n}), epilogue);
+  if (!desc) desc = describe_linear(out, k, any_desc({k, n}, operands_of(attrs)), epilogue);
   HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product from {} to {} like the one in the plan", join_dims(in),
              join_dims(out));
   Program program;
   std::vector<Program::Argument> arguments{
-      {DNNL_ARG_SRC, desc.src_desc(), {Operand::input, input}},
-      {DNNL_ARG_WEIGHTS, desc.weights_desc(),
-       weights_operand(program, stored, desc.weights_desc(), {Operand::constant, 0})},
+      {DNNL_ARG_SRC, desc.src_desc(),
+       operand_as(program, plain_desc({elements(in) / k, k}), desc.src_desc(), {Operand::input, input})},
+      {DNNL_ARG_WEIGHTS, desc.weights_desc(), operand_as(program, stored, desc.weights_desc(), {Operand::constant, 0})},
       {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
   if (epilogue.bias) arguments.push_back({DNNL_ARG_BIAS, desc.bias_desc(), {Operand::constant, 1}});
   add_residual(attrs, shapes, epilogue, desc.dst_desc(), arguments);

@@ -123,17 +123,23 @@ const dnnl::engine& engine() {
   return instance;
 }
 
-Desc plain_desc(const Dims& dims) { return {dims, dnnl::memory::data_type::f32, strides_of(dims)}; }
-Desc any_desc(const Dims& dims) { return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
+Desc plain_desc(const Dims& dims, ElementType element) { return {dims, element, strides_of(dims)}; }
+Desc any_desc(const Dims& dims, ElementType element) { return {dims, element, dnnl::memory::format_tag::any}; }
 
-Desc desc_of(const ConcreteType& type) {
+void set_operands(Attrs& attrs, ElementType element) {
+  if (element == ElementType::bf16) attrs.set("operands", std::string("bf16"));
+}
+
+ElementType operands_of(const Attrs& attrs) { return attrs.has("operands") ? ElementType::bf16 : ElementType::f32; }
+
+Desc desc_of(const ConcreteType& type, ElementType element) {
   HONE_CHECK(type.dtype == DType::f32, "oneDNN kernels here take f32, not {}", name_of(type.dtype));
   using Tag = dnnl::memory::format_tag;
   constexpr Tag kTags[2][3] = {{Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b}, {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
   if (type.layout == Layout::linear || type.layout == Layout::channels_last)
-    return {type.dims, dnnl::memory::data_type::f32, layout_strides(type.dims, type.layout)};
+    return {type.dims, element, layout_strides(type.dims, type.layout)};
   HONE_CHECK(type.dims.size() >= 3 && type.dims.size() <= 5, "a blocked tensor has rank {}", type.dims.size());
-  return {type.dims, dnnl::memory::data_type::f32, kTags[type.layout == Layout::blocked16][type.dims.size() - 3]};
+  return {type.dims, element, kTags[type.layout == Layout::blocked16][type.dims.size() - 3]};
 }
 
 std::string format_of(const Desc& desc) {
@@ -144,10 +150,10 @@ std::string format_of(const Desc& desc) {
   return {};
 }
 
-Desc desc_in_format(const Dims& dims, const std::string& name) {
+Desc desc_in_format(const Dims& dims, const std::string& name, ElementType element) {
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
     if (name != dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag))) continue;
-    Desc desc(dims, dnnl::memory::data_type::f32, static_cast<dnnl::memory::format_tag>(tag), true);
+    Desc desc(dims, element, static_cast<dnnl::memory::format_tag>(tag), true);
     if (desc) return desc;
   }
   throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name),
@@ -204,10 +210,10 @@ std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
   return std::make_shared<Kernel>(std::move(steps_), workspace_, workers);
 }
 
-Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant) {
-  if (stored == wanted) return constant;
+Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand) {
+  if (given == wanted) return operand;
   const Operand room = program.reserve(wanted.get_size());
-  program.add_reorder(stored, constant, wanted, room);
+  program.add_reorder(given, operand, wanted, room);
   return room;
 }
 

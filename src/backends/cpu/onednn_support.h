@@ -36,16 +36,24 @@ class TeamSize {
 /// The processor; the first call caps the library's instruction set by HONE_CPU_ISA.
 const dnnl::engine& engine();
 
+using ElementType = dnnl::memory::data_type;
+
 /// Throws Error for element types and layouts that the library does not have.
-Desc desc_of(const ConcreteType& type);
-Desc plain_desc(const Dims& dims);
+Desc desc_of(const ConcreteType& type, ElementType element = ElementType::f32);
+Desc plain_desc(const Dims& dims, ElementType element = ElementType::f32);
 /// Sizes without a layout: the primitive chooses.
-Desc any_desc(const Dims& dims);
+Desc any_desc(const Dims& dims, ElementType element = ElementType::f32);
 /// The name of the library's format that a descriptor has, empty for one that has no name; and back.
 std::string format_of(const Desc& desc);
-Desc desc_in_format(const Dims& dims, const std::string& name);
+Desc desc_in_format(const Dims& dims, const std::string& name, ElementType element = ElementType::f32);
 
-/// Constant f32 weights, reordered.
+/// Whether products may round their operands to bf16 and gain by it.
+inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_products; }
+/// What a product's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
+void set_operands(Attrs& attrs, ElementType element);
+ElementType operands_of(const Attrs& attrs);
+
+/// Constant f32 weights, reordered, and rounded where `to` is bf16.
 Tensor packed(const float* weights, const Desc& from, const Desc& to);
 
 /// scratchpad by the caller, and the epilogue as post-operations on a result of this type; the residual has the result's type.
@@ -82,9 +90,9 @@ class Program {
   size_t workspace_ = 0;
 };
 
-/// The weights for a primitive that wants them as `wanted`: as stored, or reordered at each launch where the sizes at
-/// load time make the library want another format than at build time. Layers share a kernel: it cannot keep the weights of one.
-Operand weights_operand(Program& program, const Desc& stored, const Desc& wanted, Operand constant);
+/// An operand for a primitive that wants it as `wanted`: as it is, or reordered at each launch. So are weights where the sizes
+/// at load time make the library want another format than at build time: layers share a kernel, it cannot keep those of one.
+Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand);
 
 struct Family {
   std::string_view name;

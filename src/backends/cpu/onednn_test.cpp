@@ -11,17 +11,20 @@ namespace hone::cpu {
 namespace {
 
 /// Runs everything the library offers for the region at several sizes; returns how many tactics there were.
-int check_library(const std::string& text, double tolerance = 2e-5) {
+int check_library(const std::string& text, double tolerance = 2e-5, bool round = false) {
   const Graph symbolic = parse_graph(text, find_op);
   SCOPED_TRACE(print(symbolic));
   int tried = 0;
   for (const int workers : {1, 2}) {
     CpuDevice device({.workers = workers}),
         other({.workers = 3 - workers});  // a plan may meet another team than its build
-    const Problem problem = make_problem(symbolic, {{"N", 2}}, device.info());
+    Problem problem = make_problem(symbolic, {{"N", 2}}, device.info());
+    problem.device.bf16_products = problem.allowed.bf16 =
+        round;  // where the processor has none, the library emulates them
     Candidates candidates;
     onednn_source().propose(problem, candidates);
     for (const Tactic& tactic : candidates.offers()) {
+      if (round != tactic.params.has("operands")) continue;
       const Compiled compiled = onednn_source().compile(problem, tactic);
       for (const int64_t n : {2, 1, 5}) {
         const SymbolValues point{{"N", n}};
@@ -107,6 +110,27 @@ TEST(OnednnSource, LinearLayersAndProducts) {
             0);
   EXPECT_GT(check_library("(%a: f32[N,3,7,9], %b: f32[3,9,5], %r: f32[N,3,7,5]) {\n %c = MatMul(%a, %b)\n %y = Add(%c, "
                           "%r)\n return %y\n}"),
+            0);
+}
+
+TEST(OnednnSource, RoundsOperandsToBf16WhereThatIsAllowed) {
+  if (best_isa() != Isa::avx512) GTEST_SKIP() << "the library multiplies bf16 with AVX-512 only";
+  constexpr double kTolerance = 1e-2;
+  const std::string residual = ", %r: f32[N,24,9,11]", add_relu = " %a = Add(%c, %r)\n %y = Relu(%a)\n";
+  EXPECT_GT(check_library(conv("N,16,9,11", "24,16,3,3", kSame, add_relu, residual), kTolerance, true), 0);
+  EXPECT_GT(check_library(conv("N,3,12,12", "16,3,3,3",
+                               "kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2], dilations=[1, 1], group=1"),
+                          kTolerance, true),
+            0);
+  EXPECT_EQ(check_library(conv("N,32,8,8", "32,1,3,3",
+                               "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=32"),
+                          kTolerance, true),
+            0);
+  EXPECT_GT(check_library("(%x: f32[N,7,33], %r: f32[N,7,48]) {\n %w = constant "
+                          "f32[33,48]!0123456789abcdef0123456789abcdef\n %b = constant "
+                          "f32[48]!1123456789abcdef0123456789abcdef\n %c = Linear(%x, %w, %b) {trans_w=0}\n %a = "
+                          "Gelu(%c)\n %y = Add(%a, %r)\n return %y\n}",
+                          kTolerance, true),
             0);
 }
 
