@@ -279,6 +279,29 @@ TEST(Regions, ProductsOfOneInputJoinWhereTheirWeightsAreAlike) {
   EXPECT_EQ(pieces[1].name(), "k");
 }
 
+TEST(Regions, SlicesJoinTheConcatThatAloneReadsThem) {
+  const Graph graph = parse_graph(R"((%x: f32[N,8], %z: f32[N,8]) {
+    %0 = constant i64[1]{0}
+    %1 = constant i64[1]{1}
+    %3 = constant i64[1]{3}
+    %8 = constant i64[1]{8}
+    %a = Slice(%x, %3, %8, %1) "a"
+    %b = Slice(%x, %0, %3, %1) "b"
+    %c = Concat(%a, %b) {axis=1} "c"
+    %d = Slice(%c, %3, %8, %1) "d"
+    %e = Slice(%z, %0, %3, %1) "e"
+    %r = Relu(%e) "r"
+    %y = Concat(%d, %e, %c, %r) {axis=1} "y"
+    return %y
+  })",
+                                  find_op);
+  const std::vector<Region> regions = form_regions(graph);
+  std::vector<std::string> names;
+  for (const Region& region : regions) names.push_back(region.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"e", "r", "a + b + c + d + y"}));
+  EXPECT_EQ(regions[2].inputs.size(), 3u);
+}
+
 TEST(FewRows, OfALargeBatchTwoEntriesAreEvaluatedWhereEntriesStayApart) {
   const auto parse = [](std::string_view text) { return parse_graph(text, find_op); };
   const std::optional<Graph> conv = with_two_entries(parse(R"((%x: f32[32,8,64,64], %r: f32[32,8,64,64]) {

@@ -102,7 +102,7 @@ void convolution_details(const Region& region, Attrs& details) {
 }  // namespace
 
 std::string layer_kind(const Region& region) {
-  const Node& first = *region.nodes[0];
+  const Node& first = region.nodes.back()->is(ops::concat) ? *region.nodes.back() : *region.nodes[0];
   for (const KindRow& row : kKinds)
     if (first.is(*row.op)) return std::string(row.kind);
   if (first.op->is_pointwise()) return "PointWise";

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
+constexpr size_t kMaxAssembled = 16;
 
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
 bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
@@ -73,6 +74,7 @@ class Former {
  public:
   explicit Former(const Graph& graph) : graph_(graph), nodes_(graph.nodes()) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = i;
+    for (const auto& [symbol, node] : graph.size_deciders()) deciders_.insert(node);
   }
 
   std::vector<Region> run() {
@@ -81,7 +83,9 @@ class Former {
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
-        add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i]) : std::vector<Node*>{nodes_[i]});
+        add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i])
+            : nodes_[i]->is(ops::concat)  ? assembly_into(nodes_[i])
+                                          : std::vector<Node*>{nodes_[i]});
     const auto place = [&](const Region& region) {
       // Products of one input need nothing but that, and what reads the first may stand before the last.
       return position_.at(is_parallel(region) ? region.nodes.front() : region.nodes.back());
@@ -203,6 +207,37 @@ class Former {
     return nodes;
   }
 
+  /// Slices and Concats that are read by nothing but this Concat and each other: what is cut out is copied once, to its place.
+  std::vector<Node*> assembly_into(Node* root) const {
+    std::vector<Node*> nodes{root};
+    std::set<const Node*> inside{root};
+    for (bool grown = true; grown && nodes.size() < kMaxAssembled;) {
+      grown = false;
+      for (size_t i = 0; i < nodes.size() && nodes.size() < kMaxAssembled; ++i)
+        for (size_t k = 0; k < (nodes[i]->is(ops::concat) ? nodes[i]->inputs.size() : 1); ++k) {
+          Node* producer = nodes[i]->input(k)->producer;
+          if (producer == nullptr || inside.contains(producer) || !is_cut(*producer, inside)) continue;
+          inside.insert(producer);
+          nodes.push_back(producer);
+          grown = true;
+        }
+    }
+    return nodes;
+  }
+
+  bool is_cut(const Node& node, const std::set<const Node*>& inside) const {
+    if (taken_.contains(&node) || graph_.is_output(node.output()) || is_object(node.output()->type.dtype)) return false;
+    if (!node.is(ops::concat) && !node.is(ops::slice)) return false;
+    for (size_t i = 1; node.is(ops::slice) && i < node.inputs.size(); ++i)
+      if (const Value* value = node.input(i); value != nullptr && !value->is_constant() && !is_shape_data(*value))
+        return false;
+    if (is_shape_data(*node.output()) || deciders_.contains(&node)) return false;
+    const auto& uses = node.output()->uses;
+    return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+      return inside.contains(use.node) && (use.index == 0 || use.node->is(ops::concat));
+    });
+  }
+
   bool joins(const Node& producer, const Node& root, const std::set<Node*>& inside) const {
     if (taken_.contains(&producer) || !producer.op->is_pointwise() ||
         !computes_in(producer, root.output()->type.dtype) || graph_.is_output(producer.output()))
@@ -223,7 +258,7 @@ class Former {
   const Graph& graph_;
   std::vector<Node*> nodes_;
   std::unordered_map<const Node*, size_t> position_;
-  std::unordered_set<const Node*> taken_;
+  std::unordered_set<const Node*> taken_, deciders_;
   std::vector<Region> regions_;
 };
 

@@ -91,6 +91,7 @@ const Pass kPipeline[] = {
     {.name = "eliminate_dead", .run = eliminate_dead, .milestone = "final dead-layer removal"},
     {.name = "merge_views", .run = merge_views, .milestone = "tensor merging"},
     {.name = "split_linear", .run = split_linear, .milestone = "slice removal"},
+    {.name = "rejoin_slices", .run = rejoin_slices},
     {.name = "eliminate_identity", .run = eliminate_identity, .milestone = "concat removal"},
     // Last: every pattern is written for one type. What is cast and constant is folded again.
     {.name = "select_precision", .run = select_precision},

@@ -93,12 +93,24 @@ class Narrowing {
 
   bool wants_small(const Node& node) const {
     if (node.op->traits.has_bodies || !is_wide_result(node)) return false;
-    if (contains(kAnchors, node)) return true;
+    if (contains(kAnchors, node) || repeats_for_anchors(node)) return true;
     if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0)))
       return true;  // a table of embeddings
     if (!contains(kFollowers, node) && (!node.op->is_pointwise() || contains(kDelicate, node))) return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](const Value* value) { return is_small(value) && !value->is_constant(); });
+  }
+
+  /// A constant that is repeated for products alone (a mask for every image) is rounded before it grows.
+  bool repeats_for_anchors(const Node& node) const {
+    const bool repeats = node.is(ops::expand) || node.is(ops::tile) || node.op->traits.view;
+    return repeats && node.input(0)->is_constant() && is_wide(node.input(0)) && read_by_anchors(node.output());
+  }
+  /// Directly or under other shapes.
+  bool read_by_anchors(const Value* value) const {
+    return !graph_.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [&](const Use& use) {
+      return contains(kAnchors, *use.node) || (use.node->op->traits.view && read_by_anchors(use.node->output()));
+    });
   }
 
   /// The first result was f32, or would be now that an operand is narrow.

@@ -70,6 +70,22 @@ TEST(SelectPrecision, ChangesTheMeaningByRoundingAlone) {
     for (int64_t k = 0; k < expected[i].size(); ++k) EXPECT_NEAR(found[i].real(k), expected[i].real(k), 2e-2);
 }
 
+TEST(SelectPrecision, RoundsAConstantBeforeItIsRepeatedForProducts) {
+  Graph graph = parse_graph(R"((%x: f32[N,4], %r: f32[N,4]) {
+  %w = constant f32[1,4,4]!0123456789abcdef0123456789abcdef
+  %n = constant i64[3]{3, 1, 1}
+  %t = Tile(%w, %n)
+  %a = MatMul(%x, %t)
+  %u = Expand(%w, %n)
+  %e = Exp(%u)
+  return %a, %e
+})",
+                            find_op);
+  passes::select_precision(graph, {.log = silent_logger(), .precision = DType::f16});
+  EXPECT_EQ(types_of(graph, ops::tile), std::vector{DType::f16});
+  EXPECT_EQ(types_of(graph, ops::expand), std::vector{DType::f32});
+}
+
 TEST(SelectPrecision, PutsTheLargestNumberForWhatF16CannotHold) {
   Graph graph = parse_graph(R"((%x: f32[2,4]) {
   %w = constant f32[4,4]!0123456789abcdef0123456789abcdef

@@ -98,6 +98,12 @@ void plan_split(const CopyRequest& request, Copies& out) {
   }
 }
 
+/// Where a Slice begins.
+int64_t first_of(int64_t start, int64_t size, int64_t step) {
+  const int64_t first = start < 0 ? start + size : start;
+  return std::clamp<int64_t>(first, 0, step > 0 ? size : std::max<int64_t>(size - 1, 0));
+}
+
 void plan_slice(const CopyRequest& request, Copies& out) {
   Walk from = walk(request.sources[0].type);
   const Dims starts = request.numbers("starts"), axes = request.numbers("axes"), steps = request.numbers("steps");
@@ -105,13 +111,96 @@ void plan_slice(const CopyRequest& request, Copies& out) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = normalize_axis(axes[i], from.sizes.size());
     const int64_t size = from.sizes[axis], count = request.outputs[0].dims.at(axis), step = steps[i];
-    int64_t first = starts[i] < 0 ? starts[i] + size : starts[i];
-    first =
-        step > 0 ? std::clamp<int64_t>(first, 0, size) : std::clamp<int64_t>(first, 0, std::max<int64_t>(size - 1, 0));
     if (count == 0) return;
-    from.slice(axis, first, count, step);
+    from.slice(axis, first_of(starts[i], size, step), count, step);
   }
   out.add(from, walk(request.outputs[0]));
+}
+
+/// A box of a value that is put together from parts of the sources: where it is read, and where it begins in the value.
+struct Piece {
+  size_t source;
+  Walk from;
+  Dims at;
+};
+struct Assembled {
+  Dims sizes;
+  std::vector<Piece> pieces;
+};
+
+constexpr size_t kMaxPieces = 4096;
+
+/// Elements first, first + step, … of an axis: of every piece those that it holds.
+Assembled sliced(const Assembled& value, size_t axis, int64_t start, int64_t count, int64_t step) {
+  require(step != 0 && count >= 0 && count <= value.sizes[axis]);
+  const int64_t size = value.sizes[axis], stride = std::abs(step), first = first_of(start, size, step);
+  Assembled result{value.sizes, {}};
+  result.sizes[axis] = count;
+  for (const Piece& piece : value.pieces) {
+    const int64_t begin = piece.at[axis], last = begin + piece.from.sizes[axis] - 1;
+    const int64_t low = step > 0 ? begin - first : first - last, high = step > 0 ? last - first : first - begin;
+    if (high < 0) continue;
+    const int64_t from = low <= 0 ? 0 : (low + stride - 1) / stride, to = std::min(high / stride, count - 1);
+    if (from > to) continue;
+    Piece& part = result.pieces.emplace_back(piece);
+    part.from.slice(axis, first + from * step - begin, to - from + 1, step);
+    part.at[axis] = from;
+  }
+  return result;
+}
+
+Assembled joined(const std::vector<const Assembled*>& parts, size_t axis) {
+  Assembled result = *parts.front();
+  for (size_t i = 1; i < parts.size(); ++i) {
+    Dims like = parts[i]->sizes;
+    require(like.size() == result.sizes.size());
+    like[axis] = result.sizes[axis];
+    require(like == result.sizes);
+    for (Piece piece : parts[i]->pieces) {
+      piece.at[axis] += result.sizes[axis];
+      result.pieces.push_back(std::move(piece));
+    }
+    result.sizes[axis] += parts[i]->sizes[axis];
+  }
+  require(result.pieces.size() <= kMaxPieces);
+  return result;
+}
+
+/// Slices and Concats of each other, as copy_request.cpp numbers them: only the boxes that remain are copied.
+void plan_assembly(const CopyRequest& request, Copies& out) {
+  std::vector<Assembled> values;
+  for (size_t i = 0; i < request.sources.size(); ++i) {
+    const Walk whole = walk(request.sources[i].type);
+    values.push_back({whole.sizes, {}});
+    if (hone::elements(whole.sizes) != 0) values.back().pieces.push_back({i, whole, Dims(whole.sizes.size(), 0)});
+  }
+  for (size_t k = 0; request.attrs.has(fmt::format("op{}", k)); ++k) {
+    const auto named = [k](const char* name) { return fmt::format("{}{}", name, k); };
+    std::vector<const Assembled*> operands;
+    for (const int64_t operand : request.attrs.integers(named("operands"))) {
+      require(operand >= 0 && operand < static_cast<int64_t>(values.size()));
+      operands.push_back(&values[static_cast<size_t>(operand)]);
+    }
+    require(!operands.empty());
+    if (request.attrs.text(named("op")) == "Concat") {
+      const size_t rank = operands[0]->sizes.size();
+      values.push_back(joined(operands, normalize_axis(request.attrs.integer(named("axis")), rank)));
+      continue;
+    }
+    Assembled result = *operands[0];
+    const Dims starts = request.numbers(named("starts")), axes = request.numbers(named("axes")),
+               steps = request.numbers(named("steps")), counts = request.numbers(named("counts"));
+    require(starts.size() == axes.size() && steps.size() == axes.size() && counts.size() == axes.size());
+    for (size_t i = 0; i < axes.size(); ++i)
+      result = sliced(result, normalize_axis(axes[i], result.sizes.size()), starts[i], counts[i], steps[i]);
+    values.push_back(std::move(result));
+  }
+  require(values.size() > request.sources.size() && values.back().sizes == request.outputs[0].dims);
+  for (const Piece& piece : values.back().pieces) {
+    Walk to = walk(request.outputs[0]);
+    for (size_t axis = 0; axis < to.sizes.size(); ++axis) to.slice(axis, piece.at[axis], piece.from.sizes[axis]);
+    out.add(piece.from, to, piece.source);
+  }
 }
 
 void plan_expand(const CopyRequest& request, Copies& out) {
@@ -314,7 +403,7 @@ constexpr Planner kPlanners[] = {
     {"Slice", plan_slice},       {"Expand", plan_expand},       {"Tile", plan_tile},          {"Pad", plan_pad},
     {"Resize", plan_resize},     {"DepthToSpace", plan_depth},  {"SpaceToDepth", plan_depth}, {"Identity", plan_flat},
     {"View", plan_flat},         {"Reshape", plan_flat},        {"Flatten", plan_flat},       {"Squeeze", plan_flat},
-    {"Unsqueeze", plan_flat},
+    {"Unsqueeze", plan_flat},    {"Assemble", plan_assembly},
 };
 
 const Planner* find_planner(std::string_view op) {

@@ -3,7 +3,9 @@
 // Reading a region that only moves elements: operands become numbers where they follow from the shapes.
 #include "backends/regions/copy_request.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 #include "backends/regions/region_match.h"
@@ -115,6 +117,60 @@ std::string read_operator(const Problem& problem, const Node& node, Attrs& attrs
 /// Number of operands that are copied from; the others are parameters.
 size_t source_count(const Node& node) { return node.op_name() == "Concat" ? node.inputs.size() : 1; }
 
+/// A value that is copied from: a region input or a constant.
+std::string add_source(const Problem& problem, const Value* value, Attrs& attrs, Dims& sources,
+                       std::vector<Tensor>& constants) {
+  if (!value->is_constant()) {
+    sources.push_back(input_index(problem.symbolic, value));
+    return sources.back() < 0 ? "an operand follows from the shapes" : "";
+  }
+  sources.push_back(-1 - static_cast<int64_t>(constants.size()));
+  attrs.set(fmt::format("constant{}", constants.size()), value->constant->dims());
+  constants.push_back(*value->constant);
+  return {};
+}
+
+/// A region of Slices and Concats as numbered steps: operands are sources, then the results of earlier steps.
+std::string read_assembly(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants) {
+  std::vector<const Node*> nodes;
+  for (const Node* node : problem.symbolic.nodes())
+    if (!node->is(ops::symbolic_constant)) nodes.push_back(node);
+  std::map<const Value*, int64_t> number;
+  Dims sources;
+  for (const Node* node : nodes)
+    for (size_t i = 0; i < source_count(*node); ++i) {
+      const Value* value = node->input(i);
+      const bool made_inside =
+          std::any_of(nodes.begin(), nodes.end(), [&](const Node* n) { return n == value->producer; });
+      if (made_inside || number.contains(value)) continue;
+      number[value] = static_cast<int64_t>(sources.size());
+      if (std::string reason = add_source(problem, value, attrs, sources, constants); !reason.empty()) return reason;
+    }
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const Node& node = *nodes[k];
+    Attrs own;
+    if (std::string reason = read_operator(problem, node, own); !reason.empty()) return reason;
+    if (node.is(ops::slice)) {
+      std::vector<std::string> counts;
+      const Shape& result = node.output()->type.shape;
+      for (const std::string& axis : own.texts("axes")) {
+        const Dim number_of_axis = Dim::parse(axis);
+        if (!number_of_axis.is_constant()) return "axes are not known";
+        counts.push_back(result[normalize_axis(number_of_axis.value(), result.rank())].text());
+      }
+      own.set("counts", std::move(counts));
+    }
+    Dims operands;
+    for (size_t i = 0; i < source_count(node); ++i) operands.push_back(number.at(node.input(i)));
+    own.set("operands", std::move(operands));
+    for (const auto& [name, value] : own) attrs.set(fmt::format("{}{}", name, k), value);
+    number[node.output()] = static_cast<int64_t>(sources.size() + k);
+  }
+  attrs.set("op", std::string("Assemble"));
+  attrs.set("sources", std::move(sources));
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> size_texts(const Value* value) {
@@ -129,21 +185,24 @@ std::optional<std::vector<std::string>> size_texts(const Value* value) {
   return texts;
 }
 
+const Node* copy_root(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  if (nodes.empty() || (nodes.size() > 1 && !nodes.back()->is(ops::concat))) return nullptr;
+  const bool assembles = nodes.size() == 1 || std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
+                           return node->is(ops::slice) || node->is(ops::concat);
+                         });
+  return assembles ? nodes.back() : nullptr;
+}
+
 std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants) {
   const Node& node = *problem.symbolic.nodes().back();
   if (is_object(node.input(0)->type.dtype)) return "copies strings";
+  if (problem.only() == nullptr) return read_assembly(problem, attrs, constants);
   if (std::string reason = read_operator(problem, node, attrs); !reason.empty()) return reason;
   Dims sources;
   for (size_t i = 0; i < source_count(node); ++i) {
-    const Value* value = node.input(i);
-    sources.push_back(value->is_constant() ? -1 - static_cast<int64_t>(constants.size())
-                                           : input_index(problem.symbolic, value));
-    if (!value->is_constant()) {
-      if (sources.back() < 0) return "an operand follows from the shapes";
-      continue;
-    }
-    attrs.set(fmt::format("constant{}", constants.size()), value->constant->dims());
-    constants.push_back(*value->constant);
+    if (std::string reason = add_source(problem, node.input(i), attrs, sources, constants); !reason.empty())
+      return reason;
   }
   const bool fills = node.op_name() == "Pad" || node.op_name() == "Reformat";
   if (fills) {

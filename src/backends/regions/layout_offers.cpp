@@ -50,7 +50,7 @@ std::string reason_not_unary(const Problem& problem, const Node& node) {
 }
 
 void offer_copies(const Problem& problem, std::string_view source, Candidates& out) {
-  const Node* node = problem.only();
+  const Node* node = copy_root(problem.region);
   if (node == nullptr || !has_copy_plan(node->op_name())) return;
   Attrs attrs;
   std::vector<Tensor> constants;

@@ -60,6 +60,35 @@ TEST(CopyTactics, SliceForwardsAndBackwards) {
   EXPECT_GT(check_copy("i64[N,6,9]", slice("-3, 0", "100, 4", "1, 2", "1, 1")), 0);
 }
 
+/// x rolled by 2 along axis 1 and by 3 along axis 2, one row twice, and every second column backwards.
+constexpr const char* kAssembly = R"(
+ %1 = constant i64[1]{1}
+ %2 = constant i64[1]{2}
+ %3 = constant i64[1]{3}
+ %all = constant i64[1]{9223372036854775807}
+ %none = constant i64[1]{0}
+ %before = constant i64[1]{-9223372036854775807}
+ %last = constant i64[1]{-1}
+ %back = constant i64[1]{-2}
+ %a = Slice(%x, %2, %all, %1)
+ %b = Slice(%x, %none, %2, %1)
+ %c = Concat(%a, %b) {axis=1}
+ %d = Slice(%c, %3, %all, %2)
+ %e = Slice(%c, %none, %3, %2)
+ %f = Slice(%c, %last, %before, %2, %back)
+ %y = Concat(%d, %e, %f, %k) {axis=2})";
+
+TEST(CopyTactics, AssembleSlicesOfConcats) {
+  const std::string text = fmt::format("(%x: f32[N,7,8], %k: f32[N,7,2]) {{{}\n return %y\n}}", kAssembly);
+  EXPECT_GT(check_tactics(text, "copy", kSizes), 0);
+  EXPECT_GT(check_tactics(
+                fmt::format(
+                    "(%x: i64[2,7,8]) {{\n %k = constant i64[2,7,1]!0123456789abcdef0123456789abcdef{}\n return %y\n}}",
+                    kAssembly),
+                "copy", kSizes),
+            0);
+}
+
 TEST(CopyTactics, PadInEveryMode) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
     EXPECT_GT(
@@ -135,6 +164,23 @@ TEST(CopyTactics, ADamagedPlanIsRefused) {
   EXPECT_THROW(load_copy(slice, {5}, {3}), Error);
   EXPECT_THROW(
       load_copy({{"op", std::string("Transpose")}, {"sources", Dims{0}}, {"perm", Dims{0, 0}}}, {2, 2}, {2, 2}), Error);
+  using Texts = std::vector<std::string>;
+  const Attrs assembly{{"op", std::string("Assemble")}, {"sources", Dims{0}},    {"op0", std::string("Slice")},
+                       {"operands0", Dims{0}},          {"axes0", Texts{"0"}},   {"starts0", Texts{"1"}},
+                       {"steps0", Texts{"1"}},          {"counts0", Texts{"2"}}, {"op1", std::string("Concat")},
+                       {"operands1", Dims{1, 0}},       {"axis1", int64_t{0}}};
+  const auto damaged = [&](const char* name, AttrValue value) {
+    Attrs attrs = assembly;
+    attrs.set(name, std::move(value));
+    return attrs;
+  };
+  EXPECT_NE(load_copy(assembly, {5}, {7}), nullptr);
+  EXPECT_THROW(load_copy(assembly, {5}, {8}), Error);
+  EXPECT_THROW(load_copy(damaged("operands1", Dims{1, 2}), {5}, {7}), Error);
+  EXPECT_THROW(load_copy(damaged("operands0", Dims{-1}), {5}, {7}), Error);
+  EXPECT_THROW(load_copy(damaged("counts0", Texts{"6"}), {5}, {7}), Error);
+  EXPECT_THROW(load_copy(damaged("steps0", Texts{"0"}), {5}, {7}), Error);
+  EXPECT_THROW(load_copy(damaged("axis1", int64_t{1}), {5}, {7}), Error);
   EXPECT_THROW(load_copy({{"op", std::string("Identity")}, {"sources", Dims{1}}}, {2}, {2}), Error);
 }
 
