@@ -30,6 +30,13 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%x: T[N,12,5]) {\n %s = constant i64[1]{2}\n %e = constant i64[1]{9}\n %a = constant i64[1]{1}\n %z = Slice(%x, "
     "%s, %e, %a)\n return %z\n}",
     "(%x: T[N,3,4,4]) {\n %p = constant i64[8]{0, 0, 1, 2, 0, 0, 3, 1}\n %z = Pad(%x, %p)\n return %z\n}",
+    // rolled along two axes
+    "(%x: T[N,10,7,16]) {\n %0 = constant i64[1]{0}\n %1 = constant i64[1]{1}\n %2 = constant i64[1]{2}\n %3 = constant "
+    "i64[1]{3}\n %e = constant i64[1]{99}\n %a = Slice(%x, %3, %e, %1)\n %b = Slice(%x, %0, %3, %1)\n %c = Concat(%a, "
+    "%b) {axis=1}\n %f = Slice(%c, %2, %e, %2)\n %g = Slice(%c, %0, %2, %2)\n %z = Concat(%f, %g) {axis=2}\n return "
+    "%z\n}",
+    // more parts than a launch has
+    "(%x: T[N,4,3], %y: T[N,3,3]) {\n %z = Concat(%x, %y, %x, %y, %x, %y, %y, %x, %x, %y, %x) {axis=1}\n return %z\n}",
     "(%x: T[N,20,6,5]) {\n %z = Reformat(%x)\n return %z\n}",
     // rows
     "(%x: T[N,7,65]) {\n %z = Softmax(%x) {axis=2}\n return %z\n}",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies: element by element in the order of the destination, or in tiles of 32 x 32 through shared memory where source
-// and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
+// Strided copies: element by element in the order of the destination, several at once, or in tiles of 32 x 32 through shared memory
+// where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
 
 #define AXES 8
 struct Walk {
@@ -9,8 +9,8 @@ struct Walk {
   int from[AXES], to[AXES];
 };
 
-template <typename E> static inline void copy_elements(const E* from, E* to, const Walk& walk, int count) {
-  const int item = blockIdx.x * blockDim.x + threadIdx.x;
+template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int block) {
+  const int item = block * blockDim.x + threadIdx.x;
   if (item >= count) return;
   i64 source = 0, target = 0;
   unsigned rest = (unsigned)item;
@@ -48,8 +48,34 @@ template <typename E> static inline void copy_tiles(const E* from, E* to, const 
     if (first_m + i < m && first_n + x < n) to[target + (i64)(first_m + i) * walk.to[AXES - 2] + (first_n + x)] = tile[x][i];
 }
 
+#define PARTS 8
+struct Parts {
+  Walk walks[PARTS];
+  int counts[PARTS], first_block[PARTS];  // of parts that are not there: a count of 0, and no block
+};
+
+template <typename E> struct Ends {
+  const E* from[PARTS];
+  E* to[PARTS];
+};
+
+template <typename E> static inline void copy_part(const Ends<E>& ends, const Parts& parts) {
+  int part = 0;
+#pragma unroll
+  for (int i = 1; i < PARTS; ++i)
+    if (parts.counts[i] != 0 && (int)blockIdx.x >= parts.first_block[i]) part = i;
+#pragma unroll
+  for (int i = 0; i < PARTS; ++i)
+    if (part == i) copy_element(ends.from[i], ends.to[i], parts.walks[i], parts.counts[i], blockIdx.x - parts.first_block[i]);
+}
+
 #define COPY(E, name)                                                                                                              \
-  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { await_operands(); copy_elements(from, to, walk, count); } \
+  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { await_operands(); copy_element(from, to, walk, count, blockIdx.x); } \
+  extern "C" __global__ void parts_##name(const E* f0, const E* f1, const E* f2, const E* f3, const E* f4, const E* f5, const E* f6, const E* f7, E* t0, E* t1, E* t2, \
+                                          E* t3, E* t4, E* t5, E* t6, E* t7, const Parts parts) {                                                               \
+    await_operands();                                                                                                              \
+    copy_part(Ends<E>{{f0, f1, f2, f3, f4, f5, f6, f7}, {t0, t1, t2, t3, t4, t5, t6, t7}}, parts);                                 \
+  }                                                                                                                                \
   extern "C" __global__ void tiles_##name(const E* from, E* to, const Walk walk) { await_operands(); copy_tiles(from, to, walk); }
 
 struct alignas(16) Quad { unsigned long long a, b; };

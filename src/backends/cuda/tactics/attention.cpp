@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
-// to four warps to a block (few heads want many blocks), or the warps of a block on the same queries; else in plain f32.
+// to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else in plain f32.
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "ops/ops.h"
@@ -54,7 +54,7 @@ void propose(const Problem& problem, Candidates& out) {
                {Layout::linear}});
   };
   if (!on_tensor_cores(*node)) return offer(0);
-  for (const int64_t warps : {2, 4, 1}) offer(warps);
+  for (const int64_t warps : {2, 4, 8, 1}) offer(warps);
   const int64_t depths = node->input(0)->type.shape[3].value() + node->input(2)->type.shape[3].value();
   for (const int64_t warps : {4, 2})
     if (warps * kSplitKeys * (depths + 16) * 2 <= kSharedBytes) offer(warps, true);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators that only move elements, as strided copies (regions/copy_plan.h). A copy is brought to its simplest form: axes in
-// the order of the destination, neighbours merged, and elements taken together up to 16 bytes where both sides allow.
+// the order of the destination, neighbours merged, and elements taken together up to 16 bytes where both sides allow. Copies
+// that take as many bytes together share a launch.
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <span>
 
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
@@ -94,30 +97,91 @@ WalkArgument walk_argument(const StridedCopy& copy) {
   return walk;
 }
 
-GridLaunch launch_of(const Module& module, const StridedCopy& plan, size_t element, int64_t source,
-                     int64_t destination) {
-  StridedCopy copy = simplified(plan);
-  const size_t bytes = widen(copy, element);
-  const int64_t count = elements(copy.sizes);
-  HONE_CHECK(count < int64_t{1} << 31, "a copying kernel moves {} elements", count);
-  GridLaunch launch;
-  const int64_t from_bytes = copy.from_offset * static_cast<int64_t>(bytes),
-                to_bytes = copy.to_offset * static_cast<int64_t>(bytes);
-  launch.arguments.place(source, from_bytes).output(destination, to_bytes);
-  const bool tiles = arrange_tiles(copy);
-  launch.arguments.value(walk_argument(copy));
-  launch.function = module.function(fmt::format("{}_{}", tiles ? "tiles" : "elements", bytes));
-  if (tiles) {
+/// A copy in its simplest form, of elements of so many bytes.
+struct Part {
+  StridedCopy copy;
+  size_t bytes;
+  int64_t source, destination, count;
+  bool tiles;
+
+  Part(const CopyStep& step, const CopySource& from)
+      : copy(simplified(step.copy)),
+        bytes(widen(copy, size_of(from.type.dtype))),
+        source(from.index),
+        destination(step.destination),
+        count(elements(copy.sizes)),
+        tiles(arrange_tiles(copy)) {
+    HONE_CHECK(count < int64_t{1} << 31, "a copying kernel moves {} elements", count);
     const size_t last = copy.sizes.size() - 1;
-    launch.grid = {blocks_of(copy.sizes[last], 32), blocks_of(copy.sizes[last - 1], 32),
-                   count / copy.sizes[last] / copy.sizes[last - 1]};
-    if (launch.grid.y < 65536 && launch.grid.z < 65536) return launch;
-    launch.function = module.function(fmt::format("elements_{}", bytes));
+    if (tiles) tiles = blocks_of(copy.sizes[last - 1], 32) < 65536 && planes() < 65536;
   }
-  launch.arguments.value(static_cast<int32_t>(count));
-  launch.block = 256;
-  launch.grid = {blocks_of(std::max<int64_t>(count, 1), launch.block), 1, 1};
+  int64_t planes() const { return count / copy.sizes.back() / copy.sizes[copy.sizes.size() - 2]; }
+  int64_t from_bytes() const { return copy.from_offset * static_cast<int64_t>(bytes); }
+  int64_t to_bytes() const { return copy.to_offset * static_cast<int64_t>(bytes); }
+};
+
+constexpr unsigned kThreads = 256;
+constexpr size_t kParts = 8;
+struct PartsArgument {
+  WalkArgument walks[kParts];
+  int32_t counts[kParts], first_block[kParts];
+};
+
+GridLaunch launch_of(const Module& module, const Part& part) {
+  GridLaunch launch;
+  launch.arguments.place(part.source, part.from_bytes()).output(part.destination, part.to_bytes());
+  launch.arguments.value(walk_argument(part.copy));
+  launch.function = module.function(fmt::format("{}_{}", part.tiles ? "tiles" : "elements", part.bytes));
+  launch.block = kThreads;
+  const Dims& sizes = part.copy.sizes;
+  if (part.tiles) {
+    launch.grid = {blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()};
+    return launch;
+  }
+  launch.arguments.value(static_cast<int32_t>(part.count));
+  launch.grid = {blocks_of(part.count, kThreads), 1, 1};
   return launch;
+}
+
+/// Up to kParts copies of equally large elements; whatever has to be there for the others repeats the first one's pointers.
+GridLaunch launch_of(const Module& module, std::span<const Part* const> parts) {
+  GridLaunch launch;
+  PartsArgument argument{};
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
+    launch.arguments.place(part.source, part.from_bytes());
+  }
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
+    launch.arguments.output(part.destination, part.to_bytes());
+  }
+  int64_t blocks = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    argument.walks[i] = walk_argument(parts[i]->copy);
+    argument.counts[i] = static_cast<int32_t>(parts[i]->count);
+    argument.first_block[i] = static_cast<int32_t>(blocks);
+    blocks += blocks_of(parts[i]->count, kThreads);
+  }
+  launch.arguments.value(argument);
+  launch.function = module.function(fmt::format("parts_{}", parts[0]->bytes));
+  launch.block = kThreads;
+  launch.grid = {blocks, 1, 1};
+  return launch;
+}
+
+std::vector<GridLaunch> launches_of(const Module& module, const std::vector<Part>& parts) {
+  std::vector<GridLaunch> launches;
+  std::map<size_t, std::vector<const Part*>> by_bytes;
+  for (const Part& part : parts) {
+    if (part.tiles) launches.push_back(launch_of(module, part));
+    else by_bytes[part.bytes].push_back(&part);
+  }
+  for (const auto& [bytes, list] : by_bytes)
+    for (size_t first = 0; first < list.size(); first += kParts) {
+      const std::span<const Part* const> group = std::span(list).subspan(first, std::min(kParts, list.size() - first));
+      launches.push_back(group.size() == 1 ? launch_of(module, *group[0]) : launch_of(module, group));
+    }
+  return launches;
 }
 
 void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
@@ -132,14 +196,10 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const CopyRequest request = copy_request(context.attrs, context.shapes);
-  std::vector<GridLaunch> launches;
-  for (const CopyStep& step : plan_copies(request)) {
-    const CopySource& source = request.sources[static_cast<size_t>(step.source)];
-    if (elements(step.copy.sizes) != 0)
-      launches.push_back(
-          launch_of(*context.module, step.copy, size_of(source.type.dtype), source.index, step.destination));
-  }
-  return std::make_shared<GridKernel>(context.module, std::move(launches));
+  std::vector<Part> parts;
+  for (const CopyStep& step : plan_copies(request))
+    if (elements(step.copy.sizes) != 0) parts.emplace_back(step, request.sources[static_cast<size_t>(step.source)]);
+  return std::make_shared<GridKernel>(context.module, launches_of(*context.module, parts));
 }
 
 }  // namespace
