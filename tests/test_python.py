@@ -148,7 +148,7 @@ def test_the_backend_runs_nodes_and_models(model):
 def test_pip_installs_the_package(folder, model):
     target = folder / "site"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target", target,
-                    f"-Ccmake.define.HONE_BUILD={PACKAGE.parent}", f"-Cbuild-dir={folder}/wheel", ROOT / "python"], check=True, timeout=300)
+                    f"--config-settings=cmake.define.HONE_BUILD={PACKAGE.parent}", f"--config-settings=build-dir={folder}/wheel", ROOT / "python"], check=True, timeout=300)
     program = f"import hone; print(hone.__file__, hone.build({str(model)!r}, {FLAGS}).engine().outputs)"
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(target)}, cwd=folder,
                           capture_output=True, text=True, check=True, timeout=60)
