@@ -4,7 +4,7 @@
 // tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
 // for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
 // product, as the products' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS, SPLIT_KEYS and HAS_MASK with the mask's type M.
+// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
@@ -56,7 +56,7 @@ static inline void meet() {
   else __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
+extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
   await_operands();
   constexpr int kKeyTile = KEYS * PITCH(DEPTH), kValueTile = KEYS * PITCH(VALUE_DEPTH);
   __shared__ alignas(16) T tiles[TILES * (kKeyTile + kValueTile)];
@@ -90,29 +90,32 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
     }
 
   const bool in_pairs = HAS_MASK && a.m_column == 1 && (a.m_row | a.m_head | a.m_batch) % 2 == 0;
+  mask += batch * a.m_batch + head * a.m_head;
+  const int m_column = (int)a.m_column, m_row = (int)a.m_row, last = a.queries - 1;   // rows behind the last are read as the last
+  const int mask_rows[2] = {(first + g < last ? first + g : last) * m_row, (first + g + 8 < last ? first + g + 8 : last) * m_row};
   float top[2] = {-INFINITY_F, -INFINITY_F}, total[2] = {}, result[VALUE_DEPTH / 8][4] = {};
   for (int start = begin, stage = 0; start < a.keys; start += kTurn, stage = (stage + 1) % STAGES) {
     if (STAGES > 1 && start + KEYS < a.keys) load_tiles((stage + 1) % STAGES, start + KEYS);
     asm volatile("cp.async.commit_group;");
     // What is added to the scores comes while the tiles do; two neighbours at once where they lie in one word.
-    float added[HAS_MASK ? KEYS / 8 : 1][4];
+    Vector<M, 2> added[HAS_MASK ? KEYS / 8 : 1][2];
     if (HAS_MASK)
 #pragma unroll
-      for (int n = 0; n < KEYS / 8; ++n)
+      for (int n = 0; n < KEYS / 8; ++n) {
+        const int column = start + n * 8 + 2 * t;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int row = first + g + half * 8, column = start + n * 8 + 2 * t;
-          const M* at = mask + batch * a.m_batch + head * a.m_head + row * a.m_row + column * a.m_column;
-          const bool low = row < a.queries && column < a.keys, high = row < a.queries && column + 1 < a.keys;
-          if (in_pairs) {
-            const Vector<M, 2> pair = high ? *reinterpret_cast<const Vector<M, 2>*>(at) : Vector<M, 2>{};
-            added[n][2 * half] = high ? convert<float>(pair.at[0]) : low ? convert<float>(*at) : 0.0f;
-            added[n][2 * half + 1] = convert<float>(pair.at[1]);
+          const M* at = mask + (mask_rows[half] + column * m_column);
+          Vector<M, 2>& pair = added[n][half];
+          pair = {};
+          if (in_pairs && column + 1 < a.keys) {
+            pair = *reinterpret_cast<const Vector<M, 2>*>(at);
           } else {
-            added[n][2 * half] = low ? convert<float>(at[0]) : 0.0f;
-            added[n][2 * half + 1] = high ? convert<float>(at[a.m_column]) : 0.0f;
+            if (column < a.keys) pair.at[0] = at[0];
+            if (column + 1 < a.keys) pair.at[1] = at[m_column];
           }
         }
+      }
     asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 1));
     meet();
     const T *keys = key_tile(SPLIT_KEYS ? warp : stage), *values = value_tile(SPLIT_KEYS ? warp : stage);
@@ -135,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) attention(const T* q, c
       for (int i = 0; i < 4; ++i) {
         const int column = start + n * 8 + 2 * t + i % 2;
         float value = score[n][i] * a.scale;
-        if (HAS_MASK) value += added[HAS_MASK ? n : 0][i];
+        if (HAS_MASK) value += convert<float>(added[HAS_MASK ? n : 0][i / 2].at[i % 2]);
         if (column >= a.keys) value = -INFINITY_F;
         score[n][i] = value;
         best[i / 2] = fmaxf(best[i / 2], value);

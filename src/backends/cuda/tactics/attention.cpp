@@ -2,6 +2,8 @@
 //
 // ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
 // to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else in plain f32.
+#include <algorithm>
+
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "ops/ops.h"
@@ -60,6 +62,12 @@ void propose(const Problem& problem, Candidates& out) {
     if (warps * kSplitKeys * (depths + 16) * 2 <= kSharedBytes) offer(warps, true);
 }
 
+/// Enough of them to hide what each waits for; long rows of results need the registers more.
+int64_t blocks_of_an_sm(const Node& node, int64_t warps) {
+  const int64_t depths = node.input(0)->type.shape[3].value() + node.input(2)->type.shape[3].value();
+  return std::max<int64_t>((depths <= 128 ? 16 : 8) / warps, 1);
+}
+
 Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
   const Node& node = *problem.only();
   Generated result;
@@ -77,8 +85,9 @@ Generated generate(const Problem& problem, const std::string&, const Tactic& tac
                   type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
                   node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
   if (warps > 0)
-    result.source += fmt::format("#define WARPS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps, split,
-                                 type_name(dtype));
+    result.source +=
+        fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps,
+                    blocks_of_an_sm(node, warps), split, type_name(dtype));
   result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
   return result;
 }
@@ -129,6 +138,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
     const Dims strides = strides_of(mask);
     const auto step = [&](size_t axis) { return mask[axis] == 1 ? 0 : strides[axis]; };
     a.m_batch = step(0), a.m_head = step(1), a.m_row = step(2), a.m_column = step(3);
+    HONE_CHECK(mask[2] * mask[3] < int64_t{1} << 31, "an attention's mask has {} x {} entries for a head", mask[2],
+               mask[3]);
   }
   const int64_t warps = attrs.integer("warps");
   HONE_CHECK(warps >= 0 && warps <= 8, "an attention in the plan has {} warps", warps);
