@@ -59,9 +59,9 @@ void print(const Json& found) {
     page.pair(label, fmt::format("{}, {}, {} workers, {} MiB, {} KiB of cache each",
                                  backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
                                  backend["workers"].dump(), backend["memoryMiB"].dump(), backend["cacheKiB"].dump()));
+    page.pair("", backend["versions"].get<std::string>());
     page.pair("", backend["bf16Products"].get<bool>() ? "multiplies bf16 where --bf16 allows it"
                                                       : "no products of bf16: --bf16 computes in f32");
-    page.pair("", backend["versions"].get<std::string>());
   }
   page.pair("machine", found["machine"].get<std::string>());
   page.title("environment");

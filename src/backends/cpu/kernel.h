@@ -14,6 +14,10 @@ class CpuKernel : public Kernel {
   virtual int phases() const { return 1; }
   /// Called by every worker at once. Must not allocate, lock or throw.
   virtual void run(int phase, int worker, int workers, const Bindings& bindings) const = 0;
+  /// Constants in another form than the plan holds, where the sizes or the team want one: made once for each launch of a
+  /// recording, and bound behind the launch's own constants. 0: none.
+  virtual size_t prepared_bytes() const { return 0; }
+  virtual void prepare(std::span<const void* const> /*constants*/, void* /*to*/) const {}
   /// A library that opens its own parallel region: called once, as run(0, 0, 1, …), between two chains.
   virtual bool self_parallel() const { return false; }
   /// Small enough that one worker should do all of it (others wait at the barrier only).

@@ -29,23 +29,30 @@ dnnl::engine make_engine() {
 
 class Kernel final : public CpuKernel {
  public:
-  Kernel(std::vector<Program::Step> steps, size_t workspace, int workers)
-      : steps_(std::move(steps)), workspace_(workspace), workers_(workers) {
+  Kernel(std::vector<Program::Step> steps, size_t workspace, std::vector<Program::Step> preparations, size_t prepared,
+         int workers)
+      : steps_(std::move(steps)),
+        preparations_(std::move(preparations)),
+        workspace_(workspace),
+        prepared_(prepared),
+        workers_(workers) {
     for (int i = 0; i < kSlots; ++i) slots_.emplace_back(steps_);
   }
   size_t workspace_bytes() const override { return workspace_; }
+  size_t prepared_bytes() const override { return prepared_; }
+  void prepare(std::span<const void* const> constants, void* to) const override {
+    const TeamSize team(workers_);
+    std::vector<const void*> bound(constants.begin(), constants.end());
+    bound.push_back(to);
+    Slot slot(preparations_);
+    execute(preparations_, slot, {{}, {}, bound, nullptr});
+  }
   bool self_parallel() const override { return true; }
 
   void run(int, int, int, const Bindings& bindings) const override {
     const TeamSize team(workers_);
     Slot& slot = take();
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
-      for (size_t k = 0; k < arguments.size(); ++k)
-        dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps_[i].arguments[k].operand, bindings));
-      dnnl_primitive_execute(steps_[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()),
-                             arguments.data());
-    }
+    execute(steps_, slot, bindings);
     slot.busy.clear(std::memory_order_release);
   }
 
@@ -66,6 +73,16 @@ class Kernel final : public CpuKernel {
     std::vector<std::vector<dnnl_exec_arg_t>> arguments;
   };
 
+  static void execute(const std::vector<Program::Step>& steps, Slot& slot, const Bindings& bindings) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      std::vector<dnnl_exec_arg_t>& arguments = slot.arguments[i];
+      for (size_t k = 0; k < arguments.size(); ++k)
+        dnnl_memory_set_data_handle(arguments[k].memory, pointer(steps[i].arguments[k].operand, bindings));
+      dnnl_primitive_execute(steps[i].primitive.get(), slot.stream.get(), static_cast<int>(arguments.size()),
+                             arguments.data());
+    }
+  }
+
   Slot& take() const {
     while (true)
       for (Slot& slot : slots_)
@@ -79,13 +96,14 @@ class Kernel final : public CpuKernel {
       case Operand::output: return bindings.outputs[i];
       case Operand::constant: return const_cast<void*>(bindings.constants[i]);
       case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
+      case Operand::prepared: return static_cast<std::byte*>(const_cast<void*>(bindings.constants.back())) + i;
     }
     return nullptr;
   }
 
-  const std::vector<Program::Step> steps_;
-  size_t workspace_;
-  int workers_;
+  const std::vector<Program::Step> steps_, preparations_;
+  const size_t workspace_, prepared_;
+  const int workers_;
   mutable std::deque<Slot> slots_;
 };
 
@@ -199,6 +217,14 @@ void Program::add(const dnnl::primitive& primitive, const Desc& scratchpad, std:
   steps_.push_back({primitive, std::move(arguments)});
 }
 
+Operand Program::prepare(const Desc& from, Operand constant, const Desc& to) {
+  const Operand target{Operand::prepared, static_cast<int64_t>(prepared_)};
+  prepared_ += (to.get_size() + kAlignment - 1) / kAlignment * kAlignment;
+  const dnnl::reorder::primitive_desc desc(engine(), from, engine(), to);
+  preparations_.push_back({dnnl::reorder(desc), {{DNNL_ARG_FROM, from, constant}, {DNNL_ARG_TO, to, target}}});
+  return target;
+}
+
 void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Operand target) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -207,11 +233,12 @@ void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Oper
 }
 
 std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
-  return std::make_shared<Kernel>(std::move(steps_), workspace_, workers);
+  return std::make_shared<Kernel>(std::move(steps_), workspace_, std::move(preparations_), prepared_, workers);
 }
 
 Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand) {
   if (given == wanted) return operand;
+  if (operand.place == Operand::constant) return program.prepare(given, operand, wanted);
   const Operand room = program.reserve(wanted.get_size());
   program.add_reorder(given, operand, wanted, room);
   return room;

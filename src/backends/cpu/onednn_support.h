@@ -62,8 +62,8 @@ dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result);
 bool is_fast(const dnnl::primitive_desc_base& desc);
 
 struct Operand {
-  enum Place { input, output, constant, workspace } place;
-  int64_t index = 0;  // bytes for the workspace
+  enum Place { input, output, constant, workspace, prepared } place;
+  int64_t index = 0;  // bytes for the workspace and for prepared constants
 };
 
 class Program {
@@ -81,17 +81,19 @@ class Program {
   /// Adds the primitive's scratchpad by itself.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
   void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
+  /// A constant in another form, made before the first launch.
+  Operand prepare(const Desc& from, Operand constant, const Desc& to);
   /// Room in the workspace.
   Operand reserve(size_t bytes);
   std::shared_ptr<const CpuKernel> finish(int workers) &&;
 
  private:
-  std::vector<Step> steps_;
-  size_t workspace_ = 0;
+  std::vector<Step> steps_, preparations_;
+  size_t workspace_ = 0, prepared_ = 0;
 };
 
-/// An operand for a primitive that wants it as `wanted`: as it is, or reordered at each launch. So are weights where the sizes
-/// at load time make the library want another format than at build time: layers share a kernel, it cannot keep those of one.
+/// An operand for a primitive that wants it as `wanted`: as it is, reordered once where it is a constant (the sizes and the team at
+/// load time may make the library want another format than at build time), reordered at each launch otherwise.
 Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand);
 
 struct Family {

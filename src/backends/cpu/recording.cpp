@@ -33,6 +33,11 @@ CpuRecording::CpuRecording(std::vector<Launch> launches, int workers)
     const auto* kernel = static_cast<const CpuKernel*>(launches_[i].kernel.get());
     HONE_ASSERT(kernel != nullptr, "a launch has no kernel");
     kernels_.push_back(kernel);
+    if (const size_t bytes = kernel->prepared_bytes(); bytes != 0) {
+      prepared_.emplace_back(bytes);
+      kernel->prepare(launches_[i].constants, prepared_.back().data());
+      launches_[i].constants.push_back(prepared_.back().data());
+    }
     stage_of_.push_back(stages_);
     stages_ += static_cast<size_t>(kernel->phases());
     if (chains_.empty() || chains_.back().self_parallel || kernel->self_parallel())

@@ -34,6 +34,7 @@ class CpuRecording final : public Recording {
   /// One worker's part of a chain.
   void work(const Chain& chain, int worker) const;
 
+  std::vector<AlignedBuffer> prepared_;  // constants of launches in other forms
   std::vector<Launch> launches_;
   std::vector<const CpuKernel*> kernels_;  // of the launches
   std::vector<Chain> chains_;
