@@ -134,6 +134,31 @@ TEST(OnednnSource, RoundsOperandsToBf16WhereThatIsAllowed) {
             0);
 }
 
+TEST(OnednnSource, LayersThatShareAKernelKeepTheirWeights) {
+  const auto layer = [](const char* weights) {
+    return parse_graph(fmt::format("(%x: f32[N,16,9,11]) {{\n %w = constant f32[24,16,3,3]!{}\n %y = Conv(%x, %w) "
+                                   "{{{}}}\n return %y\n}}",
+                                   weights, kSame),
+                       find_op);
+  };
+  const Graph layers[] = {layer("0123456789abcdef0123456789abcdef"), layer("fedcba9876543210fedcba9876543210")};
+  const SymbolValues built{{"N", 2}}, met{{"N", 5}};
+  CpuDevice device({.workers = 2}), other({.workers = 1});
+  Candidates candidates;
+  onednn_source().propose(make_problem(layers[0], built, device.info()), candidates);
+  for (const Tactic& tactic : candidates.offers()) {
+    std::shared_ptr<const CpuKernel> shared;
+    for (const Graph& symbolic : layers) {
+      const Compiled compiled = onednn_source().compile(make_problem(symbolic, built, device.info()), tactic);
+      if (!shared)
+        shared = load_onednn(other.info(), compiled.code, check::shapes_of(symbolic.specialize(met), tactic, met));
+      check::run_kernel(symbolic.specialize(met), shared, compiled, tactic, met, other, {.tolerance = 2e-5, .seed = 6},
+                        tactic.text());
+    }
+  }
+  EXPECT_FALSE(candidates.offers().empty());
+}
+
 TEST(OnednnSource, RecurrentLayersInEveryDirection) {
   for (const char* direction : {"forward", "reverse", "bidirectional"})
     for (const bool states : {false, true}) {
