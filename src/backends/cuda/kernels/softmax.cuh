@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax or LogSoftmax of a row per block; a row's elements are `inner` apart. Before this stand T and LOG.
+// Softmax or LogSoftmax; a row's elements are `inner` apart. A row per block, or per thread where rows are short and begin side by
+// side. Before this stand T and LOG.
 
 extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
   await_operands();
@@ -15,6 +16,22 @@ extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
   sum = block_sum(sum, scratch);
   const float factor = LOG ? logf(sum) : 1.0f / sum;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    const float shifted = as_float(x[base + (i64)i * inner]) - top;
+    y[base + (i64)i * inner] = convert<T>(LOG ? shifted - factor : expf(shifted) * factor);
+  }
+}
+
+extern "C" __global__ void softmax_by_thread(const T* x, T* y, int n, int inner, int rows) {
+  await_operands();
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const i64 base = (i64)(row / inner) * n * inner + row % inner;
+  float top = -INFINITY_F;
+  for (int i = 0; i < n; ++i) top = fmaxf(top, as_float(x[base + (i64)i * inner]));
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += expf(as_float(x[base + (i64)i * inner]) - top);
+  const float factor = LOG ? logf(sum) : 1.0f / sum;
+  for (int i = 0; i < n; ++i) {
     const float shifted = as_float(x[base + (i64)i * inner]) - top;
     y[base + (i64)i * inner] = convert<T>(LOG ? shifted - factor : expf(shifted) * factor);
   }

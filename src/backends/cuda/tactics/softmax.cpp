@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax and LogSoftmax along any axis, in any dense layout: a block per row.
+// Softmax and LogSoftmax along any axis, in any dense layout: a block per row, or a thread where rows are short.
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "backends/regions/region_match.h"
@@ -35,6 +35,14 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   for (size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
   const int64_t n = dims[axis], rows = n == 0 ? 0 : elements(dims) / n;
   HONE_CHECK(rows > 0 && n * inner < int64_t{1} << 31, "a softmax in the plan has {} rows", rows);
+  constexpr int64_t kShort = 128, kSideBySide = 8;
+  if (n <= kShort && inner >= kSideBySide) {
+    GridLaunch launch{
+        .function = context.module->function("softmax_by_thread"), .grid = {blocks_of(rows, 128), 1, 1}, .block = 128};
+    launch.arguments.input(0).output(0);
+    for (const int64_t number : {n, inner, rows}) launch.arguments.value(static_cast<int32_t>(number));
+    return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+  }
   GridLaunch launch{.function = context.module->function("softmax"),
                     .grid = {rows, 1, 1},
                     .block = n <= 64    ? 32u
