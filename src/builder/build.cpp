@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "builder/debug_tensors.h"
+#include "builder/layer_types.h"
 #include "builder/lower.h"
 #include "builder/portable.h"
 #include "builder/profile.h"
@@ -217,7 +218,8 @@ Prepared prepare(Graph graph, const BuildOptions& options, const DeviceInfo& dev
          .dump_directory = env_text("HONE_DUMP").value_or(""),
          .widen_half = !device.small_floats,
          .folded = &folded,
-         .precision = precision_of(options, device)});
+         .precision = precision_of(options, device),
+         .keeps_f32 = [&](const Node& node) { return kept_in_f32(options, node); }});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.
   if (!graph.size_deciders().empty()) graph.infer_all();

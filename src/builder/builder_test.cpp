@@ -279,6 +279,35 @@ TEST(Regions, ProductsOfOneInputJoinWhereTheirWeightsAreAlike) {
   EXPECT_EQ(pieces[1].name(), "k");
 }
 
+TEST(Builder, KeepsNamedLayersOutOfWhatIsAllowed) {
+  const Cpu cpu;
+  using Types = std::vector<std::pair<std::string, std::string>>;
+  /// Whether the problems of the two products allow bf16, as their keys say.
+  const auto allowed = [&](Types types) {
+    TimingCache cache;
+    build_net(cpu, cache, R"((%x: f32[4,8]) {
+      %w = constant f32[8,16]!1
+      %v = constant f32[16,4]!2
+      %a = Linear(%x, %w) "first" ["one", "two"]
+      %s = Softmax(%a) {axis=-1} "s"
+      %y = Linear(%s, %v) "second" ["three"]
+      return %y
+    })",
+              {.bf16 = true, .layer_types = std::move(types)});
+    const std::string text = cache.text();
+    const auto has = [&](const char* weights) {
+      for (size_t at = text.find(weights); at != std::string::npos; at = text.find(weights, at + 1))
+        if (text.substr(at, text.find(" | ", at) - at).find("+bf16") != std::string::npos) return true;
+      return false;
+    };
+    return std::pair(has("f32[8,16]"), has("f32[16,4]"));
+  };
+  EXPECT_EQ(allowed({}), std::pair(true, true));
+  EXPECT_EQ(allowed({{"two", "fp32"}}), std::pair(false, true));
+  EXPECT_EQ(allowed({{"*", "fp32"}, {"three", "bf16"}}), std::pair(false, true));
+  EXPECT_EQ(allowed({{"*", "bf16"}, {"three", "fp32"}}), std::pair(true, false));
+}
+
 TEST(Regions, SlicesJoinTheConcatThatAloneReadsThem) {
   const Graph graph = parse_graph(R"((%x: f32[N,8], %z: f32[N,8]) {
     %0 = constant i64[1]{0}

@@ -134,6 +134,7 @@ std::string options_text(const BuildOptions& o) {
               {"bf16", o.bf16},
               {"int8", o.int8},
               {"tf32", o.tf32},
+              {"layer_types", o.layer_types},
               {"level", o.optimization_level},
               {"repeats", o.timing_repeats},
               {"min_timing", o.min_timing},
@@ -163,6 +164,7 @@ BuildOptions parse_options_text(std::string_view text) {
     json.at("bf16").get_to(o.bf16);
     json.at("int8").get_to(o.int8);
     json.at("tf32").get_to(o.tf32);
+    json.at("layer_types").get_to(o.layer_types);
     json.at("level").get_to(o.optimization_level);
     json.at("repeats").get_to(o.timing_repeats);
     json.at("min_timing").get_to(o.min_timing);

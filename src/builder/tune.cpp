@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "builder/layer_types.h"
 #include "tuner/select.h"
 
 namespace hone {
@@ -204,8 +205,10 @@ void fall_back_to_reference(const TuneContext& context, Layer& layer) {
 
 /// The region as a problem; only for the reference when nothing else may run it.
 std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& region, bool& host_only) {
-  const Precision allowed{.f16 = context.options.fp16,
-                          .bf16 = context.options.bf16,
+  const bool wide = std::any_of(region.nodes.begin(), region.nodes.end(),
+                                [&](const Node* node) { return kept_in_f32(context.options, *node); });
+  const Precision allowed{.f16 = context.options.fp16 && !wide,
+                          .bf16 = context.options.bf16 && !wide,
                           .i8 = context.options.int8,
                           .tf32 = context.options.tf32};
   const bool guessed =

@@ -31,6 +31,7 @@ void imply_precision(Options& options, std::vector<std::string>& warnings) {
   }
   const bool layers = !options.tool.layer_precisions.empty() || !options.tool.layer_output_types.empty();
   const bool constrained = options.tool.precision_constraints != "none";
+  if (constrained) build.layer_types = options.tool.layer_precisions;
   if (layers && !constrained)
     warnings.push_back(
         "--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");

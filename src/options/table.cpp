@@ -117,7 +117,7 @@ constexpr Flag kTable[] = {
     {"--precisionConstraints", "", "<mode>", build, "none, obey or prefer what the layer flags say",
      put_precision_constraints},
     {"--layerPrecisions", "", "<spec>", build, "precision per layer, name:fp16[,...]", put_layer_precisions,
-     "the precision of single layers is left to the builder"},
+     "fp32 alone binds: it keeps a layer in f32; others are left to the builder"},
     {"--layerOutputTypes", "", "<spec>", build, "output types per layer, name:fp16+fp32[,...]", put_layer_output_types,
      "the types of single layers are left to the builder"},
     {"--calib", "", "<file>", build, "INT8 calibration cache: read and checked", put<&T::calibration_file>,

@@ -25,12 +25,13 @@ struct Folded {
 
 struct PassContext {
   const Logger& log;
-  std::vector<std::string> disabled = {};  // passes to skip, by name
-  std::string dump_directory = {};         // where snapshots go; empty: none
-  bool widen_half = false;                 // the device has no arithmetic in f16 and bf16
-  std::vector<Folded>* folded = nullptr;   // receives the ONNX nodes that passes make unnecessary
-  DType precision = DType::f32;            // what select_precision brings floats to
-  std::string_view pass = {};              // the pass that is running; set by `run`
+  std::vector<std::string> disabled = {};           // passes to skip, by name
+  std::string dump_directory = {};                  // where snapshots go; empty: none
+  bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
+  std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
+  DType precision = DType::f32;                     // what select_precision brings floats to
+  std::function<bool(const Node&)> keeps_f32 = {};  // nodes that select_precision leaves in f32; empty: none
+  std::string_view pass = {};                       // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".
   void report_fusion(std::string_view first, std::string_view second) const;

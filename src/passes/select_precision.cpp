@@ -72,7 +72,8 @@ bool is_data(const Node& node, size_t operand) {
 
 class Narrowing {
  public:
-  Narrowing(Graph& graph, DType small) : graph_(graph), small_(small) {}
+  Narrowing(Graph& graph, const PassContext& context)
+      : graph_(graph), small_(context.precision), keeps_f32_(context.keeps_f32) {}
 
   void run() {
     const std::vector<Value*> outputs = graph_.outputs();
@@ -92,7 +93,7 @@ class Narrowing {
   bool is_small(const Value* value) const { return value != nullptr && value->type.dtype == small_; }
 
   bool wants_small(const Node& node) const {
-    if (node.op->traits.has_bodies || !is_wide_result(node)) return false;
+    if (node.op->traits.has_bodies || !is_wide_result(node) || (keeps_f32_ && keeps_f32_(node))) return false;
     if (contains(kAnchors, node) || repeats_for_anchors(node)) return true;
     if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0)))
       return true;  // a table of embeddings
@@ -182,6 +183,7 @@ class Narrowing {
 
   Graph& graph_;
   const DType small_;
+  const std::function<bool(const Node&)>& keeps_f32_;
   std::map<const Value*, Value*> narrowed_, widened_;
   std::set<const Value*> made_small_;  // results that were f32 before; a model's own f16 stays what it is
 };
@@ -189,7 +191,7 @@ class Narrowing {
 }  // namespace
 
 void select_precision(Graph& graph, const PassContext& context) {
-  if (context.precision != DType::f32) Narrowing(graph, context.precision).run();
+  if (context.precision != DType::f32) Narrowing(graph, context).run();
 }
 
 }  // namespace hone::passes

@@ -70,6 +70,14 @@ TEST(SelectPrecision, ChangesTheMeaningByRoundingAlone) {
     for (int64_t k = 0; k < expected[i].size(); ++k) EXPECT_NEAR(found[i].real(k), expected[i].real(k), 2e-2);
 }
 
+TEST(SelectPrecision, LeavesNodesInF32ThatAreToStayThere) {
+  Graph graph = parse_graph(kNet, find_op);
+  passes::select_precision(graph, {.log = silent_logger(), .precision = DType::f16, .keeps_f32 = [](const Node& node) {
+                                     return node.is(ops::linear);
+                                   }});
+  EXPECT_EQ(types_of(graph, ops::linear), (std::vector{DType::f32, DType::f32}));
+}
+
 TEST(SelectPrecision, RoundsAConstantBeforeItIsRepeatedForProducts) {
   Graph graph = parse_graph(R"((%x: f32[N,4], %r: f32[N,4]) {
   %w = constant f32[1,4,4]!0123456789abcdef0123456789abcdef
