@@ -88,12 +88,10 @@ void raise_split(Graph& graph, Node* node) {
   const size_t axis = normalize_axis(node->attrs.integer("axis"), inner->output()->type.shape.rank());
   const std::optional<SplitAxis> below = axis_below(inner, axis);
   if (!below) return;
-  int64_t begin = 0;
   for (Value* output : node->outputs) {
-    const Dim& size = output->type.shape[axis];
-    if (!size.is_constant()) return;
-    const SliceRange range{below->axis, begin * below->stride, (begin + size.value()) * below->stride};
-    begin += size.value();
+    const std::optional<SlicePart> part = part_of(output);
+    if (!part) return;
+    const SliceRange range{below->axis, part->range.begin * below->stride, part->range.end * below->stride};
     if (output->uses.empty() && !graph.is_output(output)) continue;
     Node* moved = insert_slice(graph, node, inner->input(0), range, {node});
     graph.replace(output, view(graph, node, moved->output(), output->type.shape, {inner}));
@@ -130,11 +128,10 @@ std::vector<Part> column_parts(const Graph& graph, const Value* value) {
       parts.push_back({use.node->output(), range->begin, range->end});
     } else if (use.node->is(ops::split) && use.index == 0 &&
                normalize_axis(use.node->attrs.integer("axis"), last + 1) == last) {
-      int64_t begin = 0;
       for (Value* output : use.node->outputs) {
-        const int64_t size = output->type.shape[last].value();
-        parts.push_back({output, begin, begin + size});
-        begin += size;
+        const std::optional<SlicePart> part = part_of(output);
+        if (!part) return {};
+        parts.push_back({output, part->range.begin, part->range.end});
       }
     } else {
       return {};

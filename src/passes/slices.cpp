@@ -4,6 +4,7 @@
 #include "passes/slices.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/ops.h"
 #include "passes/edit.h"
@@ -25,6 +26,24 @@ std::optional<SliceRange> slice_range(const Node* node) {
   const SliceRange range{axis, bound(node->input(1)->constant->integer(0)),
                          bound(node->input(2)->constant->integer(0))};
   return range.begin < range.end ? std::optional(range) : std::nullopt;
+}
+
+std::optional<SlicePart> part_of(const Value* value) {
+  if (const Node* node = producer(value, ops::slice)) {
+    const std::optional<SliceRange> range = slice_range(node);
+    return range ? std::optional(SlicePart{node->input(0), *range}) : std::nullopt;
+  }
+  const Node* node = producer(value, ops::split);
+  if (node == nullptr) return std::nullopt;
+  const size_t axis = normalize_axis(node->attrs.integer("axis"), value->type.shape.rank());
+  SliceRange range{axis, 0, 0};
+  for (const Value* output : node->outputs) {
+    const Dim& size = output->type.shape[axis];
+    if (!size.is_constant()) return std::nullopt;
+    range.begin = std::exchange(range.end, range.end + size.value());
+    if (output == value) return SlicePart{node->input(0), range};
+  }
+  return std::nullopt;
 }
 
 Node* insert_slice(Graph& graph, Node* position, Value* value, const SliceRange& range,

@@ -16,6 +16,14 @@ struct SliceRange {
 
 /// The range a node takes when it is a Slice of one axis of known size with constant bounds and step 1.
 std::optional<SliceRange> slice_range(const Node* node);
+
+/// A value as a part of another: cut out by such a Slice, or by a Split into known sizes.
+struct SlicePart {
+  Value* whole;
+  SliceRange range;
+};
+std::optional<SlicePart> part_of(const Value* value);
+
 Node* insert_slice(Graph& graph, Node* position, Value* value, const SliceRange& range, std::vector<const Node*> parts);
 
 }  // namespace hone

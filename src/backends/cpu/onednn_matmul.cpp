@@ -107,10 +107,9 @@ void propose_linear(const Problem& problem, Candidates& out) {
       (!node->input(1)->is_constant() || (node->input(2) != nullptr && !node->input(2)->is_constant())))
     reason = "weights are not constant";
   if (!reason.empty()) return out.refuse("linear", std::move(reason));
-  Attrs attrs = linear_attrs(problem, *node, match);
   for (const ElementType operands : {ElementType::bf16, ElementType::f32}) {
     if (operands == ElementType::bf16 && !may_round(problem)) continue;
-    attrs.erase("operands");
+    Attrs attrs = linear_attrs(problem, *node, match);
     set_operands(attrs, operands);
     const Product::primitive_desc desc = describe_linear(*node, attrs);
     if (desc && format_of(desc.weights_desc()).empty())

@@ -133,7 +133,9 @@ constexpr size_t kMaxPieces = 4096;
 /// Elements first, first + step, … of an axis: of every piece those that it holds.
 Assembled sliced(const Assembled& value, size_t axis, int64_t start, int64_t count, int64_t step) {
   require(step != 0 && count >= 0 && count <= value.sizes[axis]);
-  const int64_t size = value.sizes[axis], stride = std::abs(step), first = first_of(start, size, step);
+  const int64_t size = value.sizes[axis];
+  step = std::clamp(step, -std::max<int64_t>(size, 1), std::max<int64_t>(size, 1));  // further away there is nothing
+  const int64_t stride = std::abs(step), first = first_of(start, size, step);
   Assembled result{value.sizes, {}};
   result.sizes[axis] = count;
   for (const Piece& piece : value.pieces) {
