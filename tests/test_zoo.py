@@ -5,21 +5,25 @@ import json
 
 import materialise
 import numpy as np
+import onnx
 import pytest
 import zoo as models
 from conftest import Program
-from inference import reference_session, relative_error, run_plan
+from inference import reference_session, reference_session_of, relative_error, run_plan
+from liven import liven
 
 TOLERANCE = 1e-4
 
-# Boxes, labels and scores, as many as the data say.
-DETECTION = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}
+# Boxes, labels and scores, as many as the data say; and the spread of the classes' and of the boxes' results that makes some
+# certain and most small.
+DETECTION = {"ssdlite320.ts": {"classification_head": 4, "regression_head": 0.5},
+             "fasterrcnn_mobilenet.ts": {"cls_score": 3, "bbox_pred": 0.5}}
 TRAINED = {"digits_cnn", "byte_gpt"}
 SMALL = {"resnet18.ts", "mobilenet_v2.dyn", "mobilenet_v3_large.ts", "squeezenet1_1.ts", "lstm_tagger.ts", "gru_tagger.ts"}
 
 
 def zoo_names():
-    names = [name for name in materialise.names() if name not in DETECTION | TRAINED]
+    names = [name for name in materialise.names() if name not in DETECTION.keys() | TRAINED]
     return [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in names]
 
 
@@ -52,26 +56,26 @@ def test_agrees_with_onnxruntime(name, trtexec, zoo):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(DETECTION))
 def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
-    path = zoo(name)
-    session = reference_session(path)
-    boxes, scores, labels = [output.name for output in session.get_outputs()]
-    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", timeout=600)
+    model = onnx.load(zoo(name))
     feeds = {value.name: value.values(1) for value in models.inputs(name)}
-    found = run_plan(trtexec, "m.plan", feeds, [boxes, scores, labels])
-    expected = dict(zip((boxes, scores, labels), session.run([boxes, scores, labels], feeds)))
+    liven(model, feeds, DETECTION[name])
+    onnx.save(model, trtexec.folder / "m.onnx")
+    session = reference_session_of(model.SerializeToString())
+    boxes, scores, labels = names = [output.name for output in session.get_outputs()]
+    expected = dict(zip(names, session.run(names, feeds)))
+    print(f"{name}: {len(expected[scores])} boxes of {len(set(expected[labels]))} labels")
+    assert len(expected[scores]) >= 100 and len(set(expected[labels])) >= 5
+    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", timeout=600)
+    found = run_plan(trtexec, "m.plan", feeds, names)
     assert found[scores].shape == expected[scores].shape
     np.testing.assert_allclose(found[scores], expected[scores], atol=1e-4)
-    # Of boxes whose scores are closer than the tolerance another may be kept: with random weights there are many such. The
-    # others must be there with their labels, and most of the rest.
-    taken, missing = set(), 0
+    # Boxes whose scores are closer than the tolerance may have changed places.
+    left = set(range(len(found[scores])))
     for box, score, label in zip(expected[boxes], expected[scores], expected[labels]):
-        like = [i for i in np.flatnonzero((found[labels] == label) & (np.abs(found[scores] - score) <= 1e-4))
-                if i not in taken and np.abs(found[boxes][i] - box).max() <= 0.01 * max(1, np.abs(box).max())]
-        alone = np.count_nonzero(np.abs(expected[scores] - score) <= 1e-4) == 1
-        assert like or not alone, f"no box {box} with label {label} and score {score}"
-        taken.update(like[:1])
-        missing += not like
-    assert missing <= len(expected[scores]) / 5, f"{missing} of {len(expected[scores])} boxes are missing"
+        like = [i for i in left if found[labels][i] == label and abs(found[scores][i] - score) <= 1e-4
+                and np.abs(found[boxes][i] - box).max() <= 0.05]
+        assert like, f"no box {box} with label {label} and score {score}"
+        left.remove(like[0])
 
 
 @pytest.fixture
