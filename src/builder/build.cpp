@@ -279,7 +279,9 @@ Plan build(Graph given, const BuildOptions& options, const Backend& backend, Dev
 
     // Choose tactics and layouts together, then write down steps and buffers.
     const Choice choice = choose(std::move(layers), context);
+    const double chosen = now_ms();
     plan.profiles.push_back(lower(choice, context, assets));
+    log.verbose("Kernels compiled and weights laid out in {:g} seconds.", seconds_since(chosen));
     log.verbose("After reformat layers: {} layers", plan.profiles.back().steps.size());
     log_memory(plan.profiles.back(), graph, outputs, log);
     log_host_layers(plan.profiles.back(), log);

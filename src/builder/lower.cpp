@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "builder/compile_ahead.h"
 #include "builder/debug_tensors.h"
 #include "builder/details.h"
 #include "builder/work.h"
@@ -19,7 +20,7 @@ namespace {
 class Lowering {
  public:
   Lowering(const Choice& choice, const TuneContext& context, PlanAssets& assets)
-      : choice_(choice), context_(context), assets_(assets) {}
+      : choice_(choice), context_(context), assets_(assets), ahead_(choice) {}
 
   Profile run() {
     profile_.ranges = context_.points.ranges;
@@ -131,7 +132,7 @@ class Lowering {
 
   void finish_step(Step& step, const Problem& problem, const Candidate& candidate, std::vector<BufferId> inputs,
                    std::vector<BufferId> outputs) {
-    const Compiled compiled = candidate.source->compile(problem, candidate.tactic);
+    const Compiled compiled = ahead_.compiled(problem, candidate);
     step.source = candidate.tactic.source;
     step.tactic = candidate.tactic.name;
     step.tactic_params = candidate.tactic.params;
@@ -248,6 +249,7 @@ class Lowering {
   const Choice& choice_;
   const TuneContext& context_;
   PlanAssets& assets_;
+  CompileAhead ahead_;
   Profile profile_;
   int stage_ = 0;
   std::map<std::pair<const Value*, Layout>, BufferId> buffers_;

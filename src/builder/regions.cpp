@@ -79,6 +79,7 @@ class Former {
 
   std::vector<Region> run() {
     join_parallel();
+    join_excitations();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
@@ -112,6 +113,34 @@ class Former {
           group.push_back(use.node);
       if (group.size() > 1 && group.size() <= kMaxParallel) add(std::move(group));
     }
+  }
+
+  /// The mean of every channel and two convolutions of that one pixel (squeeze and excitation): three short layers are one where
+  /// a source takes them together.
+  void join_excitations() {
+    for (Node* node : nodes_)
+      if (!taken_.contains(node) && (node->is(ops::global_average_pool) || node->is(ops::reduce_mean)))
+        if (std::vector<Node*> group = excitation_of(node); !group.empty()) add(std::move(group));
+  }
+
+  std::vector<Node*> excitation_of(Node* pool) {
+    std::vector<Node*> nodes{pool};
+    for (int products = 0; products < 2; ++products) {
+      const Value* value = nodes.back()->output();
+      if (value->uses.size() != 1 || graph_.is_output(value) || value->uses[0].index != 0) return {};
+      Node* product = value->uses[0].node;
+      if (taken_.contains(product) || !product->is(ops::conv) || !is_anchor(*product) || !is_one_pixel(*value) ||
+          !computes_in(*pool, value->type.dtype))
+        return {};
+      for (Node* node : epilogue_of(product)) nodes.push_back(node);
+    }
+    return nodes;
+  }
+
+  static bool is_one_pixel(const Value& value) {
+    const Shape& shape = value.type.shape;
+    return shape.rank() > 2 &&
+           std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == Dim(1); });
   }
 
   bool is_bare_product(Node* node) {
@@ -320,12 +349,17 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   std::unordered_map<const Node*, size_t> position;
   for (size_t i = 0; i < region.nodes.size(); ++i) position[region.nodes[i]] = i;
   std::vector<Region> pieces;
-  if (is_anchor(*region.nodes[0])) {
-    pieces.push_back(finish({region.nodes.begin(), region.nodes.end() - 1}, graph, position));
-    pieces.push_back(finish({region.nodes.back()}, graph, position));
-  } else {
+  const auto cut = [&](size_t at) {
+    const auto middle = region.nodes.begin() + static_cast<std::ptrdiff_t>(at);
+    pieces.push_back(finish({region.nodes.begin(), middle}, graph, position));
+    pieces.push_back(finish({middle, region.nodes.end()}, graph, position));
+  };
+  size_t last_anchor = region.nodes.size();
+  while (last_anchor > 0 && !is_anchor(*region.nodes[--last_anchor])) {}
+  if (last_anchor > 0) cut(last_anchor);
+  else if (is_anchor(*region.nodes[0])) cut(region.nodes.size() - 1);
+  else
     for (Node* node : region.nodes) pieces.push_back(finish({node}, graph, position));
-  }
   return pieces;
 }
 

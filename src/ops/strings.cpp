@@ -3,7 +3,8 @@
 // Texts: joining, splitting, normalising, matching, and counting n-grams. Strings are UTF-8 and are compared as bytes.
 #include <algorithm>
 #include <map>
-#include <regex>
+
+#include <re2/re2.h>
 
 #include "ops/catalogue.h"
 #include "ops/movement.h"
@@ -140,16 +141,13 @@ void infer_regex(InferContext& context) {
 }
 void eval_regex(EvalContext& context) {
   const std::string& pattern = context.attrs().text("pattern");
-  const auto compiled = [&] {
-    try {
-      return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      throw Error(fmt::format("'{}' is not a pattern: {}", pattern, error.what()), "patterns follow ECMAScript");
-    }
-  }();
+  const RE2 compiled(pattern, RE2::Quiet);
+  if (!compiled.ok())
+    throw Error(fmt::format("'{}' is not a pattern: {}", pattern, compiled.error()),
+                "patterns follow RE2, as ONNX says");
   TensorBuilder builder(DType::boolean, context.input(0).dims());
   for (size_t i = 0; i < builder.data<bool>().size(); ++i)
-    builder.data<bool>()[i] = std::regex_match(context.input(0).strings()[i], compiled);
+    builder.data<bool>()[i] = RE2::FullMatch(context.input(0).strings()[i], compiled);
   context.set(0, builder.finish());
 }
 

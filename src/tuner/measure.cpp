@@ -3,7 +3,8 @@
 // Rotation of candidates with early discard; medians. A sample launches the same kernel several times in one recording, as
 // a step inside a chain would be, so that the cost of entering a parallel region is spread. Each launch reads another copy
 // of the weights: between two inferences the rest of the network has pushed them out of the caches, and a kernel that trades
-// arithmetic for larger weights (Winograd) must not be timed as if they stayed.
+// arithmetic for larger weights (Winograd) must not be timed as if they stayed. One launch comes before all that: it shows
+// whether the result is right, and who takes long needs fewer, or no more.
 #include "tuner/measure.h"
 
 #include <algorithm>
@@ -22,6 +23,9 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 constexpr size_t kMinLaunches = 4, kMaxLaunches = 16;
+constexpr double kShortMs = 0.5;                 // a launch whose entry counts
+constexpr double kLongSampleMs = 10;             // what enters and leaves so seldom needs no further launches
+constexpr double kHopeless = 4;                  // a long launch this many times as long as another's is not repeated
 constexpr size_t kColdBytes = size_t{48} << 20;  // copies of the weights together, where that many fit
 
 /// A loaded candidate with its own buffers.
@@ -33,8 +37,11 @@ struct Runner {
   std::vector<Buffer> outputs, constants;
   Buffer workspace;
   std::unique_ptr<Recording> recording;
-  size_t launches = kMinLaunches;  // per recording
-  int replays = 1;                 // recordings per sample
+  Launch launch = {};   // without constants
+  size_t copies = 1;    // of the weights
+  double alone_ms = 0;  // what a launch took by itself
+  size_t launches = 1;  // per recording
+  int replays = 1;      // recordings per sample
   std::vector<double> samples;
   double median() const {
     std::vector<double> sorted = samples;
@@ -70,11 +77,19 @@ class Measurer {
       candidate->timed_now = true;
       try {
         Runner runner = load(*candidate, compiling[i].get());
-        stream_->synchronize();
-        runner.recording->replay(*stream_);
-        stream_->synchronize();
+        const std::unique_ptr<Recording> once = device_.record({with_weights(runner, 0)});
+        runner.alone_ms = replay_ms(*once);
         check(runner);
-        if (candidate->timing.ms >= 0) runners.push_back(std::move(runner));
+        if (candidate->timing.ms < 0) continue;
+        if (runner.alone_ms > kShortMs)
+          runner.alone_ms = std::min(runner.alone_ms, replay_ms(*once));  // code was loaded
+        shortest_ms_ = std::min(shortest_ms_, runner.alone_ms);
+        if (runner.alone_ms > kLongSampleMs && runner.alone_ms > kHopeless * shortest_ms_) {
+          candidate->timing = {runner.alone_ms, 0, 1, ""};
+          continue;
+        }
+        record(runner);
+        runners.push_back(std::move(runner));
       } catch (const Error& error) {
         candidate->timing = {-1, 0, 0, error.message()};
       }
@@ -152,20 +167,41 @@ class Measurer {
     }
     size_t weight_bytes = 1;
     for (const Tensor& constant : runner.compiled.constants) weight_bytes += constant.bytes().size();
-    runner.launches = std::clamp(kColdBytes / weight_bytes, kMinLaunches, kMaxLaunches);
+    for (const Tensor& constant : runner.compiled.constants) runner.constants.push_back(upload(constant.bytes()));
     runner.workspace = Buffer(device_, runner.kernel->workspace_bytes());
     launch.workspace = runner.workspace.data();
-    std::vector<Launch> launches(runner.launches, launch);
-    const size_t copies = std::min(runner.launches, std::max<size_t>(kColdBytes / weight_bytes, 1));
-    for (size_t i = 0; i < runner.launches; ++i) {
-      for (size_t k = 0; k < runner.compiled.constants.size(); ++k) {
-        if (i < copies) runner.constants.push_back(upload(runner.compiled.constants[k].bytes()));
-        const size_t copy = i % copies * runner.compiled.constants.size() + k;
-        launches[i].constants.push_back(runner.constants[copy].data());
-      }
-    }
-    runner.recording = device_.record(std::move(launches));
+    runner.launch = std::move(launch);
+    runner.copies = std::clamp<size_t>(kColdBytes / weight_bytes, 1, kMaxLaunches);
     return runner;
+  }
+
+  /// The launch with one of the copies of the weights.
+  static Launch with_weights(const Runner& runner, size_t copy) {
+    Launch launch = runner.launch;
+    const size_t count = runner.compiled.constants.size();
+    for (size_t k = 0; k < count; ++k) launch.constants.push_back(runner.constants[copy * count + k].data());
+    return launch;
+  }
+
+  double replay_ms(Recording& recording) {
+    stream_->synchronize();
+    const double start = now_ms();
+    recording.replay(*stream_);
+    stream_->synchronize();
+    return now_ms() - start;
+  }
+
+  /// As many launches as spread the cost of entering and see cold weights, but no more than a sample has time for.
+  void record(Runner& runner) {
+    runner.launches = std::clamp(runner.copies, kMinLaunches, kMaxLaunches);
+    if (runner.alone_ms > kShortMs)
+      runner.launches = std::clamp<size_t>(static_cast<size_t>(kLongSampleMs / runner.alone_ms), 1, runner.launches);
+    runner.copies = std::min(runner.copies, runner.launches);
+    for (size_t copy = 1; copy < runner.copies; ++copy)
+      for (const Tensor& constant : runner.compiled.constants) runner.constants.push_back(upload(constant.bytes()));
+    std::vector<Launch> launches;
+    for (size_t i = 0; i < runner.launches; ++i) launches.push_back(with_weights(runner, i % runner.copies));
+    runner.recording = device_.record(std::move(launches));
   }
 
   /// The first, one in the middle and the last.
@@ -223,10 +259,11 @@ class Measurer {
     return std::max(options_.tolerance, dtype == DType::f16 ? 1e-3 : dtype == DType::bf16 ? 8e-3 : 0.0);
   }
 
-  static double relative_error(const Tensor& a, const Tensor& b) {
+  template <typename ValueOf>
+  static double relative_error(int64_t count, const ValueOf& found, const ValueOf& expected) {
     double difference = 0, norm = 0;
-    for (int64_t i = 0; i < a.size(); ++i) {
-      const double x = a.real(i), y = b.real(i);
+    for (int64_t i = 0; i < count; ++i) {
+      const double x = found(i), y = expected(i);
       if (x == y || (std::isnan(x) && std::isnan(y))) {
         norm += std::isfinite(y) ? y * y : 0;
         continue;
@@ -235,6 +272,15 @@ class Measurer {
       norm += y * y;
     }
     return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-30));
+  }
+
+  static double relative_error(const Tensor& a, const Tensor& b) {
+    const auto any = [](const Tensor& tensor) { return [&tensor](int64_t i) { return tensor.real(i); }; };
+    const auto floats = [](const Tensor& tensor) {
+      return [values = tensor.data<float>()](int64_t i) { return double{values[static_cast<size_t>(i)]}; };
+    };
+    return a.dtype() == DType::f32 ? relative_error(a.size(), floats(a), floats(b))
+                                   : relative_error(a.size(), any(a), any(b));
   }
 
   double time_once(Runner& runner) {
@@ -265,7 +311,8 @@ class Measurer {
   Device& device_;
   const MeasureOptions& options_;
   std::unique_ptr<Stream> stream_;
-  std::optional<Graph> few_;  // what is evaluated where the batch is large
+  double shortest_ms_ = 1e30;  // of the first launches of candidates that are right
+  std::optional<Graph> few_;   // what is evaluated where the batch is large
   std::vector<Tensor> inputs_, reference_;
   std::map<std::pair<size_t, Layout>, Buffer> uploaded_;
 };

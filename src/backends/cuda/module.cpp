@@ -2,6 +2,7 @@
 
 #include "backends/cuda/module.h"
 
+#include <future>
 #include <mutex>
 #include <vector>
 
@@ -49,23 +50,25 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-/// Remembers what was compiled: a pure function's results, safe to share.
+/// Remembers what was compiled: a pure function's results, safe to share. Who asks for what another thread compiles waits.
 class Memo {
  public:
   Blob cubin(const std::string& source, const std::string& architecture) {
-    const std::string key = architecture + hash_hex(std::as_bytes(std::span(source)));
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto known = cubins_.find(key); known != cubins_.end()) return known->second;
-    }
-    Blob made = Program(source).compile(architecture);
-    const std::lock_guard lock(mutex_);
-    return cubins_.emplace(key, std::move(made)).first->second;
+    std::packaged_task<Blob()> compile([&] { return Program(source).compile(architecture); });
+    const auto [result, fresh] = enter(architecture + hash_hex(std::as_bytes(std::span(source))), compile.get_future());
+    if (fresh) compile();
+    return result.get();
   }
 
  private:
+  /// The result under `key`, and whether it is `ours`, not one that was there.
+  std::pair<std::shared_future<Blob>, bool> enter(const std::string& key, std::future<Blob> ours) {
+    const std::lock_guard lock(mutex_);
+    const auto [at, fresh] = cubins_.try_emplace(key, std::move(ours));
+    return {at->second, fresh};
+  }
   std::mutex mutex_;
-  std::map<std::string, Blob> cubins_;
+  std::map<std::string, std::shared_future<Blob>> cubins_;
 };
 
 constexpr std::string_view kMark = "HONECUDA";

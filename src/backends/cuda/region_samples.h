@@ -31,7 +31,8 @@ inline constexpr std::string_view kRegionSamples[] = {
     "%s, %e, %a)\n return %z\n}",
     "(%x: T[N,3,4,4]) {\n %p = constant i64[8]{0, 0, 1, 2, 0, 0, 3, 1}\n %z = Pad(%x, %p)\n return %z\n}",
     // rolled along two axes
-    "(%x: T[N,10,7,16]) {\n %0 = constant i64[1]{0}\n %1 = constant i64[1]{1}\n %2 = constant i64[1]{2}\n %3 = constant "
+    "(%x: T[N,10,7,16]) {\n %0 = constant i64[1]{0}\n %1 = constant i64[1]{1}\n %2 = constant i64[1]{2}\n %3 = "
+    "constant "
     "i64[1]{3}\n %e = constant i64[1]{99}\n %a = Slice(%x, %3, %e, %1)\n %b = Slice(%x, %0, %3, %1)\n %c = Concat(%a, "
     "%b) {axis=1}\n %f = Slice(%c, %2, %e, %2)\n %g = Slice(%c, %0, %2, %2)\n %z = Concat(%f, %g) {axis=2}\n return "
     "%z\n}",
@@ -53,6 +54,18 @@ inline constexpr std::string_view kRegionSamples[] = {
     "{axis=2}\n return %z\n}",
     "(%x: T[N,64,50,50]) {\n %z = GlobalAveragePool(%x)\n return %z\n}",
     "(%x: T[N,300,40]) {\n %a = constant i64[1]{1}\n %z = ReduceSum(%x, %a) {keepdims=0}\n return %z\n}",
+    // squeeze and excitation
+    "(%x: T[N,96,9,7]) {\n %p = GlobalAveragePool(%x)\n %w = constant T[24,96,1,1]!0123456789abcdef0123456789abcdef\n "
+    "%b = "
+    "constant T[24]!1123456789abcdef0123456789abcdef\n %c = Conv(%p, %w, %b) {kernel_shape=[1, 1], pads=[0, 0, 0, 0], "
+    "strides=[1, 1], dilations=[1, 1]}\n %d = Silu(%c)\n %v = constant T[96,24,1,1]!2123456789abcdef0123456789abcdef\n "
+    "%e = Conv(%d, %v) {kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1]}\n %z = Sigmoid(%e)\n "
+    "return %z\n}",
+    "(%x: T[N,2504,3,3]) {\n %a = constant i64[2]{2, 3}\n %p = ReduceMean(%x, %a)\n %w = constant "
+    "T[5,2504,1,1]!0123456789abcdef0123456789abcdef\n %c = Conv(%p, %w) {kernel_shape=[1, 1], pads=[0, 0, 0, 0], "
+    "strides=[1, "
+    "1], dilations=[1, 1]}\n %v = constant T[37,5,1,1]!2123456789abcdef0123456789abcdef\n %z = Conv(%c, %v) "
+    "{kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1]}\n return %z\n}",
     // windows
     "(%x: T[N,16,9,8]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
     "1]}\n return %z\n}",

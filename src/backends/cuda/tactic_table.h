@@ -57,6 +57,7 @@ extern const CudaTactic attention;
 extern const CudaTactic direct_conv;
 extern const CudaTactic depthwise;
 extern const CudaTactic implicit_gemm;
+extern const CudaTactic squeeze_excite;
 }  // namespace tactics
 
 }  // namespace hone::cuda

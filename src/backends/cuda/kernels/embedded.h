@@ -22,5 +22,6 @@ extern const char* const recurrent;
 extern const char* const reduce;
 extern const char* const resize;
 extern const char* const softmax;
+extern const char* const squeeze_excite;
 
 }  // namespace hone::cuda::kernels

@@ -48,12 +48,15 @@ Tensor filter_rows(const RegionMatch& match, const Node& node) {
   return write_floats(weights.dtype(), {filters, taps, channels}, packed);
 }
 
+std::string activation_text(const Activation& activation) {
+  return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n", static_cast<int>(activation.kind),
+                     real_text(activation.alpha), real_text(activation.beta));
+}
+
 std::string epilogue_text(const RegionMatch& match, bool bias) {
   std::string text = fmt::format("#define HAS_BIAS {}\n#define HAS_RESIDUAL {}\n#define RESIDUAL_LAST {}\n", bias,
                                  match.residual >= 0, match.residual_after_activation);
-  return text + fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n",
-                            static_cast<int>(match.activation.kind), real_text(match.activation.alpha),
-                            real_text(match.activation.beta));
+  return text + activation_text(match.activation);
 }
 
 }  // namespace hone::cuda

@@ -11,7 +11,9 @@ namespace hone::cuda {
 
 /// Weights of a Conv, ConvTranspose or Linear as [filter][tap][channel of the group], scaled, in their own type.
 Tensor filter_rows(const RegionMatch& match, const Node& node);
-/// HAS_BIAS, HAS_RESIDUAL, RESIDUAL_LAST, ACTIVATION, ALPHA and BETA, as activation.cuh expects them.
+/// ACTIVATION, ALPHA and BETA, as activation.cuh expects them.
+std::string activation_text(const Activation& activation);
+/// HAS_BIAS, HAS_RESIDUAL, RESIDUAL_LAST, and the activation.
 std::string epilogue_text(const RegionMatch& match, bool bias);
 
 }  // namespace hone::cuda
