@@ -17,10 +17,10 @@ USUAL = {"mobilenet_v3_large.ts", "lstm_tagger.ts"}  # the others take an hour t
 
 
 def family_of(key):
-    """cpu.conv of "PROBLEM | cpu.conv(pixels=1, ...) linear -> linear | DEVICE | VERSIONS"; Winograd's differ by their tiles."""
+    """cpu.conv of "PROBLEM | cpu.conv(pixels=1, ...) linear -> linear | DEVICE | VERSIONS"; Winograd's differ by their output tiles."""
     tactic = key.split(" | ")[1]
     name = re.split(r"[( ]", tactic)[0]
-    return name if name != "cpu.winograd" else f"{name} tile={re.search(r'tile=(\d+)', tactic)[1]}"
+    return name if name != "cpu.winograd" else f"{name} output={re.search(r'output=(\d+)', tactic)[1]}"
 
 
 def favour(entries, family):

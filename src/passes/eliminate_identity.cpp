@@ -37,6 +37,13 @@ Value* without_neutral_truth(const Node* node) {
   return nullptr;
 }
 
+/// What a Where with one known answer always takes.
+Value* without_choice(const Node* node) {
+  if (!node->is(ops::where)) return nullptr;
+  const std::optional<double> condition = splat(node->input(0));
+  return condition ? node->input(*condition != 0 ? 1 : 2) : nullptr;
+}
+
 bool all_zero(const Value* value) {
   const std::optional<double> found = splat(value);
   return found && *found == 0;
@@ -70,6 +77,7 @@ Value* source_of(const Node* node) {
   if (node->is(ops::relu)) return producer(x, ops::relu) != nullptr ? x : nullptr;
   Value* operand = without_neutral(node);
   if (operand == nullptr) operand = without_neutral_truth(node);
+  if (operand == nullptr) operand = without_choice(node);
   return operand != nullptr && operand->type == y->type ? operand : nullptr;
 }
 

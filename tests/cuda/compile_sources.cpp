@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles every kernel that the source "cuda" offers for the regions of some models, for each architecture named: what a
-// machine without a card can say about generated code.
+// Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named: what a machine
+// without a card can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
 //
-//   hone_cuda_sources sm_80,sm_90 model.onnx...
+//   hone_cuda_sources [--all] sm_80,sm_90 model.onnx...
 //
-// Prints, per model in f32 and in f16, how many regions there are, how many of them the source takes, and how many kernels were compiled.
+// Prints, per model, architecture and precision, how many regions there are, how many of them the source takes, and how many
+// kernels were compiled.
 #include <cstdio>
 #include <deque>
+#include <future>
 #include <optional>
 #include <set>
 
@@ -23,6 +25,12 @@
 
 namespace hone {
 namespace {
+
+struct Options {
+  std::string architecture;
+  DType precision = DType::f32;
+  bool all = false;
+};
 
 struct Counts {
   size_t regions = 0, taken = 0, compiled = 0;
@@ -53,8 +61,8 @@ std::optional<Problem> problem_of(const Region& region, const DataSizes& sizes, 
 }
 
 void compile_region(const Region& region, const Graph& graph, const DataSizes& sizes, const SymbolValues& opt,
-                    const std::vector<std::string_view>& architectures, Counts& counts) {
-  DeviceInfo device{.name = "any", .architecture = std::string(architectures[0]), .workers = 132};
+                    const Options& options, Counts& counts) {
+  const DeviceInfo device{.name = "any", .architecture = options.architecture, .workers = 132};
   std::optional<Problem> found = problem_of(region, sizes, opt, device);
   if (!found) {
     ++counts.regions;
@@ -66,33 +74,47 @@ void compile_region(const Region& region, const Graph& graph, const DataSizes& s
   cuda_source().propose(problem, candidates);
   if (candidates.offers().empty()) {
     const std::vector<Region> pieces = split(region, graph);
-    for (const Region& piece : pieces) compile_region(piece, graph, sizes, opt, architectures, counts);
+    for (const Region& piece : pieces) compile_region(piece, graph, sizes, opt, options, counts);
     if (!pieces.empty()) return;
   }
   ++counts.regions;
   counts.taken += !candidates.offers().empty();
   if (candidates.offers().empty()) counts.left.emplace(region.nodes[0]->op_name());
-  for (const std::string_view architecture : architectures) {
-    problem.device.architecture = architecture;
-    for (const Tactic& tactic : candidates.offers()) {
-      with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), architecture, region.name()); },
-                [&] { cuda_source().compile(problem, tactic); });
-      ++counts.compiled;
-    }
+  std::set<std::string> families;
+  for (const Tactic& tactic : candidates.offers()) {
+    if (!families.insert(tactic.name).second && !options.all) continue;
+    with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), options.architecture, region.name()); },
+              [&] { cuda_source().compile(problem, tactic); });
+    ++counts.compiled;
   }
 }
 
-Counts compile_model(const std::string& path, DType precision, const std::vector<std::string_view>& architectures) {
+Counts compile_model(const std::string& path, const Options& options) {
   Graph graph = import_onnx(path, silent_logger()).graph;
-  run(graph, pipeline(), {.log = silent_logger(), .precision = precision});
+  run(graph, pipeline(), {.log = silent_logger(), .precision = options.precision});
   if (!graph.size_deciders().empty()) graph.infer_all();
   ProfilePoints points = profile_points(graph, {}, silent_logger());
   const DataSizes sizes(graph);
   for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kAnySize);
   Counts counts;
   for (const Region& region : form_regions(graph))
-    if (!region.is_view) compile_region(region, graph, sizes, points.opt, architectures, counts);
+    if (!region.is_view) compile_region(region, graph, sizes, points.opt, options, counts);
   return counts;
+}
+
+/// Both precisions side by side.
+void compile_and_print(const std::string& path, Options options) {
+  std::vector<std::pair<DType, std::future<Counts>>> compiling;
+  for (const DType precision : {DType::f32, DType::f16}) {
+    options.precision = precision;
+    compiling.emplace_back(precision, std::async(std::launch::async, compile_model, path, options));
+  }
+  for (auto& [precision, result] : compiling) {
+    const Counts counts = result.get();
+    fmt::print("{} {} {}: {} regions, {} taken, {} kernels; not taken: {}\n", path, options.architecture,
+               name_of(precision), counts.regions, counts.taken, counts.compiled, join(counts.left, " "));
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace
@@ -100,15 +122,12 @@ Counts compile_model(const std::string& path, DType precision, const std::vector
 
 int main(int count, char** arguments) {
   try {
-    HONE_CHECK(count > 2, "usage: hone_cuda_sources sm_80,sm_90 model.onnx...");
-    const std::vector<std::string_view> architectures = hone::split(arguments[1], ',');
-    for (int i = 2; i < count; ++i)
-      for (const hone::DType precision : {hone::DType::f32, hone::DType::f16}) {
-        const hone::Counts counts = hone::compile_model(arguments[i], precision, architectures);
-        fmt::print("{} {}: {} regions, {} taken, {} kernels; not taken: {}\n", arguments[i], hone::name_of(precision),
-                   counts.regions, counts.taken, counts.compiled, hone::join(counts.left, " "));
-        std::fflush(stdout);
-      }
+    const bool all = count > 1 && arguments[1] == std::string_view("--all");
+    const int first = all ? 2 : 1;
+    HONE_CHECK(count > first + 1, "usage: hone_cuda_sources [--all] sm_80,sm_90 model.onnx...");
+    for (int i = first + 1; i < count; ++i)
+      for (const std::string_view architecture : hone::split(arguments[first], ','))
+        hone::compile_and_print(arguments[i], {.architecture = std::string(architecture), .all = all});
     return 0;
   } catch (const hone::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
