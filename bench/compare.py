@@ -188,10 +188,12 @@ def main():
     options = arguments()
     report = {"machine": machine.describe(ROOT), "command": "./dev bench " + shlex.join(sys.argv[1:])}
     print(machine.sentence(report["machine"]))
-    report["runs"] = [compare(threads, batch, options) for batch in options.batch for threads in options.threads]
-    report["machine"]["load_after"] = os.getloadavg()[0]
+    report["runs"] = []
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=1) + "\n")
+    for threads, batch in [(threads, batch) for batch in options.batch for threads in options.threads]:
+        report["runs"].append(compare(threads, batch, options))
+        report["machine"]["load_after"] = os.getloadavg()[0]
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
     print(f"\nfigures: {options.json}")
     if options.write_docs:
         documents.write_measurements(ROOT / "docs/measurements.md", report)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LSTM, GRU and RNN with everything that ONNX lets them have. The input's part of all gates of all steps is one product; then
-// comes one phase per step (two for a GRU that resets early), in which workers share the hidden units of both directions. The
-// state has two places that change roles at every step, so that nobody reads what another one writes.
+// LSTM, GRU and RNN with everything that ONNX lets them have. The input's part of all gates of all steps is one product. Then,
+// where the directions go round, each worker runs all steps of its own by itself: they need nothing of each other, and the
+// weights of one direction stay in its caches. Else comes one phase per step (two for a GRU that resets early), in which workers
+// share the hidden units of both directions. The state has two places that change roles at every step, so that nobody reads
+// what another one writes.
 #include <algorithm>
 #include <cstring>
 
@@ -77,8 +79,8 @@ RecurrentSizes read_sizes(const NodeCode& node) {
 
 class Recurrent final : public CpuKernel {
  public:
-  Recurrent(const NodeCode& node, Isa isa)
-      : kernels_(recurrent_kernels(isa)),
+  Recurrent(const NodeCode& node, const CpuInfo& info)
+      : kernels_(recurrent_kernels(info.isa)),
         s_(read_sizes(node)),
         x_(node.operand(0)),
         packed_(static_cast<size_t>(node.attrs().integer("packed"))),
@@ -101,6 +103,7 @@ class Recurrent final : public CpuKernel {
     node.require(x_.type.dtype == DType::f32 && packed_ < 16);
     phases_per_step_ = s_.cell == Cell::gru_early ? 2 : 1;
     groups_ = (s_.batch + kRowGroup - 1) / kRowGroup;
+    alone_ = s_.directions % info.workers == 0;
     const int64_t states = s_.directions * s_.batch * s_.padded();
     for (int64_t* place : {&state_[0], &state_[1], &cell_, &scaled_}) *place = std::exchange(room_, room_ + states);
     gates_ = std::exchange(room_, room_ + s_.directions * s_.batch * s_.blocks() * s_.panel());
@@ -109,7 +112,7 @@ class Recurrent final : public CpuKernel {
     serial_ = step < kSmallStep && s_.steps * (step + step / s_.hidden * s_.width) < kSmallLayer;
   }
 
-  int phases() const override { return 1 + static_cast<int>(s_.steps) * phases_per_step_; }
+  int phases() const override { return alone_ ? 2 : 1 + static_cast<int>(s_.steps) * phases_per_step_; }
   bool serial() const override { return serial_; }
   size_t workspace_bytes() const override { return static_cast<size_t>(room_) * sizeof(float); }
 
@@ -118,17 +121,12 @@ class Recurrent final : public CpuKernel {
       start_states(worker, workers, bindings);
       return project(worker, workers, bindings);
     }
-    const int64_t step = (phase - 1) / phases_per_step_;
-    const bool reset = phases_per_step_ == 2 && (phase - 1) % 2 == 0;
-    const Share share = share_of(s_.directions * s_.blocks() * groups_, worker, workers);
-    for (int64_t i = share.begin; i < share.end; ++i) {
-      // To and fro: what a step read last lies in the caches when the next one begins.
-      const int64_t item = step % 2 == 0 ? i : share.begin + share.end - 1 - i;
-      const int64_t first = item % groups_ * kRowGroup, rows = std::min(kRowGroup, s_.batch - first);
-      const Part part{item / groups_ / s_.blocks(), item / groups_ % s_.blocks(), step, first, rows};
-      if (lengths_) run_by_length(part, reset, bindings);
-      else run_part(part, backwards(part.d) ? s_.steps - 1 - step : step, reset, bindings);
-    }
+    const int64_t items = s_.blocks() * groups_;  // of a direction
+    if (!alone_) return run_items(phase - 1, share_of(s_.directions * items, worker, workers), bindings);
+    const Share own = share_of(s_.directions, worker, workers);
+    for (int64_t d = own.begin; d < own.end; ++d)
+      for (int64_t pass = 0; pass < s_.steps * phases_per_step_; ++pass)
+        run_items(pass, {d * items, (d + 1) * items}, bindings);
   }
 
  private:
@@ -136,6 +134,20 @@ class Recurrent final : public CpuKernel {
   struct Part {
     int64_t d, block, step, first, rows;
   };
+
+  /// By direction, block of hidden units, and group of sequences.
+  void run_items(int64_t pass, const Share& share, const Bindings& b) const {
+    const int64_t step = pass / phases_per_step_;
+    const bool reset = phases_per_step_ == 2 && pass % 2 == 0;
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      // To and fro: what a step read last lies in the caches when the next one begins.
+      const int64_t item = step % 2 == 0 ? i : share.begin + share.end - 1 - i;
+      const int64_t first = item % groups_ * kRowGroup, rows = std::min(kRowGroup, s_.batch - first);
+      const Part part{item / groups_ / s_.blocks(), item / groups_ % s_.blocks(), step, first, rows};
+      if (lengths_) run_by_length(part, reset, b);
+      else run_part(part, backwards(part.d) ? s_.steps - 1 - step : step, reset, b);
+    }
+  }
 
   bool backwards(int64_t d) const { return d == 1 || reverse_; }
   const float* constant(size_t i, const Bindings& b) const {
@@ -279,6 +291,7 @@ class Recurrent final : public CpuKernel {
   std::optional<NodeResult> y_, h_, c_;
   size_t packed_;  // first of the packed constants
   bool reverse_, peepholes_, serial_ = false;
+  bool alone_ = false;  // a worker runs its directions without meeting others
   int phases_per_step_ = 1;
   int64_t groups_ = 1;  // of rows
   // The workspace, in floats.
@@ -286,7 +299,7 @@ class Recurrent final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Recurrent>(NodeCode(attrs, shapes), info.isa);
+  return std::make_shared<Recurrent>(NodeCode(attrs, shapes), info);
 }
 
 }  // namespace
