@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -112,6 +113,23 @@ def test_what_is_wrong_is_an_error_with_a_reason(folder, model):
         context.run({"z": rows(1)})
     with pytest.raises(hone.Error, match="vulkan"):
         hone.Device("vulkan")
+
+
+def test_memory_stays_flat_over_many_runs_of_changing_shapes(folder):
+    path = tiny.convolutions(folder / "convolutions.onnx")
+    context = hone.build(path, ["--minShapes=x:1x3x16x16", "--optShapes=x:2x3x16x16", "--maxShapes=x:8x3x16x16", "--builderOptimizationLevel=1"]).engine().context()
+    images = np.random.default_rng(3).standard_normal((8, 3, 16, 16)).astype(np.float32)
+    counts = np.random.default_rng(4).integers(1, 9, 10_000)
+
+    def resident():
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for count in counts[:1000]:
+        context.run({"x": images[:count]})
+    before = resident()
+    for count in counts[1000:]:
+        context.run({"x": images[:count]})
+    assert resident() - before < 2 << 20
 
 
 def test_threads_share_an_engine(model):
