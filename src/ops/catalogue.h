@@ -12,7 +12,6 @@ namespace hone::ops {
 extern const OpDef bit_cast;
 
 // onnx_attention.cpp
-extern const OpDef attention;
 extern const OpDef flex_attention;
 
 // linear_attention.cpp

@@ -6,6 +6,7 @@
 
 #include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

@@ -96,6 +96,9 @@ extern const OpDef reformat;
 extern const OpDef mat_mul;
 extern const OpDef gemm;
 
+// onnx_attention.cpp
+extern const OpDef attention;
+
 // einsum.cpp
 extern const OpDef einsum;
 

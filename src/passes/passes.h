@@ -49,6 +49,8 @@ void move_slice(Graph& graph, const PassContext& context);
 void split_linear(Graph& graph, const PassContext& context);
 // rejoin_slices.cpp
 void rejoin_slices(Graph& graph, const PassContext& context);
+// lower_attention.cpp
+void lower_attention(Graph& graph, const PassContext& context);
 // fuse_attention.cpp
 void fuse_attention(Graph& graph, const PassContext& context);
 void absorb_heads(Graph& graph, const PassContext& context);

@@ -64,6 +64,7 @@ const Pass kMoves[] = {
 
 const Pass kPipeline[] = {
     {.name = "widen_half", .run = widen_half},
+    {.name = "lower_attention", .run = lower_attention},
     {.name = "clean_up", .group = kCleanUp},
     // Before anything else may come between a convolution and its normalisation.
     {.name = "fold_batch_norm", .run = fold_batch_norm},

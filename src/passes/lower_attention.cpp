@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ONNX's Attention as the attention that kernels know: heads apart, caches joined, what excludes keys as one mask that is added.
+// Soft caps, windows, lengths of the cache and the scores as a result stay with the reference.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/ops.h"
+#include "passes/edit.h"
+#include "passes/passes.h"
+
+namespace hone::passes {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const std::vector<int64_t> kSwapHeads{0, 2, 1, 3};
+
+enum Operand : size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kLengths };
+
+/// The smallest finite number.
+double lowest_of(DType dtype) {
+  return dtype == DType::f16    ? -65504.0
+         : dtype == DType::bf16 ? -3.3895e38
+                                : -double{std::numeric_limits<float>::max()};
+}
+
+/// Whether the value can be told to hold neither infinities nor NaN: numbers made of booleans and small constants.
+bool surely_finite(const Value* value, int depth = 0) {
+  if (value->is_constant()) {
+    const std::vector<double> numbers = numbers_of(*value->constant);
+    return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+  }
+  const Node* node = value->producer;
+  if (node == nullptr || depth > 8) return false;
+  const auto operand = [&](size_t i) { return surely_finite(node->input(i), depth + 1); };
+  if (node->op->traits.view || node->is(ops::identity) || node->is(ops::expand)) return operand(0);
+  if (node->is(ops::cast)) {
+    const DType from = node->input(0)->type.dtype;
+    return from == DType::boolean || (!is_float(from) && value->type.dtype != DType::f16);
+  }
+  if (node->is(ops::where)) return operand(1) && operand(2);
+  if (node->is(ops::add) || node->is(ops::sub) || node->is(ops::mul))
+    return value->type.dtype != DType::f16 && operand(0) && operand(1);
+  return false;
+}
+
+class Lowering {
+ public:
+  Lowering(Graph& graph, Node* node) : graph_(graph), node_(node) {}
+
+  bool possible() const {
+    const Attrs& attrs = node_->attrs;
+    if (attrs.real("softcap") != 0 || attrs.integer("left_window_size") >= 0 || attrs.integer("right_window_size") >= 0)
+      return false;
+    if (node_->input(kLengths) != nullptr || is_used(3)) return false;
+    const DType dtype = node_->input(kQ)->type.dtype;
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) return false;
+    for (const size_t i : {kQ, kK, kV, kPastKey, kPastValue})
+      if (const Value* value = node_->input(i);
+          value != nullptr && (value->type.dtype != dtype || !follows_from_inputs(graph_, value->type.shape)))
+        return false;
+    return sizes_fit() && mask_fits();
+  }
+
+  void run() {
+    by_token_ = is_packed(kQ) && is_packed(kK) && is_packed(kV) && node_->input(kPastKey) == nullptr;
+    Value *k = with_past(kK, kPastKey), *v = with_past(kV, kPastValue);
+    std::vector<Value*> inputs{heads_apart(kQ), by_token_ ? heads_apart(kK) : k, by_token_ ? heads_apart(kV) : v};
+    Value* empty = nullptr;  // queries that may see no key: their results are zeros
+    if (Value* mask = find_mask(empty)) inputs.push_back(mask);
+    const Attrs attrs{{"scale", scale()}, {"layout", std::string(by_token_ ? "bshd" : "bhsd")}};
+    Value* result = add(ops::scaled_dot_product_attention, std::move(inputs), attrs);
+    if (empty != nullptr) {
+      if (by_token_) empty = add(ops::transpose, {empty}, {{"perm", kSwapHeads}});
+      result = add(ops::where, {empty, scalar(graph_, result->type.dtype, 0), result});
+    }
+    if (is_packed(kQ) && !by_token_) result = add(ops::transpose, {result}, {{"perm", kSwapHeads}});
+    graph_.replace(node_->output(0), view(graph_, node_, result, node_->output(0)->type.shape, {node_}));
+    if (is_used(1)) graph_.replace(node_->output(1), k);
+    if (is_used(2)) graph_.replace(node_->output(2), v);
+  }
+
+ private:
+  Value* add(const OpDef& op, std::vector<Value*> inputs, Attrs attrs = {}) {
+    return insert_for(graph_, node_, op, std::move(inputs), std::move(attrs), {node_})->output();
+  }
+  const Shape& shape_of(size_t operand) const { return node_->input(operand)->type.shape; }
+  bool is_packed(size_t operand) const { return shape_of(operand).rank() == 3; }
+  bool is_used(size_t i) const {
+    return i < node_->outputs.size() && (!node_->outputs[i]->uses.empty() || graph_.is_output(node_->outputs[i]));
+  }
+
+  Dim heads_of(size_t operand) const {
+    return is_packed(operand) ? Dim(node_->attrs.integer(operand == kQ ? "q_num_heads" : "kv_num_heads"))
+                              : shape_of(operand)[1];
+  }
+  Dim length_of(size_t operand) const { return shape_of(operand)[is_packed(operand) ? 1 : 2]; }
+  Dim depth_of(size_t operand) const {
+    return is_packed(operand) ? floor_divide(shape_of(operand)[2], heads_of(operand)) : shape_of(operand)[3];
+  }
+  Dim past_length() const { return node_->input(kPastKey) == nullptr ? Dim(0) : shape_of(kPastKey)[2]; }
+  Dim keys() const { return past_length() + length_of(kK); }
+  double scale() const {
+    if (node_->attrs.has("scale")) return node_->attrs.real("scale");
+    return 1 / std::sqrt(static_cast<double>(depth_of(kQ).value()));
+  }
+
+  bool sizes_fit() const {
+    for (const size_t i : {kQ, kK, kV})
+      if (!heads_of(i).is_constant() || !depth_of(i).is_constant() || heads_of(i).value() <= 0 ||
+          depth_of(i).value() <= 0 || shape_of(i)[0] != shape_of(kQ)[0])
+        return false;
+    const bool cached = node_->input(kPastKey) != nullptr;
+    if (cached != (node_->input(kPastValue) != nullptr)) return false;
+    if (cached && (shape_of(kPastKey)[2] != shape_of(kPastValue)[2] || shape_of(kPastKey)[1] != heads_of(kK)))
+      return false;
+    return heads_of(kK) == heads_of(kV) && heads_of(kQ).value() % heads_of(kK).value() == 0 &&
+           depth_of(kQ) == depth_of(kK) && length_of(kK) == length_of(kV) && keys() != Dim(0);
+  }
+
+  /// Broadcast against [batch, heads, queries, keys]; a mask that ends before the keys do is the reference's.
+  bool mask_fits() const {
+    const Value* mask = node_->input(kMask);
+    if (mask == nullptr) return true;
+    const Shape& shape = mask->type.shape;
+    const Dim wanted[] = {shape_of(kQ)[0], heads_of(kQ), length_of(kQ), keys()};
+    if (shape.rank() == 0 || shape.rank() > 4 || (mask->type.dtype != DType::boolean && !is_float(mask->type.dtype)))
+      return false;
+    for (size_t from_end = 1; from_end <= shape.rank(); ++from_end)
+      if (const Dim& dim = shape[shape.rank() - from_end]; dim != wanted[4 - from_end] && dim != Dim(1)) return false;
+    return true;
+  }
+
+  /// [batch, length, heads, depth], or [batch, heads, length, depth] unless all operands lie by token.
+  Value* heads_apart(size_t operand) {
+    Value* value = node_->input(operand);
+    if (!is_packed(operand)) return value;
+    const Shape apart{shape_of(operand)[0], shape_of(operand)[1], heads_of(operand), depth_of(operand)};
+    value = view(graph_, node_, value, apart, {node_});
+    return by_token_ ? value : add(ops::transpose, {value}, {{"perm", kSwapHeads}});
+  }
+
+  /// All keys or values as [batch, heads, length, depth]; null where nobody wants them so.
+  Value* with_past(size_t operand, size_t past) {
+    if (by_token_ && !is_used(operand)) return nullptr;
+    const bool by_token = std::exchange(by_token_, false);
+    Value* value = heads_apart(operand);
+    by_token_ = by_token;
+    if (node_->input(past) == nullptr) return value;
+    return add(ops::concat, {node_->input(past), value}, {{"axis", int64_t{2}}});
+  }
+
+  Value* size(const Dim& dim) {
+    if (dim.is_constant()) return graph_.add_constant(Tensor::scalar<int64_t>(dim.value()));
+    return add(ops::symbolic_constant, {},
+               {{"values", std::vector<std::string>{dim.text()}}, {"dims", std::vector<int64_t>{}}});
+  }
+  Value* counting(const Dim& count) { return add(ops::range, {size(Dim(0)), size(count), size(Dim(1))}); }
+  Value* excluding(Value* seen, DType dtype) {
+    return add(ops::where, {seen, scalar(graph_, dtype, 0), scalar(graph_, dtype, -kInfinity)});
+  }
+
+  /// 0 where a query may see a key by its position, else minus infinity: [queries, keys].
+  Value* causal_mask(DType dtype) {
+    Value* positions = add(ops::add, {counting(length_of(kQ)), size(past_length())});
+    positions = view(graph_, node_, positions, Shape{length_of(kQ), Dim(1)}, {node_});
+    return excluding(add(ops::less_or_equal, {counting(keys()), positions}), dtype);
+  }
+
+  /// What is added to the scores, in four axes; `empty` where the mask may exclude all keys of a query.
+  Value* find_mask(Value*& empty) {
+    const DType dtype = node_->input(kQ)->type.dtype;
+    Value* mask = node_->input(kMask);
+    const bool finite = mask == nullptr || surely_finite(mask);
+    if (mask != nullptr && mask->type.dtype == DType::boolean) mask = excluding(mask, dtype);
+    if (mask != nullptr && mask->type.dtype != dtype)
+      mask = add(ops::cast, {mask}, {{"to", std::string(name_of(dtype))}});
+    if (node_->attrs.integer("is_causal") != 0) {
+      Value* causal = causal_mask(dtype);
+      mask = mask == nullptr ? causal : add(ops::add, {mask, causal});
+    }
+    if (mask == nullptr) return nullptr;
+    Shape shape = mask->type.shape, whole;
+    for (size_t i = shape.rank(); i < 4; ++i) whole.push_back(Dim(1));
+    for (const Dim& dim : shape) whole.push_back(dim);
+    mask = view(graph_, node_, mask, whole, {node_});
+    if (node_->input(kMask) == nullptr || (finite && node_->input(kMask)->type.dtype != DType::boolean)) return mask;
+    Value* top = add(ops::reduce_max, {mask, integers(graph_, {3})});
+    empty = add(ops::equal, {top, scalar(graph_, dtype, -kInfinity)});
+    return add(ops::max, {mask, scalar(graph_, dtype, lowest_of(dtype))});
+  }
+
+  Graph& graph_;
+  Node* node_;
+  bool by_token_ = false;
+};
+
+}  // namespace
+
+void lower_attention(Graph& graph, const PassContext&) {
+  for (Node* node : graph.nodes())
+    if (Lowering lowering(graph, node); node->is(ops::attention) && lowering.possible()) lowering.run();
+  graph.erase_dead();
+}
+
+}  // namespace hone::passes
