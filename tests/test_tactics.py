@@ -20,7 +20,7 @@ def family_of(key):
     """cpu.conv of "PROBLEM | cpu.conv(pixels=1, ...) linear -> linear | DEVICE | VERSIONS"; Winograd's differ by their output tiles."""
     tactic = key.split(" | ")[1]
     name = re.split(r"[( ]", tactic)[0]
-    return name if name != "cpu.winograd" else f"{name} output={re.search(r'output=(\d+)', tactic)[1]}"
+    return name if name != "cpu.winograd" else name + " " + re.search(r"output=\d+", tactic)[0]
 
 
 def favour(entries, family):
