@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/text.h"
@@ -29,6 +30,44 @@ bool is_splat(const Value* value, double number) {
   if (*found == number) return true;
   return std::abs(*found - number) <= 1e-4 * std::abs(number);
 }
+
+double largest_of(DType dtype) {
+  return dtype == DType::f16 ? 65504.0 : dtype == DType::bf16 ? 0x1.FEp127 : double{std::numeric_limits<float>::max()};
+}
+
+namespace {
+
+/// A bound of the magnitudes in a tensor, as far as its making tells.
+double bound_of(const Value* value, int depth) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity(), kInteger = 0x1p64;
+  constexpr int kDeepest = 8;
+  if (value->is_constant()) {
+    double bound = 0;
+    for (const double number : numbers_of(*value->constant)) {
+      if (!std::isfinite(number)) return kUnknown;
+      bound = std::max(bound, std::abs(number));
+    }
+    return bound;
+  }
+  const DType dtype = value->type.dtype;
+  if (dtype == DType::boolean) return 1;
+  if (!is_float(dtype)) return kInteger;
+  if (dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32) return kUnknown;
+  const Node* node = value->producer;
+  if (node == nullptr || depth > kDeepest) return kUnknown;
+  const auto operand = [&](size_t i) { return bound_of(node->input(i), depth + 1); };
+  double bound = kUnknown;
+  if (node->op->traits.view || node->is(ops::identity) || node->is(ops::expand) || node->is(ops::cast))
+    bound = operand(0);
+  else if (node->is(ops::where)) bound = std::max(operand(1), operand(2));
+  else if (node->is(ops::add) || node->is(ops::sub)) bound = operand(0) + operand(1);
+  else if (node->is(ops::mul)) bound = operand(0) * operand(1);
+  return bound <= largest_of(dtype) ? bound : kUnknown;
+}
+
+}  // namespace
+
+bool surely_finite(const Value* value) { return std::isfinite(bound_of(value, 0)); }
 
 bool used_once(const Graph& graph, const Value* value) { return value->uses.size() == 1 && !graph.is_output(value); }
 

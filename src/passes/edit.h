@@ -17,6 +17,11 @@ namespace hone {
 std::optional<double> splat(const Value* value);
 /// Whether the value is a constant of about this number (relative tolerance 1e-4: exporters round differently).
 bool is_splat(const Value* value, double number);
+/// The largest finite number of f16, bf16 or f32.
+double largest_of(DType dtype);
+/// Whether the value can be told to hold neither infinities nor NaN: numbers made of truths, integers and constants whose
+/// magnitudes stay within its type all the way.
+bool surely_finite(const Value* value);
 /// Exactly one operand reads the value and it is no graph output.
 bool used_once(const Graph& graph, const Value* value);
 /// The producer when it is this operator and nothing else reads its result; else null.

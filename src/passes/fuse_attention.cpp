@@ -196,7 +196,9 @@ class Finder {
       const Node* guard = nullptr;
       for (const Use& use : weights->uses)
         if (use.node->is(ops::where) && use.index == 2) guard = use.node;
-      if (guard == nullptr || !is_splat(guard->input(1), 0) || !surely_finite(found_.mask)) return false;
+      if (guard == nullptr || !is_splat(guard->input(1), 0)) return false;
+      // Where a whole row of the mask may be minus infinity, the guard does something that a fused attention would not.
+      if (found_.mask != nullptr && !surely_finite(found_.mask)) return false;
       const Node* test = sole_producer(graph_, guard->input(0), ops::is_nan);
       if (test == nullptr || test->input(0) != weights) return false;
       found_.parts.push_back(test);
@@ -210,20 +212,6 @@ class Finder {
     found_.v = use.node->input(1);
     found_.parts.push_back(use.node);
     return true;
-  }
-
-  /// Where a whole row of the mask may be minus infinity, the guard does something that a fused attention would not.
-  static bool surely_finite(const Value* mask, int depth = 0) {
-    if (mask == nullptr) return true;
-    if (mask->is_constant()) {
-      const std::vector<double> numbers = numbers_of(*mask->constant);
-      return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
-    }
-    const Node* node = mask->producer;
-    if (node == nullptr || depth > 4) return false;
-    if (node->is(ops::where))
-      return surely_finite(node->input(1), depth + 1) && surely_finite(node->input(2), depth + 1);
-    return (node->op->traits.view || node->is(ops::expand)) && surely_finite(node->input(0), depth + 1);
   }
 
   Value* unscaled(Value* value) {

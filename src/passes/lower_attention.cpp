@@ -18,33 +18,6 @@ const std::vector<int64_t> kSwapHeads{0, 2, 1, 3};
 
 enum Operand : size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kLengths };
 
-/// The smallest finite number.
-double lowest_of(DType dtype) {
-  return dtype == DType::f16    ? -65504.0
-         : dtype == DType::bf16 ? -3.3895e38
-                                : -double{std::numeric_limits<float>::max()};
-}
-
-/// Whether the value can be told to hold neither infinities nor NaN: numbers made of booleans and small constants.
-bool surely_finite(const Value* value, int depth = 0) {
-  if (value->is_constant()) {
-    const std::vector<double> numbers = numbers_of(*value->constant);
-    return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
-  }
-  const Node* node = value->producer;
-  if (node == nullptr || depth > 8) return false;
-  const auto operand = [&](size_t i) { return surely_finite(node->input(i), depth + 1); };
-  if (node->op->traits.view || node->is(ops::identity) || node->is(ops::expand)) return operand(0);
-  if (node->is(ops::cast)) {
-    const DType from = node->input(0)->type.dtype;
-    return from == DType::boolean || (!is_float(from) && value->type.dtype != DType::f16);
-  }
-  if (node->is(ops::where)) return operand(1) && operand(2);
-  if (node->is(ops::add) || node->is(ops::sub) || node->is(ops::mul))
-    return value->type.dtype != DType::f16 && operand(0) && operand(1);
-  return false;
-}
-
 class Lowering {
  public:
   Lowering(Graph& graph, Node* node) : graph_(graph), node_(node) {}
@@ -188,7 +161,7 @@ class Lowering {
     if (node_->input(kMask) == nullptr || (finite && node_->input(kMask)->type.dtype != DType::boolean)) return mask;
     Value* top = add(ops::reduce_max, {mask, integers(graph_, {3})});
     empty = add(ops::equal, {top, scalar(graph_, dtype, -kInfinity)});
-    return add(ops::max, {mask, scalar(graph_, dtype, lowest_of(dtype))});
+    return add(ops::max, {mask, scalar(graph_, dtype, -largest_of(dtype))});
   }
 
   Graph& graph_;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <future>
 
+#include "backends/cuda/libraries.h"
 #include "backends/cuda/region_samples.h"
 #include "backends/cuda/sources.h"
 #include "tensor/layout.h"
@@ -112,52 +113,59 @@ void run_tactic(CudaDevice& device, std::string_view source, const Compiled& com
   }
 }
 
-class CudaTactics : public testing::TestWithParam<DType> {};
+/// A source at a time, so that a sanitizer can be given our own kernels without the libraries'.
+class CudaTactics : public testing::TestWithParam<std::tuple<const TacticSource*, DType>> {};
 
-/// Every offer for a region, compiled at N = 2 and run at `sizes`; returns how many there were.
-int try_all(CudaDevice& device, const Graph& symbolic, const std::vector<int64_t>& sizes, double tolerance) {
+/// Every offer of a source for a region, compiled at N = 2 and run at `sizes`; returns how many there were.
+int try_all(CudaDevice& device, const TacticSource& source, const Graph& symbolic, const std::vector<int64_t>& sizes,
+            double tolerance) {
   SCOPED_TRACE(print(symbolic));
   Problem problem = sample_problem(symbolic, 2, device.info());
   problem.allowed.tf32 = false;
+  Candidates candidates;
+  source.propose(problem, candidates);
+  std::vector<std::future<Compiled>> compiling;
+  for (const Tactic& tactic : candidates.offers())
+    compiling.push_back(std::async(source.compiles_slowly() ? std::launch::async : std::launch::deferred,
+                                   [&] { return source.compile(problem, tactic); }));
   int tried = 0;
-  for (const TacticSource* source : {&cudnn_source(), &cublaslt_source(), &cuda::source()}) {
-    Candidates candidates;
-    source->propose(problem, candidates);
-    std::vector<std::future<Compiled>> compiling;
-    for (const Tactic& tactic : candidates.offers())
-      compiling.push_back(std::async(source->compiles_slowly() ? std::launch::async : std::launch::deferred,
-                                     [&] { return source->compile(problem, tactic); }));
-    for (size_t i = 0; i < compiling.size(); ++i) {
-      const Tactic& tactic = candidates.offers()[i];
-      SCOPED_TRACE(tactic.text());
-      try {
-        const Compiled compiled = compiling[i].get();
-        for (const int64_t n : sizes)
-          run_tactic(device, source->name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
-        ++tried;
-      } catch (const Error& error) {
-        // A library may find out late that an engine does not serve; Hone's own kernels may not.
-        if (source->name() == "cuda") ADD_FAILURE() << error.what();
-      }
+  for (size_t i = 0; i < compiling.size(); ++i) {
+    const Tactic& tactic = candidates.offers()[i];
+    SCOPED_TRACE(tactic.text());
+    try {
+      const Compiled compiled = compiling[i].get();
+      for (const int64_t n : sizes)
+        run_tactic(device, source.name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
+      ++tried;
+    } catch (const Error& error) {
+      // A library may find out late that an engine does not serve; Hone's own kernels may not.
+      if (&source == &cuda::source()) ADD_FAILURE() << error.what();
     }
   }
   return tried;
 }
 
 TEST_P(CudaTactics, AgreeWithTheMeaningOfEveryRegion) {
+  const auto& [source, dtype] = GetParam();
   if (device_count() == 0) GTEST_SKIP() << "there is no card: " << driver_library().missing;
+  if (source == &cudnn_source() && !cudnn_library().found()) GTEST_SKIP() << cudnn_library().missing;
+  if (source == &cublaslt_source() && !cublaslt_library().found()) GTEST_SKIP() << cublaslt_library().missing;
   CudaDevice device(0);
   int tried = 0;
   for (const std::string_view text : kRegionSamples) {
-    const Graph symbolic = region_sample(text, GetParam());
-    tried += try_all(device, symbolic, {2, 3}, tolerance_of(GetParam()));
-    tried += try_all(device, symbolic.specialize({{"N", 2}}), {2}, tolerance_of(GetParam()));
+    const Graph symbolic = region_sample(text, dtype);
+    tried += try_all(device, *source, symbolic, {2, 3}, tolerance_of(dtype));
+    tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), {2}, tolerance_of(dtype));
   }
-  EXPECT_GT(tried, 100);
+  EXPECT_GT(tried, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaTactics, testing::Values(DType::f32, DType::f16, DType::bf16),
-                         [](const auto& type) { return std::string(name_of(type.param)); });
+INSTANTIATE_TEST_SUITE_P(Sources, CudaTactics,
+                         testing::Combine(testing::Values(&cudnn_source(), &cublaslt_source(), &cuda::source()),
+                                          testing::Values(DType::f32, DType::f16, DType::bf16)),
+                         [](const auto& offer) {
+                           return fmt::format("{}_{}", std::get<0>(offer.param)->name(), name_of(std::get<1>(offer.param)));
+                         });
 
 }  // namespace
 }  // namespace hone::cuda
