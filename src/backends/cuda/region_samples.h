@@ -118,6 +118,15 @@ inline constexpr std::string_view kRegionSamples[] = {
     "%k, %v, %m) {scale=0.2}\n return %z\n}",
     "(%q: T[N,70,4,64], %k: T[N,70,2,64], %v: T[N,70,2,64]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "
     "{scale=0.125, layout=\"bshd\"}\n return %z\n}",
+    // depths that suit no tensor core, that leave room for few keys, and for few queries; constant queries
+    "(%q: T[N,2,37,36], %k: T[N,2,70,36], %v: T[N,2,70,61], %m: T[N,1,37,70]) {\n %z = ScaledDotProductAttention(%q, "
+    "%k, %v, %m) {scale=0.2}\n return %z\n}",
+    "(%q: T[N,2,37,128], %k: T[N,2,70,128], %v: T[N,2,70,128]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "
+    "{scale=0.1}\n return %z\n}",
+    "(%q: T[N,2,19,256], %k: T[N,1,35,256], %v: T[N,1,35,200]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "
+    "{scale=0.1}\n return %z\n}",
+    "(%k: T[2,N,2,24], %v: T[2,N,2,24]) {\n %q = constant T[2,5,2,24]!0123456789abcdef0123456789abcdef\n %z = "
+    "ScaledDotProductAttention(%q, %k, %v) {scale=0.2, layout=\"bshd\"}\n return %z\n}",
     // products
     "(%x: T[N,64,768], %r: T[N,64,768]) {\n %w = constant T[768,768]!0123456789abcdef0123456789abcdef\n %b = constant "
     "T[768]!1123456789abcdef0123456789abcdef\n"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
-// to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else in plain f32.
+// to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else, at any depth, in plain
+// f32.
 #include <algorithm>
+#include <optional>
 
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/source_text.h"
@@ -11,8 +13,27 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kSplitKeys = 32, kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take
-constexpr int64_t kMaxDepth = 96;  // what tiles of 32 fit into the shared memory that every card has
+constexpr int64_t kSplitKeys = 32, kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every card
+constexpr int64_t kMaxMmaDepth = 128;  // what a warp's registers hold
+
+struct Depths {
+  explicit Depths(const Node& node)
+      : keys(node.input(0)->type.shape[3].value()), values(node.input(2)->type.shape[3].value()) {}
+  int64_t keys, values;
+};
+
+/// What a block of the plain kernel works on.
+struct Tile {
+  int64_t queries, keys;
+};
+std::optional<Tile> plain_tile(const Depths& depths) {
+  for (const Tile& tile : {Tile{32, 32}, Tile{32, 16}, Tile{16, 16}, Tile{16, 8}}) {
+    const int64_t floats = (tile.queries + tile.keys) * (depths.keys + 1) + tile.keys * (depths.values + 7) +
+                           tile.queries * (tile.keys + 1);
+    if (floats * 4 <= kSharedBytes) return tile;
+  }
+  return std::nullopt;
+}
 
 struct AttentionArgument {
   int32_t queries, keys, heads, key_heads;
@@ -24,23 +45,22 @@ struct AttentionArgument {
 std::string reason_against(const Problem& problem, const Node& node) {
   for (size_t i = 0; i < 3; ++i) {
     const Value* operand = node.input(i);
-    if (operand->is_constant()) return "an operand is constant";
     if (!is_kernel_float(operand->type.dtype) || operand->type.dtype != node.input(0)->type.dtype)
       return fmt::format("operand is {}", name_of(operand->type.dtype));
   }
   for (const Node* symbolic : problem.symbolic.nodes())
     for (size_t i = 0; i < 3 && symbolic->is(ops::scaled_dot_product_attention); ++i)
       if (!symbolic->input(i)->type.shape[3].is_constant()) return "the depth is not fixed";
-  const int64_t depth = node.input(0)->type.shape[3].value(), value_depth = node.input(2)->type.shape[3].value();
-  if (depth > kMaxDepth || value_depth > kMaxDepth || depth % 4 != 0 || value_depth % 8 != 0)
-    return fmt::format("depths are {} and {}", depth, value_depth);
+  if (const Depths depths(node); !plain_tile(depths))
+    return fmt::format("depths are {} and {}", depths.keys, depths.values);
   if (node.input(3) != nullptr && !is_kernel_float(node.input(3)->type.dtype)) return "the mask is no float";
   return {};
 }
 
 bool on_tensor_cores(const Node& node) {
-  const int64_t depth = node.input(0)->type.shape[3].value(), value_depth = node.input(2)->type.shape[3].value();
-  return node.output()->type.dtype != DType::f32 && depth % 16 == 0 && value_depth % 16 == 0;
+  const Depths depths(node);
+  return node.output()->type.dtype != DType::f32 && depths.keys % 16 == 0 && depths.values % 16 == 0 &&
+         std::max(depths.keys, depths.values) <= kMaxMmaDepth;
 }
 
 void propose(const Problem& problem, Candidates& out) {
@@ -57,15 +77,14 @@ void propose(const Problem& problem, Candidates& out) {
   };
   if (!on_tensor_cores(*node)) return offer(0);
   for (const int64_t warps : {2, 4, 8, 1}) offer(warps);
-  const int64_t depths = node->input(0)->type.shape[3].value() + node->input(2)->type.shape[3].value();
+  const Depths depths(*node);
   for (const int64_t warps : {4, 2})
-    if (warps * kSplitKeys * (depths + 16) * 2 <= kSharedBytes) offer(warps, true);
+    if (warps * kSplitKeys * (depths.keys + depths.values + 16) * 2 <= kSharedBytes) offer(warps, true);
 }
 
 /// Enough of them to hide what each waits for; long rows of results need the registers more.
-int64_t blocks_of_an_sm(const Node& node, int64_t warps) {
-  const int64_t depths = node.input(0)->type.shape[3].value() + node.input(2)->type.shape[3].value();
-  return std::max<int64_t>((depths <= 128 ? 16 : 8) / warps, 1);
+int64_t blocks_of_an_sm(const Depths& depths, int64_t warps) {
+  return std::max<int64_t>((depths.keys + depths.values <= 128 ? 16 : 8) / warps, 1);
 }
 
 Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
@@ -73,21 +92,31 @@ Generated generate(const Problem& problem, const std::string&, const Tactic& tac
   Generated result;
   const int64_t warps = tactic.params.integer("warps");
   const int64_t split = tactic.params.integer("split");
-  result.attrs = {
-      {"warps", warps}, {"split", split}, {"scale", node.attrs.real("scale")}, {"layout", node.attrs.text("layout")}};
+  const Depths depths(node);
+  const Tile tile = warps == 0 ? *plain_tile(depths) : Tile{split != 0 ? 16 : 16 * warps, 0};
+  result.attrs = {{"warps", warps},
+                  {"queries", tile.queries},
+                  {"scale", node.attrs.real("scale")},
+                  {"layout", node.attrs.text("layout")}};
   const char* names[] = {"q", "k", "v", "mask"};
-  for (size_t i = 0; i < 4; ++i) result.attrs.set(names[i], place_of(problem, node.input(i), result.constants));
+  for (size_t i = 0; i < 4; ++i) {
+    const Value* operand = node.input(i);
+    result.attrs.set(names[i], place_of(problem, operand, result.constants));
+    if (operand != nullptr && operand->is_constant())
+      result.attrs.set(fmt::format("{}_dims", names[i]), operand->constant->dims());
+  }
   const Value* mask = node.input(3);
-  if (mask != nullptr && mask->is_constant()) result.attrs.set("mask_dims", mask->constant->dims());
   const DType dtype = node.output()->type.dtype;
   result.source =
       fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n",
                   type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
-                  node.input(0)->type.shape[3].value(), node.input(2)->type.shape[3].value(), mask != nullptr);
-  if (warps > 0)
+                  depths.keys, depths.values, mask != nullptr);
+  if (warps == 0)
+    result.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
+  else
     result.source +=
         fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps,
-                    blocks_of_an_sm(node, warps), split, type_name(dtype));
+                    blocks_of_an_sm(depths, warps), split, type_name(dtype));
   result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
   return result;
 }
@@ -102,16 +131,16 @@ Strides strides_of_heads(const Dims& dims, bool by_head) {
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const Attrs& attrs = context.attrs;
-  const auto dims_of = [&](const char* name) -> const Dims& {
+  const auto dims_of = [&](const std::string& name) -> const Dims& {
     const int64_t place = attrs.integer(name);
-    HONE_CHECK(place >= 0 && place < static_cast<int64_t>(context.shapes.inputs.size()),
-               "an attention in the plan reads input {}", place);
-    const Dims& dims = context.shapes.inputs[static_cast<size_t>(place)].dims;
-    HONE_CHECK(dims.size() == 4 && elements(dims) > 0, "an attention in the plan reads {}", join_dims(dims));
-    return dims;
+    HONE_CHECK(place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}",
+               place);
+    return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : attrs.integers(name + "_dims");
   };
   const bool by_head = attrs.text("layout") == "bhsd";
   const Dims &q = dims_of("q"), &k = dims_of("k"), &v = dims_of("v"), &out = context.shapes.outputs.at(0).dims;
+  for (const Dims* dims : {&q, &k, &v})
+    HONE_CHECK(dims->size() == 4 && elements(*dims) > 0, "an attention in the plan reads {}", join_dims(*dims));
   const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
   HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536,
              "an attention in the plan has {} heads", q[head]);
@@ -129,10 +158,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   a.scale = static_cast<float>(attrs.real("scale"));
   const int64_t mask_place = attrs.integer("mask");
   if (mask_place != kNoPlace) {
-    HONE_CHECK(mask_place < static_cast<int64_t>(context.shapes.inputs.size()),
-               "an attention in the plan reads input {}", mask_place);
-    Dims mask =
-        mask_place >= 0 ? context.shapes.inputs[static_cast<size_t>(mask_place)].dims : attrs.integers("mask_dims");
+    Dims mask = dims_of("mask");
     HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
     mask.insert(mask.begin(), 4 - mask.size(), 1);
     const Dims strides = strides_of(mask);
@@ -142,13 +168,13 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
                mask[3]);
   }
   const int64_t warps = attrs.integer("warps");
-  HONE_CHECK(warps >= 0 && warps <= 8, "an attention in the plan has {} warps", warps);
-  const int64_t queries = warps == 0 ? 32 : attrs.integer("split") != 0 ? 16 : 16 * warps;  // of a block
+  const int64_t queries = attrs.integer("queries");
+  HONE_CHECK(warps >= 0 && warps <= 8 && queries > 0 && queries <= 128,
+             "an attention in the plan has {} warps for {} queries", warps, queries);
   GridLaunch launch{.function = context.module->function("attention"),
                     .grid = {blocks_of(a.queries, queries), a.heads, q[0]},
                     .block = static_cast<unsigned>(warps > 0 ? 32 * warps : 128)};
-  launch.arguments.input(attrs.integer("q")).input(attrs.integer("k")).input(attrs.integer("v"));
-  add_place(launch.arguments, mask_place);
+  for (const char* name : {"q", "k", "v", "mask"}) add_place(launch.arguments, attrs.integer(name));
   launch.arguments.output(0).value(a);
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }
