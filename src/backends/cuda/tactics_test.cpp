@@ -156,9 +156,9 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   const Graph symbolic = region_sample(text, dtype);
   const int tried = try_all(device, *source, symbolic, {2, 3}, tolerance_of(dtype)) +
                     try_all(device, *source, symbolic.specialize({{"N", 2}}), {2}, tolerance_of(dtype));
-  // Batched products are cuBLASLt's; for all else there is a kernel of ours.
+  // Batched products are cuBLASLt's, in f32 all products are the libraries'; for all else there is a kernel of ours.
   const TacticSource* certain = text.find("MatMul") == std::string_view::npos ? &cuda::source() : &cublaslt_source();
-  EXPECT_TRUE(tried > 0 || source != certain);
+  EXPECT_TRUE(tried > 0 || source != certain || dtype == DType::f32);
 }
 
 std::string name_of_case(const testing::TestParamInfo<CudaTactics::ParamType>& info) {
