@@ -57,11 +57,11 @@ size_t count(std::string_view text, std::string_view word) {
 
 TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   using namespace kernels;
-  for (const char* text : {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, implicit_gemm,
-                           normalization, pool, recurrent, reduce, resize, softmax, squeeze_excite})
+  for (const char* text : {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm,
+                           normalization, pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
     EXPECT_GE(count(text, "await_operands();"), 1u) << text;
   for (const char* text : {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization,
-                           recurrent, resize, softmax, squeeze_excite})
+                           recurrent, resize, softmax, squeeze_excite, top_k})
     EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
   EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
 }

@@ -114,6 +114,14 @@ inline constexpr std::string_view kRegionSamples[] = {
     "(%i: i64[N,5]) {\n %t = constant T[11,24]!0123456789abcdef0123456789abcdef\n %z = Gather(%t, %i) {axis=0}\n "
     "return %z\n}",
     "(%x: T[N,7,6], %i: i64[3]) {\n %z = Gather(%x, %i) {axis=1}\n return %z\n}",
+    "(%x: T[N,7,6,4], %i: i64[N,3,2]) {\n %z = GatherND(%x, %i) {batch_dims=1}\n return %z\n}",
+    "(%x: T[N,7,5], %i: i32[4,3]) {\n %z = GatherND(%x, %i)\n return %z\n}",
+    // the best of a line: sorted at once, part by part, of lines beside each other, one
+    "(%x: T[N,7,300]) {\n %k = constant i64[1]{5}\n %v, %i = TopK(%x, %k)\n return %v, %i\n}",
+    "(%x: T[N,9001]) {\n %k = constant i64[1]{70}\n %v, %i = TopK(%x, %k) {largest=0}\n return %i\n}",
+    "(%x: T[N,33,40]) {\n %k = constant i64[1]{33}\n %v, %i = TopK(%x, %k) {axis=1}\n return %v\n}",
+    "(%x: T[N,21,40]) {\n %z = ArgMax(%x) {axis=1}\n return %z\n}",
+    "(%x: T[N,5000]) {\n %z = ArgMin(%x) {axis=1, keepdims=0, select_last_index=1}\n return %z\n}",
     "(%q: T[N,2,37,32], %k: T[N,2,70,32], %v: T[N,2,70,48], %m: T[N,1,1,70]) {\n %z = ScaledDotProductAttention(%q, "
     "%k, %v, %m) {scale=0.2}\n return %z\n}",
     "(%q: T[N,70,4,64], %k: T[N,70,2,64], %v: T[N,70,2,64]) {\n %z = ScaledDotProductAttention(%q, %k, %v) "

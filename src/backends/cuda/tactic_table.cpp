@@ -10,6 +10,7 @@ std::span<const CudaTactic* const> cuda_tactics() {
       &tactics::pointwise,     &tactics::cast,      &tactics::copy,           &tactics::softmax,
       &tactics::normalization, &tactics::pool,      &tactics::reduce,         &tactics::gather,
       &tactics::resize,        &tactics::recurrent, &tactics::squeeze_excite,
+      &tactics::gather_nd,     &tactics::top_k,
   };
   return kAll;
 }

@@ -51,6 +51,7 @@ extern const CudaTactic normalization;
 extern const CudaTactic reduce;
 extern const CudaTactic pool;
 extern const CudaTactic gather;
+extern const CudaTactic gather_nd;
 extern const CudaTactic resize;
 extern const CudaTactic recurrent;
 extern const CudaTactic attention;
@@ -58,6 +59,7 @@ extern const CudaTactic direct_conv;
 extern const CudaTactic depthwise;
 extern const CudaTactic implicit_gemm;
 extern const CudaTactic squeeze_excite;
+extern const CudaTactic top_k;
 }  // namespace tactics
 
 }  // namespace hone::cuda

@@ -14,6 +14,7 @@ extern const char* const copy;
 extern const char* const depthwise;
 extern const char* const direct_conv;
 extern const char* const gather;
+extern const char* const gather_nd;
 extern const char* const implicit_gemm;
 extern const char* const normalization;
 extern const char* const pointwise;
@@ -23,5 +24,6 @@ extern const char* const reduce;
 extern const char* const resize;
 extern const char* const softmax;
 extern const char* const squeeze_excite;
+extern const char* const top_k;
 
 }  // namespace hone::cuda::kernels
