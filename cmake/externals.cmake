@@ -12,6 +12,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(OpenMP COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
@@ -35,7 +36,7 @@ endfunction()
 
 hone_header_library_(protozero protozero/pbf_reader.hpp)
 hone_header_library_(xbyak xbyak/xbyak.h)
-hone_header_library_(xxhash xxhash.h)
+add_library(xxhash ALIAS PkgConfig::XXHASH)
 add_library(hwy ALIAS PkgConfig::HWY)
 
 # `dnnl` always exists; HONE_WITH_ONEDNN says in the code whether there is anything behind it.

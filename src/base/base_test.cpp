@@ -88,7 +88,13 @@ TEST(Limits, AreNamedAndPositive) {
   EXPECT_GE(names.size(), 10u);
 }
 
-TEST(Hash, IsStableAcrossRuns) { EXPECT_EQ(hash_hex("hone"), hash_hex(std::string("ho") + "ne")); }
+TEST(Hash, IsThatOfEveryOtherProgram) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "hone ";
+  EXPECT_EQ(hash64("hone"), 0xe81290a307a31e85u);
+  EXPECT_EQ(hash64(text), 0xa6d18dd18fdc0e99u);
+  EXPECT_EQ(hash_hex(text), "868353983350237aa6d18dd18fdc0e99");
+}
 
 }  // namespace
 }  // namespace hone

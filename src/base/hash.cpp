@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XXH3 behind two names; the only file that sees xxHash.
+// XXH3 behind two names, with the widest vectors that the processor has; the only file that sees xxHash.
 #include "base/hash.h"
 
-#define XXH_INLINE_ALL
 #include <fmt/format.h>
-#include <xxhash.h>
+#include <xxh_x86dispatch.h>
 
 namespace hone {
 
