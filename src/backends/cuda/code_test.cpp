@@ -57,8 +57,9 @@ size_t count(std::string_view text, std::string_view word) {
 
 TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   using namespace kernels;
-  for (const char* text : {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm,
-                           normalization, pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
+  for (const char* text :
+       {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm, normalization,
+        pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
     EXPECT_GE(count(text, "await_operands();"), 1u) << text;
   for (const char* text : {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization,
                            recurrent, resize, softmax, squeeze_excite, top_k})

@@ -9,8 +9,8 @@ std::span<const CudaTactic* const> cuda_tactics() {
       &tactics::implicit_gemm, &tactics::depthwise, &tactics::direct_conv,    &tactics::attention,
       &tactics::pointwise,     &tactics::cast,      &tactics::copy,           &tactics::softmax,
       &tactics::normalization, &tactics::pool,      &tactics::reduce,         &tactics::gather,
-      &tactics::resize,        &tactics::recurrent, &tactics::squeeze_excite,
-      &tactics::gather_nd,     &tactics::top_k,
+      &tactics::resize,        &tactics::recurrent, &tactics::squeeze_excite, &tactics::gather_nd,
+      &tactics::top_k,
   };
   return kAll;
 }

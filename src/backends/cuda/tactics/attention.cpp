@@ -13,8 +13,9 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kSplitKeys = 32, kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every card
-constexpr int64_t kMaxMmaDepth = 128;  // what a warp's registers hold
+constexpr int64_t kSplitKeys = 32,
+                  kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every card
+constexpr int64_t kMaxMmaDepth = 128;                // what a warp's registers hold
 
 struct Depths {
   explicit Depths(const Node& node)
@@ -99,20 +100,13 @@ Generated generate(const Problem& problem, const std::string&, const Tactic& tac
                   {"scale", node.attrs.real("scale")},
                   {"layout", node.attrs.text("layout")}};
   const char* names[] = {"q", "k", "v", "mask"};
-  for (size_t i = 0; i < 4; ++i) {
-    const Value* operand = node.input(i);
-    result.attrs.set(names[i], place_of(problem, operand, result.constants));
-    if (operand != nullptr && operand->is_constant())
-      result.attrs.set(fmt::format("{}_dims", names[i]), operand->constant->dims());
-  }
+  for (size_t i = 0; i < 4; ++i) set_place(result, problem, names[i], node.input(i));
   const Value* mask = node.input(3);
   const DType dtype = node.output()->type.dtype;
-  result.source =
-      fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n",
-                  type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype),
-                  depths.keys, depths.values, mask != nullptr);
-  if (warps == 0)
-    result.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
+  result.source = fmt::format(
+      "typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n", type_name(dtype),
+      type_name(mask == nullptr ? dtype : mask->type.dtype), depths.keys, depths.values, mask != nullptr);
+  if (warps == 0) result.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
   else
     result.source +=
         fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps,
@@ -131,14 +125,9 @@ Strides strides_of_heads(const Dims& dims, bool by_head) {
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const Attrs& attrs = context.attrs;
-  const auto dims_of = [&](const std::string& name) -> const Dims& {
-    const int64_t place = attrs.integer(name);
-    HONE_CHECK(place < static_cast<int64_t>(context.shapes.inputs.size()), "an attention in the plan reads input {}",
-               place);
-    return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : attrs.integers(name + "_dims");
-  };
   const bool by_head = attrs.text("layout") == "bhsd";
-  const Dims &q = dims_of("q"), &k = dims_of("k"), &v = dims_of("v"), &out = context.shapes.outputs.at(0).dims;
+  const Dims q = dims_of(context, "q"), k = dims_of(context, "k"), v = dims_of(context, "v"),
+             out = context.shapes.outputs.at(0).dims;
   for (const Dims* dims : {&q, &k, &v})
     HONE_CHECK(dims->size() == 4 && elements(*dims) > 0, "an attention in the plan reads {}", join_dims(*dims));
   const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
@@ -158,7 +147,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   a.scale = static_cast<float>(attrs.real("scale"));
   const int64_t mask_place = attrs.integer("mask");
   if (mask_place != kNoPlace) {
-    Dims mask = dims_of("mask");
+    Dims mask = dims_of(context, "mask");
     HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
     mask.insert(mask.begin(), 4 - mask.size(), 1);
     const Dims strides = strides_of(mask);

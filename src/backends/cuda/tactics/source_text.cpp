@@ -57,4 +57,16 @@ void add_place(Arguments& arguments, int64_t place) {
   else arguments.place(place);
 }
 
+void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand) {
+  result.attrs.set(name, place_of(problem, operand, result.constants));
+  if (operand != nullptr && operand->is_constant()) result.attrs.set(name + "_dims", operand->constant->dims());
+}
+
+Dims dims_of(const LoadContext& context, const std::string& name) {
+  const int64_t place = context.attrs.integer(name);
+  HONE_CHECK(place != kNoPlace && place < static_cast<int64_t>(context.shapes.inputs.size()),
+             "a kernel in the plan reads '{}' from input {}", name, place);
+  return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : context.attrs.integers(name + "_dims");
+}
+
 }  // namespace hone::cuda

@@ -39,5 +39,8 @@ int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>
 inline constexpr int64_t kNoPlace = -1000;
 /// Adds the pointer of a place, or a null pointer.
 void add_place(Arguments& arguments, int64_t place);
+/// Notes under `name` where the kernel finds an operand, and the sizes of a constant one; dims_of() tells them when it is loaded.
+void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand);
+Dims dims_of(const LoadContext& context, const std::string& name);
 
 }  // namespace hone::cuda
