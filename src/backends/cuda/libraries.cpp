@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "base/env.h"
@@ -72,11 +73,23 @@ Library<Driver> open_driver() {
   return library;
 }
 
+/// NVRTC opens the library of its built-in functions by name alone; beside it, where the loader does not look, it would be missed.
+void open_builtins(const Nvrtc& nvrtc) {
+  int major = 0, minor = 0;
+  Dl_info place{};
+  if (nvrtc.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS ||
+      dladdr(reinterpret_cast<void*>(nvrtc.nvrtcVersion), &place) == 0)
+    return;
+  const std::filesystem::path folder = std::filesystem::path(place.dli_fname).parent_path();
+  dlopen((folder / fmt::format("libnvrtc-builtins.so.{}.{}", major, minor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 Library<Nvrtc> open_nvrtc() {
   Library<Nvrtc> library;
   Loader loader("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"});
 #include "backends/cuda/symbols/nvrtc.def"
   library.missing = loader.missing();
+  if (library.found()) open_builtins(library.table);
   return library;
 }
 
