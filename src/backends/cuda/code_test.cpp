@@ -68,11 +68,15 @@ TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
 }
 
 TEST(CudaCode, OffersSomethingForEveryRegion) {
-  for (const std::string_view text : kRegionSamples) {
-    const Graph region = region_sample(text, DType::f16);
-    const bool library = text.find("MatMul") != std::string_view::npos;  // batched products are cuBLASLt's
-    EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty()) << text;
-  }
+  for (const std::string_view text : kRegionSamples)
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      // Batched products are cuBLASLt's, in f32 all products are the libraries'.
+      const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+      const bool library = has("MatMul") || (dtype == DType::f32 && has("Linear("));
+      const Graph region = region_sample(text, dtype);
+      EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty())
+          << name_of(dtype) << " " << text;
+    }
 }
 
 TEST(CudaCode, RefusesDamagedCode) {
