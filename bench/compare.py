@@ -141,12 +141,13 @@ def geometric_mean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def compare(threads, batch, options):
-    """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}"""
+def compare(threads, batch, options, keep):
+    """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}; `keep` is called after each model."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
     print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, {options.precision}")
     print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
     results, failed = {}, {}
+    summary = {"threads": threads, "batch": batch, "precision": options.precision, "models": results, "failed": failed}
     for name in options.models:
         if batch > 1 and not zoo.has_dynamic_batch(name):
             print(f"{name:24}its batch is fixed")
@@ -159,8 +160,8 @@ def compare(threads, batch, options):
             continue
         add_ratio(results[name])
         print(row(name, results[name], options.engines, TOLERANCES[options.precision]), flush=True)
+        keep(summary)
     ratios = [result["ratio"] for result in results.values() if "ratio" in result]
-    summary = {"threads": threads, "batch": batch, "precision": options.precision, "models": results, "failed": failed}
     if ratios:
         summary.update(geomean=geometric_mean(ratios), lowest=min(ratios))
         print(f"{'geometric mean':24}{summary['geomean']:.3f} over {len(ratios)} models, lowest {summary['lowest']:.2f}")
@@ -188,12 +189,17 @@ def main():
     options = arguments()
     report = {"machine": machine.describe(ROOT), "command": "./dev bench " + shlex.join(sys.argv[1:])}
     print(machine.sentence(report["machine"]))
-    report["runs"] = []
+    runs = []
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    for threads, batch in [(threads, batch) for batch in options.batch for threads in options.threads]:
-        report["runs"].append(compare(threads, batch, options))
+
+    def keep(unfinished=None):
+        report["runs"] = runs + ([unfinished] if unfinished else [])
         report["machine"]["load_after"] = os.getloadavg()[0]
         options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+    for threads, batch in [(threads, batch) for batch in options.batch for threads in options.threads]:
+        runs.append(compare(threads, batch, options, keep))
+        keep()
     print(f"\nfigures: {options.json}")
     if options.write_docs:
         documents.write_measurements(ROOT / "docs/measurements.md", report)
