@@ -31,7 +31,7 @@ struct DeviceInfo {
   double clock_ghz = 0;     // 0: unknown
   bool small_floats =
       false;  // has kernels for f16 and bf16, and rounds the operands of f32 products where that is allowed
-  bool bf16_products = false;  // multiplies bf16 faster than f32, into sums of f32
+  bool bf16_products = false;  // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };

@@ -15,6 +15,7 @@ namespace {
 
 constexpr EnvVariable kTable[] = {
     {"HONE_CPU_ISA", "scalar|avx2|avx512", "highest instruction set that CPU kernels may use"},
+    {"HONE_CPU_BF16", "emulated", "take the CPU for one that multiplies bf16: right but slow, for tests of --bf16"},
     {"HONE_THREADS", "N", "worker threads of the CPU device; default: the cores this process may use"},
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},
     {"HONE_DUMP", "DIR", "write the graph after every pass that changed it, and the plan, into DIR"},

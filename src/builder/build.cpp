@@ -51,7 +51,7 @@ void name_layers(Graph& graph) {
 
 /// What floats are brought to: what is allowed, where the device gains by it.
 DType precision_of(const BuildOptions& options, const DeviceInfo& device) {
-  if (!device.small_floats) return DType::f32;
+  if (!device.small_floats) return options.bf16 && device.bf16_products ? DType::bf16 : DType::f32;
   return options.fp16 ? DType::f16 : options.bf16 ? DType::bf16 : DType::f32;
 }
 
@@ -219,6 +219,7 @@ Prepared prepare(Graph graph, const BuildOptions& options, const DeviceInfo& dev
          .widen_half = !device.small_floats,
          .folded = &folded,
          .precision = precision_of(options, device),
+         .only_convolutions = !device.small_floats,
          .keeps_f32 = [&](const Node& node) { return kept_in_f32(options, node); }});
   name_layers(graph);
   // Where nodes were merged, sizes still bear the names of those that are gone.

@@ -30,6 +30,7 @@ struct PassContext {
   bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
   std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
   DType precision = DType::f32;                     // what select_precision brings floats to
+  bool only_convolutions = false;                   // and whether only around convolutions
   std::function<bool(const Node&)> keeps_f32 = {};  // nodes that select_precision leaves in f32; empty: none
   std::string_view pass = {};                       // the pass that is running; set by `run`
 

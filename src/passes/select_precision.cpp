@@ -53,6 +53,13 @@ const std::array kFollowers{&ops::max_pool,
                             &ops::pad,
                             &ops::resize};
 
+// What a device that has little in the small type but convolutions can pass on.
+const std::array kFollowersOfConvolutions{&ops::max_pool,  &ops::average_pool, &ops::global_average_pool,
+                                          &ops::identity,  &ops::view,         &ops::reshape,
+                                          &ops::flatten,   &ops::squeeze,      &ops::unsqueeze,
+                                          &ops::transpose, &ops::concat,       &ops::split,
+                                          &ops::slice,     &ops::pad,          &ops::resize};
+
 // Pointwise, but not to be trusted to few bits.
 const std::array kDelicate{&ops::exp, &ops::log, &ops::pow, &ops::sqrt, &ops::reciprocal,
                            &ops::sin, &ops::cos, &ops::mod, &ops::fmod};
@@ -73,7 +80,10 @@ bool is_data(const Node& node, size_t operand) {
 class Narrowing {
  public:
   Narrowing(Graph& graph, const PassContext& context)
-      : graph_(graph), small_(context.precision), keeps_f32_(context.keeps_f32) {}
+      : graph_(graph),
+        small_(context.precision),
+        only_convolutions_(context.only_convolutions),
+        keeps_f32_(context.keeps_f32) {}
 
   void run() {
     const std::vector<Value*> outputs = graph_.outputs();
@@ -94,12 +104,38 @@ class Narrowing {
 
   bool wants_small(const Node& node) const {
     if (node.op->traits.has_bodies || !is_wide_result(node) || (keeps_f32_ && keeps_f32_(node))) return false;
+    if (only_convolutions_) return wants_small_beside_convolutions(node);
     if (contains(kAnchors, node) || repeats_for_anchors(node)) return true;
     if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0)))
       return true;  // a table of embeddings
     if (!contains(kFollowers, node) && (!node.op->is_pointwise() || contains(kDelicate, node))) return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](const Value* value) { return is_small(value) && !value->is_constant(); });
+  }
+
+  /// A convolution that computes, and what hands its result on without anything wide joining in: elsewhere casts would cost
+  /// more than the small type saves.
+  bool wants_small_beside_convolutions(const Node& node) const {
+    if (node.is(ops::conv) || node.is(ops::conv_transpose))
+      return has_plain_form(node) && (is_small(node.input(0)) || !is_depthwise(node));
+    if (node.is(ops::resize) && node.attrs.text("mode") != "nearest") return false;
+    if (!contains(kFollowersOfConvolutions, node) && (!node.op->is_pointwise() || contains(kDelicate, node)))
+      return false;
+    const auto joins_wide = [&](const Value* value) { return is_wide(value) && !value->is_constant(); };
+    const auto is_narrow = [&](const Value* value) { return is_small(value) && !value->is_constant(); };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_narrow) &&
+           std::none_of(node.inputs.begin(), node.inputs.end(), joins_wide);
+  }
+  static bool is_depthwise(const Node& node) {
+    return node.is(ops::conv) && Dim(node.attrs.integer("group")) == node.input(0)->type.shape[1] &&
+           node.attrs.integer("group") > 1;
+  }
+  /// Constant weights, padding that does not depend on sizes, at most three spatial axes.
+  static bool has_plain_form(const Node& node) {
+    const bool constant = node.input(1)->is_constant() && (node.input(2) == nullptr || node.input(2)->is_constant());
+    const bool explicit_pads = !node.attrs.has("auto_pad") || node.attrs.text("auto_pad") == "NOTSET";
+    const bool derived = !node.attrs.has("output_shape") || node.attrs.integers("output_shape").empty();
+    return constant && explicit_pads && derived && node.input(0)->type.shape.rank() <= 5;
   }
 
   /// A constant that is repeated for products alone (a mask for every image) is rounded before it grows.
@@ -183,6 +219,7 @@ class Narrowing {
 
   Graph& graph_;
   const DType small_;
+  const bool only_convolutions_;
   const std::function<bool(const Node&)>& keeps_f32_;
   std::map<const Value*, Value*> narrowed_, widened_;
   std::set<const Value*> made_small_;  // results that were f32 before; a model's own f16 stays what it is

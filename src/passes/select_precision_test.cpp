@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,6 +77,53 @@ TEST(SelectPrecision, LeavesNodesInF32ThatAreToStayThere) {
                                      return node.is(ops::linear);
                                    }});
   EXPECT_EQ(types_of(graph, ops::linear), (std::vector{DType::f32, DType::f32}));
+}
+
+Graph narrowed_around_convolutions(std::string_view text) {
+  Graph graph = parse_graph(text, find_op);
+  passes::select_precision(graph, {.log = silent_logger(), .precision = DType::bf16, .only_convolutions = true});
+  graph.erase_dead();
+  graph.verify();
+  return graph;
+}
+
+constexpr const char* kPointConv =
+    "{kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1], group=1}";
+constexpr const char* kDepthwise =
+    "{kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1], dilations=[1, 1], group=4}";
+
+TEST(SelectPrecision, StaysAroundConvolutionsWhereOnlyTheyAreFast) {
+  const Graph graph = narrowed_around_convolutions(fmt::format(R"((%x: f32[2,4,3,3], %r: f32[2,4,3,3]) {{
+  %w = constant f32[4,4,1,1]!0123456789abcdef0123456789abcdef
+  %d = constant f32[4,1,1,1]!1123456789abcdef0123456789abcdef
+  %l = constant f32[3,3]!2123456789abcdef0123456789abcdef
+  %a = Conv(%x, %w) {0}
+  %b = Relu(%a)
+  %c = Conv(%b, %d) {1}
+  %e = Concat(%b, %c) {{axis=1}}
+  %f = Add(%c, %r)
+  %g = Linear(%c, %l)
+  %h = Neg(%g)
+  %i = Conv(%r, %d) {1}
+  return %e, %f, %h, %i
+}})",
+                                                               kPointConv, kDepthwise));
+  // The depthwise one follows where its input is narrow, and does not begin it.
+  EXPECT_EQ(types_of(graph, ops::conv), (std::vector{DType::bf16, DType::bf16, DType::f32}));
+  EXPECT_EQ(types_of(graph, ops::relu), std::vector{DType::bf16});
+  EXPECT_EQ(types_of(graph, ops::concat), std::vector{DType::bf16});
+  EXPECT_EQ(types_of(graph, ops::add), std::vector{DType::f32}) << "something wide joins in";
+  EXPECT_EQ(types_of(graph, ops::linear), std::vector{DType::f32});
+  EXPECT_EQ(types_of(graph, ops::neg), std::vector{DType::f32});
+}
+
+TEST(SelectPrecision, LeavesConvolutionsWhoseWeightsAreGivenAtTheRun) {
+  const Graph graph = narrowed_around_convolutions(fmt::format(R"((%x: f32[2,4,3,3], %w: f32[4,4,1,1]) {{
+  %y = Conv(%x, %w) {}
+  return %y
+}})",
+                                                               kPointConv));
+  EXPECT_EQ(types_of(graph, ops::conv), std::vector{DType::f32});
 }
 
 TEST(SelectPrecision, RoundsAConstantBeforeItIsRepeatedForProducts) {

@@ -16,7 +16,10 @@ const Node* anchor(const Problem& problem) {
 
 std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
   const Value* x = node.input(0);
-  if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
+  const DType dtype = x->type.dtype;
+  if (dtype != DType::f32 && !(dtype == DType::bf16 && problem.device.bf16_products))
+    return fmt::format("input is {}", name_of(dtype));
+  if (problem.region.outputs()[0]->type.dtype != dtype) return "its result has another type than its input";
   if (input_index(problem.region, x) < 0) return "its input is a constant";
   if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
     return "weights are not constant";
@@ -96,10 +99,9 @@ Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType&
   return result;
 }
 
-/// As it is; rounded, with the channels last, since it is written anew anyway.
-Desc source_desc(const Attrs& attrs, const ConcreteType& in) {
-  if (operands_of(attrs) == ElementType::f32) return desc_of(in);
-  return desc_of({in.dtype, in.dims, Layout::channels_last}, operands_of(attrs));
+/// A tensor of the model in the type that the primitive computes in.
+Desc computed_desc(const Attrs& attrs, const ConcreteType& type) {
+  return desc_of({operands_of(attrs) == ElementType::bf16 ? DType::bf16 : DType::f32, type.dims, type.layout});
 }
 
 /// Nothing when the library has no fast implementation.
@@ -110,8 +112,7 @@ std::optional<Primitive> make(const Attrs& attrs, const ConcreteType& in, const 
   const Dims after = end_padding(attrs, in, out, weights.get_dims());
   const Dims before(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2));
   const Epilogue epilogue = read_epilogue(attrs);
-  const Desc source = source_desc(attrs, in), result = desc_of(out),
-             bias = epilogue.bias ? plain_desc({out.dims[1]}) : Desc();
+  const Desc source = desc_of(in), result = desc_of(out), bias = epilogue.bias ? plain_desc({out.dims[1]}) : Desc();
   const dnnl::primitive_attr attr = attr_of(epilogue, result);
   const auto finish = [&](const auto& desc, auto kind) -> std::optional<Primitive> {
     if (!desc || !is_fast(desc)) return std::nullopt;
@@ -139,21 +140,36 @@ std::optional<Primitive> make_for(const Problem& problem, const Node& node, cons
               any_desc(weight_dims(attrs), operands_of(attrs)));
 }
 
-/// False when it was refused.
-bool offer(const Problem& problem, const Node& node, Attrs attrs, Layout in, Layout out, Candidates& candidates,
-           ElementType operands = ElementType::f32) {
-  set_operands(attrs, operands);
-  const std::optional<Primitive> primitive = make_for(problem, node, attrs, in, out);
-  const std::string name =
-      fmt::format("convolution {} -> {}{}", name_of(in), name_of(out), operands == ElementType::f32 ? "" : " of bf16");
-  const auto refuse = [&](const char* reason) {
-    candidates.refuse(name, reason);
+/// Why a primitive cannot be used; empty when it can.
+std::string reason_against(const std::optional<Primitive>& primitive, const Attrs& attrs) {
+  if (!primitive) return "the library has only its reference implementation";
+  if (operands_of(attrs) == ElementType::f32 && format_of(primitive->weights).empty())
+    return "the library wants weights in a format of its own";
+  return {};
+}
+
+/// How the plan keeps the weights: as the primitive wants them, or plain where that format has no name.
+Desc stored_weights(const Attrs& attrs) {
+  const std::string& format = attrs.text("format");
+  return format.empty() ? plain_desc(weight_dims(attrs), operands_of(attrs))
+                        : desc_in_format(weight_dims(attrs), format, operands_of(attrs));
+}
+
+/// Of bf16 where the tensors are that and the library is fast with them; of f32, between reorders, where it is not. False when
+/// it was refused.
+bool offer(const Problem& problem, const Node& node, Attrs attrs, Layout in, Layout out, Candidates& candidates) {
+  set_operands(attrs, element_of(node.input(0)->type.dtype));
+  std::string reason = reason_against(make_for(problem, node, attrs, in, out), attrs);
+  if (!reason.empty() && operands_of(attrs) != ElementType::f32) {
+    set_operands(attrs, ElementType::f32);
+    reason = reason_against(make_for(problem, node, attrs, in, out), attrs);
+  }
+  if (!reason.empty()) {
+    candidates.refuse(fmt::format("convolution {} -> {}", name_of(in), name_of(out)), std::move(reason));
     return false;
-  };
-  if (!primitive) return refuse("the library has only its reference implementation");
-  if (format_of(primitive->weights).empty()) return refuse("the library wants weights in a format of its own");
+  }
   Tactic tactic{"onednn", "convolution", {}, std::vector<Layout>(problem.region.inputs().size(), out), {out}};
-  set_operands(tactic.params, operands);
+  set_operands(tactic.params, operands_of(attrs));
   tactic.in[static_cast<size_t>(attrs.integer("input"))] = in;
   candidates.offer(std::move(tactic));
   return true;
@@ -167,10 +183,6 @@ void propose(const Problem& problem, Candidates& out) {
     return out.refuse("convolution", std::move(reason));
   const Attrs attrs = read_attrs(problem, *node, match);
   const int64_t channels = node->input(0)->type.shape[1].value();
-  const bool depthwise = attrs.integer("group") == channels;  // bound by memory: rounding only adds to it
-  if (may_round(problem) && !depthwise)
-    offer(problem, *node, attrs, channels <= 4 ? Layout::linear : Layout::channels_last, Layout::channels_last, out,
-          ElementType::bf16);
   if (channels <= 4) offer(problem, *node, attrs, Layout::linear, Layout::channels_last, out);
   const bool offered = offer(problem, *node, attrs, Layout::channels_last, Layout::channels_last, out);
   // Blocked layouts cost a reformat on both sides and longer tuning; with AVX-512 the library is as fast without them.
@@ -190,7 +202,7 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   attrs.set("format", format_of(primitive->weights));
   Compiled compiled;
   compiled.constants.push_back(
-      packed(scaled_weights(match, *node.input(1)->constant).data(), source_weights(attrs), primitive->weights));
+      packed(scaled_weights(match, *node.input(1)->constant).data(), source_weights(attrs), stored_weights(attrs)));
   const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
   if (!bias.empty()) compiled.constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, bias));
   compiled.code = encode_code("convolution", attrs);
@@ -205,15 +217,17 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(input)], &out = shapes.outputs[0];
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
              "a convolution in the plan adds a tensor of another type");
-  const Desc stored = desc_in_format(weight_dims(attrs), attrs.text("format"), operands_of(attrs));
-  std::optional<Primitive> primitive = make(attrs, in, out, stored);
+  const Desc stored = stored_weights(attrs);
+  std::optional<Primitive> primitive;
+  if (!attrs.text("format").empty()) primitive = make(attrs, in, out, stored);
   if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs), operands_of(attrs)));
   HONE_CHECK(primitive.has_value(), "oneDNN has no convolution from {} to {} like the one in the plan",
              join_dims(in.dims), join_dims(out.dims));
 
   Program program;
-  const Desc result = desc_of(out);
-  const Operand target{Operand::output, 0}, added{Operand::input, residual};
+  const Desc result = computed_desc(attrs, out), stored_result = desc_of(out);
+  const Operand output{Operand::output, 0},
+      target = result == stored_result ? output : program.reserve(result.get_size());
   std::vector<Program::Argument> arguments{
       {DNNL_ARG_SRC, primitive->source, operand_as(program, desc_of(in), primitive->source, {Operand::input, input})},
       {DNNL_ARG_WEIGHTS, primitive->weights, operand_as(program, stored, primitive->weights, {Operand::constant, 0})},
@@ -222,9 +236,11 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   if (residual >= 0) {
     const Epilogue epilogue = read_epilogue(attrs);
     const int position = epilogue.residual_after_activation && epilogue.activation.kind != ActivationKind::none ? 1 : 0;
-    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, result, added});
+    arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, result,
+                         operand_as(program, stored_result, result, {Operand::input, residual})});
   }
   program.add(primitive->primitive, primitive->scratchpad, std::move(arguments));
+  if (result != stored_result) program.add_reorder(result, target, stored_result, output);
   return program;
 }
 

@@ -146,12 +146,19 @@ Desc any_desc(const Dims& dims, ElementType element) { return {dims, element, dn
 
 void set_operands(Attrs& attrs, ElementType element) {
   if (element == ElementType::bf16) attrs.set("operands", std::string("bf16"));
+  else attrs.erase("operands");
 }
 
 ElementType operands_of(const Attrs& attrs) { return attrs.has("operands") ? ElementType::bf16 : ElementType::f32; }
 
-Desc desc_of(const ConcreteType& type, ElementType element) {
-  HONE_CHECK(type.dtype == DType::f32, "oneDNN kernels here take f32, not {}", name_of(type.dtype));
+ElementType element_of(DType dtype) {
+  HONE_CHECK(dtype == DType::f32 || dtype == DType::bf16, "oneDNN kernels here take f32 and bf16, not {}",
+             name_of(dtype));
+  return dtype == DType::f32 ? ElementType::f32 : ElementType::bf16;
+}
+
+Desc desc_of(const ConcreteType& type) {
+  const ElementType element = element_of(type.dtype);
   using Tag = dnnl::memory::format_tag;
   constexpr Tag kTags[2][3] = {{Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b}, {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
   if (type.layout == Layout::linear || type.layout == Layout::channels_last)

@@ -38,8 +38,9 @@ const dnnl::engine& engine();
 
 using ElementType = dnnl::memory::data_type;
 
-/// Throws Error for element types and layouts that the library does not have.
-Desc desc_of(const ConcreteType& type, ElementType element = ElementType::f32);
+/// Throw Error for element types and layouts that the library does not have.
+ElementType element_of(DType dtype);
+Desc desc_of(const ConcreteType& type);
 Desc plain_desc(const Dims& dims, ElementType element = ElementType::f32);
 /// Sizes without a layout: the primitive chooses.
 Desc any_desc(const Dims& dims, ElementType element = ElementType::f32);
@@ -47,7 +48,7 @@ Desc any_desc(const Dims& dims, ElementType element = ElementType::f32);
 std::string format_of(const Desc& desc);
 Desc desc_in_format(const Dims& dims, const std::string& name, ElementType element = ElementType::f32);
 
-/// Whether products may round their operands to bf16 and gain by it.
+/// Whether products of f32 may round their operands to bf16 and gain by it.
 inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_products; }
 /// What a product's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
 void set_operands(Attrs& attrs, ElementType element);

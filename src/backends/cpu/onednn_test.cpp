@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "backends/cpu/tactic_check.h"
 
 #if HONE_WITH_ONEDNN
@@ -19,12 +21,13 @@ int check_library(const std::string& text, double tolerance = 2e-5, bool round =
     CpuDevice device({.workers = workers}),
         other({.workers = 3 - workers});  // a plan may meet another team than its build
     Problem problem = make_problem(symbolic, {{"N", 2}}, device.info());
-    problem.device.bf16_products = problem.allowed.bf16 =
-        round;  // where the processor has none, the library emulates them
+    problem.device.bf16_products = true;  // where the processor has none, the library emulates them
+    problem.allowed.bf16 = round;
+    const bool is_f32 = problem.region.outputs()[0]->type.dtype == DType::f32;
     Candidates candidates;
     onednn_source().propose(problem, candidates);
     for (const Tactic& tactic : candidates.offers()) {
-      if (round != tactic.params.has("operands")) continue;
+      if (is_f32 && round != tactic.params.has("operands")) continue;
       const Compiled compiled = onednn_source().compile(problem, tactic);
       for (const int64_t n : {2, 1, 5}) {
         const SymbolValues point{{"N", n}};
@@ -113,24 +116,40 @@ TEST(OnednnSource, LinearLayersAndProducts) {
             0);
 }
 
+constexpr double kRounded = 1e-2;
+
 TEST(OnednnSource, RoundsOperandsToBf16WhereThatIsAllowed) {
   if (best_isa() != Isa::avx512) GTEST_SKIP() << "the library multiplies bf16 with AVX-512 only";
-  constexpr double kTolerance = 1e-2;
-  const std::string residual = ", %r: f32[N,24,9,11]", add_relu = " %a = Add(%c, %r)\n %y = Relu(%a)\n";
-  EXPECT_GT(check_library(conv("N,16,9,11", "24,16,3,3", kSame, add_relu, residual), kTolerance, true), 0);
-  EXPECT_GT(check_library(conv("N,3,12,12", "16,3,3,3",
-                               "kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2], dilations=[1, 1], group=1"),
-                          kTolerance, true),
-            0);
-  EXPECT_EQ(check_library(conv("N,32,8,8", "32,1,3,3",
-                               "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=32"),
-                          kTolerance, true),
-            0);
   EXPECT_GT(check_library("(%x: f32[N,7,33], %r: f32[N,7,48]) {\n %w = constant "
                           "f32[33,48]!0123456789abcdef0123456789abcdef\n %b = constant "
                           "f32[48]!1123456789abcdef0123456789abcdef\n %c = Linear(%x, %w, %b) {trans_w=0}\n %a = "
                           "Gelu(%c)\n %y = Add(%a, %r)\n return %y\n}",
-                          kTolerance, true),
+                          kRounded, true),
+            0);
+}
+
+TEST(OnednnSource, ConvolvesTensorsOfBf16) {
+  if (best_isa() != Isa::avx512) GTEST_SKIP() << "the library multiplies bf16 with AVX-512 only";
+  const auto in_bf16 = [](const std::string& text) {
+    return check_library(std::regex_replace(text, std::regex("f32"), "bf16"), kRounded);
+  };
+  const std::string residual = ", %r: f32[N,24,9,11]", add_relu = " %a = Add(%c, %r)\n %y = Relu(%a)\n";
+  EXPECT_GT(in_bf16(conv("N,16,9,11", "24,16,3,3", kSame, add_relu, residual)), 0);
+  EXPECT_GT(in_bf16(conv("N,3,12,12", "16,3,3,3",
+                         "kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2], dilations=[1, 1], group=1")),
+            0);
+  EXPECT_GT(in_bf16(conv("N,32,8,8", "32,1,3,3",
+                         "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1], group=32")),
+            0);
+  EXPECT_GT(in_bf16(conv("N,32,8,8", "48,8,3,3",
+                         "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[2, 2], group=4")),
+            0);
+  EXPECT_GT(in_bf16(conv("N,16,20", "8,16,5", "kernel_shape=[5], pads=[2, 2], strides=[1], dilations=[1], group=1")),
+            0);
+  EXPECT_GT(in_bf16("(%x: f32[N,32,5,6]) {\n %w = constant f32[32,16,3,3]!0123456789abcdef0123456789abcdef\n %b = "
+                    "constant f32[16]!1123456789abcdef0123456789abcdef\n %y = ConvTranspose(%x, %w, %b) "
+                    "{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0], "
+                    "group=1}\n return %y\n}"),
             0);
 }
 

@@ -18,7 +18,9 @@ Isa machine_isa() {
   return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::scalar;
 }
 
-bool has_bf16_products(Isa isa) { return isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16"); }
+bool has_bf16_products(Isa isa) {
+  return isa == Isa::avx512 && (__builtin_cpu_supports("avx512bf16") || env_text("HONE_CPU_BF16") == "emulated");
+}
 
 Isa best_isa() {
   const auto cap = env_text("HONE_CPU_ISA");

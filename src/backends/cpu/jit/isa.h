@@ -12,7 +12,8 @@ enum class Isa { scalar, avx2, avx512 };  // avx2 includes FMA; avx512 is F, VL,
 
 /// What the processor and the operating system offer, ignoring HONE_CPU_ISA.
 Isa machine_isa();
-/// Whether `isa` and the processor have instructions that multiply bf16 into sums of f32 (AVX512-BF16, AMX).
+/// Whether `isa` and the processor have instructions that multiply bf16 into sums of f32 (AVX512-BF16, AMX), or
+/// HONE_CPU_BF16=emulated pretends so: right and slow, for tests on other machines.
 bool has_bf16_products(Isa isa);
 /// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512.
 Isa best_isa();
