@@ -17,12 +17,13 @@
 #include "backends/cpu/tactic_table.h"
 #include "ops/all.h"
 #include "ops/ops.h"
+#include "ops/support.h"
 #include "tensor/layout.h"
 
 namespace hone::cpu {
 
 struct CheckOptions {
-  double tolerance = 1e-4;  // relative to the largest result
+  double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
   uint64_t seed = 1;
   SymbolValues tuned = {};                                              // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
@@ -68,15 +69,45 @@ inline void relayout(const ConcreteType& type, const std::byte* from, std::byte*
                  to_layout ? type.layout : Layout::linear);
 }
 
+inline Tensor widened(const Tensor& tensor) {
+  return tensor.dtype() == DType::bf16 ? write_doubles(DType::f32, tensor.dims(), read_doubles(tensor)) : tensor;
+}
+
+/// The region as if nothing were rounded to bf16 on the way: kernels compute in f32 and round their result once.
+inline Graph widened(const Graph& region) {
+  Graph graph = region.clone();
+  for (Value* input : graph.inputs())
+    if (input->type.dtype == DType::bf16) input->type.dtype = DType::f32;
+  for (Node* node : graph.nodes()) {
+    if (node->is(ops::cast) && node->attrs.text("to") == "bf16") node->attrs.set("to", std::string("f32"));
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (const Value* value = node->input(i);
+          value != nullptr && value->is_constant() && value->constant->dtype() == DType::bf16)
+        graph.set_input(node, i, graph.add_constant(widened(*value->constant)));
+  }
+  graph.infer_all();
+  return graph;
+}
+
+inline std::vector<Tensor> evaluate_widened(const Graph& region, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> wide;
+  for (const Tensor& tensor : tensors) wide.push_back(widened(tensor));
+  return evaluate(widened(region), wide);
+}
+
+/// A result of bf16 may be rounded once besides, unless it is to be exact.
 inline void expect_close(const Tensor& expected, const Tensor& got, double tolerance, const std::string& label) {
   ASSERT_EQ(expected.dims(), got.dims()) << label;
   double scale = 1;
   for (int64_t i = 0; i < expected.size(); ++i)
     if (std::isfinite(expected.real(i))) scale = std::max(scale, std::fabs(expected.real(i)));
   if (!is_float(expected.dtype())) tolerance = 0;
+  const double rounding = tolerance > 0 && got.dtype() == DType::bf16 ? 0x1p-8 : 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     const double want = expected.real(i), have = got.real(i);
-    if (std::isnan(want) ? std::isnan(have) : want == have || std::fabs(want - have) <= tolerance * scale) continue;
+    if (std::isnan(want) ? std::isnan(have)
+                         : want == have || std::fabs(want - have) <= tolerance * scale + rounding * std::fabs(want))
+      continue;
     FAIL() << label << ": element " << i << " of " << join_dims(expected.dims()) << " is " << have << ", not " << want;
   }
 }
@@ -97,7 +128,8 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
                        const CheckOptions& options, const std::string& label) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
   const std::vector<Tensor> tensors = options.inputs ? options.inputs(region) : random_inputs(region, options.seed);
-  const std::vector<Tensor> expected = evaluate(region, tensors);
+  const std::vector<Tensor> expected =
+      options.tolerance == 0 ? evaluate(region, tensors) : evaluate_widened(region, tensors);
 
   std::vector<FencedBuffer> inputs, outputs;
   Launch launch;

@@ -16,6 +16,15 @@ namespace {
 
 constexpr size_t kMaxInstructions = 256, kMaxOperands = 16;
 
+/// A change of the float type. Values of a program are f32, so that such a Cast costs nothing where the region begins or ends.
+bool is_float_cast(const Node& node) {
+  const auto is_known = [](const Value* value) {
+    const DType dtype = value->type.dtype;
+    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  };
+  return node.is(ops::cast) && is_known(node.input(0)) && is_known(node.output());
+}
+
 class Builder {
  public:
   explicit Builder(const Problem& problem) : region_(problem.symbolic) {}
@@ -23,6 +32,10 @@ class Builder {
   ProgramResult run() {
     for (const Node* node : region_.nodes()) {
       if (node->is(ops::symbolic_constant)) continue;
+      if (node->is(ops::cast)) {
+        values_[node->output()] = value(node->input(0));
+        continue;
+      }
       const Expr formula = node->op->pointwise.bind(node->attrs);
       std::vector<int> made;
       for (const ExprNode& expr : formula.nodes()) made.push_back(translate(*node, expr, made));
@@ -97,7 +110,9 @@ std::string reason_against(const Problem& problem) {
   const Value* last = nodes.back()->output();
   if (region.outputs().size() != 1 || region.outputs()[0] != last) return "several results";
   for (const Node* node : nodes) {
-    if (node->output()->type.shape != last->type.shape) return "steps of different shapes";
+    if (node->is(ops::cast) && node->output()->type.dtype != DType::f32 && node->output() != last)
+      return "a value is rounded on the way";
+    if (!node->is(ops::cast) && node->output()->type.shape != last->type.shape) return "steps of different shapes";
     for (const Value* value : node->inputs)
       if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype))
         return "texts, numbers of few bits or missing operands";
@@ -122,8 +137,9 @@ std::vector<int> PointwiseProgram::last_uses() const {
 
 bool is_pointwise_region(const Graph& region) {
   const std::vector<Node*> nodes = region.nodes();
-  return !nodes.empty() &&
-         std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->op->is_pointwise() || is_float_cast(*node); }) &&
+         std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
 }
 
 ProgramResult make_program(const Problem& problem) {

@@ -42,7 +42,7 @@ struct ProgramResult {
   std::string refusal;  // why there is no program; empty when there is one
 };
 
-/// True when every node is pointwise.
+/// True when every node is pointwise, or a Cast between float types beside one that is.
 bool is_pointwise_region(const Graph& region);
 /// Splat constants become numbers, equal inputs one operand, simple powers products.
 ProgramResult make_program(const Problem& problem);

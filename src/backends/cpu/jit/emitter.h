@@ -45,6 +45,7 @@ class Emitter : public Xbyak::CodeGenerator {
 
   /// Declares how many lanes the partial vectors below have; AVX-512 sets mask register k1 (clobbers eax).
   void set_tail(int lanes);
+  int tail() const { return tail_; }
   /// Lanes past the tail read as zero and are not touched in memory. AVX2 uses `mask` as a scratch register.
   void load_tail(const Vec& x, const Xbyak::Address& from, const Vec& mask);
   void store_tail(const Xbyak::Address& to, const Vec& x, const Vec& mask);

@@ -26,9 +26,8 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   if (!is_pointwise_region(problem.region)) return;
   ProgramResult result = make_program(problem);
-  if (result.refusal.empty() && problem.region.outputs()[0]->type.dtype != DType::f32)
-    result.refusal = "the result is not f32";
-  if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, info.isa);
+  const DType dtype = problem.region.outputs()[0]->type.dtype;
+  if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, dtype, info.isa);
   if (!result.refusal.empty()) return out.refuse("pointwise", std::move(result.refusal));
   out.offer(tactic_in(Layout::linear, problem));
   const size_t rank = problem.region.outputs()[0]->type.shape.rank();
@@ -65,9 +64,10 @@ class Pointwise final : public CpuKernel {
   Pointwise(PointwiseProgram program, const KernelShapes& shapes, Isa isa)
       : program_(std::move(program)),
         nest_(vector_nest(program_, shapes)),
+        result_size_(static_cast<int64_t>(size_of(shapes.outputs[0].dtype))),
         lanes_(lanes_of(isa)),
         row_(nest_.sizes.back()),
-        code_(program_, streams_of(nest_), static_cast<int>(row_ % lanes_), isa) {
+        code_(program_, streams_of(nest_), shapes.outputs[0].dtype, static_cast<int>(row_ % lanes_), isa) {
     const size_t loops = nest_.sizes.size();
     rows_ = loops >= 2 ? nest_.sizes[loops - 2] : 1;
     for (size_t i = 0; i + 2 < loops; ++i) outer_ *= nest_.sizes[i];
@@ -94,27 +94,27 @@ class Pointwise final : public CpuKernel {
         offset += rest % nest_.sizes[axis] * strides[axis];
       return offset;
     };
-    const auto row_step = [&](const Dims& strides) {
-      return loops >= 2 ? strides[loops - 2] * int64_t{sizeof(float)} : 0;
-    };
+    const auto row_step = [&](const Dims& strides) { return loops >= 2 ? strides[loops - 2] : 0; };
     for (size_t k = 0; k < program_.operands.size(); ++k) {
       const PointwiseProgram::Operand& operand = program_.operands[k];
+      const auto size = static_cast<int64_t>(size_of(operand.dtype));
       const void* base = operand.constant ? bindings.constants[static_cast<size_t>(operand.index)]
                                           : bindings.inputs[static_cast<size_t>(operand.index)];
-      args.operands[k] = static_cast<const float*>(base) + offset_of(nest_.strides[k]);
-      args.row_steps[k] = row_step(nest_.strides[k]);
+      args.operands[k] = static_cast<const std::byte*>(base) + offset_of(nest_.strides[k]) * size;
+      args.row_steps[k] = row_step(nest_.strides[k]) * size;
     }
-    args.result = static_cast<float*>(bindings.outputs[0]) + offset_of(nest_.result);
-    args.result_step = row_step(nest_.result);
+    args.result = static_cast<std::byte*>(bindings.outputs[0]) + offset_of(nest_.result) * result_size_;
+    args.result_step = row_step(nest_.result) * result_size_;
     args.rows = std::min(block_rows_, rows_ - row);
     const int64_t count = std::min(part_, row_ - column);
-    args.vector_bytes = count / lanes_ * lanes_ * int64_t{sizeof(float)};
+    args.vector_elements = count / lanes_ * lanes_;
     args.tail = count % lanes_ != 0;
     code_(args);
   }
 
   PointwiseProgram program_;
   LoopNest nest_;
+  int64_t result_size_;
   int64_t lanes_, row_;  // elements of the innermost loop
   PointwiseCode code_;
   int64_t rows_ = 1, outer_ = 1;
@@ -124,10 +124,9 @@ class Pointwise final : public CpuKernel {
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   PointwiseProgram program = read_program(attrs);
-  const std::string refusal = pointwise_code_refusal(program, info.isa);
+  HONE_CHECK(shapes.outputs.size() == 1, "a pointwise kernel in the plan has {} results", shapes.outputs.size());
+  const std::string refusal = pointwise_code_refusal(program, shapes.outputs[0].dtype, info.isa);
   HONE_CHECK(refusal.empty(), "a pointwise kernel in the plan cannot run here: {}", refusal);
-  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype == DType::f32,
-             "a pointwise kernel in the plan has another result than f32");
   return std::make_shared<Pointwise>(std::move(program), shapes, info.isa);
 }
 

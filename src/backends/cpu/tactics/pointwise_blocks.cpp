@@ -23,7 +23,8 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   // One domain for the whole program: a chain may not change between integers and floats on the way.
   if (result.refusal.empty() && problem.region.node_count() > 1)
     for (const Node* node : problem.region.nodes())
-      if (node->output()->type.dtype != DType::f32) result.refusal = "a step is not f32";
+      if (const DType dtype = node->output()->type.dtype; dtype != DType::f32 && dtype != DType::bf16)
+        result.refusal = "a step is not f32 or bf16";
   if (!result.refusal.empty()) return out.refuse("pointwise_blocks", std::move(result.refusal));
   const size_t rank = problem.region.outputs()[0]->type.shape.rank();
   for (const Layout layout : {Layout::linear, Layout::channels_last}) {

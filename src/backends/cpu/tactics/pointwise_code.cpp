@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "backends/cpu/jit/bf16_memory.h"
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/vector_math.h"
 
@@ -17,6 +18,8 @@ using Vec = Emitter::Vec;
 
 constexpr int kScratchRegisters = 3;
 enum Predicate { kEqual = 0, kLess = 1, kLessEqual = 2, kUnordered = 3, kNotEqual = 4 };
+
+bool has_code(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
 bool has_code(ExprKind kind) {
   switch (kind) {
@@ -87,11 +90,14 @@ Allocation allocate(const PointwiseProgram& program) {
 
 class PointwiseEmitter {
  public:
-  PointwiseEmitter(Emitter& emitter, const PointwiseProgram& program, const std::vector<bool>& streams, int tail)
+  PointwiseEmitter(Emitter& emitter, const PointwiseProgram& program, const std::vector<bool>& streams, DType result,
+                   int tail)
       : e_(emitter),
+        bf16_(emitter),
         math_(emitter),
         program_(program),
         streams_(streams),
+        result_type_(result),
         tail_(tail),
         allocation_(allocate(program)) {}
 
@@ -102,7 +108,7 @@ class PointwiseEmitter {
     for (int k = 0; k < operands(); ++k) e_.mov(pointer(k), e_.qword[args_ + 8 * k]);
     e_.mov(result_, e_.qword[args_ + offsetof(PointwiseArgs, result)]);
     e_.mov(rows_, e_.qword[args_ + offsetof(PointwiseArgs, rows)]);
-    e_.mov(end_, e_.qword[args_ + offsetof(PointwiseArgs, vector_bytes)]);
+    e_.mov(end_, e_.qword[args_ + offsetof(PointwiseArgs, vector_elements)]);
     Xbyak::Label row;
     e_.align(32);
     e_.L(row);
@@ -134,7 +140,7 @@ class PointwiseEmitter {
     e_.align(32);
     e_.L(body);
     emit_vector(false);
-    e_.add(offset_, e_.vector_bytes());
+    e_.add(offset_, e_.lanes());
     e_.cmp(offset_, end_);
     e_.jl(body, e_.T_NEAR);
     e_.L(whole_done);
@@ -149,14 +155,25 @@ class PointwiseEmitter {
     const int count = static_cast<int>(program_.instructions.size());
     for (int i = 0; i < count; ++i) emit_instruction(i, tail);
     const Vec value = in_register(count - 1, 0);
-    const Xbyak::Address to = e_.ptr[result_ + offset_];
+    if (result_type_ == DType::bf16) {
+      const Xbyak::RegExp to = result_ + offset_ * 2;
+      return tail ? bf16_.store_tail(to, value, scratch(1), scratch(2))
+                  : bf16_.store(to, value, scratch(1), scratch(2));
+    }
+    const Xbyak::Address to = e_.ptr[result_ + offset_ * 4];
     if (tail) e_.store_tail(to, value, scratch(1));
     else e_.store(to, value);
   }
 
   void load_operand(const Vec& d, int operand, bool tail) {
-    if (!streams_[static_cast<size_t>(operand)]) return e_.broadcast(d, e_.dword[pointer(operand)]);
-    const Xbyak::Address from = e_.ptr[pointer(operand) + offset_];
+    const bool stream = streams_[static_cast<size_t>(operand)];
+    if (program_.operands[static_cast<size_t>(operand)].dtype == DType::bf16) {
+      if (!stream) return bf16_.broadcast(d, pointer(operand));
+      const Xbyak::RegExp from = pointer(operand) + offset_ * 2;
+      return tail ? bf16_.load_tail(d, from) : bf16_.load(d, from);
+    }
+    if (!stream) return e_.broadcast(d, e_.dword[pointer(operand)]);
+    const Xbyak::Address from = e_.ptr[pointer(operand) + offset_ * 4];
     if (tail) e_.load_tail(d, from, scratch(0));
     else e_.load(d, from);
   }
@@ -285,9 +302,11 @@ class PointwiseEmitter {
   }
 
   Emitter& e_;
+  Bf16Memory bf16_;
   VectorMath math_;
   const PointwiseProgram& program_;
   const std::vector<bool>& streams_;
+  const DType result_type_;
   const int tail_;
   const Allocation allocation_;
   const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, result_{Xbyak::Operand::RSI}, end_{Xbyak::Operand::RDX},
@@ -296,12 +315,13 @@ class PointwiseEmitter {
 
 }  // namespace
 
-std::string pointwise_code_refusal(const PointwiseProgram& program, Isa isa) {
+std::string pointwise_code_refusal(const PointwiseProgram& program, DType result, Isa isa) {
   if (isa == Isa::scalar) return "needs AVX2";
   if (program.operands.size() > kMaxCodeOperands)
     return fmt::format("{} operands, at most {}", program.operands.size(), kMaxCodeOperands);
   for (const PointwiseProgram::Operand& operand : program.operands)
-    if (operand.dtype != DType::f32) return fmt::format("an operand is {}, not f32", name_of(operand.dtype));
+    if (!has_code(operand.dtype)) return fmt::format("an operand is {}, not f32 or bf16", name_of(operand.dtype));
+  if (!has_code(result)) return fmt::format("the result is {}, not f32 or bf16", name_of(result));
   for (const Instruction& instruction : program.instructions)
     if (!has_code(instruction.kind)) return fmt::format("no code for {}", name_of(instruction.kind));
   if (allocate(program).used > registers_of(isa) - kScratchRegisters)
@@ -309,8 +329,9 @@ std::string pointwise_code_refusal(const PointwiseProgram& program, Isa isa) {
   return {};
 }
 
-PointwiseCode::PointwiseCode(const PointwiseProgram& program, const std::vector<bool>& streams, int tail, Isa isa)
-    : code_(Emitter::generate(isa, [&](Emitter& e) { PointwiseEmitter(e, program, streams, tail).emit(); })),
+PointwiseCode::PointwiseCode(const PointwiseProgram& program, const std::vector<bool>& streams, DType result, int tail,
+                             Isa isa)
+    : code_(Emitter::generate(isa, [&](Emitter& e) { PointwiseEmitter(e, program, streams, result, tail).emit(); })),
       function_(code_->entry<void (*)(const PointwiseArgs*)>(0)) {}
 
 PointwiseCode::~PointwiseCode() = default;
