@@ -16,29 +16,12 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/kernels/lanes-inl.h"
 #include "backends/cpu/kernels/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
-
-HWY_INLINE V load_some(D d, const float* from, size_t count, float fill) {
-  HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(hn::Set(d, fill), d, buffer);
-  std::memcpy(buffer, from, count * sizeof(float));
-  return hn::Load(d, buffer);
-}
-
-HWY_INLINE void store_some(V v, D d, float* to, size_t count) {
-  HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(v, d, buffer);
-  std::memcpy(to, buffer, count * sizeof(float));
-}
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
@@ -165,113 +148,8 @@ void Norm(const NormArgs& args) {
   }
 }
 
-template <Reduction kKind>
-HWY_INLINE V combine(V a, V x) {
-  if constexpr (kKind == Reduction::max) return hn::Max(a, x);
-  else if constexpr (kKind == Reduction::min) return hn::Min(a, x);
-  else if constexpr (kKind == Reduction::prod) return hn::Mul(a, x);
-  else if constexpr (kKind == Reduction::sum_abs) return hn::Add(a, hn::Abs(x));
-  else if constexpr (kKind == Reduction::sum_square) return hn::MulAdd(x, x, a);
-  else return hn::Add(a, x);
-}
-
-template <Reduction kKind>
-constexpr float kNeutral = kKind == Reduction::max    ? kLowest
-                           : kKind == Reduction::min  ? -kLowest
-                           : kKind == Reduction::prod ? 1.0f
-                                                      : 0.0f;
-
-/// Columns in strips of four vectors: all taps or rows are added to a strip before the next.
-template <Reduction kKind, typename Finish>
-HWY_INLINE void reduce_strips(const float* x, const int64_t* offsets, int64_t count, int64_t columns, float* y,
-                              const Finish& finish) {
-  const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t c = 0;
-  for (; c + 4 * lanes <= columns; c += 4 * lanes) {
-    V s0 = hn::Set(d, kNeutral<kKind>), s1 = s0, s2 = s0, s3 = s0;
-    for (int64_t k = 0; k < count; ++k) {
-      const float* from = x + offsets[k] + c;
-      s0 = combine<kKind>(s0, hn::LoadU(d, from));
-      s1 = combine<kKind>(s1, hn::LoadU(d, from + lanes));
-      s2 = combine<kKind>(s2, hn::LoadU(d, from + 2 * lanes));
-      s3 = combine<kKind>(s3, hn::LoadU(d, from + 3 * lanes));
-    }
-    hn::StoreU(finish(s0), d, y + c);
-    hn::StoreU(finish(s1), d, y + c + lanes);
-    hn::StoreU(finish(s2), d, y + c + 2 * lanes);
-    hn::StoreU(finish(s3), d, y + c + 3 * lanes);
-  }
-  for (; c + lanes <= columns; c += lanes) {
-    V sum = hn::Set(d, kNeutral<kKind>);
-    for (int64_t k = 0; k < count; ++k) sum = combine<kKind>(sum, hn::LoadU(d, x + offsets[k] + c));
-    hn::StoreU(finish(sum), d, y + c);
-  }
-  if (c == columns) return;
-  const size_t rest = static_cast<size_t>(columns - c);
-  V sum = hn::Set(d, kNeutral<kKind>);
-  for (int64_t k = 0; k < count; ++k) sum = combine<kKind>(sum, load_some(d, x + offsets[k] + c, rest, 0));
-  store_some(finish(sum), d, y + c, rest);
-}
-
-void PoolMax(const PoolArgs& args) {
-  reduce_strips<Reduction::max>(args.x, args.taps, args.tap_count, args.channels, args.y, [](V v) { return v; });
-}
-
-void PoolSum(const PoolArgs& args) {
-  const V factor = hn::Set(D(), args.factor);
-  reduce_strips<Reduction::sum>(args.x, args.taps, args.tap_count, args.channels, args.y,
-                                [&](V v) { return hn::Mul(v, factor); });
-}
-
-template <Reduction kKind>
-void ReduceColumns(const ReduceArgs& args) {
-  reduce_strips<kKind>(args.x, args.offsets, args.stretches, args.length, args.y, [](V v) { return v; });
-}
-
-template <Reduction kKind>
-void ReduceRows(const ReduceArgs& args) {
-  const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  V a = hn::Set(d, kNeutral<kKind>), b = a;
-  for (int64_t k = 0; k < args.stretches; ++k) {
-    const float* x = args.x + args.offsets[k];
-    int64_t i = 0;
-    for (; i + 2 * lanes <= args.length; i += 2 * lanes) {
-      a = combine<kKind>(a, hn::LoadU(d, x + i));
-      b = combine<kKind>(b, hn::LoadU(d, x + i + lanes));
-    }
-    for (; i + lanes <= args.length; i += lanes) a = combine<kKind>(a, hn::LoadU(d, x + i));
-    if (i < args.length)
-      b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
-  }
-  HWY_ALIGN float lane[2 * kMaxLanes];
-  hn::Store(a, d, lane);
-  hn::Store(b, d, lane + lanes);
-  float result = lane[0];
-  for (int64_t i = 1; i < 2 * lanes; ++i) {
-    if constexpr (kKind == Reduction::max) result = std::max(result, lane[i]);
-    else if constexpr (kKind == Reduction::min) result = std::min(result, lane[i]);
-    else if constexpr (kKind == Reduction::prod) result *= lane[i];
-    else result += lane[i];
-  }
-  *args.y = result;
-}
-
 VectorKernels Kernels() {
-  using R = Reduction;
-  return {SoftmaxRow<false>,
-          SoftmaxColumns<false>,
-          SoftmaxRow<true>,
-          SoftmaxColumns<true>,
-          Norm<true>,
-          Norm<false>,
-          PoolMax,
-          PoolSum,
-          {ReduceRows<R::sum>, ReduceRows<R::max>, ReduceRows<R::min>, ReduceRows<R::prod>, ReduceRows<R::sum_abs>,
-           ReduceRows<R::sum_square>},
-          {ReduceColumns<R::sum>, ReduceColumns<R::max>, ReduceColumns<R::min>, ReduceColumns<R::prod>,
-           ReduceColumns<R::sum_abs>, ReduceColumns<R::sum_square>}};
+  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>, Norm<true>, Norm<false>};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -25,22 +25,6 @@ struct NormArgs {
   int64_t count, n;
   float epsilon;
 };
-/// Taps are offsets of input pixels in floats; a pixel is `channels` floats.
-struct PoolArgs {
-  const float* x;
-  const int64_t* taps;
-  int64_t tap_count, channels;
-  float factor;  // of the sum; unused by the maximum
-  float* y;
-};
-enum class Reduction : uint8_t { sum, max, min, prod, sum_abs, sum_square };
-/// Accumulates `count` floats into one value, or (columns) rows of `columns` floats at `offsets` into one row.
-struct ReduceArgs {
-  const float* x;
-  const int64_t* offsets;     // one per contiguous stretch
-  int64_t stretches, length;  // rows: floats of a stretch; columns: floats of the result
-  float* y;
-};
 
 struct VectorKernels {
   void (*softmax_row)(const SoftmaxArgs&);
@@ -49,10 +33,6 @@ struct VectorKernels {
   void (*log_softmax_columns)(const SoftmaxArgs&);
   void (*layer_norm)(const NormArgs&);
   void (*rms_norm)(const NormArgs&);
-  void (*pool_max)(const PoolArgs&);
-  void (*pool_sum)(const PoolArgs&);
-  void (*reduce_rows[6])(const ReduceArgs&);  // indexed by Reduction
-  void (*reduce_columns[6])(const ReduceArgs&);
 };
 
 /// The kernels for an instruction set (at most the machine's).

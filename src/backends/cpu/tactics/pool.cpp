@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/kernels/vector_kernels.h"
+#include "backends/cpu/kernels/reductions.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "ops/ops.h"
@@ -19,7 +19,7 @@ constexpr int64_t kMaxTaps = 1024;
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
     return out.refuse("pool", std::move(reason));
   if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
   const size_t rank = node->input(0)->type.shape.rank();
@@ -66,8 +66,9 @@ Axis make_axis(const WindowAttrs& window, size_t axis, int64_t input, int64_t re
 class Pool final : public CpuKernel {
  public:
   Pool(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
-      : kernels_(vector_kernels(isa)),
-        maximum_(attrs.integer("maximum") != 0),
+      : maximum_(attrs.integer("maximum") != 0),
+        dtype_(shapes.inputs[0].dtype),
+        pool_(pool_pixel(maximum_, dtype_, isa)),
         include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
         channels_last_(shapes.inputs[0].layout == Layout::channels_last) {
     const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
@@ -84,8 +85,15 @@ class Pool final : public CpuKernel {
   bool serial() const override { return serial_; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const float* x = static_cast<const float*>(bindings.inputs[0]);
-    float* y = static_cast<float*>(bindings.outputs[0]);
+    if (dtype_ == DType::bf16) run_as<BFloat>(worker, workers, bindings);
+    else run_as<float>(worker, workers, bindings);
+  }
+
+ private:
+  template <typename T>
+  void run_as(int worker, int workers, const Bindings& bindings) const {
+    const T* x = static_cast<const T*>(bindings.inputs[0]);
+    T* y = static_cast<T*>(bindings.outputs[0]);
     const int64_t images = channels_last_ ? n_ : n_ * c_, pixel = channels_last_ ? c_ : 1;
     const int64_t columns = static_cast<int64_t>(axes_[2].spans.size()),
                   planes = static_cast<int64_t>(axes_[1].spans.size());
@@ -94,21 +102,21 @@ class Pool final : public CpuKernel {
       const int64_t image = item / rows_, row = item % rows_;
       const Span &depth = axes_[0].spans[static_cast<size_t>(row / planes)],
                  &height = axes_[1].spans[static_cast<size_t>(row % planes)];
-      const float* from = x + image * in_pixels_ * pixel;
-      float* to = y + (image * pixels_ + row * columns) * pixel;
+      const T* from = x + image * in_pixels_ * pixel;
+      T* to = y + (image * pixels_ + row * columns) * pixel;
       if (channels_last_) run_row(from, depth, height, to);
       else run_plane_row(from, depth, height, to);
     }
   }
 
- private:
   float factor(const Span& depth, const Span& height, const Span& width) const {
     const int64_t count =
         include_pad_ ? depth.padded * height.padded * width.padded : depth.count * height.count * width.count;
     return 1.0f / static_cast<float>(count);
   }
 
-  void run_row(const float* x, const Span& depth, const Span& height, float* y) const {
+  template <typename T>
+  void run_row(const T* x, const Span& depth, const Span& height, T* y) const {
     int64_t taps[kMaxTaps];
     for (const Span& width : axes_[2].spans) {
       int64_t count = 0;
@@ -119,37 +127,41 @@ class Pool final : public CpuKernel {
                                  axes_[2].input +
                              width.first + w * axes_[2].step) *
                             c_;
-      (maximum_ ? kernels_.pool_max : kernels_.pool_sum)({x, taps, count, c_, factor(depth, height, width), y});
+      pool_({x, taps, count, c_, factor(depth, height, width), y});
       y += c_;
     }
   }
 
-  void run_plane_row(const float* x, const Span& depth, const Span& height, float* y) const {
+  template <typename T>
+  void run_plane_row(const T* x, const Span& depth, const Span& height, T* y) const {
     for (const Span& width : axes_[2].spans) {
       float best = -std::numeric_limits<float>::infinity(), sum = 0;
       for (int64_t d = 0; d < depth.count; ++d)
         for (int64_t h = 0; h < height.count; ++h) {
-          const float* row =
+          const T* row =
               x +
               ((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) * axes_[2].input +
               width.first;
           for (int64_t w = 0; w < width.count; ++w) {
-            best = std::max(best, row[w * axes_[2].step]);
-            sum += row[w * axes_[2].step];
+            const float value = static_cast<float>(row[w * axes_[2].step]);
+            best = std::max(best, value);
+            sum += value;
           }
         }
-      *y++ = maximum_ ? best : sum * factor(depth, height, width);
+      *y++ = T(maximum_ ? best : sum * factor(depth, height, width));
     }
   }
 
-  const VectorKernels& kernels_;
-  bool maximum_, include_pad_, channels_last_, serial_ = false;
+  bool maximum_;
+  DType dtype_;
+  PoolPixel pool_;
+  bool include_pad_, channels_last_, serial_ = false;
   int64_t n_ = 1, c_ = 1, pixels_ = 1, in_pixels_ = 1, rows_ = 1;
   std::array<Axis, 3> axes_;  // depth, height, width
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_f32(shapes, 1, "pooling");
+  check_f32_or_bf16(shapes, 1, "pooling");
   const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
   const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
                      in.layout == out.layout && in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over any axes of an f32 tensor, and the global pools, which are reductions over the spatial axes.
+// Reductions over any axes of an f32 or bf16 tensor, and the global pools, which are reductions over the spatial axes.
 //
 // In the order in which the bytes lie, neighbouring axes that share their fate are one. If the innermost is reduced, results
 // are sums of contiguous stretches; if it is kept, strips of results are sums of rows.
@@ -8,7 +8,8 @@
 #include <array>
 #include <cmath>
 
-#include "backends/cpu/kernels/vector_kernels.h"
+#include "backends/cpu/kernels/convert.h"
+#include "backends/cpu/kernels/reductions.h"
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "backends/regions/reduce_axes.h"
@@ -57,7 +58,7 @@ const Row* find_row(const Node& node) {
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || find_row(*node) == nullptr) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
     return out.refuse("reduce", std::move(reason));
   const std::optional<Dims> axes = reduced_axes(*node);
   if (!axes) return out.refuse("reduce", "axes are not constant");
@@ -93,12 +94,13 @@ class Reduce final : public CpuKernel {
   Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
       : finish_(static_cast<Finish>(attrs.integer("finish"))) {
     const int64_t kind = attrs.integer("kind");
-    HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(Reduction::sum_square),
-               "a reduction in the plan is of the unknown kind {}", kind);
+    HONE_CHECK(kind >= 0 && kind < kReductions, "a reduction in the plan is of the unknown kind {}", kind);
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
     std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
     columns_ = !axes.empty() && !axes.back().reduced;
-    kernel_ = (columns_ ? vector_kernels(isa).reduce_columns : vector_kernels(isa).reduce_rows)[kind];
+    kernel_ = reduce_stretches(static_cast<Reduction>(kind), columns_, shapes.inputs[0].dtype, isa);
+    size_ = static_cast<int64_t>(size_of(shapes.inputs[0].dtype));
+    if (shapes.outputs[0].dtype != DType::f32) narrow_ = convert_elements(DType::f32, shapes.outputs[0].dtype, isa);
     if (!axes.empty()) {
       length_ = axes.back().size;
       axes.pop_back();
@@ -114,16 +116,19 @@ class Reduce final : public CpuKernel {
   bool serial() const override { return serial_; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const float* x = static_cast<const float*>(bindings.inputs[0]);
-    float* y = static_cast<float*>(bindings.outputs[0]);
+    const std::byte* x = static_cast<const std::byte*>(bindings.inputs[0]);
+    std::byte* y = static_cast<std::byte*>(bindings.outputs[0]);
+    float sums[kStrip];
     const Share share = share_of(static_cast<int64_t>(kept_.size()) * strips_, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t kept = item / strips_, column = item % strips_ * kStrip;
       const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
-      float* to = y + (columns_ ? kept * length_ + column : kept);
-      kernel_({x + kept_[static_cast<size_t>(kept)] + column, reduced_.data(), static_cast<int64_t>(reduced_.size()),
-               columns_ ? results : length_, to});
-      finish(to, results);
+      std::byte* to = y + (columns_ ? kept * length_ + column : kept) * size_;
+      float* result = narrow_ == nullptr ? reinterpret_cast<float*>(to) : sums;
+      kernel_({x + (kept_[static_cast<size_t>(kept)] + column) * size_, reduced_.data(),
+               static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, result});
+      finish(result, results);
+      if (narrow_ != nullptr) narrow_(sums, to, results);
     }
   }
 
@@ -138,7 +143,9 @@ class Reduce final : public CpuKernel {
   }
 
   Finish finish_;
-  void (*kernel_)(const ReduceArgs&) = nullptr;
+  ReduceStretches kernel_ = nullptr;
+  ConvertElements narrow_ = nullptr;  // of sums, where the result is not f32
+  int64_t size_ = sizeof(float);      // of an element
   bool columns_ = false, serial_ = false;
   int64_t length_ = 1, strips_ = 1;
   float divisor_ = 1;
@@ -147,7 +154,7 @@ class Reduce final : public CpuKernel {
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
-  check_f32(shapes, 1, "reduction");
+  check_f32_or_bf16(shapes, 1, "reduction");
   return std::make_shared<Reduce>(attrs, shapes, info.isa);
 }
 

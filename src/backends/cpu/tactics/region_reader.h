@@ -18,7 +18,11 @@ AlignedBuffer zeroed(size_t bytes);
 
 /// Why a single-node region is not one f32 tensor in, f32 out; empty when it is.
 std::string reason_not_f32(const Problem& problem, const Node& node);
+/// The same for families that also read and write bf16.
+std::string reason_not_f32_or_bf16(const Problem& problem, const Node& node);
 /// A plan's kernel with this many inputs at least and f32 throughout; throws Error otherwise.
 void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view family);
+/// The same with f32 or bf16 throughout.
+void check_f32_or_bf16(const KernelShapes& shapes, size_t inputs, std::string_view family);
 
 }  // namespace hone::cpu

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/cpu/tactic_check.h"
 
 namespace hone::cpu {
@@ -11,8 +13,14 @@ namespace {
 const CheckOptions kSizes{
     .tolerance = 2e-5, .seed = 8, .tuned = {{"N", 2}}, .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}};
 
-int check_one(std::string_view family, const std::string& input, const std::string& body) {
-  return check_tactics(fmt::format("(%x: f32[{}]) {{\n{}\n return %y\n}}", input, body), family, kSizes);
+int check_one(std::string_view family, const std::string& input, const std::string& body,
+              std::string_view dtype = "f32") {
+  return check_tactics(fmt::format("(%x: {}[{}]) {{\n{}\n return %y\n}}", dtype, input, body), family, kSizes);
+}
+
+/// In every type that the kernels read; 0 when one of them is not offered.
+int check_floats(std::string_view family, const std::string& input, const std::string& body) {
+  return std::min(check_one(family, input, body), check_one(family, input, body, "bf16"));
 }
 
 TEST(SoftmaxTactic, AlongEveryAxis) {
@@ -54,18 +62,19 @@ TEST(PoolTactic, WindowsOfAllKinds) {
           "kernel_shape=[5, 5], strides=[1, 1], pads=[2, 2, 2, 2], dilations=[1, 1]",
           "kernel_shape=[3, 2], strides=[1, 3], pads=[0, 1, 2, 0], dilations=[2, 1]",
           "kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1], dilations=[1, 1], ceil_mode=1"}) {
-      EXPECT_GT(check_one("pool", shape, pool("MaxPool", attrs)), 0);
-      EXPECT_GT(check_one("pool", shape, pool("AveragePool", attrs)), 0);
-      EXPECT_GT(check_one("pool", shape, pool("AveragePool", fmt::format("{}, count_include_pad=1", attrs).c_str())),
+      EXPECT_GT(check_floats("pool", shape, pool("MaxPool", attrs)), 0);
+      EXPECT_GT(check_floats("pool", shape, pool("AveragePool", attrs)), 0);
+      EXPECT_GT(check_floats("pool", shape, pool("AveragePool", fmt::format("{}, count_include_pad=1", attrs).c_str())),
                 0);
     }
   }
-  EXPECT_GT(check_one("pool", "N,5,12", pool("MaxPool", "kernel_shape=[3], strides=[2], pads=[1, 1], dilations=[1]")),
-            0);
-  EXPECT_GT(check_one("pool", "N,5,6,7,8",
-                      pool("AveragePool",
-                           "kernel_shape=[2, 3, 2], strides=[2, 1, 2], pads=[0, 1, 0, 0, 1, 0], dilations=[1, 1, 1]")),
-            0);
+  EXPECT_GT(
+      check_floats("pool", "N,5,12", pool("MaxPool", "kernel_shape=[3], strides=[2], pads=[1, 1], dilations=[1]")), 0);
+  EXPECT_GT(
+      check_floats("pool", "N,5,6,7,8",
+                   pool("AveragePool",
+                        "kernel_shape=[2, 3, 2], strides=[2, 1, 2], pads=[0, 1, 0, 0, 1, 0], dilations=[1, 1, 1]")),
+      0);
 }
 
 TEST(ReduceTactic, EveryOperatorOverEveryAxis) {
@@ -74,18 +83,19 @@ TEST(ReduceTactic, EveryOperatorOverEveryAxis) {
     for (const char* axes :
          {"1]{0", "1]{1", "1]{2", "1]{-1", "2]{2, 3", "2]{0, 2", "2]{1, 3", "3]{0, 1, 2", "4]{0, 1, 2, 3"})
       for (const int keep : {0, 1})
-        EXPECT_GT(check_one("reduce", "N,19,5,7",
-                            fmt::format(" %a = constant i64[{}}}\n %y = {}(%x, %a) {{keepdims={}}}", axes, op, keep)),
-                  0)
+        EXPECT_GT(
+            check_floats("reduce", "N,19,5,7",
+                         fmt::format(" %a = constant i64[{}}}\n %y = {}(%x, %a) {{keepdims={}}}", axes, op, keep)),
+            0)
             << op << axes;
 }
 
 TEST(ReduceTactic, GlobalPools) {
   for (const char* shape : {"N,3,9,11", "N,160,7,7", "N,5,1,1", "N,4,130"}) {
-    EXPECT_GT(check_one("reduce", shape, " %y = GlobalAveragePool(%x)"), 0);
-    EXPECT_GT(check_one("reduce", shape, " %y = GlobalMaxPool(%x)"), 0);
+    EXPECT_GT(check_floats("reduce", shape, " %y = GlobalAveragePool(%x)"), 0);
+    EXPECT_GT(check_floats("reduce", shape, " %y = GlobalMaxPool(%x)"), 0);
     for (const int p : {1, 2})
-      EXPECT_GT(check_one("reduce", shape, fmt::format(" %y = GlobalLpPool(%x) {{p={}}}", p)), 0);
+      EXPECT_GT(check_floats("reduce", shape, fmt::format(" %y = GlobalLpPool(%x) {{p={}}}", p)), 0);
   }
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads and stores of f32 lanes whose memory is f32 or bf16, whole and partial. Included once per instruction set, behind
+// foreach_target. Rounding to bf16 is to nearest even; NaN stays a quiet NaN.
+#if defined(HONE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HONE_LANES_INL_H_
+#undef HONE_LANES_INL_H_
+#else
+#define HONE_LANES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hone::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
+
+HWY_INLINE V load(D d, const float* from) { return hn::LoadU(d, from); }
+HWY_INLINE V load(D d, const BFloat* from) {
+  const hn::RebindToUnsigned<D> bits;
+  const hn::Rebind<uint16_t, D> half;
+  const auto words = hn::LoadU(half, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, words)));
+}
+
+HWY_INLINE void store(V v, D d, float* to) { hn::StoreU(v, d, to); }
+HWY_INLINE void store(V v, D, BFloat* to) {
+  const hn::RebindToUnsigned<D> d;
+  const hn::Rebind<uint16_t, D> half;
+  const auto bits = hn::BitCast(d, v), odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(hn::Add(bits, odd), hn::Set(d, 0x7fff)), quiet = hn::Or(bits, hn::Set(d, 0x00400000));
+  const auto kept = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(v)), quiet, rounded);
+  hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(kept)), half, reinterpret_cast<uint16_t*>(to));
+}
+
+HWY_INLINE V load_some(D d, const float* from, size_t count, float fill) {
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(hn::Set(d, fill), d, buffer);
+  std::memcpy(buffer, from, count * sizeof(float));
+  return hn::Load(d, buffer);
+}
+HWY_INLINE V load_some(D d, const BFloat* from, size_t count, float fill) {
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(hn::Set(d, fill), d, buffer);
+  for (size_t i = 0; i < count; ++i) buffer[i] = bfloat_to_float(from[i].bits);
+  return hn::Load(d, buffer);
+}
+
+template <typename T>
+HWY_INLINE void store_some(V v, D d, T* to, size_t count) {
+  HWY_ALIGN T buffer[kMaxLanes];
+  store(v, d, buffer);
+  std::memcpy(static_cast<void*>(to), buffer, count * sizeof(T));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hone::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

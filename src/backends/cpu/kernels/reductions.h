@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums, maxima and their like over rows and columns of f32 or bf16, and the windows of pools; arithmetic is in f32. Compiled
+// for every instruction set by Highway.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/jit/isa.h"
+#include "tensor/dtype.h"
+
+namespace hone::cpu {
+
+/// Taps are offsets of input pixels in elements; a pixel is `channels` elements. The result has the input's type.
+struct PoolArgs {
+  const void* x;
+  const int64_t* taps;
+  int64_t tap_count, channels;
+  float factor;  // of the sum; unused by the maximum
+  void* y;
+};
+using PoolPixel = void (*)(const PoolArgs&);
+
+enum class Reduction : uint8_t { sum, max, min, prod, sum_abs, sum_square };
+inline constexpr int kReductions = 6;
+
+/// Accumulates `stretches` of `length` elements each into one float, or (columns) rows of `length` elements at `offsets` into
+/// one row of floats.
+struct ReduceArgs {
+  const void* x;
+  const int64_t* offsets;  // in elements, one per contiguous stretch
+  int64_t stretches, length;
+  float* y;
+};
+using ReduceStretches = void (*)(const ReduceArgs&);
+
+/// The kernels for f32 or bf16 and an instruction set (at most the machine's).
+PoolPixel pool_pixel(bool maximum, DType dtype, Isa isa);
+ReduceStretches reduce_stretches(Reduction kind, bool columns, DType dtype, Isa isa);
+
+}  // namespace hone::cpu
