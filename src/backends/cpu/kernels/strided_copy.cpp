@@ -60,34 +60,63 @@ void copy_elements(const T* from, T* to, int64_t n, int64_t n_from, int64_t n_to
     for (int64_t j = 0; j < n; ++j) to[i * m_to + j * n_to] = from[i * m_from + j * n_from];
 }
 
-/// to[i*m_to + j] = from[j*n_from + i] for a 4x4 square.
-void transpose_4x4(const uint32_t* from, int64_t n_from, uint32_t* to, int64_t m_to) {
-  const hn::Full128<uint32_t> d;
-  const hn::Repartition<uint64_t, decltype(d)> d64;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + n_from), c = hn::LoadU(d, from + 2 * n_from),
-             e = hn::LoadU(d, from + 3 * n_from);
-  const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d, a, b)), ab1 = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
-  const auto ce0 = hn::BitCast(d64, hn::InterleaveLower(d, c, e)), ce1 = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab0, ce0)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab0, ce0)), d, to + m_to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab1, ce1)), d, to + 2 * m_to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab1, ce1)), d, to + 3 * m_to);
+template <typename To, typename V>
+auto as(V v) {
+  return hn::BitCast(hn::Full128<To>(), v);
 }
 
-/// to[i*m_to + j] = from[j*n_from + i], in squares of 16 so that the lines of both sides are used while they are near.
+/// to[i*m_to + j] = from[j*n_from + i] for a square whose rows are registers: neighbouring rows are interleaved, then pairs of
+/// elements, and with 16 bits fours of them.
+void transpose_tile(const uint32_t* from, int64_t n_from, uint32_t* to, int64_t m_to) {
+  const hn::Full128<uint32_t> d;
+  const hn::Full128<uint64_t> pairs;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + n_from), c = hn::LoadU(d, from + 2 * n_from),
+             e = hn::LoadU(d, from + 3 * n_from);
+  const auto ab0 = as<uint64_t>(hn::InterleaveLower(d, a, b)), ab1 = as<uint64_t>(hn::InterleaveUpper(d, a, b));
+  const auto ce0 = as<uint64_t>(hn::InterleaveLower(d, c, e)), ce1 = as<uint64_t>(hn::InterleaveUpper(d, c, e));
+  hn::StoreU(as<uint32_t>(hn::InterleaveLower(pairs, ab0, ce0)), d, to);
+  hn::StoreU(as<uint32_t>(hn::InterleaveUpper(pairs, ab0, ce0)), d, to + m_to);
+  hn::StoreU(as<uint32_t>(hn::InterleaveLower(pairs, ab1, ce1)), d, to + 2 * m_to);
+  hn::StoreU(as<uint32_t>(hn::InterleaveUpper(pairs, ab1, ce1)), d, to + 3 * m_to);
+}
+
+void transpose_tile(const uint16_t* from, int64_t n_from, uint16_t* to, int64_t m_to) {
+  const hn::Full128<uint16_t> d;
+  const hn::Full128<uint32_t> pairs;
+  const hn::Full128<uint64_t> fours;
+  hn::Vec<decltype(fours)> columns[2][4];  // of the upper and lower four rows: two columns in each
+  for (int half = 0; half < 2; ++half) {
+    const uint16_t* rows = from + 4 * half * n_from;
+    const auto a = hn::LoadU(d, rows), b = hn::LoadU(d, rows + n_from), c = hn::LoadU(d, rows + 2 * n_from),
+               e = hn::LoadU(d, rows + 3 * n_from);
+    const auto ab0 = as<uint32_t>(hn::InterleaveLower(d, a, b)), ab1 = as<uint32_t>(hn::InterleaveUpper(d, a, b));
+    const auto ce0 = as<uint32_t>(hn::InterleaveLower(d, c, e)), ce1 = as<uint32_t>(hn::InterleaveUpper(d, c, e));
+    columns[half][0] = as<uint64_t>(hn::InterleaveLower(pairs, ab0, ce0));
+    columns[half][1] = as<uint64_t>(hn::InterleaveUpper(pairs, ab0, ce0));
+    columns[half][2] = as<uint64_t>(hn::InterleaveLower(pairs, ab1, ce1));
+    columns[half][3] = as<uint64_t>(hn::InterleaveUpper(pairs, ab1, ce1));
+  }
+  for (int k = 0; k < 4; ++k) {
+    const auto upper = columns[0][k], lower = columns[1][k];
+    hn::StoreU(as<uint16_t>(hn::InterleaveLower(fours, upper, lower)), d, to + 2 * k * m_to);
+    hn::StoreU(as<uint16_t>(hn::InterleaveUpper(fours, upper, lower)), d, to + (2 * k + 1) * m_to);
+  }
+}
+
+/// to[i*m_to + j] = from[j*n_from + i], in squares of a line so that the lines of both sides are used while they are near.
 template <typename T>
 void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m, int64_t m_to) {
-  constexpr int64_t kSquare = 16;
+  constexpr int64_t kSquare = sizeof(T) == 2 ? 32 : 16, kTile = 16 / sizeof(T);
   for (int64_t i0 = 0; i0 < m; i0 += kSquare)
     for (int64_t j0 = 0; j0 < n; j0 += kSquare) {
       const int64_t i_end = std::min(m, i0 + kSquare), j_end = std::min(n, j0 + kSquare);
       int64_t i = i0;
-      if constexpr (sizeof(T) == 4) {
-        for (; i + 4 <= i_end; i += 4) {
+      if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+        for (; i + kTile <= i_end; i += kTile) {
           int64_t j = j0;
-          for (; j + 4 <= j_end; j += 4) transpose_4x4(from + j * n_from + i, n_from, to + i * m_to + j, m_to);
+          for (; j + kTile <= j_end; j += kTile) transpose_tile(from + j * n_from + i, n_from, to + i * m_to + j, m_to);
           for (; j < j_end; ++j)
-            for (int64_t k = i; k < i + 4; ++k) to[k * m_to + j] = from[j * n_from + k];
+            for (int64_t k = i; k < i + kTile; ++k) to[k * m_to + j] = from[j * n_from + k];
         }
       }
       for (; i < i_end; ++i)
