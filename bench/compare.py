@@ -42,8 +42,8 @@ TOLERANCES = {"f32": 1e-4, "bf16": 5e-2}  # against ONNX Runtime in f32, norm of
 class Worker:
     """An engine in its own process; stopped unless it is asked for something."""
 
-    def __init__(self, engine, name, path, threads, batch, precision, cores):
-        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch), precision]
+    def __init__(self, engine, name, path, threads, batch, options, cores):
+        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch), options.precision, options.hint]
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cores)), *command], text=True,
@@ -102,7 +102,7 @@ def measure(name, engines, threads, batch, cores, options):
     with contextlib.ExitStack() as stack:
         workers = {}
         for engine in engines:
-            workers[engine] = Worker(engine, name, path, threads, batch, options.precision, cores)
+            workers[engine] = Worker(engine, name, path, threads, batch, options, cores)
             stack.callback(workers[engine].close)
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
@@ -144,10 +144,10 @@ def geometric_mean(values):
 def compare(threads, batch, options, keep):
     """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}; `keep` is called after each model."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
-    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, {options.precision}")
+    print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, {options.precision}, {options.hint}")
     print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
     results, failed = {}, {}
-    summary = {"threads": threads, "batch": batch, "precision": options.precision, "models": results, "failed": failed}
+    summary = {"threads": threads, "batch": batch, "precision": options.precision, "hint": options.hint, "models": results, "failed": failed}
     for name in options.models:
         if batch > 1 and not zoo.has_dynamic_batch(name):
             print(f"{name:24}its batch is fixed")
@@ -178,6 +178,8 @@ def arguments():
     parser.add_argument("--batch", type=counts, default=[1], help="comma-separated sizes; models whose batch is fixed are left out above 1")
     parser.add_argument("--precision", choices=TOLERANCES, default="f32",
                         help="bf16: where Hone and OpenVINO may use it (ONNX Runtime has no such kernels and stays at f32)")
+    parser.add_argument("--hint", choices=["latency", "throughput"], default="latency",
+                        help="throughput: as many streams as threads (OpenVINO: as many as its hint of that name takes)")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")

@@ -14,7 +14,7 @@ def cell(result, engine):
 
 def table(run):
     engines = [engine for engine in ("hone", "onnxruntime", "openvino") if any(engine in r for r in run["models"].values())]
-    yield f"### {run['threads']} thread{'s' if run['threads'] > 1 else ''}, batch {run['batch']}, {run['precision']}, ms per inference"
+    yield f"### {run['threads']} thread{'s' if run['threads'] > 1 else ''}, batch {run['batch']}, {run['precision']}{', all streams together' if run.get('hint') == 'throughput' else ''}, ms per inference"
     yield ""
     yield "| model | " + " | ".join(engines) + " | better peer / Hone |"
     yield "|---|" + "---:|" * (len(engines) + 1)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine with one model in a process of its own, told by lines on stdin what to do.
 
-    worker.py ENGINE NAME MODEL.onnx THREADS BATCH PRECISION  first prints {"ready": …}, then for each line
-        run SECONDS MINIMUM   -> {"ms": [...]}     single inferences, one after the other, first ones dropped
+    worker.py ENGINE NAME MODEL.onnx THREADS BATCH PRECISION HINT  first prints {"ready": …}, then for each line
+        run SECONDS MINIMUM   -> {"ms": [...]}     single inferences, one after the other, first ones dropped; under the hint
+                                                   throughput one number, the time of a burst over its inferences
         save FILE.npz         -> {"saved": FILE}   the outputs of one inference
 """
 
@@ -10,6 +11,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 import time
 
 import numpy as np
@@ -32,89 +34,117 @@ def aligned(values):
 
 
 class OnnxRuntime:
-    def __init__(self, path, feeds, threads, batch, precision):
+    """In streams: one session with a thread for each, as its users run it."""
+
+    def __init__(self, path, feeds, threads, batch, precision, streams):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = max(1, threads // streams)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
         for name, size in (("batch", batch), ("seq", zoo.SEQUENCE)):
             options.add_free_dimension_override_by_name(name, size)
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self.binding = session.io_binding()
-        for name, values in feeds.items():
-            self.binding.bind_cpu_input(name, values)
-        for output in session.get_outputs():
-            self.binding.bind_output(output.name)
-        self.session = session
-        self.outputs = [output.name for output in session.get_outputs()]
+        self.session, self.outputs = session, [output.name for output in session.get_outputs()]
+        self.bindings = [self.bound(feeds) for _ in range(streams)]
+        self.runs = [lambda binding=binding: session.run_with_iobinding(binding) for binding in self.bindings]
 
-    def run(self):
-        self.session.run_with_iobinding(self.binding)
+    def bound(self, feeds):
+        binding = self.session.io_binding()
+        for name, values in feeds.items():
+            binding.bind_cpu_input(name, values)
+        for output in self.outputs:
+            binding.bind_output(output)
+        return binding
 
     def results(self):
-        return dict(zip(self.outputs, self.binding.copy_outputs_to_cpu()))
+        return dict(zip(self.outputs, self.bindings[0].copy_outputs_to_cpu()))
 
 
 class OpenVino:
-    def __init__(self, path, feeds, threads, batch, precision):
+    """In streams: under its own hint, which decides how many."""
+
+    def __init__(self, path, feeds, threads, batch, precision, streams):
         import openvino
 
         core = openvino.Core()
         model = core.read_model(path)
         model.reshape({name: values.shape for name, values in feeds.items()})
         compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads,
-                                                     "PERFORMANCE_HINT": "LATENCY"})
-        self.request = compiled.create_infer_request()
-        for name, values in feeds.items():
-            self.request.set_tensor(name, openvino.Tensor(values))
+                                                     "PERFORMANCE_HINT": "LATENCY" if streams == 1 else "THROUGHPUT"})
+        count = 1 if streams == 1 else compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+        self.requests = [compiled.create_infer_request() for _ in range(count)]
+        for request in self.requests:
+            for name, values in feeds.items():
+                request.set_tensor(name, openvino.Tensor(values))
         self.outputs = [output.get_any_name() for output in compiled.outputs]
-
-    def run(self):
-        self.request.infer()
+        self.runs = [request.infer for request in self.requests]
 
     def results(self):
-        return {name: self.request.get_tensor(name).data.copy() for name in self.outputs}
+        return {name: self.requests[0].get_tensor(name).data.copy() for name in self.outputs}
 
 
 class Hone:
-    def __init__(self, path, feeds, threads, batch, precision):
-        os.environ["HONE_THREADS"] = str(threads)
+    """In streams: as trtexec does under --infStreams, contexts of one engine for teams of their share of the cores."""
+
+    def __init__(self, path, feeds, threads, batch, precision, streams):
+        team = max(1, threads // streams)
+        os.environ["HONE_THREADS"] = str(team)
         import hone
 
-        cache = ROOT / "build" / "bench" / f"timing-{threads}.cache"
+        cache = ROOT / "build" / "bench" / f"timing-{team}.cache"
         cache.parent.mkdir(parents=True, exist_ok=True)
         name = path.name.removesuffix(".onnx")
         shapes = zoo.shape_text(name, batch)
         flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else []), *(["--bf16"] if precision == "bf16" else [])]
-        self.context = hone.build(path, flags).engine().context()
-        for name, values in feeds.items():
-            self.context.set_input(name, values)
-        self.context.allocate_outputs()
-
-    def run(self):
-        self.context.run_bound()
+        engine = hone.build(path, flags).engine()
+        self.contexts = [engine.context() for _ in range(streams)]
+        for context in self.contexts:
+            for name, values in feeds.items():
+                context.set_input(name, values)
+            context.allocate_outputs()
+        self.runs = [context.run_bound for context in self.contexts]
 
     def results(self):
-        return {name: self.context.bound[name] for name in self.context.engine.outputs}
+        context = self.contexts[0]
+        return {name: context.bound[name] for name in context.engine.outputs}
 
 
 ENGINES = {"hone": Hone, "onnxruntime": OnnxRuntime, "openvino": OpenVino}
 
 
-def burst(engine, seconds, minimum):
+def burst(run, seconds, minimum):
     for _ in range(WARM_UP):
-        engine.run()
+        run()
     times, end = [], time.perf_counter() + seconds
     while len(times) < minimum or time.perf_counter() < end:
         start = time.perf_counter()
-        engine.run()
+        run()
         times.append(1e3 * (time.perf_counter() - start))
     return times
 
 
-def main(engine_name, name, path, threads, batch, precision):
+def burst_of_streams(runs, seconds, minimum):
+    """Milliseconds of the burst for each inference, all streams together."""
+    for run in runs:
+        run()
+    counts, start = [0] * len(runs), time.perf_counter()
+
+    def loop(stream):
+        while counts[stream] < minimum or time.perf_counter() < start + seconds:
+            runs[stream]()
+            counts[stream] += 1
+
+    threads = [threading.Thread(target=loop, args=[stream]) for stream in range(len(runs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [1e3 * (time.perf_counter() - start) / sum(counts)]
+
+
+def main(engine_name, name, path, threads, batch, precision, hint):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not reach the parent as an answer
 
@@ -124,15 +154,17 @@ def main(engine_name, name, path, threads, batch, precision):
 
     feeds = {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)}
     start = time.perf_counter()
-    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch), precision)
-    engine.run()
+    streams = int(threads) if hint == "throughput" else 1
+    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch), precision, streams)
+    engine.runs[0]()
     answer({"ready": time.perf_counter() - start})
     for line in sys.stdin:
         command, *arguments = line.split()
         if command == "run":
-            answer({"ms": burst(engine, float(arguments[0]), int(arguments[1]))})
+            seconds, minimum = float(arguments[0]), int(arguments[1])
+            answer({"ms": burst(engine.runs[0], seconds, minimum) if hint == "latency" else burst_of_streams(engine.runs, seconds, minimum)})
         elif command == "save":
-            engine.run()
+            engine.runs[0]()
             np.savez(arguments[0], **{f"{index}": array for index, array in enumerate(engine.results().values())})
             answer({"saved": arguments[0]})
 

@@ -71,6 +71,8 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void record(Stream& stream) = 0;
+  /// Until the stream has passed it.
+  virtual void wait() const = 0;
   /// Both must have been recorded and passed.
   virtual double milliseconds_since(const Event& earlier) const = 0;
 };

@@ -218,7 +218,10 @@ constexpr Flag kTable[] = {
     {"--duration", "", "<s>", inference, "measure at least this long; -1 never ends", put<&P::duration_s>},
     {"--sleepTime", "", "<ms>", inference, "wait before the first inference", put<&P::sleep_ms>},
     {"--idleTime", "", "<ms>", inference, "wait after every iteration", put<&P::idle_ms>},
-    {"--infStreams", "", "<N>", inference, "inferences in flight, each with its own memory", put<&P::streams>},
+    {"--infStreams", "", "<N>", inference,
+     "inferences in flight, each with its own memory; on a CPU also with its share of the cores, in a thread of its "
+     "own",
+     put<&P::streams>},
     {"--streams", "", "<N>", inference, "old spelling of --infStreams", put<&T::old_streams>,
      "--streams flag has been deprecated, use --infStreams flag instead."},
     {"--exposeDMA", "", "", inference, "no overlap of transfers and compute", put<&P::expose_dma>},

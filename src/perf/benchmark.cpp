@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -24,33 +25,37 @@ void sleep_ms(double milliseconds) {
 /// One inference stream of the loop: its queries in flight.
 class Slots {
  public:
-  Slots(Query& query, size_t depth) : query_(query), slots_(depth) {}
+  Slots(Query& query, size_t depth) : query_(query), issued_(depth) {}
 
-  void issue(double origin_ms) { slots_[turn_ % slots_.size()] = query_.run(origin_ms); }
+  void issue(double origin_ms) {
+    query_.issue(turn_ % issued_.size(), origin_ms);
+    issued_[turn_ % issued_.size()] = uint8_t{true};
+  }
   /// The start of compute of the collected query, or nothing.
   std::optional<float> collect(std::vector<Trace>& traces) {
     ++turn_;
-    std::optional<Trace>& slot = slots_[turn_ % slots_.size()];
-    if (!slot) return std::nullopt;
-    traces.push_back(*slot);
-    slot.reset();
-    return traces.back().compute_start;
+    return collect(turn_ % issued_.size(), traces);
   }
   void collect_all(std::vector<Trace>& traces) {
-    for (std::optional<Trace>& slot : slots_)
-      if (slot) traces.push_back(*slot);
+    for (size_t slot = 0; slot < issued_.size(); ++slot) collect(slot, traces);
   }
 
  private:
+  std::optional<float> collect(size_t slot, std::vector<Trace>& traces) {
+    if (!std::exchange(issued_[slot], uint8_t{false})) return std::nullopt;
+    traces.push_back(query_.collect(slot));
+    return traces.back().compute_start;
+  }
+
   Query& query_;
-  std::vector<std::optional<Trace>> slots_;
+  std::vector<uint8_t> issued_;
   size_t turn_ = 0;
 };
 
 /// One host thread with all its streams.
 std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& options, double origin_ms) {
   std::vector<Slots> streams;
-  for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : 2);
+  for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : Query::kInFlight);
   const auto warm_up = static_cast<float>(options.warm_up_ms);
   const float end = options.duration_s == -1 ? std::numeric_limits<float>::max()
                                              : static_cast<float>(options.duration_s * 1000) + warm_up;
@@ -95,7 +100,8 @@ std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOption
 std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options) {
   sleep_ms(options.sleep_ms);
   const double origin_ms = now_ms();
-  const bool threads = options.threads && queries.size() > 1;
+  // Where a query is done when it has been issued, streams overlap only in threads of their own.
+  const bool threads = (options.threads || !queries.front()->asynchronous()) && queries.size() > 1;
   std::vector<Trace> traces =
       threads ? run_threads(queries, options, origin_ms) : run_loop(queries, options, origin_ms);
   std::ranges::stable_sort(traces, {}, &Trace::h2d_start);

@@ -39,18 +39,32 @@ class Query {
   /// Copies all inputs to the device / all outputs to the host, waiting for completion.
   void upload();
   void download();
-  Trace run(double origin_ms);  ///< one query, times relative to the origin
+  /// One query, times relative to the origin.
+  Trace run(double origin_ms);
+  /// The same in two steps: the query goes into the stream, and is waited for. A device that works by itself has up to
+  /// kInFlight of them at a time, each in a slot of its own; elsewhere issue() returns when it is done.
+  static constexpr size_t kInFlight = 2;
+  bool asynchronous() const { return base_ != nullptr; }
+  void issue(size_t slot, double origin_ms);
+  Trace collect(size_t slot);
 
  private:
   struct Tensor;
   void enqueue_upload();
   void enqueue_download();
-  Trace run_with_events(double origin_ms);
+  struct Flight {
+    Trace trace;                                   // complete after issue() where there are no events
+    std::array<std::unique_ptr<Event>, 4> events;  // null where the device has none
+    double origin_ms = 0;
+  };
+  void issue_with_events(Flight& flight);
   Trace run_with_waits(double origin_ms);
 
   std::unique_ptr<ExecutionContext> context_;
   std::unique_ptr<Stream> stream_;
-  std::array<std::unique_ptr<Event>, 4> events_;  // null where the device has none
+  std::array<Flight, kInFlight> flights_;
+  std::unique_ptr<Event> base_;  // what the stamps of the device count from
+  double base_ms_ = 0;           // when that was on the host's clock
   bool data_transfers_;
   std::vector<Tensor> tensors_;
 

@@ -63,7 +63,7 @@ std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&
 
 const Backend kFake{"fake", nullptr, nullptr, load_double, {}, nullptr};
 
-std::shared_ptr<const Engine> engine() {
+std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_shared<FakeDevice>()) {
   const TensorType type{DType::f32, Shape{4}};
   Plan plan;
   plan.meta.backend = "fake";
@@ -81,7 +81,7 @@ std::shared_ptr<const Engine> engine() {
   step.code = 0;
   profile.steps = {step};
   plan.profiles = {profile};
-  return Engine::load(std::move(plan), kFake, std::make_shared<FakeDevice>());
+  return Engine::load(std::move(plan), kFake, std::move(device));
 }
 
 std::unique_ptr<Query> query(const std::shared_ptr<const Engine>& engine, bool transfers = true) {
@@ -143,6 +143,56 @@ TEST(Benchmark, StampsAreInOrder) {
     EXPECT_GE(trace.compute(), 0.15f);
     EXPECT_LE(trace.compute_end, trace.d2h_start);
     EXPECT_LE(trace.d2h_start, trace.d2h_end);
+  }
+}
+
+/// Stamps of the host's clock; notes what happens to the stream.
+class NotedEvent : public Event {
+ public:
+  explicit NotedEvent(std::string& notes) : notes_(notes) {}
+  void record(Stream&) override { time_ms_ = now_ms(); }
+  void wait() const override { notes_ += 'w'; }
+  double milliseconds_since(const Event& earlier) const override {
+    return time_ms_ - static_cast<const NotedEvent&>(earlier).time_ms_;
+  }
+
+ private:
+  std::string& notes_;
+  double time_ms_ = 0;
+};
+
+/// A device that claims to work by itself.
+class NotedDevice : public FakeDevice {
+ public:
+  std::string notes;
+  std::unique_ptr<Event> event() override { return std::make_unique<NotedEvent>(notes); }
+  std::unique_ptr<Recording> record(std::vector<Launch> launches) override {
+    struct Noted : FakeRecording {
+      Noted(std::vector<Launch> launches, std::string& notes) : FakeRecording(std::move(launches)), notes_(notes) {}
+      void replay(Stream& stream) override {
+        notes_ += 'r';
+        FakeRecording::replay(stream);
+      }
+      using FakeRecording::replay;
+      std::string& notes_;
+    };
+    return std::make_unique<Noted>(std::move(launches), notes);
+  }
+};
+
+TEST(Benchmark, KeepsTwoQueriesOfEachStreamInFlightOnADeviceThatWorksByItself) {
+  const auto device = std::make_shared<NotedDevice>();
+  const auto loaded = engine(device);
+  const auto first = query(loaded), second = query(loaded);
+  Query* queries[] = {first.get(), second.get()};
+  device->notes.clear();
+  const std::vector<Trace> traces = run_benchmark(queries, exactly(3));
+  EXPECT_EQ(device->notes, "rrrrwwrrwwww");
+  ASSERT_EQ(traces.size(), 6u);
+  for (const Trace& trace : traces) {
+    EXPECT_GE(trace.h2d_start, 0);
+    EXPECT_GE(trace.compute(), 0.2f);
+    EXPECT_LE(trace.compute_end, trace.d2h_end);
   }
 }
 

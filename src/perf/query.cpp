@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Query: buffers, copies and the stamps of one inference. On a device that works while the host goes on, phases follow each
-// other in its stream and the device's events stamp them; elsewhere every phase is waited for and stamps are host times.
+// other in its stream and the device's events stamp them, two queries at a time; elsewhere every phase is waited for and stamps are host times.
 // Without transfers, host memory is bound directly where the device can read it.
 #include "perf/benchmark.h"
 
@@ -22,7 +22,10 @@ struct Query::Tensor {
 
 Query::Query(std::unique_ptr<ExecutionContext> context, bool data_transfers)
     : context_(std::move(context)), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {
-  for (std::unique_ptr<Event>& event : events_) event = context_->engine().device().event();
+  Device& device = context_->engine().device();
+  for (Flight& flight : flights_)
+    for (std::unique_ptr<Event>& event : flight.events) event = device.event();
+  base_ = device.event();
 }
 
 Query::~Query() = default;
@@ -84,25 +87,44 @@ void Query::download() {
 }
 
 Trace Query::run(double origin_ms) {
-  return events_[0] != nullptr ? run_with_events(origin_ms) : run_with_waits(origin_ms);
+  issue(0, origin_ms);
+  return collect(0);
 }
 
-Trace Query::run_with_events(double origin_ms) {
-  const auto stamp = [origin_ms] { return static_cast<float>(now_ms() - origin_ms); };
-  Trace trace;
-  trace.h2d_start = stamp();
-  events_[0]->record(*stream_);
+void Query::issue(size_t slot, double origin_ms) {
+  Flight& flight = flights_[slot];
+  flight.origin_ms = origin_ms;
+  if (base_ != nullptr) issue_with_events(flight);
+  else flight.trace = run_with_waits(origin_ms);
+}
+
+void Query::issue_with_events(Flight& flight) {
+  if (base_ms_ == 0) {
+    stream_->synchronize();
+    base_->record(*stream_);
+    base_ms_ = now_ms();
+  }
+  const auto stamp = [&] { return static_cast<float>(now_ms() - flight.origin_ms); };
+  flight.events[0]->record(*stream_);
   if (data_transfers_) enqueue_upload();
-  events_[1]->record(*stream_);
-  trace.enqueue_start = stamp();
+  flight.events[1]->record(*stream_);
+  flight.trace.enqueue_start = stamp();
   context_->enqueue(*stream_);
-  trace.enqueue_end = stamp();
-  events_[2]->record(*stream_);
+  flight.trace.enqueue_end = stamp();
+  flight.events[2]->record(*stream_);
   if (data_transfers_) enqueue_download();
-  events_[3]->record(*stream_);
-  stream_->synchronize();
+  flight.events[3]->record(*stream_);
+}
+
+Trace Query::collect(size_t slot) {
+  Flight& flight = flights_[slot];
+  if (base_ == nullptr) return flight.trace;
+  flight.events[3]->wait();
+  Trace trace = flight.trace;
+  // From the first event's place on the host's clock on, so that phases are as fine as the device stamps them.
+  trace.h2d_start = static_cast<float>(base_ms_ - flight.origin_ms + flight.events[0]->milliseconds_since(*base_));
   const auto at = [&](size_t i) {
-    return trace.h2d_start + static_cast<float>(events_[i]->milliseconds_since(*events_[0]));
+    return trace.h2d_start + static_cast<float>(flight.events[i]->milliseconds_since(*flight.events[0]));
   };
   trace.h2d_end = trace.compute_start = at(1);
   trace.compute_end = trace.d2h_start = at(2);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/text.h"
 #include "plan/size.h"
 #include "report/precision.h"
@@ -59,6 +60,18 @@ void explain_precision(const BuildOptions& options, const DeviceInfo& device, st
 }
 
 }  // namespace
+
+OpenDevice device_for_streams(const Options& options, const Logger& log) {
+  OpenDevice opened = open_device(options.tool.device);
+  const int streams = options.perf.streams, cores = opened.device->info().workers;
+  if (streams <= 1 || !opened.device->host_accessible() || env_text("HONE_THREADS")) return opened;
+  const int share = std::max(1, cores / streams);
+  log.info("Each of the {} inference streams has {} of {} cores; HONE_THREADS says otherwise.", streams, share, cores);
+  setenv("HONE_THREADS", std::to_string(share).c_str(), 1);
+  opened = open_device(options.tool.device);
+  unsetenv("HONE_THREADS");
+  return opened;
+}
 
 void Session::build() {
   auto model = import_model(options_.tool.onnx, voices_);

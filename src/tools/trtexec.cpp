@@ -124,7 +124,7 @@ Outcome run(const Options& options, Logger& log) {
   const MemoryUsage before;
   OpenDevice device;
   try {
-    device = open_device(options.tool.device);
+    device = device_for_streams(options, log);
   } catch (const Error& error) {
     log.error("{}", error.what());
     return Outcome::no_device;

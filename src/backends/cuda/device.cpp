@@ -89,6 +89,11 @@ void CudaEvent::record(Stream& stream) {
   check(driver().cuEventRecord(event_, static_cast<CudaStream&>(stream).handle()), "recording an event");
 }
 
+void CudaEvent::wait() const {
+  context_->select();
+  check(driver().cuEventSynchronize(event_), "waiting for an event");
+}
+
 double CudaEvent::milliseconds_since(const Event& earlier) const {
   float milliseconds = 0;
   check(driver().cuEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),

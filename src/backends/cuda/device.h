@@ -44,6 +44,7 @@ class CudaEvent final : public Event {
   explicit CudaEvent(std::shared_ptr<const Context> context);
   ~CudaEvent() override;
   void record(Stream& stream) override;
+  void wait() const override;
   double milliseconds_since(const Event& earlier) const override;
   CUevent handle() const { return event_; }
 
