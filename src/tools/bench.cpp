@@ -72,7 +72,7 @@ void print(const Json& result) {
 }
 
 Json measure_once(const FriendlyLine& line, const Voices& voices) {
-  Session session(line.options, device_for_streams(line.options, voices.tool), voices);
+  Session session(line.options, device_for_streams(line.options), voices);
   if (line.options.tool.load_engine.empty()) session.build();
   session.load();
   Inference inference(session, line.options, voices);

@@ -61,12 +61,11 @@ void explain_precision(const BuildOptions& options, const DeviceInfo& device, st
 
 }  // namespace
 
-OpenDevice device_for_streams(const Options& options, const Logger& log) {
+OpenDevice device_for_streams(const Options& options) {
   OpenDevice opened = open_device(options.tool.device);
-  const int streams = options.perf.streams, cores = opened.device->info().workers;
+  const int streams = options.perf.streams;
   if (streams <= 1 || !opened.device->host_accessible() || env_text("HONE_THREADS")) return opened;
-  const int share = std::max(1, cores / streams);
-  log.info("Each of the {} inference streams has {} of {} cores; HONE_THREADS says otherwise.", streams, share, cores);
+  const int share = std::max(1, opened.device->info().workers / streams);
   setenv("HONE_THREADS", std::to_string(share).c_str(), 1);
   opened = open_device(options.tool.device);
   unsetenv("HONE_THREADS");

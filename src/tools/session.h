@@ -36,7 +36,7 @@ using InputShapes = std::map<std::string, Dims>;
 
 /// The device of --device. Where several inference streams (--infStreams) compute on its cores, each gets its share of them,
 /// unless HONE_THREADS says how many: the workers of the device are those of one stream.
-OpenDevice device_for_streams(const Options& options, const Logger& log);
+OpenDevice device_for_streams(const Options& options);
 
 class Session {
  public:

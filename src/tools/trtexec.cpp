@@ -124,13 +124,16 @@ Outcome run(const Options& options, Logger& log) {
   const MemoryUsage before;
   OpenDevice device;
   try {
-    device = device_for_streams(options, log);
+    device = device_for_streams(options);
   } catch (const Error& error) {
     log.error("{}", error.what());
     return Outcome::no_device;
   }
   const Voices voices(log, "[HONE] ");
   print_device(device.device->info(), log);
+  if (options.perf.streams > 1 && device.device->host_accessible())
+    log.info("Cores of each of the {} inference streams: {}, from a thread of its own", options.perf.streams,
+             device.device->info().workers);
   voices.engine.info("{}", before.change(fmt::format("Init {} device", device.backend->name)));
   Session session(options, std::move(device), voices);
   return run_engine(session, options, voices);
