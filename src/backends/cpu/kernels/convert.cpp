@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plain loops, compiled once per instruction set; the compiler vectorises them. Only what it cannot see is written out: the
-// processor's own conversion of halves, and the saturation of floats.
+// processor's own conversion of halves, that of bf16, and the saturation of floats.
 #include "backends/cpu/kernels/convert.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,30 +11,18 @@
 #include <hwy/highway.h>
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/kernels/lanes-inl.h"
 #include "backends/cpu/kernels/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 constexpr int64_t kBlock = 256;  // elements that go through floats at a time
-
-HWY_INLINE float widen(BFloat value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
-
-HWY_INLINE BFloat narrow(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffffu;
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;
-  BFloat result;
-  result.bits = static_cast<uint16_t>(magnitude > 0x7f800000u ? quiet : rounded);
-  return result;
-}
 
 /// Floats to integers: brought into the range first, so that the conversion itself is defined for every lane.
 template <typename To, typename From>
@@ -77,7 +65,11 @@ HWY_INLINE void widen_all(const Half* from, float* to, int64_t count) {
   for (; i < count; ++i) to[i] = half_to_float(from[i].bits);
 }
 HWY_INLINE void widen_all(const BFloat* from, float* to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] = widen(from[i]);
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(load(d, from + i), d, to + i);
+  for (; i < count; ++i) to[i] = bfloat_to_float(from[i].bits);
 }
 HWY_INLINE void narrow_all(const float* from, Half* to, int64_t count) {
   int64_t i = 0;
@@ -91,7 +83,11 @@ HWY_INLINE void narrow_all(const float* from, Half* to, int64_t count) {
   for (; i < count; ++i) to[i].bits = float_to_half(from[i]);
 }
 HWY_INLINE void narrow_all(const float* from, BFloat* to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] = narrow(from[i]);
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) store(load(d, from + i), d, to + i);
+  for (; i < count; ++i) to[i].bits = float_to_bfloat(from[i]);
 }
 
 template <typename From, typename To>

@@ -50,7 +50,10 @@ TEST(CastTactic, BetweenAllPairsOfTypes) {
 }
 
 TEST(CastTactic, OfSeveralPieces) {
-  EXPECT_GT(check_tactics("(%x: f32[N,9001]) {\n %y = Cast(%x) {to=\"f16\"}\n return %y\n}", "cast", kSizes), 0);
+  for (const auto& [from, to] : {std::pair{"f32", "f16"}, {"f32", "bf16"}, {"bf16", "f32"}})
+    EXPECT_GT(check_tactics(fmt::format("(%x: {}[N,9001]) {{\n %y = Cast(%x) {{to=\"{}\"}}\n return %y\n}}", from, to),
+                            "cast", kSizes),
+              0);
 }
 
 /// Indices from -size to size - 1.

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kKept = kMaxResampleTaps;  // stretched rows: the taps of an output row are neighbours
 
 std::string reason_against(const Problem& problem, const Node& node) {
-  if (std::string reason = reason_not_f32(problem, node); !reason.empty()) return reason;
+  if (std::string reason = reason_not_f32_or_bf16(problem, node); !reason.empty()) return reason;
   if (problem.region.outputs()[0]->type.shape.elements() == Dim(0)) return "empty result";
   if (node.attrs.integer("antialias") != 0) return "filters against aliasing";
   const auto known = [](const Value* value) {
@@ -100,13 +100,15 @@ std::vector<Axis> read_axes(const NodeCode& node) {
 class Resize final : public CpuKernel {
  public:
   Resize(const NodeCode& node, const CpuInfo& info)
-      : kernels_(resample_kernels(info.isa)),
-        extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
+      : extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
         axes_(read_axes(node)),
         x_(node.operand(0)),
         y_(node.result()) {
-    node.require(x_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 && x_.type.layout == y_.type.layout &&
-                 x_.type.dims.size() == y_.type.dims.size());
+    node.require((x_.type.dtype == DType::f32 || x_.type.dtype == DType::bf16) && x_.type.dtype == y_.type.dtype &&
+                 x_.type.layout == y_.type.layout && x_.type.dims.size() == y_.type.dims.size());
+    const auto kernels = [&](DType from, DType to) { return resample_kernels(from, to, info.isa); };
+    whole_ = kernels(x_.type.dtype, y_.type.dtype), first_ = kernels(x_.type.dtype, DType::f32);
+    between_two_ = kernels(DType::f32, DType::f32), last_ = kernels(DType::f32, y_.type.dtype);
     Dims dims = physical_dims(x_.type);
     if (axes_.empty()) {  // nothing changes: one pass that copies
       node.require(x_.type.dims == y_.type.dims);
@@ -144,25 +146,47 @@ class Resize final : public CpuKernel {
   }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
+    if (x_.type.dtype == DType::bf16) run_as<BFloat>(phase, worker, workers, bindings);
+    else run_as<float>(phase, worker, workers, bindings);
+  }
+
+ private:
+  /// Only the first pass reads the tensor's type and only the last one writes it: f32 lies between.
+  template <typename T>
+  void run_as(int phase, int worker, int workers, const Bindings& bindings) const {
     float* room = static_cast<float*>(bindings.workspace);
-    const float* from = phase == 0 ? x_.as<float>(bindings) : room + (phase - 1) % 2 * between_;
-    float* to = phase + 1 == phases_ ? y_.as<float>(bindings) : room + phase % 2 * between_;
-    if (pair_ && phase + 1 == phases_)
-      return run_pair(from, to, room + 2 * between_ + worker * scratch_, worker, workers);
+    const T* x = x_.as<T>(bindings);
+    T* y = y_.as<T>(bindings);
+    const float* from = room + (phase + 1) % 2 * between_;
+    float* to = room + phase % 2 * between_;
+    const bool reads = phase == 0, writes = phase + 1 == phases_;
+    if (reads && writes) run_pass(whole_, x, y, phase, worker, workers, bindings);
+    else if (reads) run_pass(first_, x, to, phase, worker, workers, bindings);
+    else if (writes) run_pass(last_, from, y, phase, worker, workers, bindings);
+    else run_pass(between_two_, from, to, phase, worker, workers, bindings);
+  }
+
+  template <typename From, typename To>
+  void run_pass(const ResampleKernels& kernels, const From* from, To* to, int phase, int worker, int workers,
+                const Bindings& bindings) const {
+    if (pair_ && phase + 1 == phases_) {
+      float* scratch = static_cast<float*>(bindings.workspace) + 2 * between_ + worker * scratch_;
+      return run_pair(from, to, scratch, worker, workers);
+    }
     const Axis& axis = axes_[static_cast<size_t>(phase)];
     if (axis.inner == 1) {
       const Share share = share_of(axis.outer, worker, workers);
-      for (int64_t row = share.begin; row < share.end; ++row) stretch(axis, from + row * axis.in, to + row * axis.out);
+      for (int64_t row = share.begin; row < share.end; ++row)
+        stretch(kernels, axis, from + row * axis.in, to + row * axis.out);
     } else {
       const Share share = share_of(axis.outer * axis.out, worker, workers);
       for (int64_t row = share.begin; row < share.end; ++row)
         mix(
-            axis, row % axis.out, axis.inner,
+            kernels, axis, row % axis.out, axis.inner,
             [&](int64_t i) { return from + (row / axis.out * axis.in + i) * axis.inner; }, to + row * axis.inner);
     }
   }
 
- private:
   /// What lies around each axis when its turn comes: those before have their new sizes.
   void place_axes(Dims& dims) {
     for (Axis& axis : axes_) {
@@ -172,15 +196,17 @@ class Resize final : public CpuKernel {
     }
   }
 
-  void stretch(const Axis& axis, const float* from, float* to) const {
-    kernels_.stretch({from, axis.indices.data(), axis.weights.data(), axis.taps, axis.out, axis.inner, to});
-    for (const int64_t x : axis.outside) std::fill_n(to + x * axis.inner, axis.inner, extrapolated_);
+  template <typename From, typename To>
+  void stretch(const ResampleKernels& kernels, const Axis& axis, const From* from, To* to) const {
+    kernels.stretch({from, axis.indices.data(), axis.weights.data(), axis.taps, axis.out, axis.inner, to});
+    for (const int64_t x : axis.outside) std::fill_n(to + x * axis.inner, axis.inner, To(extrapolated_));
   }
 
-  template <typename RowAt>
-  void mix(const Axis& axis, int64_t position, int64_t count, const RowAt& row_at, float* to) const {
+  template <typename RowAt, typename To>
+  void mix(const ResampleKernels& kernels, const Axis& axis, int64_t position, int64_t count, const RowAt& row_at,
+           To* to) const {
     if (axis.is_outside(position)) {
-      std::fill_n(to, count, extrapolated_);
+      std::fill_n(to, count, To(extrapolated_));
       return;
     }
     MixArgs args{{}, {}, axis.taps, count, to};
@@ -188,29 +214,31 @@ class Resize final : public CpuKernel {
       args.rows[k] = row_at(axis.indices[static_cast<size_t>(k * axis.out + position)]);
       args.weights[k] = axis.weights[static_cast<size_t>(k * axis.out + position)];
     }
-    kernels_.mix(args);
+    kernels.mix(args);
   }
 
-  void run_pair(const float* x, float* y, float* scratch, int worker, int workers) const {
+  template <typename From, typename To>
+  void run_pair(const From* x, To* y, float* scratch, int worker, int workers) const {
     const Axis &vertical = axes_[axes_.size() - 2], &horizontal = axes_.back();
     const int64_t in_row = horizontal.in * horizontal.inner, out_row = horizontal.out * horizontal.inner;
     const Share share = share_of(vertical.outer * vertical.out, worker, workers);
     int64_t kept[kKept] = {-1, -1, -1, -1};  // which input rows are in the scratch memory
     for (int64_t row = share.begin; row < share.end; ++row) {
       const int64_t plane = row / vertical.out * vertical.in;
-      float* to = y + row * out_row;
+      To* to = y + row * out_row;
       if (!stretch_first_) {
         mix(
-            vertical, row % vertical.out, in_row, [&](int64_t i) { return x + (plane + i) * in_row; }, scratch);
-        stretch(horizontal, scratch, to);
+            first_of<From>(), vertical, row % vertical.out, in_row, [&](int64_t i) { return x + (plane + i) * in_row; },
+            scratch);
+        stretch(last_of<To>(), horizontal, scratch, to);
         continue;
       }
       mix(
-          vertical, row % vertical.out, out_row,
+          last_of<To>(), vertical, row % vertical.out, out_row,
           [&](int64_t i) {
             float* stretched = scratch + i % kKept * out_row;
             if (kept[i % kKept] != plane + i) {
-              stretch(horizontal, x + (plane + i) * in_row, stretched);
+              stretch(first_of<From>(), horizontal, x + (plane + i) * in_row, stretched);
               kept[i % kKept] = plane + i;
             }
             return stretched;
@@ -219,7 +247,17 @@ class Resize final : public CpuKernel {
     }
   }
 
-  const ResampleKernels kernels_;
+  /// Into f32, and from it.
+  template <typename From>
+  const ResampleKernels& first_of() const {
+    return std::is_same_v<From, float> ? between_two_ : first_;
+  }
+  template <typename To>
+  const ResampleKernels& last_of() const {
+    return std::is_same_v<To, float> ? between_two_ : last_;
+  }
+
+  ResampleKernels whole_, first_, between_two_, last_;  // by what a pass reads and writes
   const float extrapolated_;
   std::vector<Axis> axes_;
   NodeOperand x_;

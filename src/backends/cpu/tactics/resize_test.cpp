@@ -16,10 +16,13 @@ int check_sizes(const std::string& shape, const std::string& sizes, const std::s
   const size_t count = static_cast<size_t>(std::count(sizes.begin(), sizes.end(), ',')) + 1;
   std::string quoted;
   for (const char c : sizes) quoted += c == ',' ? std::string("\", \"") : std::string(1, c);
-  return check_tactics(fmt::format("(%x: f32[{}]) {{\n %s = SymbolicConstant() {{values=[\"{}\"], dims=[{}]}}\n %y = "
-                                   "Resize(%x, _, _, %s) {{{}}}\n return %y\n}}",
-                                   shape, quoted, count, attrs),
-                       "resize", kSizes);
+  const auto check = [&](const char* type) {
+    return check_tactics(fmt::format("(%x: {}[{}]) {{\n %s = SymbolicConstant() {{values=[\"{}\"], dims=[{}]}}\n %y = "
+                                     "Resize(%x, _, _, %s) {{{}}}\n return %y\n}}",
+                                     type, shape, quoted, count, attrs),
+                         "resize", kSizes);
+  };
+  return std::min(check("f32"), check("bf16"));
 }
 
 TEST(ResizeTactic, EveryModeInEveryCoordinateSystem) {
@@ -66,14 +69,14 @@ TEST(ResizeTactic, ByScalesOfSomeAxes) {
 
 TEST(ResizeTactic, CropsARegionAndExtrapolates) {
   for (const char* mode : {"linear", "nearest", "cubic"})
-    for (const char* region : {"0.2, 0.1, 0.8, 0.7", "-0.4, 0.3, 1.2, 1.6"})
+    for (const auto& [type, region] : {std::pair{"f32", "0.2, 0.1, 0.8, 0.7"}, {"bf16", "-0.4, 0.3, 1.2, 1.6"}})
       EXPECT_GT(
           check_tactics(
               fmt::format(
-                  "(%x: f32[N,3,6,8]) {{\n %r = constant f32[4]{{{}}}\n %s = constant i64[2]{{9, 21}}\n"
+                  "(%x: {}[N,3,6,8]) {{\n %r = constant f32[4]{{{}}}\n %s = constant i64[2]{{9, 21}}\n"
                   " %y = Resize(%x, %r, _, %s) {{axes=[2, 3], mode=\"{}\", "
                   "coordinate_transformation_mode=\"tf_crop_and_resize\", extrapolation_value=-3.5}}\n return %y\n}}",
-                  region, mode),
+                  type, region, mode),
               "resize", kSizes),
           0);
 }
