@@ -68,15 +68,18 @@ void propose(const TuneContext& context, Layer& layer, bool host_only) {
     layer.refusals.insert(layer.refusals.end(), offers.refusals().begin(), offers.refusals().end());
   }
   // Whoever allows rounding wants it where nothing is timed.
-  std::stable_partition(layer.candidates.begin(), layer.candidates.end(),
-                        [](const Candidate& candidate) { return candidate.tactic.params.has("operands"); });
+  std::stable_partition(layer.candidates.begin(), layer.candidates.end(), [](const Candidate& candidate) {
+    const Attrs& params = candidate.tactic.params;
+    return params.has("operands") || params.has("weights");
+  });
 }
 
 /// What rounding to the operands' type, or of them where that is allowed, makes of a sum.
 double tolerance_of(const Problem& problem) {
   double tolerance = MeasureOptions().tolerance;
   if (problem.device.small_floats && problem.allowed.tf32) tolerance = 2e-3;
-  if (problem.device.bf16_products && problem.allowed.bf16) tolerance = 1e-2;
+  if (!problem.device.small_floats && problem.allowed.f16) tolerance = 2e-3;
+  if (!problem.device.small_floats && problem.allowed.bf16) tolerance = 1e-2;
   for (const Node* node : problem.region.nodes())
     for (const Value* output : node->outputs) {
       if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer computes in the type that its tactic rounds operands to, else in that of its result, or, where the result is a truth
+// A layer computes in the type that its tactic rounds operands or weights to, else in that of its result, or, where the result is a truth
 // value or an index, of what it reads.
 #include "report/precision.h"
 
@@ -18,7 +18,8 @@ struct Share {
 };
 
 DType computed_type(const Profile& profile, const Step& step) {
-  if (step.tactic_params.has("operands")) return parse_dtype(step.tactic_params.text("operands")).value_or(DType::f32);
+  for (const char* rounded : {"operands", "weights"})
+    if (step.tactic_params.has(rounded)) return parse_dtype(step.tactic_params.text(rounded)).value_or(DType::f32);
   const auto type = [&](BufferId id) { return profile.buffers[static_cast<size_t>(id)].type.dtype; };
   for (const auto* ids : {&step.outputs, &step.inputs})
     for (const BufferId id : *ids)

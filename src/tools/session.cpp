@@ -55,8 +55,16 @@ void explain_precision(const BuildOptions& options, const DeviceInfo& device, st
                        const Logger& log) {
   if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
   if (options.bf16 && device.bf16_products)
-    return log.info("Products may round their operands to BF16 and sum in FP32; everything else is FP32.");
-  log.warning("Reduced precision is allowed, not required: the CPU device has FP32 kernels, and these are used.");
+    return log.info(
+        "Convolutions and what stands between them are BF16, other products may round their operands to it; sums and "
+        "everything else are FP32.");
+  log.warning(
+      "Reduced precision is allowed, not required: on this CPU products of few rows may keep their weights in {}; all "
+      "is "
+      "computed in FP32.",
+      options.fp16   ? "FP16"
+      : options.bf16 ? "BF16"
+                     : "FP32");
 }
 
 }  // namespace

@@ -112,7 +112,9 @@ TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_cl
   t.src_pixel = 4 * src_pixel_ * s.stride_w;
   t.src_channel = 4 * src_channel_;
   t.src_row = 4 * src_row_ * s.dilation_h;
-  t.weights_channel = 4 * (in_place_stride_ ? in_place_stride_ : panel_);
+  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights));
+  t.weights = config_.weights;
+  t.weights_channel = weight_bytes * (in_place_stride_ ? in_place_stride_ : panel_);
   t.weights_row = t.weights_channel * depth.size * s.kw;
   t.weights_in_place = in_place_stride_ != 0;
   t.blocked = depth_blocks_.size() > 1;
@@ -131,7 +133,7 @@ TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_cl
     t.taps.resize(1);
   }
   // The next panel's weights, spread over the strips of this one.
-  const int64_t bytes = 4 * s.kh * s.kw * depth.size * panel_;
+  const int64_t bytes = weight_bytes * s.kh * s.kw * depth.size * panel_;
   if (config_.prefetch && !in_place_stride_) t.prefetch_lines = prefetch_lines(t, s.kh, strip_count(), bytes);
   return t;
 }
@@ -181,7 +183,12 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
   const bool first_depth = depth.begin == 0, last_depth = depth.begin + depth.size == s.group_ic();
   const int64_t next_panel = (last_depth ? block_panels_ : 0);
   const int64_t next_depth = (last_depth ? 0 : depth.begin + depth.size);
-  const int64_t share = ceil_div(panel_ * depth.size * s.kh * s.kw, 16 * (last - first)) * 16;  // whole cache lines
+  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights));
+  const auto weights_at = [&](int64_t element) {
+    return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(args.weights) + weight_bytes * element);
+  };
+  const int64_t line = 64 / weight_bytes,
+                share = ceil_div(panel_ * depth.size * s.kh * s.kw, line * (last - first)) * line;
 
   TileArgs t{};
   t.flags = int64_t{first_depth} * kFirstBlock | int64_t{last_depth} * kLastBlock;
@@ -196,17 +203,17 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
       const int64_t group = panel / group_panels_, in_group = panel % group_panels_;
       const int64_t channel = group * s.group_oc() + in_group * panel_;
       t.src = src + group * src_group_;
-      t.weights = in_place_stride_ ? args.weights + depth.begin * in_place_stride_ + in_group * panel_
-                                   : args.weights + panel * panel_weights + depth.begin * s.kh * s.kw * panel_ +
-                                         r.first * weights_row;
+      t.weights = weights_at(in_place_stride_
+                                 ? depth.begin * in_place_stride_ + in_group * panel_
+                                 : panel * panel_weights + depth.begin * s.kh * s.kw * panel_ + r.first * weights_row);
       t.rows = r.count;
       t.dst = args.dst + image * dst_image_ + in_image * dst_row_ + column.column * s.dst_stride() + channel;
       if (args.residual)
         t.residual = args.residual + image * residual_image_ + in_image * residual_row_ +
                      column.column * s.residual_stride() + channel;
       if (args.bias) t.bias = args.bias + panel * panel_;
-      t.prefetch = args.weights + (panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ +
-                   (strip - first) * share;
+      t.prefetch = weights_at((panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ +
+                              (strip - first) * share);
       const size_t variant =
           (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
       functions_[variant](&t);

@@ -11,6 +11,7 @@
 #include "backends/cpu/jit/isa.h"
 #include "backends/cpu/jit/strips.h"
 #include "backends/regions/epilogue.h"
+#include "tensor/dtype.h"
 
 namespace hone::cpu {
 
@@ -56,7 +57,8 @@ struct ConvConfig {
   int depth = 0;    // input channels per pass; more than one pass accumulates through dst
   int panels =
       1;  // panels of output channels that a worker takes through the image together (their weights stay in L2)
-  bool prefetch = true;  // bring the next panels' weights into L2 while working on these
+  bool prefetch = true;        // bring the next panels' weights into L2 while working on these
+  DType weights = DType::f32;  // how packed weights are kept: f16 and bf16 are widened when they are loaded
   bool operator==(const ConvConfig&) const = default;
   /// Output channels of a packed panel on this instruction set.
   int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
@@ -67,7 +69,7 @@ std::vector<ConvConfig> conv_candidates(const ConvShape& shape, Isa isa, int wor
 
 struct ConvArgs {
   const float* src = nullptr;
-  const float* weights = nullptr;   // packed
+  const float* weights = nullptr;   // packed, kept as ConvConfig::weights says
   const float* bias = nullptr;      // packed; only with Epilogue::bias
   const float* residual = nullptr;  // only with Epilogue::residual; see accumulates_in_dst()
   float* dst = nullptr;

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/jit/isa.h"
 
+#include <xbyak/xbyak_util.h>
+
 #include <algorithm>
 
 #include "base/env.h"
@@ -20,6 +22,11 @@ Isa machine_isa() {
 
 bool has_bf16_products(Isa isa) {
   return isa == Isa::avx512 && (__builtin_cpu_supports("avx512bf16") || env_text("HONE_CPU_BF16") == "emulated");
+}
+
+bool has_half_loads(Isa isa) {
+  static const bool f16c = Xbyak::util::Cpu().has(Xbyak::util::Cpu::tF16C);
+  return isa == Isa::avx512 || (isa == Isa::avx2 && f16c);
 }
 
 Isa best_isa() {

@@ -15,6 +15,8 @@ Isa machine_isa();
 /// Whether `isa` and the processor have instructions that multiply bf16 into sums of f32 (AVX512-BF16, AMX), or
 /// HONE_CPU_BF16=emulated pretends so: right and slow, for tests on other machines.
 bool has_bf16_products(Isa isa);
+/// Whether vectors of f16 can be widened to f32 as they are loaded.
+bool has_half_loads(Isa isa);
 /// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512.
 Isa best_isa();
 

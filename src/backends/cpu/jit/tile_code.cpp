@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Register plan: accumulators first, then as many weight vectors as fit, then at least one register for the broadcast
-// element. Weight vectors that do not fit are memory operands (in L1 after the first pixel). A tile of one vector on AVX-512
+// element. Weights of 16 bits are widened into registers, all of them. Weight vectors that do not fit are memory operands (in L1 after the first pixel). A tile of one vector on AVX-512
 // uses embedded broadcasts instead, a tile of one pixel reads all its weights as memory operands.
 
 #include "backends/cpu/jit/tile_code.h"
 
 #include <algorithm>
 
+#include "backends/cpu/jit/bf16_memory.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -26,6 +27,10 @@ class TileEmitter {
     embedded_ = e_.avx512() && s_.vectors == 1 && s_.pixels > 1;
     const bool memory_weights = s_.pixels == 1 && !s_.weights_in_place;
     weight_registers_ = memory_weights ? 0 : std::min(s_.vectors, out_.spare_count() - 1);
+    if (narrow()) {
+      HONE_ASSERT(tile_fits_narrow(e_.isa(), s_.pixels, s_.vectors), "{}x{}", s_.pixels, s_.vectors);
+      weight_registers_ = s_.vectors;
+    }
   }
 
   size_t emit() {
@@ -126,12 +131,18 @@ class TileEmitter {
   }
 
   Xbyak::Address element(int pixel, int k) const { return out_.at(src_, pixel * s_.src_pixel + k * s_.src_channel); }
-  Xbyak::Address weight_at(int vector, int k) const {
-    return out_.at(weights_, k * s_.weights_channel + out_.vector_offset(vector));
+  Xbyak::Address weight_at(int vector, int k) const { return out_.at(weights_, weight_offset(vector, k)); }
+  int64_t weight_offset(int vector, int k) const {
+    return k * s_.weights_channel + out_.vector_offset(vector) / (narrow() ? 2 : 1);
   }
+  bool narrow() const { return s_.weights != DType::f32; }
 
   void load_weight(int vector, int k) {
-    if (s_.weights_in_place && out_.is_tail(vector)) {
+    if (s_.weights == DType::bf16) {
+      Bf16Memory(e_).load(weight(vector), weights_ + weight_offset(vector, k));
+    } else if (s_.weights == DType::f16) {
+      e_.vcvtph2ps(weight(vector), weight_at(vector, k));
+    } else if (s_.weights_in_place && out_.is_tail(vector)) {
       e_.load_tail(weight(vector), weight_at(vector, k), weight(vector));
     } else {
       e_.load(weight(vector), weight_at(vector, k));
@@ -179,6 +190,10 @@ bool tile_fits(Isa isa, int pixels, int vectors) {
   const int spare = registers_of(isa) - pixels * vectors;
   if (pixels == 1) return spare >= 3;
   return spare >= (vectors == 1 && isa == Isa::avx512 ? 1 : 2);
+}
+
+bool tile_fits_narrow(Isa isa, int pixels, int vectors) {
+  return tile_fits(isa, pixels, vectors) && pixels * vectors + vectors < registers_of(isa);
 }
 
 int tile_unroll(int pixels, int vectors, size_t taps) {

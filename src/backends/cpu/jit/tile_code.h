@@ -27,12 +27,15 @@ struct TileSpec : OutputSpec {
   std::vector<Tap> taps;
   int64_t src_pixel = 0, src_channel = 4, src_row = 0;
   int64_t weights_channel = 0, weights_row = 0;
+  DType weights = DType::f32;
   bool weights_in_place = false;  // weights are the caller's matrix: the last vector may not be read past its tail
   int prefetch_lines = 0;         // cache lines of `prefetch` per unrolled step
 };
 
 /// True when a tile of this size fits into the registers.
 bool tile_fits(Isa isa, int pixels, int vectors);
+/// And with all weights in registers, as those must be that are kept in 16 bits.
+bool tile_fits_narrow(Isa isa, int pixels, int vectors);
 
 /// Input channels per pass of the inner loop; `taps` is the number of unrolled filter columns.
 int tile_unroll(int pixels, int vectors, size_t taps);

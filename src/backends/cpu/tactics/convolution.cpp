@@ -147,6 +147,7 @@ void write_config(Attrs& attrs, const ConvConfig& config) {
   attrs.set("depth", int64_t{config.depth});
   attrs.set("panels", int64_t{config.panels});
   attrs.set("prefetch", int64_t{config.prefetch});
+  if (config.weights != DType::f32) attrs.set("weights", std::string(name_of(config.weights)));
 }
 
 ConvConfig read_config(const Attrs& attrs) {
@@ -156,6 +157,12 @@ ConvConfig read_config(const Attrs& attrs) {
   config.depth = static_cast<int>(bounded(attrs, "depth", 0, 1 << 24));
   config.panels = static_cast<int>(bounded(attrs, "panels", 0, 1 << 24));
   config.prefetch = bounded(attrs, "prefetch", 0, 1) != 0;
+  if (attrs.has("weights")) {
+    const std::optional<DType> kept = parse_dtype(attrs.text("weights"));
+    HONE_CHECK(kept == DType::f32 || kept == DType::bf16 || kept == DType::f16,
+               "a kernel in the plan keeps its weights as {}", attrs.text("weights"));
+    config.weights = *kept;
+  }
   return config;
 }
 

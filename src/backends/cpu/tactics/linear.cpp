@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// y[..., N] = epilogue(x[..., K] W + b): one matrix product, all leading axes are rows.
+// y[..., N] = epilogue(x[..., K] W + b): one matrix product, all leading axes are rows. Few rows take as long as the weights take
+// to be read: where rounding is allowed they are kept in 16 bits, and everything is computed in f32.
+#include <algorithm>
+#include <cmath>
+
 #include "backends/cpu/jit/gemm_kernel.h"
 #include "backends/cpu/jit/pack.h"
+#include "backends/cpu/jit/tile_code.h"
 #include "backends/cpu/tactics/convolution.h"
 #include "ops/ops.h"
+#include "ops/support.h"
 
 namespace hone::cpu {
 namespace {
+
+constexpr int64_t kFewRows = 32;
+constexpr float kLargestHalf = 65504;
 
 struct LinearRegion {
   RegionMatch match;
@@ -38,6 +47,30 @@ GemmShape gemm_shape(const Dims& output, int64_t k) {
   return {.m = elements(output) / output.back(), .n = output.back(), .k = k};
 }
 
+/// What these weights may be rounded to; f32 where they may not.
+DType narrow_type(const Problem& problem, const Tensor& weights, Isa isa) {
+  if (problem.allowed.f16 && has_half_loads(isa)) {
+    const Floats values(weights);
+    const auto fits = [](float value) { return std::fabs(value) <= kLargestHalf; };
+    if (std::all_of(values.data(), values.data() + weights.size(), fits)) return DType::f16;
+  }
+  return problem.allowed.bf16 ? DType::bf16 : DType::f32;
+}
+
+std::vector<GemmConfig> candidates_for(const Problem& problem, const Node& node, const GemmShape& shape,
+                                       const CpuInfo& info) {
+  std::vector<GemmConfig> all = gemm_candidates(shape, info.isa, info.workers);
+  if (shape.m > kFewRows) return all;
+  const DType narrow = narrow_type(problem, *node.input(1)->constant, info.isa);
+  if (narrow == DType::f32) return all;
+  GemmConfig config = all.front();
+  config.weights = narrow;
+  while (!tile_fits_narrow(info.isa, config.pixels, config.vectors))
+    --(config.vectors > 1 ? config.vectors : config.pixels);
+  all.insert(all.begin(), config);
+  return all;
+}
+
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const Node* node = anchor_of(problem.region, ops::linear);
   if (node == nullptr) return;
@@ -46,8 +79,8 @@ void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     return out.refuse("linear", std::move(reason));
   const LinearRegion region = collect(problem, *node, std::move(match));
   const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-  for (const GemmConfig& config :
-       gemm_candidates(gemm_shape(node->output()->type.shape.values(), region.k), info.isa, info.workers)) {
+  const GemmShape shape = gemm_shape(node->output()->type.shape.values(), region.k);
+  for (const GemmConfig& config : candidates_for(problem, *node, shape, info)) {
     Attrs params;
     write_config(params, config);
     out.offer({"cpu", "linear", std::move(params), in, {Layout::linear}});
@@ -63,10 +96,12 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 
   Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *node->input(1)->constant);
-  compiled.constants.push_back(make_floats(packed_gemm_floats(region.n, region.k, panel), [&](float* packed) {
+  Tensor packed = make_floats(packed_gemm_floats(region.n, region.k, panel), [&](float* to) {
     pack_gemm_weights(weights.data(), region.n, region.k, region.transposed ? region.k : region.n, region.transposed,
-                      panel, config.depth, packed);
-  }));
+                      panel, config.depth, to);
+  });
+  if (config.weights != DType::f32) packed = write_floats(config.weights, packed.dims(), packed.data<float>());
+  compiled.constants.push_back(std::move(packed));
   const std::vector<float> bias = collect_bias(region.match, node->input(2), region.n);
   if (!bias.empty())
     compiled.constants.push_back(make_floats(packed_bias_floats(region.n, 1, panel), [&](float* packed) {
