@@ -33,7 +33,7 @@ class Cast final : public ItemKernel {
         convert_(convert_elements(x_.type.dtype, result_.type.dtype, isa)),
         from_size_(size_of(x_.type.dtype)),
         to_size_(size_of(result_.type.dtype)) {
-    node.require(x_.type.dims == result_.type.dims && (x_.type.layout == result_.type.layout || x_.known));
+    node.require(x_.type.dims == result_.type.dims && (shared_layout(x_.type, result_.type) || x_.known));
   }
 
  private:

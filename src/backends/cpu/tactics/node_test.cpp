@@ -56,6 +56,19 @@ TEST(CastTactic, OfSeveralPieces) {
               0);
 }
 
+TEST(CastTactic, OfOnePixelThatIsDeclaredInTwoLayouts) {
+  CpuDevice device;
+  const Graph graph = parse_graph("(%x: f32[2,5,1,1]) {\n %y = Cast(%x) {to=\"bf16\"}\n return %y\n}", find_op);
+  const Problem problem = make_problem(graph, {}, device.info());
+  const Blob code = source().compile(problem, offers_of(problem, "cast").at(0)).code;
+  const auto load_cast = [&](const Dims& dims) {
+    return load(device.info(), code,
+                {{{DType::f32, dims, Layout::channels_last}}, {{DType::bf16, dims, Layout::linear}}, {}});
+  };
+  EXPECT_NE(load_cast({2, 5, 1, 1}), nullptr);
+  EXPECT_THROW(load_cast({2, 5, 1, 2}), Error);
+}
+
 /// Indices from -size to size - 1.
 CheckOptions with_indices(int64_t size) {
   CheckOptions options = kSizes;

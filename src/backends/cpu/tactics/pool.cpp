@@ -65,12 +65,12 @@ Axis make_axis(const WindowAttrs& window, size_t axis, int64_t input, int64_t re
 
 class Pool final : public CpuKernel {
  public:
-  Pool(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
+  Pool(const Attrs& attrs, const KernelShapes& shapes, Layout layout, Isa isa)
       : maximum_(attrs.integer("maximum") != 0),
         dtype_(shapes.inputs[0].dtype),
         pool_(pool_pixel(maximum_, dtype_, isa)),
         include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
-        channels_last_(shapes.inputs[0].layout == Layout::channels_last) {
+        channels_last_(layout == Layout::channels_last) {
     const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
     const size_t spatial = in.size() - 2;
     const WindowAttrs window(attrs, spatial, {});
@@ -163,10 +163,11 @@ class Pool final : public CpuKernel {
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   check_f32_or_bf16(shapes, 1, "pooling");
   const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
-  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
-                     in.layout == out.layout && in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
+  const std::optional<Layout> layout = shared_layout(in, out);
+  const bool valid = layout && in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
+                     in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
   HONE_CHECK(valid, "a pool in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
-  return std::make_shared<Pool>(attrs, shapes, info.isa);
+  return std::make_shared<Pool>(attrs, shapes, *layout, info.isa);
 }
 
 }  // namespace

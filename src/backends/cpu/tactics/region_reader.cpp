@@ -46,4 +46,10 @@ void check_f32_or_bf16(const KernelShapes& shapes, size_t inputs, std::string_vi
   check_all(shapes, inputs, bf16 ? DType::bf16 : DType::f32, family);
 }
 
+std::optional<Layout> shared_layout(const ConcreteType& a, const ConcreteType& b) {
+  if (same_bytes(b.dims, a.layout, b.layout)) return a.layout;
+  if (same_bytes(a.dims, a.layout, b.layout)) return b.layout;
+  return std::nullopt;
+}
+
 }  // namespace hone::cpu

@@ -25,4 +25,8 @@ void check_f32(const KernelShapes& shapes, size_t inputs, std::string_view famil
 /// The same with f32 or bf16 throughout.
 void check_f32_or_bf16(const KernelShapes& shapes, size_t inputs, std::string_view family);
 
+/// The layout of a kernel that leaves it alone. A tensor of one pixel may be declared in another one that puts its bytes in the
+/// same places: then the layout is the other tensor's. Nothing when the two differ.
+std::optional<Layout> shared_layout(const ConcreteType& a, const ConcreteType& b);
+
 }  // namespace hone::cpu

@@ -74,8 +74,7 @@ Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
 }
 
 /// The axes that change, in the order of the bytes.
-std::vector<Axis> read_axes(const NodeCode& node) {
-  const ConcreteType &from = node.operand(0).type, &to = node.result().type;
+std::vector<Axis> read_axes(const NodeCode& node, const ConcreteType& from, const ConcreteType& to) {
   const std::vector<int64_t> named = resampled_axes(node.attrs(), from.dims.size());
   const bool by_size = node.has(3);
   const std::vector<double> scales = by_size ? std::vector<double>() : node.reals(2),
@@ -101,11 +100,13 @@ class Resize final : public CpuKernel {
  public:
   Resize(const NodeCode& node, const CpuInfo& info)
       : extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
-        axes_(read_axes(node)),
         x_(node.operand(0)),
         y_(node.result()) {
+    const std::optional<Layout> layout = shared_layout(x_.type, y_.type);
     node.require((x_.type.dtype == DType::f32 || x_.type.dtype == DType::bf16) && x_.type.dtype == y_.type.dtype &&
-                 x_.type.layout == y_.type.layout && x_.type.dims.size() == y_.type.dims.size());
+                 layout && x_.type.dims.size() == y_.type.dims.size());
+    x_.type.layout = y_.type.layout = *layout;
+    axes_ = read_axes(node, x_.type, y_.type);
     const auto kernels = [&](DType from, DType to) { return resample_kernels(from, to, info.isa); };
     whole_ = kernels(x_.type.dtype, y_.type.dtype), first_ = kernels(x_.type.dtype, DType::f32);
     between_two_ = kernels(DType::f32, DType::f32), last_ = kernels(DType::f32, y_.type.dtype);
