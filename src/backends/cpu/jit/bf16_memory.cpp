@@ -64,12 +64,20 @@ void Bf16Memory::narrow(const Vec& x, const Vec& a, const Vec& b) {
 }
 
 void Bf16Memory::store(const Xbyak::RegExp& to, const Vec& x, const Vec& a, const Vec& b) {
+  if (converts_) {
+    e_.vcvtneps2bf16(ymm_of(x), x);
+    return e_.vmovdqu16(e_.ptr[to], ymm_of(x));
+  }
   narrow(x, a, b);
   if (e_.avx512()) e_.vpmovdw(e_.ptr[to], x);
   else e_.vmovdqu(e_.ptr[to], xmm_of(x));
 }
 
 void Bf16Memory::store_tail(const Xbyak::RegExp& to, const Vec& x, const Vec& a, const Vec& b) {
+  if (converts_) {
+    e_.vcvtneps2bf16(ymm_of(x), x);
+    return e_.vmovdqu16(e_.ptr[to] | e_.k1, ymm_of(x));
+  }
   narrow(x, a, b);
   if (e_.avx512()) {
     e_.vpmovdw(e_.ptr[to] | e_.k1, x);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bf16 in memory, f32 in registers: loads widen, stores round to nearest even and keep NaN a quiet NaN, on every instruction
-// set. A vector of f32 lanes is half as many bytes here. Only generators include this header.
+// set; where the processor has an instruction for it, that one rounds, and takes what is below the normal numbers for zero.
+// A vector of f32 lanes is half as many bytes here. Only generators include this header.
 #pragma once
 
 #include "backends/cpu/jit/emitter.h"
@@ -10,7 +11,7 @@ namespace hone::cpu {
 
 class Bf16Memory {
  public:
-  explicit Bf16Memory(Emitter& emitter) : e_(emitter) {}
+  explicit Bf16Memory(Emitter& emitter) : e_(emitter), converts_(has_bf16_products(emitter.isa())) {}
 
   void load(const Emitter::Vec& x, const Xbyak::RegExp& from);
   void broadcast(const Emitter::Vec& x, const Xbyak::RegExp& from);
@@ -26,6 +27,7 @@ class Bf16Memory {
   void widen(const Emitter::Vec& x) { e_.vpslld(x, x, 16); }
 
   Emitter& e_;
+  const bool converts_;  // VCVTNEPS2BF16
 };
 
 }  // namespace hone::cpu

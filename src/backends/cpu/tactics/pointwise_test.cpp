@@ -61,7 +61,7 @@ TEST(PointwiseTactics, RoundToBf16AsACastDoes) {
   options.tolerance = 0;
   options.inputs = [](const Graph& region) {
     constexpr uint32_t kBits[] = {0x7f800001, 0xffffffff, 0x7fc00000, 0x7f800000, 0xff800000, 0x7f7fffff, 0x80000000,
-                                  0x00000001, 0x00018000, 0x3f808000, 0x3f818000, 0x3f808001, 0x3f807fff};
+                                  0x00000001, 0x00818000, 0x3f808000, 0x3f818000, 0x3f808001, 0x3f807fff};
     const Dims dims = region.inputs()[0]->type.shape.values();
     TensorBuilder builder(DType::f32, dims);
     for (size_t i = 0; float& value : builder.data<float>())
