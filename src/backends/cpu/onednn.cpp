@@ -9,7 +9,7 @@ namespace hone::cpu {
 namespace {
 
 constexpr const onednn::Family* kFamilies[] = {&onednn::convolution, &onednn::linear, &onednn::matmul,
-                                               &onednn::recurrent_layer};
+                                               &onednn::recurrent_layer, &onednn::attention};
 
 const onednn::Family* find_family(std::string_view name) {
   for (const onednn::Family* family : kFamilies)

@@ -91,12 +91,16 @@ class Kernel final : public CpuKernel {
 
   static void* pointer(const Operand& operand, const Bindings& bindings) {
     const size_t i = static_cast<size_t>(operand.index);
+    const auto further = [](const void* base, size_t bytes) -> void* {
+      return static_cast<std::byte*>(const_cast<void*>(base)) + bytes;
+    };
+    const size_t offset = static_cast<size_t>(operand.offset);
     switch (operand.place) {
-      case Operand::input: return const_cast<void*>(bindings.inputs[i]);
-      case Operand::output: return bindings.outputs[i];
-      case Operand::constant: return const_cast<void*>(bindings.constants[i]);
-      case Operand::workspace: return static_cast<std::byte*>(bindings.workspace) + i;
-      case Operand::prepared: return static_cast<std::byte*>(const_cast<void*>(bindings.constants.back())) + i;
+      case Operand::input: return further(bindings.inputs[i], offset);
+      case Operand::output: return further(bindings.outputs[i], offset);
+      case Operand::constant: return further(bindings.constants[i], offset);
+      case Operand::workspace: return further(bindings.workspace, i + offset);
+      case Operand::prepared: return further(bindings.constants.back(), i + offset);
     }
     return nullptr;
   }
@@ -219,8 +223,8 @@ Operand Program::reserve(size_t bytes) {
 }
 
 void Program::add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments) {
-  if (scratchpad.get_size() != 0)
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, reserve(scratchpad.get_size())});
+  if (scratchpad.get_size() != 0) arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, {Operand::workspace}});
+  scratch_ = std::max(scratch_, scratchpad.get_size());
   steps_.push_back({primitive, std::move(arguments)});
 }
 
@@ -240,6 +244,10 @@ void Program::add_reorder(const Desc& from, Operand source, const Desc& to, Oper
 }
 
 std::shared_ptr<const CpuKernel> Program::finish(int workers) && {
+  const Operand scratch = reserve(scratch_);
+  for (Step& step : steps_)
+    for (Argument& argument : step.arguments)
+      if (argument.name == DNNL_ARG_SCRATCHPAD) argument.operand = scratch;
   return std::make_shared<Kernel>(std::move(steps_), workspace_, std::move(preparations_), prepared_, workers);
 }
 

@@ -64,7 +64,8 @@ bool is_fast(const dnnl::primitive_desc_base& desc);
 
 struct Operand {
   enum Place { input, output, constant, workspace, prepared } place;
-  int64_t index = 0;  // bytes for the workspace and for prepared constants
+  int64_t index = 0;   // bytes for the workspace and for prepared constants
+  int64_t offset = 0;  // bytes further on
 };
 
 class Program {
@@ -79,7 +80,7 @@ class Program {
     std::vector<Argument> arguments;
   };
 
-  /// Adds the primitive's scratchpad by itself.
+  /// Adds the primitive's scratchpad by itself: steps run one after the other and share the largest one's.
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
   void add_reorder(const Desc& from, Operand source, const Desc& to, Operand target);
   /// A constant in another form, made before the first launch.
@@ -90,7 +91,7 @@ class Program {
 
  private:
   std::vector<Step> steps_, preparations_;
-  size_t workspace_ = 0, prepared_ = 0;
+  size_t workspace_ = 0, scratch_ = 0, prepared_ = 0;
 };
 
 /// An operand for a primitive that wants it as `wanted`: as it is, reordered once where it is a constant (the sizes and the team at
@@ -103,7 +104,7 @@ struct Family {
   Compiled (*compile)(const Problem&, const Tactic&);
   Program (*load)(const Attrs&, const KernelShapes&);
 };
-extern const Family convolution, linear, matmul, recurrent_layer;
+extern const Family convolution, linear, matmul, recurrent_layer, attention;
 
 /// Runs `body` with the library's errors turned into ours.
 template <typename Body>

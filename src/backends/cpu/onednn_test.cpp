@@ -261,6 +261,126 @@ TEST(OnednnSource, RecurrentLayersWithOperandsInBf16) {
   }
 }
 
+/// The shapes are those of q, k, v and possibly a mask; a mask that begins with "=" is a constant. Besides what is offered, small
+/// blocks are tried (few rows, and few heads), in bf16 and in f32: there the library has keys and values in blocks of its own
+/// on every AVX-512 processor, in bf16 only on those that multiply it.
+int check_attention(const std::vector<std::string>& shapes, const std::string& layout,
+                    const std::function<std::vector<Tensor>(const Graph&)>& inputs = {}) {
+  constexpr const char* kNames[] = {"q", "k", "v", "mask"};
+  std::string given, constant, operands;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i].starts_with("="))
+      constant = fmt::format(" %mask = constant f32[{}]!0123456789abcdef0123456789abcdef\n", shapes[i].substr(1));
+    else given += fmt::format("{}%{}: f32[{}]", i ? ", " : "", kNames[i], shapes[i]);
+    operands += fmt::format("{}%{}", i ? ", " : "", kNames[i]);
+  }
+  const std::string text =
+      fmt::format("({}) {{\n{} %y = ScaledDotProductAttention({}) {{scale=0.35, layout=\"{}\"}}\n return %y\n}}", given,
+                  constant, operands, layout);
+  constexpr double kTolerance = 1e-2;
+  const int tried = check_library(text, kTolerance, true, inputs);
+  const Graph symbolic = parse_graph(text, find_op);
+  SCOPED_TRACE(print(symbolic));
+  const Problem problem = problem_of(symbolic, 2, true);
+  Candidates candidates;
+  onednn_source().propose(problem, candidates);
+  if (candidates.offers().empty()) return tried;
+  Tactic tactic = candidates.offers().front();
+  for (const int64_t kilobytes : {1, 12}) {
+    tactic.params = {{"kilobytes", kilobytes}};
+    check_tactic(symbolic, problem, tactic, 1e-4, inputs);
+    tactic.params.set("operands", std::string("bf16"));
+    check_tactic(symbolic, problem, tactic, kTolerance, inputs);
+  }
+  return tried;
+}
+
+class OnednnAttention : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (best_isa() != Isa::avx512) GTEST_SKIP() << "the library multiplies bf16 with AVX-512 only";
+  }
+};
+
+TEST_F(OnednnAttention, ReadsAndWritesBothLayouts) {
+  for (const char* shape : {"N,3,37,16", "2,3,N,17", "1,5,70,8", "N,1,9,8", "3,1,N,5"})
+    EXPECT_GT(check_attention({shape, shape, shape}, "bhsd"), 0) << shape;
+  for (const char* shape : {"N,37,3,16", "2,N,3,17", "1,70,5,8", "N,9,1,8", "3,N,1,5"})
+    EXPECT_GT(check_attention({shape, shape, shape}, "bshd"), 0) << shape;
+  EXPECT_GT(check_attention({"N,3,5,16", "N,3,41,16", "N,3,41,24"}, "bhsd"), 0);
+  EXPECT_GT(check_attention({"N,70,3,16", "N,41,3,16", "N,41,3,9"}, "bshd"), 0);
+  EXPECT_GT(check_attention({"1,N,270,4", "1,N,280,4", "1,N,280,4"}, "bhsd"), 0);
+}
+
+TEST_F(OnednnAttention, SharesHeadsOfKeysAndValuesAmongQueries) {
+  EXPECT_GT(check_attention({"N,6,37,8", "N,2,37,8", "N,2,37,8"}, "bhsd"), 0);
+  EXPECT_GT(check_attention({"2,N,6,8", "2,40,2,8", "2,40,2,8"}, "bshd"), 0);
+  EXPECT_GT(check_attention({"N,33,4,8", "N,33,1,8", "N,33,1,8", "33,33"}, "bshd"), 0);
+}
+
+TEST_F(OnednnAttention, AddsMasksThatBroadcastOnAnyAxis) {
+  for (const char* mask : {"N,3,37,37", "1,1,37,37", "N,1,1,37", "1,3,1,37", "N,1,37,37", "1,3,37,37", "N,3,1,37",
+                           "37,37", "3,37,37", "37", "=37,37", "=3,1,37", "=37", "=1,3,37,37"}) {
+    EXPECT_GT(check_attention({"N,3,37,8", "N,3,37,8", "N,3,37,8", mask}, "bhsd"), 0) << mask;
+    EXPECT_GT(check_attention({"N,37,3,8", "N,37,3,8", "N,37,3,8", mask}, "bshd"), 0) << mask;
+  }
+  for (const char* mask : {"N,1,40,40", "N,1,1,40"})
+    EXPECT_GT(check_attention({"N,40,1,8", "N,40,1,8", "N,40,1,8", mask}, "bshd"), 0) << mask;
+  for (const char* mask : {"N,3,37,1", "1"})  // offered or refused, never wrong
+    check_attention({"N,3,37,8", "N,3,37,8", "N,3,37,8", mask}, "bhsd");
+}
+
+/// Some keys, and for one query all keys, are excluded: not a number, as everywhere.
+TEST_F(OnednnAttention, ExcludesKeysByMinusInfinity) {
+  const auto inputs = [](const Graph& graph) {
+    std::vector<Tensor> tensors = random_inputs(graph, 6);
+    const Dims& dims = tensors[3].dims();
+    TensorBuilder mask(DType::f32, dims);
+    const std::span<float> numbers = mask.data<float>();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const size_t key = i % static_cast<size_t>(dims[1]), query = i / static_cast<size_t>(dims[1]);
+      numbers[i] = query == 3 || key > query + 1 ? -INFINITY : 0.25f;
+    }
+    tensors[3] = mask.finish();
+    return tensors;
+  };
+  EXPECT_GT(check_attention({"N,3,37,8", "N,3,37,8", "N,3,37,8", "37,37"}, "bhsd", inputs), 0);
+}
+
+TEST_F(OnednnAttention, RefusesWithAReason) {
+  const auto refused = [](const std::string& text, bool round) {
+    const Graph symbolic = parse_graph(text, find_op);
+    Candidates candidates;
+    onednn_source().propose(problem_of(symbolic, 2, round), candidates);
+    return candidates.offers().empty() && !candidates.refusals().empty();
+  };
+  const auto text = [](const char* type, const char* layout = "bhsd") {
+    return fmt::format(
+        "(%q: {0}, %k: {0}, %v: {0}) {{\n %y = ScaledDotProductAttention(%q, %k, %v) {{layout=\"{1}\"}}\n return "
+        "%y\n}}",
+        type, layout);
+  };
+  EXPECT_FALSE(refused(text("f32[N,3,37,8]"), true));
+  EXPECT_TRUE(refused(text("f32[N,3,37,8]"), false));
+  EXPECT_TRUE(refused(text("f16[N,3,37,8]"), true));
+  EXPECT_FALSE(refused(text("f32[500,2,2,4]", "bhsd"), true));
+  EXPECT_TRUE(refused(text("f32[500,2,2,4]", "bshd"), true)) << "takes steps for each image";
+  CpuDevice device;
+  const ConcreteType type{DType::f32, {1, 3, 37, 8}, Layout::linear};
+  for (const char* name : {"q", "kilobytes", "layout"}) {
+    Attrs attrs{{"q", int64_t{0}},
+                {"k", int64_t{1}},
+                {"v", int64_t{2}},
+                {"scale", 1.0},
+                {"layout", std::string("bhsd")},
+                {"kilobytes", int64_t{256}}};
+    EXPECT_NO_THROW(load_onednn(device.info(), encode_code("attention", attrs), {{type, type, type}, {type}, {}}));
+    attrs.set(name, int64_t{-3});
+    EXPECT_THROW(load_onednn(device.info(), encode_code("attention", attrs), {{type, type, type}, {type}, {}}), Error)
+        << name;
+  }
+}
+
 TEST(OnednnSource, RefusesWhatDoesNotFit) {
   CpuDevice device;
   const Graph graph = parse_graph(conv("N,16,9,11", "24,16,3,3", kSame, " %y = Softplus(%c)\n"), find_op);
