@@ -181,7 +181,7 @@ void propose(const Problem& problem, Candidates& out) {
   offer({});
   for (const ElementType operands : {ElementType::f32, ElementType::bf16}) {
     if (operands == ElementType::bf16 && !may_round(problem)) continue;
-    Attrs attrs = attrs_of(problem, *node), params{{"weights", std::string("blocked")}};
+    Attrs attrs = attrs_of(problem, *node), params{{"format", std::string("blocked")}};
     set_operands(attrs, operands);
     set_operands(params, operands);
     std::string reason = reason_against_blocks(describe_any(*node, attrs));
@@ -197,7 +197,7 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   set_operands(attrs, operands_of(tactic.params));
   const Code code{attrs};
   Desc weights = plain_desc(code.weights(), code.operands), recurrent = plain_desc(code.recurrent(), code.operands);
-  if (tactic.params.has("weights")) {
+  if (tactic.params.has("format")) {
     const dnnl::primitive_desc desc = describe_any(node, attrs);
     weights = weights_of(desc), recurrent = recurrent_of(desc);
     attrs.set("format", format_of(weights));

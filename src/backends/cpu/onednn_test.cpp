@@ -255,7 +255,7 @@ TEST(OnednnSource, RecurrentLayersWithOperandsInBf16) {
     onednn_source().propose(problem, candidates);
     ASSERT_FALSE(candidates.offers().empty());
     Tactic tactic = candidates.offers().front();
-    ASSERT_FALSE(tactic.params.has("weights"));
+    ASSERT_FALSE(tactic.params.has("format"));
     tactic.params.set("operands", std::string("bf16"));
     check_tactic(symbolic, problem, tactic, kTolerance);
   }

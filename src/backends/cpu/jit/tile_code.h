@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/jit/tile_output.h"
+#include "tensor/dtype.h"
 
 namespace hone::cpu {
 

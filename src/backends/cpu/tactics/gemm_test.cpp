@@ -24,6 +24,47 @@ TEST(LinearTactic, AgreesWithTheReferenceOnAllLeadingAxesAndBothOrdersOfWeights)
     }
 }
 
+TEST(LinearTactic, KeepsWeightsOfFewRowsInSixteenBitsWhereThatIsAllowed) {
+  const Graph symbolic = parse_graph(R"((%x: f32[N,65], %r: f32[N,130]) {
+    %w = constant f32[65,130]!3
+    %b = constant f32[130]!4
+    %c = Linear(%x, %w, %b) {trans_w=0}
+    %a = Add(%c, %r)
+    %y = Relu(%a)
+    return %y
+  })",
+                                     find_op);
+  for (const Isa isa : check::isas())
+    for (const DType kept : {DType::bf16, DType::f16}) {
+      if (isa == Isa::scalar || (kept == DType::f16 && !has_half_loads(isa))) continue;
+      CpuDevice device({.workers = 2, .isa = isa});
+      Problem problem = make_problem(symbolic, {{"N", 3}}, device.info());
+      (kept == DType::f16 ? problem.allowed.f16 : problem.allowed.bf16) = true;
+      Candidates candidates;
+      source().propose(problem, candidates);
+      int tried = 0;
+      for (const Tactic& tactic : candidates.offers()) {
+        if (!tactic.params.has("weights")) continue;
+        ++tried;
+        EXPECT_EQ(tactic.params.text("weights"), name_of(kept));
+        const Compiled compiled = source().compile(problem, tactic);
+        EXPECT_EQ(compiled.constants[0].dtype(), kept);
+        for (const int64_t n : {3, 1, 20}) {
+          const SymbolValues point{{"N", n}};
+          const Graph region = symbolic.specialize(point);
+          check::run_kernel(region, load(device.info(), compiled.code, check::shapes_of(region, tactic, point)),
+                            compiled, tactic, point, device, {.tolerance = kept == DType::f16 ? 1e-3 : 8e-3, .seed = 5},
+                            tactic.text() + " " + std::string(to_string(isa)));
+        }
+      }
+      EXPECT_EQ(tried, 1);
+      problem.allowed = {};
+      Candidates without;
+      source().propose(problem, without);
+      for (const Tactic& tactic : without.offers()) EXPECT_FALSE(tactic.params.has("weights")) << tactic.text();
+    }
+}
+
 TEST(LinearTactic, FusesResidualAndActivationInBothOrders) {
   EXPECT_GT(check_tactics(R"((%x: f32[N,24], %r: f32[N,40]) {
     %w = constant f32[24,40]!3
