@@ -30,10 +30,14 @@ TEST(CopyTactics, TransposeByAnyOrder) {
 }
 
 TEST(CopyTactics, ReformatBetweenAllLayouts) {
-  for (const char* shape :
-       {"N,3,5,7", "N,16,9,4", "N,24,3,3", "N,7,1,1", "N,40,6", "N,19,2,3,4", "N,64,14,14", "N,37,8,9"})
-    EXPECT_GE(check_copy(fmt::format("f32[{}]", shape), " %y = Reformat(%x)"), 10);
-  EXPECT_GT(check_copy("f32[N,7]", " %y = Reformat(%x)"), 0);
+  const auto check = [](const char* type, const char* shape) {
+    return check_tactics(fmt::format("(%x: {}[{}]) {{\n %y = Reformat(%x)\n return %y\n}}", type, shape), "copy",
+                         kSizes);
+  };
+  for (const char* shape : {"N,3,5,7", "N,16,9,4", "N,24,3,3", "N,7,1,1", "N,40,6", "N,19,2,3,4", "N,64,14,14"})
+    EXPECT_GE(check("f32", shape), 10);
+  for (const char* shape : {"N,3,5,7", "N,37,8,9", "N,40,6"}) EXPECT_GE(check("bf16", shape), 10);
+  EXPECT_GT(check("f32", "N,7"), 0);
 }
 
 TEST(CopyTactics, ConcatenateAlongAnyAxis) {

@@ -36,21 +36,17 @@ TEST(SoftmaxTactic, OnRowsAroundAVector) {
 }
 
 TEST(NormalizationTactic, OverTheInnermostAxes) {
-  for (const int n : {1, 7, 16, 33, 768}) {
-    const std::string scale = fmt::format(
-        " %s = constant f32[{0}]!0123456789abcdef0123456789abcdef\n %b = constant "
-        "f32[{0}]!1123456789abcdef0123456789abcdef\n",
-        n);
-    EXPECT_GT(check_one("normalization", fmt::format("N,5,{}", n),
-                        scale + " %y = LayerNormalization(%x, %s, %b) {axis=-1, epsilon=1e-05}"),
-              0);
-    EXPECT_GT(check_one("normalization", fmt::format("N,5,{}", n),
-                        scale + " %y = LayerNormalization(%x, %s) {axis=-1, epsilon=1e-05}"),
-              0);
-    EXPECT_GT(check_one("normalization", fmt::format("N,5,{}", n),
-                        scale + " %y = RMSNormalization(%x, %s) {axis=-1, epsilon=1e-05}"),
-              0);
-  }
+  for (const char* dtype : {"f32", "bf16"})
+    for (const int n : {1, 7, 16, 33, 768, 3000}) {
+      const std::string scale = fmt::format(
+          " %s = constant {1}[{0}]!0123456789abcdef0123456789abcdef\n %b = constant "
+          "{1}[{0}]!1123456789abcdef0123456789abcdef\n",
+          n, dtype);
+      for (const char* body : {" %y = LayerNormalization(%x, %s, %b) {axis=-1, epsilon=1e-05}",
+                               " %y = LayerNormalization(%x, %s) {axis=-1, epsilon=1e-05}",
+                               " %y = RMSNormalization(%x, %s) {axis=-1, epsilon=1e-05}"})
+        EXPECT_GT(check_one("normalization", fmt::format("N,5,{}", n), scale + body, dtype), 0);
+    }
 }
 
 TEST(PoolTactic, WindowsOfAllKinds) {
