@@ -174,6 +174,11 @@ void ConvKernel::run_range(int64_t begin, int64_t end, const ConvArgs& args) con
   }
 }
 
+void ConvKernel::run_all(const ConvArgs& args) const noexcept {
+  for (int64_t block = 0; block < blocks_; ++block)
+    for (const DepthBlock& depth : depth_blocks_) run_strips(block, depth, 0, strip_count(), args);
+}
+
 void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last,
                             const ConvArgs& args) const noexcept {
   const ConvShape& s = shape_;
@@ -187,20 +192,31 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
   const auto weights_at = [&](int64_t element) {
     return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(args.weights) + weight_bytes * element);
   };
+  const bool prefetches = config_.prefetch && !in_place_stride_;
   const int64_t line = 64 / weight_bytes,
-                share = ceil_div(panel_ * depth.size * s.kh * s.kw, line * (last - first)) * line;
+                share = prefetches ? ceil_div(panel_ * depth.size * s.kh * s.kw, line * (last - first)) * line : 0;
 
   TileArgs t{};
   t.flags = int64_t{first_depth} * kFirstBlock | int64_t{last_depth} * kLastBlock;
-  int64_t row = first / int64_t(strips_.size()), x = first % int64_t(strips_.size());
+  // Quotients are carried along, or known to be zero: a division takes as long as a good part of a small tile.
+  int64_t x = 0, image = 0, in_image = 0, first_group = 0, first_in_group = panel_begin;
+  if (first != 0) {
+    const int64_t row = first / int64_t(strips_.size());
+    x = first % int64_t(strips_.size());
+    image = row / int64_t(rows_.size());
+    in_image = row % int64_t(rows_.size());
+  }
+  if (s.groups > 1) {
+    first_group = panel_begin / group_panels_;
+    first_in_group = panel_begin % group_panels_;
+  }
   for (int64_t strip = first; strip < last; ++strip) {
     const Strip& column = strips_[size_t(x)];
-    const int64_t image = row / int64_t(rows_.size()), in_image = row % int64_t(rows_.size());
     const FilterRows& r = rows_[size_t(in_image)];
     const float* src = args.src + image * src_image_ + r.src_row * src_row_ +
                        (column.column * s.stride_w - s.pad_left) * src_pixel_ + depth.begin * src_channel_;
+    int64_t group = first_group, in_group = first_in_group;
     for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-      const int64_t group = panel / group_panels_, in_group = panel % group_panels_;
       const int64_t channel = group * s.group_oc() + in_group * panel_;
       t.src = src + group * src_group_;
       t.weights = weights_at(in_place_stride_
@@ -212,15 +228,17 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
         t.residual = args.residual + image * residual_image_ + in_image * residual_row_ +
                      column.column * s.residual_stride() + channel;
       if (args.bias) t.bias = args.bias + panel * panel_;
-      t.prefetch = weights_at((panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ +
-                              (strip - first) * share);
+      if (prefetches)
+        t.prefetch = weights_at((panel + next_panel) * panel_weights + next_depth * s.kh * s.kw * panel_ +
+                                (strip - first) * share);
       const size_t variant =
           (size_t(depth.variant) * 2 + (in_group == group_panels_ - 1)) * classes_.size() + size_t(column.tile_class);
       functions_[variant](&t);
+      if (++in_group == group_panels_) in_group = 0, ++group;
     }
     if (++x == int64_t(strips_.size())) {
       x = 0;
-      ++row;
+      if (++in_image == int64_t(rows_.size())) in_image = 0, ++image;
     }
   }
 }

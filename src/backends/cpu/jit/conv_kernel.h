@@ -110,6 +110,7 @@ class ConvKernel {
   int64_t first_item(int worker, int workers) const noexcept;
   int64_t strip_count() const { return image_rows_ * int64_t(strips_.size()); }
   void run_range(int64_t begin, int64_t end, const ConvArgs& args) const noexcept;
+  void run_all(const ConvArgs& args) const noexcept;
   void run_strips(int64_t block, const DepthBlock& depth, int64_t first, int64_t last,
                   const ConvArgs& args) const noexcept;
 

@@ -80,12 +80,16 @@ void BatchedGemmKernel::pack(const float* b, float* scratch) const noexcept {
   pack_transposed(b, s.matrix.n, s.matrix.k, s.ldb ? s.ldb : s.matrix.k, panel_, s.scale, scratch);
 }
 
+void BatchedGemmKernel::run_one(const BatchedGemmArgs& args) const noexcept {
+  conv_.run_all({args.a, shape_.transposed_b ? args.scratch : args.b, nullptr, args.residual, args.c});
+}
+
 void BatchedGemmKernel::run(int worker, int workers, const BatchedGemmArgs& args) const noexcept {
   const BatchedGemmShape& s = shape_;
   const int64_t per_matrix = conv_.blocks_ * conv_.strip_count();
   const int64_t items = s.batch0 * s.batch1 * per_matrix;
   const int64_t end = items * (worker + 1) / workers;
-  const float* packed_from = args.packed ? args.b : nullptr;  // the matrix that lies in scratch
+  const float* packed_from = nullptr;  // the matrix that lies in scratch
   for (int64_t item = items * worker / workers; item < end;) {
     const int64_t matrix = item / per_matrix, first = item % per_matrix;
     const int64_t count = std::min(end - item, per_matrix - first);

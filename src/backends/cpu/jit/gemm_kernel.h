@@ -51,7 +51,6 @@ struct BatchedGemmArgs {
   const float *a = nullptr, *b = nullptr, *residual = nullptr;
   float* c = nullptr;
   float* scratch = nullptr;  // workers * scratch_floats(), 64-byte aligned
-  bool packed = false;       // scratch holds pack(b) already
 };
 
 std::vector<GemmConfig> batched_gemm_candidates(const BatchedGemmShape& shape, Isa isa, int workers);
@@ -62,9 +61,11 @@ class BatchedGemmKernel {
   BatchedGemmKernel(const BatchedGemmShape& shape, const Epilogue& epilogue, const GemmConfig& config, Isa isa);
   /// Scratch of one worker.
   size_t scratch_floats() const { return scratch_floats_; }
-  /// One matrix, when B is transposed, for runs of a single worker over the same B.
+  /// One matrix, when B is transposed, for run_one().
   void pack(const float* b, float* scratch) const noexcept;
   void run(int worker, int workers, const BatchedGemmArgs& args) const noexcept;
+  /// One matrix, by the calling worker alone; scratch holds pack(b) when B is transposed.
+  void run_one(const BatchedGemmArgs& args) const noexcept;
 
  private:
   BatchedGemmShape shape_;

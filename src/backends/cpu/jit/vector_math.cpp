@@ -2,7 +2,7 @@
 //
 // exp and log reduce their argument to one octave and evaluate a minimax polynomial there. tanh and erf are odd rational
 // functions on the interval outside of which their f32 value is one; no coefficient is negative where that would risk a
-// pole. Coefficients were fitted by Lawson's iteration on the relative error (exp 3e-9, log 1e-8, tanh 4e-9, erf 2e-8).
+// pole. Coefficients were fitted by Lawson's iteration on the relative error (exp 3e-9, exp2 9e-8, log 1e-8, tanh 4e-9, erf 2e-8).
 
 #include "backends/cpu/jit/vector_math.h"
 
@@ -55,6 +55,23 @@ void VectorMath::exp(const Vec& x, const Vec& s0, const Vec& s1) {
   e_.vfnmadd231ps(x, s0, e_.constant(0.693145751953125f));  // ln 2 in two parts; the first has few bits: exact product
   e_.vfnmadd231ps(x, s0, e_.constant(1.42860682e-6f));
   polynomial(s1, x, {1.0f, 1.0f, 0.49999994f, 0.16666515f, 0.041668456f, 0.0083694188f, 0.0013813145f});
+  scale_by_power_of_two(x, s1, s0);
+}
+
+void VectorMath::exp2(const Vec& x, const Vec& s0, const Vec& s1) {
+  static constexpr std::initializer_list<float> kMantissa = {1.0f,           0.693151295f,  0.240164444f, 0.0557999127f,
+                                                             0.00901702978f, 0.00186713028f};  // on [0, 1]
+  if (e_.avx512()) {
+    e_.vreduceps(s0, x, 1);  // x - floor(x), zero for infinities
+    polynomial(s1, s0, kMantissa);
+    e_.vscalefps(x, s1, x);  // takes the floor itself
+    return;
+  }
+  minimum(x, 129.0f, s0);
+  maximum(x, -150.0f, s0);
+  e_.vroundps(s0, x, 1);
+  e_.vsubps(x, x, s0);
+  polynomial(s1, x, kMantissa);
   scale_by_power_of_two(x, s1, s0);
 }
 

@@ -75,6 +75,20 @@ TEST(VectorMath, ExpIsAccurateOverItsWholeRange) {
       [](double x) { return std::exp(x); });
 }
 
+TEST(VectorMath, Exp2IsAccurateOverItsWholeRange) {
+  expect_accurate(
+      "exp2", -126.0f, kInf, 3, [](Emitter& e, VectorMath& m) { m.exp2(e.vec(0), e.vec(1), e.vec(2)); },
+      [](double x) { return std::exp2(x); });
+  for (Isa isa : testing::machine_isas()) {
+    const auto y = apply(isa, {-140.0f, -160.0f, -std::numeric_limits<float>::max(), -kInf, kInf, NAN},
+                         [](Emitter& e, VectorMath& m) { m.exp2(e.vec(0), e.vec(1), e.vec(2)); });
+    EXPECT_NEAR(y[0], std::exp2(-140.0), 3e-45);
+    for (size_t i : {1, 2, 3}) EXPECT_EQ(y[i], 0.0f) << i;
+    EXPECT_EQ(y[4], kInf);
+    EXPECT_TRUE(std::isnan(y[5]));
+  }
+}
+
 TEST(VectorMath, ExpUnderflowsGradually) {
   for (Isa isa : testing::machine_isas()) {
     const auto y = apply(isa, {-90.0f, -100.0f, -110.0f, -kInf},
