@@ -86,7 +86,8 @@ class Lowering {
     const auto reserved = reserved_.find(&value);
     const bool in_output =
         reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
-    const bool own_slot = in_output && context_.graph.is_output(&value);
+    // A kernel sees its own layout, also where the output is declared in another one of the same bytes.
+    const bool own_slot = in_output && context_.graph.is_output(&value) && layout == buffer_layout(reserved->second);
     const BufferId id =
         own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
     buffers_[{&value, layout}] = id;
