@@ -16,6 +16,7 @@ namespace {
 
 using Product = dnnl::matmul;
 using Softmax = dnnl::softmax_forward;
+using Sum = dnnl::binary;
 
 constexpr int64_t kScoreKilobytes[] = {1024, 256};  // of a worker's part of a block: half of a common L2, and less
 constexpr int64_t kFewestRows = 32;                 // below, products do not pay for reading all keys
@@ -36,17 +37,15 @@ bool differs(const AttentionCode& code, size_t axis) { return code.mask && code.
 
 /// Matrices (heads of an image, or of all) out of which blocks may take several.
 int64_t matrices_together(const AttentionCode& code) {
-  // The library adds one matrix of masks to several of scores in its reference implementation only.
-  const bool one_mask = differs(code, 2) && !differs(code, 1);
-  if (code.queries_per_key() != 1 || one_mask) return 1;
+  if (code.queries_per_key() != 1) return 1;
   const bool even = is_even(code.q) && is_even(code.k) && is_even(code.v) && is_even(code.y),
              even_mask = code.q.batch == 1 || code.q.heads == 1 || differs(code, 0) == differs(code, 1);
   return even && even_mask ? code.q.batch * code.q.heads : code.q.heads;
 }
 
 Dims mask_dims(const AttentionCode& code, int64_t together, int64_t matrices, int64_t rows) {
-  const bool apart = differs(code, 1) || (together > code.q.heads && differs(code, 0));
-  return {apart ? matrices : 1, differs(code, 2) ? rows : 1, code.mask->dims[3]};
+  const bool each_its_own = differs(code, 1) || (together > code.q.heads && differs(code, 0));
+  return {each_its_own ? matrices : 1, differs(code, 2) ? rows : 1, code.mask->dims[3]};
 }
 
 dnnl::primitive_attr attr_with(const dnnl::post_ops& ops = {}) {
@@ -63,6 +62,8 @@ struct Block {
   Desc all_queries, queries, mask, scores;  // all rows of the heads, and a block's
   Product::primitive_desc score_product, value_product;
   Softmax::primitive_desc softmax;
+  bool sums_apart = false;  // one matrix of masks to several of scores: a product has only its reference for that
+  Sum::primitive_desc mask_sum;
 
   Block(const AttentionCode& code, ElementType operands, int64_t kilobytes)
       : together(matrices_together(code)),
@@ -77,7 +78,9 @@ struct Block {
     if (code.scale != 1) ops.append_eltwise(dnnl::algorithm::eltwise_linear, code.scale, 0);
     if (code.mask) {
       mask = plain_desc(mask_dims(code, together, heads.size, rows.size));
-      ops.append_binary(dnnl::algorithm::binary_add, mask);
+      sums_apart = heads.size > 1 && mask.get_dims()[0] == 1 && mask.get_dims()[1] > 1;
+      if (sums_apart) mask_sum = {engine(), dnnl::algorithm::binary_add, scores, mask, scores, attr_with(), true};
+      else ops.append_binary(dnnl::algorithm::binary_add, mask);
     }
     const Desc weights = plain_desc(dims, operands);
     score_product = {engine(), queries, any_desc({heads.size, depth, keys}, operands), scores, attr_with(ops), true};
@@ -97,9 +100,12 @@ struct Block {
                      true};
   }
 
-  explicit operator bool() const { return score_product && softmax && value_product; }
+  explicit operator bool() const { return score_product && softmax && value_product && (!sums_apart || mask_sum); }
+  bool fast() const {
+    return is_fast(score_product) && is_fast(softmax) && is_fast(value_product) && (!sums_apart || is_fast(mask_sum));
+  }
   int64_t steps(const AttentionCode& code) const {
-    return code.q.batch * code.q.heads / together * heads.count * (4 + 3 * rows.count);
+    return code.q.batch * code.q.heads / together * heads.count * (4 + (sums_apart ? 4 : 3) * rows.count);
   }
   int mask_argument(const AttentionCode& code) const {
     return DNNL_ARG_ATTR_MULTIPLE_POST_OP(code.scale != 1 ? 1 : 0) | DNNL_ARG_SRC_1;
@@ -132,8 +138,7 @@ void propose(const Problem& problem, Candidates& out) {
   int64_t scores_before = 0;
   for (const int64_t kilobytes : kScoreKilobytes) {
     const Block block(code, ElementType::bf16, kilobytes);
-    if (!block || !is_fast(block.score_product) || !is_fast(block.softmax) || !is_fast(block.value_product))
-      return out.refuse("attention", "the library has only its reference implementation");
+    if (!block || !block.fast()) return out.refuse("attention", "the library has only its reference implementation");
     const int64_t scores = block.heads.size * block.rows.size;
     if (block.steps(code) > kMostSteps) out.refuse("attention", fmt::format("takes {} steps", block.steps(code)));
     else if (scores != scores_before) {
@@ -198,6 +203,12 @@ class Writer {
     return at({Operand::input, place}, t.offset(b, head, 0));
   }
 
+  Operand mask_at(int64_t b, int64_t h, int64_t row) const {
+    const int place = code_.mask->place;
+    return at(place >= 0 ? Operand{Operand::input, place} : Operand{Operand::constant, 0},
+              code_.mask->offset(b, h, row));
+  }
+
   void write_heads(int64_t matrix) {
     const int64_t b = matrix / code_.q.heads, h = matrix % code_.q.heads, shared = code_.shared_head(h);
     program_.add_reorder(given(code_.q), input(code_.q_place, code_.q, b, h), block_.all_queries, queries_);
@@ -220,13 +231,14 @@ class Writer {
         {DNNL_ARG_SRC, block_.queries, at(queries_, row * code_.q.columns, size_of(block_.queries))},
         {DNNL_ARG_WEIGHTS, block_.score_product.weights_desc(), keys_},
         {DNNL_ARG_DST, block_.scores, scores_}};
-    if (code_.mask) {
-      const int place = code_.mask->place;
-      arguments.push_back({block_.mask_argument(code_), block_.mask,
-                           at(place >= 0 ? Operand{Operand::input, place} : Operand{Operand::constant, 0},
-                              code_.mask->offset(b, h, row))});
-    }
+    if (code_.mask && !block_.sums_apart)
+      arguments.push_back({block_.mask_argument(code_), block_.mask, mask_at(b, h, row)});
     program_.add(score_product_, block_.score_product.scratchpad_desc(), std::move(arguments));
+    if (block_.sums_apart)
+      program_.add(mask_sum_, block_.mask_sum.scratchpad_desc(),
+                   {{DNNL_ARG_SRC_0, block_.scores, scores_},
+                    {DNNL_ARG_SRC_1, block_.mask, mask_at(b, h, row)},
+                    {DNNL_ARG_DST, block_.scores, scores_}});
     program_.add(softmax_, block_.softmax.scratchpad_desc(),
                  {{DNNL_ARG_SRC, block_.scores, scores_}, {DNNL_ARG_DST, block_.softmax.dst_desc(), weights_}});
     program_.add(value_product_, block_.value_product.scratchpad_desc(),
@@ -242,6 +254,7 @@ class Writer {
   const Operand queries_, keys_, values_, scores_, weights_, result_;
   const Product score_product_{block_.score_product}, value_product_{block_.value_product};
   const Softmax softmax_{block_.softmax};
+  const Sum mask_sum_ = block_.sums_apart ? Sum(block_.mask_sum) : Sum();
 };
 
 Program load(const Attrs& attrs, const KernelShapes& shapes) {
