@@ -203,6 +203,27 @@ Tensor run_formatted(ExecutionContext& context, const IoFormat& in, const IoForm
   return converted(Tensor(*out.dtype, result, Blob::own(std::move(linear))), DType::f32);
 }
 
+TEST(Builder, AnOutputOfOnePixelIsWrittenInTheLayoutOfItsKernel) {
+  constexpr std::string_view kText = R"((%x: f32[2,16,6,6]) {{
+  %w = constant f32[32,16,3,3]!1
+  %s = constant f32[32]!2
+  %c = Conv(%x, %w) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}}
+  %p = GlobalAveragePool(%c)
+  %y = {}
+  return %y
+}})";
+  const Cpu cpu;
+  for (const char* last : {"Softmax(%p) {axis=1}", "InstanceNormalization(%p, %s, %s) {epsilon=1e-05}", "Exp(%p)"}) {
+    SCOPED_TRACE(last);
+    TimingCache cache;
+    const std::string text = fmt::format(kText, last);
+    const Graph graph = parse_graph(text, find_op);
+    const std::vector<Tensor> inputs = random_inputs(graph, 3);
+    const auto engine = Engine::load(build_net(cpu, cache, text), *cpu.backend, cpu.device);
+    EXPECT_LE(relative_error(run(*engine->context(), inputs)[0], evaluate(graph, inputs)[0]), 1e-5);
+  }
+}
+
 TEST(Builder, TensorsAreHandedOverInTheAskedTypesAndLayouts) {
   const Cpu cpu;
   TimingCache cache;
