@@ -11,7 +11,7 @@ namespace hone::cpu {
 
 class Bf16Memory {
  public:
-  explicit Bf16Memory(Emitter& emitter) : e_(emitter), converts_(has_bf16_products(emitter.isa())) {}
+  explicit Bf16Memory(Emitter& emitter) : e_(emitter), converts_(has_bf16_instructions(emitter.isa())) {}
 
   void load(const Emitter::Vec& x, const Xbyak::RegExp& from);
   void broadcast(const Emitter::Vec& x, const Xbyak::RegExp& from);

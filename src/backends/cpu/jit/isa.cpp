@@ -20,8 +20,10 @@ Isa machine_isa() {
   return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::scalar;
 }
 
+bool has_bf16_instructions(Isa isa) { return isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16"); }
+
 bool has_bf16_products(Isa isa) {
-  return isa == Isa::avx512 && (__builtin_cpu_supports("avx512bf16") || env_text("HONE_CPU_BF16") == "emulated");
+  return has_bf16_instructions(isa) || (isa == Isa::avx512 && env_text("HONE_CPU_BF16") == "emulated");
 }
 
 bool has_half_loads(Isa isa) {

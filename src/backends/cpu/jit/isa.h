@@ -12,8 +12,9 @@ enum class Isa { scalar, avx2, avx512 };  // avx2 includes FMA; avx512 is F, VL,
 
 /// What the processor and the operating system offer, ignoring HONE_CPU_ISA.
 Isa machine_isa();
-/// Whether `isa` and the processor have instructions that multiply bf16 into sums of f32 (AVX512-BF16, AMX), or
-/// HONE_CPU_BF16=emulated pretends so: right and slow, for tests on other machines.
+/// Whether `isa` and the processor have the instructions of AVX512-BF16.
+bool has_bf16_instructions(Isa isa);
+/// The same, for products of bf16 into sums of f32; or HONE_CPU_BF16=emulated pretends so: right and slow, for tests.
 bool has_bf16_products(Isa isa);
 /// Whether vectors of f16 can be widened to f32 as they are loaded.
 bool has_half_loads(Isa isa);
