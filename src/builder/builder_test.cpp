@@ -203,6 +203,18 @@ Tensor run_formatted(ExecutionContext& context, const IoFormat& in, const IoForm
   return converted(Tensor(*out.dtype, result, Blob::own(std::move(linear))), DType::f32);
 }
 
+TEST(Builder, LayoutsMeetWhereTheSourceOfTheCopiesIsDisabled) {
+  const Cpu cpu;
+  for (const char* disabled : {"cpu", "onednn"}) {
+    TimingCache cache;
+    BuildOptions options{.profiles = {batch_profile(1, 2, 4)}, .disabled_sources = {disabled}};
+    const auto engine = Engine::load(build_net(cpu, cache, kNet, std::move(options)), *cpu.backend, cpu.device);
+    const Graph graph = parse_graph(kNet, find_op).specialize({{"N", 2}});
+    const std::vector<Tensor> inputs = random_inputs(graph, 3);
+    EXPECT_LE(relative_error(run(*engine->context(), inputs)[0], evaluate(graph, inputs)[0]), 1e-5) << disabled;
+  }
+}
+
 TEST(Builder, AnOutputOfOnePixelIsWrittenInTheLayoutOfItsKernel) {
   constexpr std::string_view kText = R"((%x: f32[2,16,6,6]) {{
   %w = constant f32[32,16,3,3]!1

@@ -266,7 +266,7 @@ ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layo
   result.problem->targets = context.options.targets;
   std::vector<Candidate> candidates;
   for (const TacticSource* source : context.backend.sources) {
-    if (disabled(context, source->name()) || source->name() == "reference") continue;
+    if (source->name() == "reference") continue;  // others may be disabled for layers; reformats have none to spare
     Candidates offers;
     source->propose(*result.problem, offers);
     for (const Tactic& tactic : offers.offers())

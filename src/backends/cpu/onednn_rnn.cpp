@@ -161,6 +161,16 @@ dnnl::primitive_desc describe_any(const Node& node, const Attrs& attrs) {
   return Code{attrs}.describe_any(x[0], x[1]);
 }
 
+constexpr int64_t kLeastBatchOfBf16 = 8;
+
+/// A layer of one sequence in bf16 ended the process on a machine with AMX (oneDNN 3.2, hidden size 256); eight were right.
+std::string reason_against_bf16(const Problem& problem) {
+  const Value* x = recurrent(problem)->input(0);
+  const Dim& batch = problem.symbolic.inputs()[static_cast<size_t>(input_index(problem.region, x))]->type.shape[1];
+  const bool safe = batch.is_constant() && batch.value() >= kLeastBatchOfBf16;
+  return safe ? "" : fmt::format("bf16 needs a fixed batch of at least {}", kLeastBatchOfBf16);
+}
+
 /// Why the library's own format of the weights is not offered.
 std::string reason_against_blocks(const dnnl::primitive_desc& desc) {
   if (!desc || !is_fast(desc)) return "the library has only its reference implementation for weights in its own format";
@@ -184,7 +194,8 @@ void propose(const Problem& problem, Candidates& out) {
     Attrs attrs = attrs_of(problem, *node), params{{"format", std::string("blocked")}};
     set_operands(attrs, operands);
     set_operands(params, operands);
-    std::string reason = reason_against_blocks(describe_any(*node, attrs));
+    std::string reason = operands == ElementType::bf16 ? reason_against_bf16(problem) : "";
+    if (reason.empty()) reason = reason_against_blocks(describe_any(*node, attrs));
     if (reason.empty()) offer(std::move(params));
     else out.refuse("recurrent", std::move(reason));
   }

@@ -84,10 +84,10 @@ AttentionCode::AttentionCode(const Attrs& attrs, const KernelShapes& shapes)
       v(input_dims(shapes, v_place), attrs.text("layout") == "bhsd"),
       y(result_dims(shapes), attrs.text("layout") == "bhsd"),
       scale(static_cast<float>(attrs.real("scale"))) {
-  const bool valid = q.rows > 0 && q.heads > 0 && k.rows > 0 && k.heads > 0 && q.batch > 0 && k.batch == q.batch &&
-                     v.batch == q.batch && y.batch == q.batch && v.heads == k.heads && q.heads % k.heads == 0 &&
-                     y.heads == q.heads && k.columns == q.columns && v.rows == k.rows && y.rows == q.rows &&
-                     y.columns == v.columns;
+  const bool valid = q.rows > 0 && q.heads > 0 && q.columns > 0 && v.columns > 0 && k.rows > 0 && k.heads > 0 &&
+                     q.batch > 0 && k.batch == q.batch && v.batch == q.batch && y.batch == q.batch &&
+                     v.heads == k.heads && q.heads % k.heads == 0 && y.heads == q.heads && k.columns == q.columns &&
+                     v.rows == k.rows && y.rows == q.rows && y.columns == v.columns;
   HONE_CHECK(valid, "attention in the plan has operands that do not fit together");
   if (!attrs.has("mask")) return;
   const int place = place_of(attrs, "mask", -1, shapes);

@@ -15,7 +15,7 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kGroup = 192;            // queries: 48 KB of weighted values of 64 columns
+constexpr int64_t kGroup = 192;            // queries at most: 48 KB of weighted values of 64 columns
 constexpr int64_t kCopied = 16;            // queries that pay for a copy of the values
 constexpr int64_t kValueBytes = 24 << 10;  // of a block of values that stays in the first-level cache
 
@@ -49,11 +49,10 @@ void AttentionKernel::choose_blocks(const AttentionBlock& block, int workers) {
   const int64_t rows = s_.q.rows, heads = s_.q.batch * s_.q.heads;
   const int64_t wanted = std::min(ceil_div(2 * workers, heads), ceil_div(rows, 16));
   group_ = ceil_div(rows, std::max(ceil_div(rows, kGroup), wanted));
-  block_.rows = std::min(block.rows, group_);
+  block_.rows = ceil_div(group_, ceil_div(group_, block.rows));
   group_ = round_up(group_, block_.rows);
   groups_ = ceil_div(rows, group_);
-  running_ = s_.k.rows > block.keys;
-  block_.keys = running_ ? block.keys : s_.k.rows;
+  block_.keys = std::min(block.keys, s_.k.rows);
 }
 
 void AttentionKernel::generate() {
@@ -68,7 +67,7 @@ void AttentionKernel::generate() {
   // All blocks share the packed keys, so they share the tile.
   GemmConfig tile = best_config(scores(block_.rows, block_.keys), isa_);
   tile.prefetch = false;  // packed keys are near already
-  if (running_) block_.keys = std::min(round_up(block_.keys, tile.panel_channels(isa_)), s_.k.rows);
+  block_.keys = std::min(round_up(block_.keys, tile.panel_channels(isa_)), s_.k.rows);
   running_ = block_.keys < s_.k.rows;
   score_stride_ = round_up(block_.keys, 16);
   const auto add = [&](int64_t rows, int64_t keys) {
