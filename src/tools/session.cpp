@@ -58,13 +58,10 @@ void explain_precision(const BuildOptions& options, const DeviceInfo& device, st
     return log.info(
         "Convolutions and what stands between them are BF16, other products may round their operands to it; sums and "
         "everything else are FP32.");
-  log.warning(
-      "Reduced precision is allowed, not required: on this CPU products of few rows may keep their weights in {}; all "
-      "is "
-      "computed in FP32.",
-      options.fp16   ? "FP16"
-      : options.bf16 ? "BF16"
-                     : "FP32");
+  const bool halves = options.fp16 || options.bf16;
+  log.warning("Reduced precision is allowed, not required: {}",
+              halves ? "products of few rows may keep their weights in 16 bits; this CPU computes in FP32."
+                     : "the CPU device has FP32 kernels, and these are used.");
 }
 
 }  // namespace
