@@ -140,6 +140,8 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
   const bool valid = !input.empty() && !output.empty() && input.back() == k && output.back() == n &&
                      elements(input) / k == elements(output) / n;
   HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(input), join_dims(output));
+  HONE_CHECK(read_config(attrs).weights != DType::f16 || has_half_loads(info.isa),
+             "a linear layer in the plan keeps its weights in f16, which this processor cannot widen");
   return std::make_shared<Linear>(attrs, gemm_shape(output, k), info.isa);
 }
 
