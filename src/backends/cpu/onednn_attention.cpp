@@ -154,15 +154,6 @@ void propose(const Problem& problem, Candidates& out) {
   }
 }
 
-Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const Node* node = anchor_of(problem.region, ops::scaled_dot_product_attention);
-  Compiled compiled;
-  Attrs attrs = tactic.params;
-  write_attention(attrs, problem, *node, compiled.constants);
-  compiled.code = encode_code("attention", attrs);
-  return compiled;
-}
-
 /// The steps of a launch.
 class Writer {
  public:
@@ -266,7 +257,7 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
 
 }  // namespace
 
-const Family attention{"attention", propose, compile, load};
+const Family attention{"attention", propose, compile_attention, load};
 
 }  // namespace hone::cpu::onednn
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Register plan: accumulators first, then as many weight vectors as fit, then at least one register for the broadcast
-// element. Weights of 16 bits are widened into registers, all of them. Weight vectors that do not fit are memory operands (in L1 after the first pixel). A tile of one vector on AVX-512
-// uses embedded broadcasts instead, a tile of one pixel reads all its weights as memory operands.
+// element. Weight vectors that do not fit are memory operands (in L1 after the first pixel). A tile of one vector on AVX-512
+// uses embedded broadcasts instead, a tile of one pixel reads all its weights as memory operands. Weights of 16 bits are
+// widened into registers, all of them.
 
 #include "backends/cpu/jit/tile_code.h"
 

@@ -28,15 +28,6 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
                {Layout::linear}});
 }
 
-Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const Node* node = anchor_of(problem.region, ops::scaled_dot_product_attention);
-  Compiled compiled;
-  Attrs attrs = tactic.params;
-  write_attention(attrs, problem, *node, compiled.constants);
-  compiled.code = encode_code("attention", attrs);
-  return compiled;
-}
-
 MaskStrides mask_strides(const AttentionCode& code) {
   if (!code.mask) return {};
   const Dims& strides = code.mask->strides;
@@ -81,6 +72,6 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
 
 }  // namespace
 
-const CpuTactic tactics::attention = {"attention", propose, compile, load};
+const CpuTactic tactics::attention = {"attention", propose, compile_attention, load};
 
 }  // namespace hone::cpu

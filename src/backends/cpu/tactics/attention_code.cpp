@@ -4,6 +4,7 @@
 
 #include "backends/cpu/tactics/convolution.h"
 #include "backends/regions/region_match.h"
+#include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
@@ -65,6 +66,15 @@ void write_attention(Attrs& attrs, const Problem& problem, const Node& node, std
       constants.push_back(*mask->constant);
     }
   }
+}
+
+Compiled compile_attention(const Problem& problem, const Tactic& tactic) {
+  const Node* node = anchor_of(problem.region, ops::scaled_dot_product_attention);
+  Compiled compiled;
+  Attrs attrs = tactic.params;
+  write_attention(attrs, problem, *node, compiled.constants);
+  compiled.code = encode_code("attention", attrs);
+  return compiled;
 }
 
 HeadTensor::HeadTensor(const Dims& d, bool heads_first) {
