@@ -15,6 +15,7 @@ constexpr const CpuTactic* kTactics[] = {
     &tactics::resize,         &tactics::recurrent,      &tactics::along_axis,
     &tactics::reduce_any,     &tactics::quantization,   &tactics::bitwise,
     &tactics::group_norm,     &tactics::neighbour_norm, &tactics::einsum,
+    &tactics::tile_linear,    &tactics::tile_conv,      &tactics::tile_attention,
 };
 
 }  // namespace

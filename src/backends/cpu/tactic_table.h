@@ -44,8 +44,11 @@ extern const CpuTactic conv;
 extern const CpuTactic depthwise_conv;
 extern const CpuTactic conv_transpose;
 extern const CpuTactic linear;
+extern const CpuTactic tile_linear;
+extern const CpuTactic tile_conv;
 extern const CpuTactic matmul;
 extern const CpuTactic attention;
+extern const CpuTactic tile_attention;
 extern const CpuTactic pointwise;
 extern const CpuTactic pointwise_blocks;
 

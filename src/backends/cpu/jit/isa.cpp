@@ -2,6 +2,8 @@
 
 #include "backends/cpu/jit/isa.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <xbyak/xbyak_util.h>
 
 #include <algorithm>
@@ -24,6 +26,22 @@ bool has_bf16_instructions(Isa isa) { return isa == Isa::avx512 && __builtin_cpu
 
 bool has_bf16_products(Isa isa) {
   return has_bf16_instructions(isa) || (isa == Isa::avx512 && env_text("HONE_CPU_BF16") == "emulated");
+}
+
+bool has_matrix_tile_instructions() {
+  static const bool given = [] {
+    using Xbyak::util::Cpu;
+    const Cpu cpu;
+    // Linux saves the tiles' 8 KiB for a process only once it has asked (ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;
+    return cpu.has(Cpu::tAMX_TILE) && cpu.has(Cpu::tAMX_BF16) &&
+           syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return given;
+}
+
+bool has_matrix_tiles(Isa isa) {
+  return isa == Isa::avx512 && (has_matrix_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
 }
 
 bool has_half_loads(Isa isa) {

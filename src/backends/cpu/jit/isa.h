@@ -16,6 +16,10 @@ Isa machine_isa();
 bool has_bf16_instructions(Isa isa);
 /// The same, for products of bf16 into sums of f32; or HONE_CPU_BF16=emulated pretends so: right and slow, for tests.
 bool has_bf16_products(Isa isa);
+/// Whether the processor has AMX tiles of bf16 and the system gives them to this process.
+bool has_matrix_tile_instructions();
+/// The same, under `isa`; or HONE_CPU_BF16=emulated pretends so.
+bool has_matrix_tiles(Isa isa);
 /// Whether vectors of f16 can be widened to f32 as they are loaded.
 bool has_half_loads(Isa isa);
 /// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512.

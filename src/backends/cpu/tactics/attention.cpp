@@ -28,13 +28,6 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
                {Layout::linear}});
 }
 
-MaskStrides mask_strides(const AttentionCode& code) {
-  if (!code.mask) return {};
-  const Dims& strides = code.mask->strides;
-  const bool full = code.mask->dims[3] == code.k.rows;
-  return {strides[0], strides[1], strides[2], full ? MaskKind::full : MaskKind::per_row};
-}
-
 class Attention final : public CpuKernel {
  public:
   Attention(const AttentionCode& code, const AttentionBlock& block, const CpuInfo& info)
@@ -47,16 +40,8 @@ class Attention final : public CpuKernel {
   }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const auto input = [&](int i) { return static_cast<const float*>(bindings.inputs[static_cast<size_t>(i)]); };
-    AttentionArgs args{
-        .q = input(code_.q_place),
-        .k = input(code_.k_place),
-        .v = input(code_.v_place),
-        .y = static_cast<float*>(bindings.outputs[0]),
-        .scratch = static_cast<float*>(bindings.workspace) + static_cast<size_t>(worker) * kernel_.scratch_floats()};
-    if (code_.mask)
-      args.mask = code_.mask->place >= 0 ? input(code_.mask->place) : static_cast<const float*>(bindings.constants[0]);
-    kernel_.run(worker, workers, args);
+    const size_t floats = kernel_.scratch_floats() * static_cast<size_t>(worker);
+    kernel_.run(worker, workers, attention_args(code_, bindings, static_cast<float*>(bindings.workspace) + floats));
   }
 
  private:

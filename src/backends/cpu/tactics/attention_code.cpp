@@ -73,7 +73,7 @@ Compiled compile_attention(const Problem& problem, const Tactic& tactic) {
   Compiled compiled;
   Attrs attrs = tactic.params;
   write_attention(attrs, problem, *node, compiled.constants);
-  compiled.code = encode_code("attention", attrs);
+  compiled.code = encode_code(tactic.name, attrs);
   return compiled;
 }
 

@@ -15,7 +15,7 @@ std::string reason_against_attention(const Problem& problem, const Node& node);
 /// Places of the operands, scale and layout; a constant mask goes to the constants.
 void write_attention(Attrs& attrs, const Problem& problem, const Node& node, std::vector<Tensor>& constants);
 
-/// The same with the tactic's parameters, as the code of the kernel named "attention".
+/// The same with the tactic's parameters, as the code of the kernel of the tactic's name.
 Compiled compile_attention(const Problem& problem, const Tactic& tactic);
 
 /// Sizes and strides (in elements) of a [B, H, S, D] operand in either layout.

@@ -28,6 +28,25 @@ GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) {
 
 }  // namespace
 
+MaskStrides mask_strides(const AttentionCode& code) {
+  if (!code.mask) return {};
+  const Dims& strides = code.mask->strides;
+  const bool full = code.mask->dims[3] == code.k.rows;
+  return {strides[0], strides[1], strides[2], full ? MaskKind::full : MaskKind::per_row};
+}
+
+AttentionArgs attention_args(const AttentionCode& code, const Bindings& bindings, float* scratch) {
+  const auto input = [&](int i) { return static_cast<const float*>(bindings.inputs[static_cast<size_t>(i)]); };
+  AttentionArgs args{.q = input(code.q_place),
+                     .k = input(code.k_place),
+                     .v = input(code.v_place),
+                     .y = static_cast<float*>(bindings.outputs[0]),
+                     .scratch = scratch};
+  if (code.mask)
+    args.mask = code.mask->place >= 0 ? input(code.mask->place) : static_cast<const float*>(bindings.constants[0]);
+  return args;
+}
+
 AttentionKernel::AttentionKernel(const AttentionShape& shape, const AttentionBlock& block, Isa isa, int workers)
     : s_(shape),
       isa_(isa),

@@ -37,6 +37,9 @@ struct AttentionArgs {
   float* scratch = nullptr;  // of this worker: scratch_floats(), 64-byte aligned
 };
 
+MaskStrides mask_strides(const AttentionCode& code);
+AttentionArgs attention_args(const AttentionCode& code, const Bindings& bindings, float* scratch);
+
 /// Work items are (image, head, group of queries); workers share nothing.
 class AttentionKernel {
  public:

@@ -21,6 +21,10 @@ int check_attention(const std::vector<std::string>& shapes, std::string_view lay
   const std::string text =
       fmt::format("({}) {{\n %y = ScaledDotProductAttention({}) {{scale=0.35, layout=\"{}\"}}\n return %y\n}}", inputs,
                   operands, layout);
+  CheckOptions rounding = options;
+  rounding.rounds = true;
+  rounding.tolerance = 0.02;
+  EXPECT_EQ(check_tactics(text, "tile_attention", rounding) > 0, machine_isa() == Isa::avx512);
   return check_tactics(text, "attention", options);
 }
 

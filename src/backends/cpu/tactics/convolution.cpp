@@ -27,12 +27,16 @@ void same_pads(bool upper, int64_t size, int64_t kernel, int64_t stride, int64_t
   after = total - before;
 }
 
-std::string reason_against(const Problem& problem, const Node& conv, const RegionMatch& match) {
+bool accepts(Operands operands, DType type) {
+  return type == DType::f32 || (operands == Operands::f32_or_bf16 && type == DType::bf16);
+}
+
+std::string reason_against(const Problem& problem, const Node& conv, const RegionMatch& match, Operands operands) {
   if (problem.device.architecture == "scalar") return "needs AVX2";
   const Value* x = conv.input(0);
   const size_t rank = x->type.shape.rank();
   if (rank != 3 && rank != 4) return fmt::format("{}-dimensional convolution", rank - 2);
-  if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
+  if (!accepts(operands, x->type.dtype)) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
   if (input_index(problem.region, x) < 0) return "its input is a constant";
   if (!conv.input(1)->is_constant() || (conv.input(2) != nullptr && !conv.input(2)->is_constant()))
     return "weights are not constant";
@@ -58,11 +62,11 @@ ConvRegion collect(const Problem& problem, const Node& conv, RegionMatch match) 
 }  // namespace
 
 std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family,
-                                           const CpuInfo&, Candidates& out) {
+                                           const CpuInfo&, Candidates& out, Operands operands) {
   const Node* conv = anchor_of(problem.region, op);
   if (conv == nullptr) return std::nullopt;
   RegionMatch match = match_region(problem.region, conv, conv->output()->type.shape.rank() - 1);
-  if (std::string reason = reason_against(problem, *conv, match); !reason.empty()) {
+  if (std::string reason = reason_against(problem, *conv, match, operands); !reason.empty()) {
     out.refuse(family, std::move(reason));
     return std::nullopt;
   }
@@ -72,9 +76,9 @@ std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& 
   return region;
 }
 
-ConvRegion conv_region(const Problem& problem, const OpDef& op) {
+ConvRegion conv_region(const Problem& problem, const OpDef& op, Operands operands) {
   Candidates refusals;
-  std::optional<ConvRegion> region = read_conv_region(problem, op, "", {}, refusals);
+  std::optional<ConvRegion> region = read_conv_region(problem, op, "", {}, refusals, operands);
   HONE_ASSERT(region.has_value(), "the region was refused: {}",
               refusals.refusals().empty() ? "other anchor" : refusals.refusals()[0].reason);
   return std::move(*region);
@@ -121,8 +125,8 @@ ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout) {
   return shape;
 }
 
-ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes) {
-  check_binding(attrs, shapes);
+ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes, Operands operands) {
+  check_binding(attrs, shapes, operands);
   const ConcreteType& input = shapes.inputs[static_cast<size_t>(attrs.integer("input"))];
   ConvShape shape = conv_shape(attrs, input.dims, input.layout);
   const ImageSize out = image_size(shapes.outputs[0].dims);
@@ -177,13 +181,13 @@ int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t 
   return value;
 }
 
-void check_binding(const Attrs& attrs, const KernelShapes& shapes) {
+void check_binding(const Attrs& attrs, const KernelShapes& shapes, Operands operands) {
   const int64_t inputs = static_cast<int64_t>(shapes.inputs.size());
   const int64_t input = bounded(attrs, "input", 0, inputs - 1);
   const int64_t residual = bounded(attrs, "residual", -1, inputs - 1);
   HONE_CHECK(shapes.outputs.size() == 1, "a kernel in the plan has {} results", shapes.outputs.size());
-  HONE_CHECK(shapes.inputs[static_cast<size_t>(input)].dtype == DType::f32,
-             "a kernel in the plan has an input that is not f32");
+  const DType type = shapes.inputs[static_cast<size_t>(input)].dtype;
+  HONE_CHECK(accepts(operands, type), "a kernel in the plan has an input of {}", name_of(type));
   if (residual >= 0)
     HONE_CHECK(shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
                "a kernel in the plan adds tensors of different sizes");

@@ -18,16 +18,18 @@ struct ConvRegion {
   Attrs attrs;     // filter, strides, pads, …, epilogue: what load() needs besides the tile
 };
 
+enum class Operands { f32, f32_or_bf16 };
+
 /// Nothing when the region is not about `op` (Conv or ConvTranspose), or refused with a reason under `family`.
 std::optional<ConvRegion> read_conv_region(const Problem& problem, const OpDef& op, std::string_view family,
-                                           const CpuInfo& info, Candidates& out);
+                                           const CpuInfo& info, Candidates& out, Operands operands = Operands::f32);
 /// The same when the tactic has been offered already.
-ConvRegion conv_region(const Problem& problem, const OpDef& op);
+ConvRegion conv_region(const Problem& problem, const OpDef& op, Operands operands = Operands::f32);
 
 /// The convolution of an input of these sizes; a region of rank 3 is one of height 1.
 ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout);
 /// Throws Error when the plan's sizes contradict each other.
-ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes);
+ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes, Operands operands = Operands::f32);
 /// N, C, H, W of a tensor of rank 3 or 4.
 struct ImageSize {
   int64_t n, c, h, w;
@@ -68,8 +70,8 @@ struct ConvBinding {
             static_cast<float*>(bindings.outputs[0])};
   }
 };
-/// Throws Error when an operand does not exist.
-void check_binding(const Attrs& attrs, const KernelShapes& shapes);
+/// Throws Error when an operand does not exist or has another type.
+void check_binding(const Attrs& attrs, const KernelShapes& shapes, Operands operands = Operands::f32);
 
 Tensor make_floats(size_t count, auto&& fill) {
   TensorBuilder builder(DType::f32, {static_cast<int64_t>(count)});

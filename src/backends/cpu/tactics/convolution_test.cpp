@@ -130,6 +130,36 @@ TEST(ConvTactics, TransposedAgreesWithTheReference) {
   }
 }
 
+/// The region with every tensor in bf16; constants stay wide, kernels round them.
+Graph narrowed(Graph graph) {
+  for (Value* input : graph.inputs()) input->type.dtype = DType::bf16;
+  for (Node* node : graph.nodes())
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (const Value* value = node->input(i); value != nullptr && value->is_constant() && !node->is(ops::clamp))
+        graph.set_input(
+            node, i,
+            graph.add_constant(write_doubles(DType::bf16, value->constant->dims(), read_doubles(*value->constant))));
+  graph.infer_all();
+  return graph;
+}
+
+TEST(ConvTactics, MatrixTilesAgreeWithTheReferenceInBothTypes) {
+  if (machine_isa() != Isa::avx512) GTEST_SKIP() << "needs AVX-512";
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    Random random(seed);
+    Case c{.ic = random.in(8, 70), .h = random.in(6, 12), .w = random.in(6, 12), .oc = random.in(1, 70)};
+    c.k = random.of<int64_t>({1, 1, 3});
+    c.stride = random.of<int64_t>({1, 1, 2});
+    c.pad = random.in(0, c.k - 1);
+    Graph graph = region(c, ops::conv, random, random.in(0, 1) != 0,
+                         random.of<const OpDef*>({nullptr, &ops::relu, &ops::silu}), random.in(0, 1) != 0);
+    CheckOptions options = at(random.in(1, 2), seed, 0.01);
+    options.rounds = true;
+    EXPECT_GT(check_tactics(graph, "tile_conv", options), 0) << "seed " << seed;
+    EXPECT_GT(check_tactics(narrowed(std::move(graph)), "tile_conv", options), 0) << "seed " << seed << ", bf16";
+  }
+}
+
 TEST(ConvTactics, TakesOneDimensionalConvolutions) {
   EXPECT_GT(check_tactics(R"((%x: f32[N,8,21]) {
     %w = constant f32[12,8,3]!11

@@ -86,6 +86,20 @@ TEST(LinearTactic, FusesResidualAndActivationInBothOrders) {
             0);
 }
 
+TEST(TileLinearTactic, AgreesWithTheReferenceOnEverySize) {
+  const CheckOptions options{
+      .tolerance = 0.01, .rounds = true, .tuned = {{"N", 40}}, .run = {{{"N", 40}}, {{"N", 1}}, {{"N", 97}}}};
+  for (const auto& [k, n] : {std::pair{24, 40}, {64, 32}, {7, 100}, {130, 16}})
+    for (const bool transposed : {false, true}) {
+      const std::string text = fmt::format(
+          "(%x: f32[N,{}], %r: f32[N,{}]) {{\n %w = constant f32[{}]!3\n %b = constant f32[{}]!5\n"
+          " %y = Linear(%x, %w, %b) {{trans_w={}}}\n %g = Gelu(%y)\n %z = Add(%g, %r)\n return %z\n}}",
+          k, n, transposed ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n), n, int{transposed});
+      EXPECT_EQ(check_tactics(text, "tile_linear", options) > 0, machine_isa() == Isa::avx512) << text;
+      EXPECT_EQ(check_tactics(text, "tile_linear", kBatch), 0) << "where rounding is not allowed";
+    }
+}
+
 TEST(LinearTactic, RefusesWhatItCannotFuse) {
   const Graph graph = parse_graph(R"((%x: f32[3,24], %r: f32[40]) {
     %w = constant f32[24,40]!3

@@ -8,7 +8,7 @@
 #include "backends/cpu/jit/gemm_kernel.h"
 #include "backends/cpu/jit/pack.h"
 #include "backends/cpu/jit/tile_code.h"
-#include "backends/cpu/tactics/convolution.h"
+#include "backends/cpu/tactics/linear_region.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -17,31 +17,6 @@ namespace {
 
 constexpr int64_t kFewRows = 32;
 constexpr float kLargestHalf = 65504;
-
-struct LinearRegion {
-  RegionMatch match;
-  int input = -1;
-  int64_t n = 0, k = 0;
-  bool transposed = false;  // weights are [N, K]
-};
-
-std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
-  if (problem.device.architecture == "scalar") return "needs AVX2";
-  const Value* x = node.input(0);
-  if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
-  if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
-    return "weights are not constant";
-  if (node.output()->type.shape.elements() == Dim(0) || x->type.shape.elements() == Dim(0)) return "empty operands";
-  return match.refusal;
-}
-
-LinearRegion collect(const Problem& problem, const Node& node, RegionMatch match) {
-  const Dims& w = node.input(1)->constant->dims();
-  const bool transposed = node.attrs.integer("trans_w") != 0;
-  return {std::move(match), input_index(problem.region, node.input(0)), transposed ? w[0] : w[1],
-          transposed ? w[1] : w[0], transposed};
-}
 
 GemmShape gemm_shape(const Dims& output, int64_t k) {
   return {.m = elements(output) / output.back(), .n = output.back(), .k = k};
@@ -72,24 +47,20 @@ std::vector<GemmConfig> candidates_for(const Problem& problem, const Node& node,
 }
 
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
-  const Node* node = anchor_of(problem.region, ops::linear);
-  if (node == nullptr) return;
-  RegionMatch match = match_region(problem.region, node, 1);
-  if (std::string reason = reason_against(problem, *node, match); !reason.empty())
-    return out.refuse("linear", std::move(reason));
-  const LinearRegion region = collect(problem, *node, std::move(match));
-  const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-  const GemmShape shape = gemm_shape(node->output()->type.shape.values(), region.k);
-  for (const GemmConfig& config : candidates_for(problem, *node, shape, info)) {
+  const std::optional<LinearRegion> region = read_linear_region(problem, "linear", out);
+  if (!region) return;
+  const Node& node = *region->match.anchor;
+  const GemmShape shape = gemm_shape(node.output()->type.shape.values(), region->k);
+  for (const GemmConfig& config : candidates_for(problem, node, shape, info)) {
     Attrs params;
     write_config(params, config);
-    out.offer({"cpu", "linear", std::move(params), in, {Layout::linear}});
+    out.offer(linear_tactic("linear", problem, std::move(params)));
   }
 }
 
 Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const Node* node = anchor_of(problem.region, ops::linear);
-  const LinearRegion region = collect(problem, *node, match_region(problem.region, node, 1));
+  const LinearRegion region = linear_region(problem);
+  const Node* node = region.match.anchor;
   const Isa isa = cpu_info(problem.device).isa;
   const GemmConfig config = read_config(tactic.params);
   const int64_t panel = config.panel_channels(isa);
@@ -108,13 +79,7 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
       pack_bias(bias.data(), region.n, 1, panel, packed);
     }));
 
-  Attrs attrs = tactic.params;
-  attrs.set("input", int64_t{region.input});
-  attrs.set("n", region.n);
-  attrs.set("k", region.k);
-  attrs.set("isa", std::string(to_string(isa)));
-  write_epilogue(attrs, region.match, !bias.empty());
-  compiled.code = encode_code("linear", attrs);
+  compiled.code = encode_code("linear", linear_attrs(problem, region, tactic, !bias.empty()));
   return compiled;
 }
 
@@ -133,16 +98,10 @@ class Linear final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_binding(attrs, shapes);
-  const Dims& input = shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims;
-  const Dims& output = shapes.outputs[0].dims;
-  const int64_t k = bounded(attrs, "k", 1, 1 << 28), n = bounded(attrs, "n", 1, 1 << 28);
-  const bool valid = !input.empty() && !output.empty() && input.back() == k && output.back() == n &&
-                     elements(input) / k == elements(output) / n;
-  HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(input), join_dims(output));
+  check_linear(attrs, shapes);
   HONE_CHECK(read_config(attrs).weights != DType::f16 || has_half_loads(info.isa),
              "a linear layer in the plan keeps its weights in f16, which this processor cannot widen");
-  return std::make_shared<Linear>(attrs, gemm_shape(output, k), info.isa);
+  return std::make_shared<Linear>(attrs, gemm_shape(shapes.outputs[0].dims, attrs.integer("k")), info.isa);
 }
 
 }  // namespace
