@@ -5,6 +5,8 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,7 +17,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kItemElements = 8192;  // enough to hide the cost of starting an item, few enough to share evenly
+constexpr int64_t kItemElements = 2048;  // enough to hide the cost of starting an item, few enough to share evenly
 
 struct Axis {
   int64_t size, from, to;
@@ -37,14 +39,38 @@ std::vector<Axis> simplest(const StridedCopy& copy) {
   return merged;
 }
 
+/// Rows of at least a chunk, by chunks; the last one overlaps the one before. A call of memcpy takes as long as 100 bytes.
+template <typename Chunk>
+void copy_chunks(const std::byte* from, std::byte* to, int64_t bytes, int64_t m, int64_t m_from, int64_t m_to) {
+  constexpr int64_t kChunk = sizeof(Chunk);
+  const auto copy = [](const std::byte* source, std::byte* target) {
+    Chunk chunk;
+    std::memcpy(&chunk, source, sizeof chunk);
+    std::memcpy(target, &chunk, sizeof chunk);
+  };
+  for (int64_t i = 0; i < m; ++i, from += m_from, to += m_to) {
+    for (int64_t at = 0; at < bytes - kChunk; at += kChunk) copy(from + at, to + at);
+    copy(from + bytes - kChunk, to + bytes - kChunk);
+  }
+}
+
 template <typename T>
 void copy_rows(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64_t m_to) {
-  for (int64_t i = 0; i < m; ++i, from += m_from, to += m_to) {
-    if (n * sizeof(T) > 64) {
-      std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
-    } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = from[j];
-    }
+  constexpr int64_t kSize = sizeof(T), kLongRow = 1024;
+  using Chunk16 = std::array<uint64_t, 2>;
+  const int64_t bytes = n * kSize;
+  const auto by_chunks = [&]<typename Chunk>(Chunk) {
+    copy_chunks<Chunk>(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), bytes, m,
+                       m_from * kSize, m_to * kSize);
+  };
+  if (bytes > kLongRow) {
+    for (int64_t i = 0; i < m; ++i) std::memcpy(to + i * m_to, from + i * m_from, static_cast<size_t>(bytes));
+  } else if (bytes >= 16) {
+    by_chunks(Chunk16());
+  } else if (bytes >= 4 && kSize <= 4) {
+    by_chunks(uint32_t());
+  } else {
+    by_chunks(T());
   }
 }
 

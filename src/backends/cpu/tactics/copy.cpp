@@ -2,6 +2,7 @@
 //
 // Operators that only move elements: see kernels/strided_copy.h for how, tactics/copy_plan.h for which.
 #include <algorithm>
+#include <limits>
 
 #include "backends/cpu/kernels/strided_copy.h"
 #include "backends/cpu/tactic_table.h"
@@ -30,16 +31,20 @@ class Copy final : public CpuKernel {
       const CopySource& source = request.sources[static_cast<size_t>(step.source)];
       parts_.push_back({CopyLoops(step.copy, size_of(source.type.dtype)), source.index, step.destination, items_});
       items_ += parts_.back().loops.items();
+      fewest_items_ = std::min(fewest_items_, parts_.back().loops.items());
       elements_ += parts_.back().loops.elements();
     }
   }
   bool serial() const override { return elements_ < 4096; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const Share share = share_of(items_, worker, workers);
+    const Share all = share_of(items_, worker, workers);
+    // A share of every part where that is even enough: parts side by side in one row then have one writer.
+    const bool of_each = fewest_items_ >= 4 * workers;
     for (const Part& part : parts_) {
-      const int64_t begin = std::max(share.begin, part.first),
-                    end = std::min(share.end, part.first + part.loops.items());
+      const Share own = share_of(part.loops.items(), worker, workers);
+      const int64_t begin = of_each ? part.first + own.begin : std::max(all.begin, part.first),
+                    end = of_each ? part.first + own.end : std::min(all.end, part.first + part.loops.items());
       if (begin >= end) continue;
       const void* source = part.source >= 0 ? bindings.inputs[static_cast<size_t>(part.source)]
                                             : bindings.constants[static_cast<size_t>(-1 - part.source)];
@@ -55,7 +60,7 @@ class Copy final : public CpuKernel {
     int64_t first;  // number of its first item
   };
   std::vector<Part> parts_;
-  int64_t items_ = 0, elements_ = 0;
+  int64_t items_ = 0, elements_ = 0, fewest_items_ = std::numeric_limits<int64_t>::max();
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
