@@ -15,7 +15,8 @@ class DepthwiseEmitter {
  public:
   using Vec = Emitter::Vec;
 
-  DepthwiseEmitter(Emitter& emitter, const DepthwiseSpec& spec) : e_(emitter), s_(spec), out_(emitter, spec) {
+  DepthwiseEmitter(Emitter& emitter, const DepthwiseSpec& spec)
+      : e_(emitter), s_(spec), out_(emitter, spec), bf16_(emitter) {
     columns_ = int(s_.tile.columns.size());
     weights_in_registers_ = columns_ * s_.vectors + 1 <= out_.spare_count();
   }
@@ -70,13 +71,17 @@ class DepthwiseEmitter {
     int turn = 0;
     for (const auto& [position, users] : uses())
       for (int vector = 0; vector < s_.vectors; ++vector) {
-        const auto from = out_.at(src_, position * s_.src_pixel + out_.vector_offset(vector));
-        if (users.size() == 1 && weights_in_registers_ && !out_.is_tail(vector)) {
+        const int64_t offset = position * s_.src_pixel + out_.tensor_offset(vector);
+        const auto from = out_.at(src_, offset);
+        if (users.size() == 1 && weights_in_registers_ && !out_.is_tail(vector) && !out_.narrow()) {
           e_.vfmadd231ps(out_.acc(users[0].pixel, vector), weight(users[0].column, vector), from);
           continue;
         }
         const Vec x = out_.spare(first_free + turn++ % elements);
-        if (out_.is_tail(vector)) {
+        if (out_.narrow()) {
+          const auto place = out_.place(src_, offset);
+          out_.is_tail(vector) ? bf16_.load_tail(x, place) : bf16_.load(x, place);
+        } else if (out_.is_tail(vector)) {
           e_.load_tail(x, from, x);
         } else {
           e_.load(x, from);
@@ -94,6 +99,7 @@ class DepthwiseEmitter {
   Emitter& e_;
   const DepthwiseSpec& s_;
   TileOutput out_;
+  Bf16Memory bf16_;
   int columns_ = 0;
   bool weights_in_registers_ = false;
 

@@ -8,7 +8,7 @@
 
 namespace hone::cpu {
 
-/// Strides in bytes. The generated function takes TileArgs.
+/// Strides in bytes; the source has the type of the result, weights are f32. The generated function takes TileArgs.
 struct DepthwiseSpec : OutputSpec {
   TileClass tile;
   int stride = 1, dilation = 1;

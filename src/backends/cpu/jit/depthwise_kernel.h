@@ -20,7 +20,9 @@ std::vector<DepthwiseConfig> depthwise_candidates(const ConvShape& shape, Isa is
 
 class DepthwiseKernel {
  public:
-  DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa);
+  /// `type`, f32 or bf16, is that of source, residual and result; ConvArgs has their addresses.
+  DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa,
+                  DType type = DType::f32);
   ~DepthwiseKernel();
   DepthwiseKernel(DepthwiseKernel&&) noexcept;
   void run(int worker, int workers, const ConvArgs& args) const noexcept;
@@ -30,6 +32,7 @@ class DepthwiseKernel {
   using Function = void (*)(const TileArgs*);
 
   ConvShape shape_;
+  DType type_;
   int64_t block_ = 0, blocks_ = 0;
   bool accumulates_in_dst_ = false;
   std::vector<Strip> strips_;

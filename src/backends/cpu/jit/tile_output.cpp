@@ -34,12 +34,14 @@ int displacement(int64_t bytes) {
 
 }  // namespace
 
-bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue) {
+bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue, DType dst) {
+  if (dst == DType::bf16) return false;
   const ActivationKind kind = epilogue.activation.kind;
   return !is_light(kind) || VectorMath::scratch_of(kind) > registers_of(isa) - pixels * vectors;
 }
 
 Xbyak::Address TileOutput::at(const Reg64& base, int64_t offset) const { return e_.ptr[base + displacement(offset)]; }
+Xbyak::RegExp TileOutput::place(const Reg64& base, int64_t offset) const { return base + displacement(offset); }
 Xbyak::Address TileOutput::broadcast_at(const Reg64& base, int64_t offset) const {
   return e_.zword_b[base + displacement(offset)];
 }
@@ -49,6 +51,7 @@ void TileOutput::add(const Reg64& reg, int64_t bytes) {
 }
 
 void TileOutput::begin() {
+  HONE_ASSERT(!narrow() || (!s_.blocked && spare_count() >= kNarrowSpares), "{}x{}", s_.pixels, s_.vectors);
   HONE_ASSERT(s_.epilogue.scale == 1.0f || !(s_.epilogue.bias || s_.blocked), "a scaled sum starts from zero");
   e_.mov(dst(), arg(offsetof(TileArgs, dst)));
   e_.set_tail(s_.tail);
@@ -82,6 +85,12 @@ void TileOutput::load(const Vec& x, const Reg64& base, int64_t pixel_stride, int
 }
 
 void TileOutput::store(const Vec& x, int pixel, int vector) {
+  if (narrow()) {
+    const auto to = place(dst(), pixel * s_.dst_pixel + tensor_offset(vector));
+    if (is_tail(vector)) bf16_.store_tail(to, x, spare(0), spare(1));
+    else bf16_.store(to, x, spare(0), spare(1));
+    return;
+  }
   const auto to = at(dst(), pixel * s_.dst_pixel + vector_offset(vector));
   if (is_tail(vector)) {
     e_.store_tail(to, x, spare(0));
@@ -104,7 +113,7 @@ void TileOutput::end() {
     e_.load_constant(spare(0), s_.epilogue.scale);
     for_each_output([&](int pixel, int vector) { e_.vmulps(acc(pixel, vector), acc(pixel, vector), spare(0)); });
   }
-  if (ends_through_memory(e_.isa(), s_.pixels, s_.vectors, s_.epilogue)) {
+  if (ends_through_memory(e_.isa(), s_.pixels, s_.vectors, s_.epilogue, s_.type)) {
     end_through_memory();
   } else {
     end_in_registers();
@@ -115,6 +124,12 @@ void TileOutput::end() {
 }
 
 void TileOutput::add_residual(const Vec& x, int pixel, int vector, const Vec& scratch, const Vec& mask) {
+  if (narrow()) {
+    const auto from = place(residual(), pixel * s_.residual_pixel + tensor_offset(vector));
+    if (is_tail(vector)) bf16_.load_tail(scratch, from);
+    else bf16_.load(scratch, from);
+    return e_.vaddps(x, x, scratch);
+  }
   const auto from = at(residual(), pixel * s_.residual_pixel + vector_offset(vector));
   if (!is_tail(vector)) {
     e_.vaddps(x, x, from);

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/jit/bf16_memory.h"
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/vector_math.h"
+#include "tensor/dtype.h"
 
 namespace hone::cpu {
 
@@ -31,22 +33,25 @@ using TileFunction = void (*)(const TileArgs*);
 /// Strides in bytes.
 struct OutputSpec {
   int pixels = 0, vectors = 0;
-  int tail = 0;          // lanes of the last vector, 0 when it is full
-  bool blocked = false;  // the sum may be split over several calls, through dst
+  int tail = 0;             // lanes of the last vector, 0 when it is full
+  bool blocked = false;     // the sum may be split over several calls, through dst
+  DType type = DType::f32;  // of dst and residual: f32, or bf16 where it is not blocked
   int64_t dst_pixel = 0, residual_pixel = 0;
   Epilogue epilogue;
 };
 
-/// True when the tile stores its sums and runs the activation over them afterwards: a residual that is added after the
-/// activation must then not lie in dst.
-bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue);
+/// True when the tile stores its sums and runs the activation over them afterwards, which takes a dst of f32: a residual that
+/// is added after the activation must then not lie in dst.
+bool ends_through_memory(Isa isa, int pixels, int vectors, const Epilogue& epilogue, DType dst = DType::f32);
+/// Registers that must be left beside the accumulators where dst is bf16.
+constexpr int kNarrowSpares = 3;
 
 class TileOutput {
  public:
   using Vec = Emitter::Vec;
   using Reg64 = Xbyak::Reg64;
 
-  TileOutput(Emitter& emitter, const OutputSpec& spec) : e_(emitter), s_(spec), math_(emitter) {}
+  TileOutput(Emitter& emitter, const OutputSpec& spec) : e_(emitter), s_(spec), math_(emitter), bf16_(emitter) {}
 
   /// Loads dst_ and the tail mask, fills the accumulators. Clobbers rax.
   void begin();
@@ -60,6 +65,10 @@ class TileOutput {
   int spare_count() const { return e_.registers() - accumulators(); }
   bool is_tail(int vector) const { return s_.tail != 0 && vector == s_.vectors - 1; }
   int64_t vector_offset(int vector) const { return int64_t{vector} * e_.vector_bytes(); }
+  /// The same in a tensor of spec.type.
+  int64_t tensor_offset(int vector) const { return vector_offset(vector) / (narrow() ? 2 : 1); }
+  bool narrow() const { return s_.type == DType::bf16; }
+  Xbyak::RegExp place(const Reg64& base, int64_t offset) const;
   Xbyak::Address arg(size_t offset) const { return e_.qword[args() + static_cast<int>(offset)]; }
   Xbyak::Address at(const Reg64& base, int64_t offset) const;
   Xbyak::Address broadcast_at(const Reg64& base, int64_t offset) const;  // an AVX-512 operand: one element in all lanes
@@ -88,6 +97,7 @@ class TileOutput {
   Emitter& e_;
   const OutputSpec& s_;
   VectorMath math_;
+  Bf16Memory bf16_;
 };
 
 }  // namespace hone::cpu

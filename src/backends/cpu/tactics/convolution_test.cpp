@@ -98,6 +98,19 @@ TEST(ConvTactics, WinogradAgreesWithinItsRounding) {
   }
 }
 
+/// The region with every tensor in bf16; constants stay wide, kernels round them.
+Graph narrowed(Graph graph) {
+  for (Value* input : graph.inputs()) input->type.dtype = DType::bf16;
+  for (Node* node : graph.nodes())
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (const Value* value = node->input(i); value != nullptr && value->is_constant() && !node->is(ops::clamp))
+        graph.set_input(
+            node, i,
+            graph.add_constant(write_doubles(DType::bf16, value->constant->dims(), read_doubles(*value->constant))));
+  graph.infer_all();
+  return graph;
+}
+
 TEST(ConvTactics, DepthwiseAgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Random random(seed);
@@ -107,9 +120,10 @@ TEST(ConvTactics, DepthwiseAgreesWithTheReference) {
     c.stride = random.of<int64_t>({1, 2});
     c.pad = c.k / 2;
     c.h = random.in(7, 20), c.w = random.in(7, 20);
-    const Graph graph =
-        region(c, ops::conv, random, seed % 3 == 0, random.of<const OpDef*>({nullptr, &ops::relu, &ops::hard_swish}));
+    Graph graph = region(c, ops::conv, random, seed % 3 == 0,
+                         random.of<const OpDef*>({nullptr, &ops::relu, &ops::hard_swish, &ops::silu}), seed % 2 == 0);
     EXPECT_GT(check_tactics(graph, "depthwise_conv", at(1, seed)), 0) << "seed " << seed;
+    EXPECT_GT(check_tactics(narrowed(std::move(graph)), "depthwise_conv", at(1, seed)), 0) << "seed " << seed;
   }
 }
 
@@ -128,19 +142,6 @@ TEST(ConvTactics, TransposedAgreesWithTheReference) {
         region(c, ops::conv_transpose, random, seed % 2 == 0, random.of<const OpDef*>({nullptr, &ops::relu}));
     EXPECT_GT(check_tactics(graph, "conv_transpose", at(1, seed)), 0) << "seed " << seed;
   }
-}
-
-/// The region with every tensor in bf16; constants stay wide, kernels round them.
-Graph narrowed(Graph graph) {
-  for (Value* input : graph.inputs()) input->type.dtype = DType::bf16;
-  for (Node* node : graph.nodes())
-    for (size_t i = 0; i < node->inputs.size(); ++i)
-      if (const Value* value = node->input(i); value != nullptr && value->is_constant() && !node->is(ops::clamp))
-        graph.set_input(
-            node, i,
-            graph.add_constant(write_doubles(DType::bf16, value->constant->dims(), read_doubles(*value->constant))));
-  graph.infer_all();
-  return graph;
 }
 
 TEST(ConvTactics, MatrixTilesAgreeWithTheReferenceInBothTypes) {

@@ -12,8 +12,11 @@ namespace {
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
   const Node* node = anchor_of(problem.region, ops::conv);
   if (node == nullptr || node->attrs.integer("group") == 1) return;
-  const std::optional<ConvRegion> region = read_conv_region(problem, ops::conv, "depthwise_conv", info, out);
+  const std::optional<ConvRegion> region =
+      read_conv_region(problem, ops::conv, "depthwise_conv", info, out, Operands::f32_or_bf16);
   if (!region) return;
+  if (problem.region.outputs()[0]->type.dtype != node->input(0)->type.dtype)
+    return out.refuse("depthwise_conv", "its result has another type than its input");
   const ConvShape shape = conv_shape(region->attrs, input_dims(problem, *region), Layout::channels_last);
   if (shape.groups != shape.ic || shape.groups != shape.oc)
     return out.refuse("depthwise_conv", "groups have several channels");
@@ -27,7 +30,7 @@ DepthwiseConfig read_depthwise_config(const Attrs& attrs) {
 }
 
 Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const ConvRegion region = conv_region(problem, ops::conv);
+  const ConvRegion region = conv_region(problem, ops::conv, Operands::f32_or_bf16);
   const Isa isa = cpu_info(problem.device).isa;
   const int64_t block = read_depthwise_config(tactic.params).block_channels(isa);
   const ConvShape shape = conv_shape(region.attrs, input_dims(problem, region), Layout::channels_last);
@@ -41,8 +44,8 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
 
 class DepthwiseConv final : public CpuKernel {
  public:
-  DepthwiseConv(const Attrs& attrs, const ConvShape& shape, Isa isa)
-      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_depthwise_config(attrs), isa) {}
+  DepthwiseConv(const Attrs& attrs, const ConvShape& shape, Isa isa, DType type)
+      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_depthwise_config(attrs), isa, type) {}
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     kernel_.run(worker, workers, binding_.args(bindings));
   }
@@ -53,7 +56,11 @@ class DepthwiseConv final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<DepthwiseConv>(attrs, checked_conv_shape(attrs, shapes), info.isa);
+  const ConvShape shape = checked_conv_shape(attrs, shapes, Operands::f32_or_bf16);
+  const DType type = shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dtype;
+  HONE_CHECK(shapes.outputs[0].dtype == type, "a depthwise convolution in the plan turns {} into {}", name_of(type),
+             name_of(shapes.outputs[0].dtype));
+  return std::make_shared<DepthwiseConv>(attrs, shape, info.isa, type);
 }
 
 }  // namespace
