@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <map>
 
 #include "backends/cpu/jit/emitter.h"
 #include "base/error.h"
@@ -70,15 +72,17 @@ void MatrixTileKernel::lay_out() {
   in_place_ = plain && src_ == DType::bf16 && s.ic % kTileDepth == 0 && pixels_ >= kTilePixels;
   block_bytes_ = in_place_ ? kTileRow : plane_rows_ * plane_columns_ * kTileRow;
   plane_bytes_ = blocks_ * block_bytes_;
+  HONE_CHECK(block_bytes_ <= std::numeric_limits<int32_t>::max(), "{} pixels are too many for matrix tiles",
+             block_bytes_ / kTileRow);
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers;
   for (int64_t y = 0; y < s.kh; ++y)
     for (int64_t x = 0; x < s.kw; ++x) {
       const int64_t row = y * s.dilation_h, column = x * s.dilation_w;
       const Plane wanted{row % s.stride_h, column % s.stride_w};
-      const auto same = [&](const Plane& p) { return p.row == wanted.row && p.column == wanted.column; };
-      const auto found = std::find_if(planes_.begin(), planes_.end(), same);
-      const int64_t plane = found - planes_.begin();
-      if (found == planes_.end()) planes_.push_back(wanted);
-      taps_.push_back(plane * plane_bytes_ + (row / s.stride_h * plane_columns_ + column / s.stride_w) * kTileRow);
+      const auto [entry, fresh] = numbers.try_emplace({wanted.row, wanted.column}, std::ssize(planes_));
+      if (fresh) planes_.push_back(wanted);
+      taps_.push_back(entry->second * plane_bytes_ +
+                      (row / s.stride_h * plane_columns_ + column / s.stride_w) * kTileRow);
     }
   image_bytes_ = plane_bytes_ * static_cast<int64_t>(planes_.size());
   // The last strip's surplus rows lie behind the last plane.
