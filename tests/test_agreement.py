@@ -3,7 +3,7 @@
 
 The two take turns, so that whatever else the machine does falls on both. Their medians, round by round, must agree within 5 %.
 Where rounds of one program differ among themselves by more than that, the machine is busy with something else: then the faster
-half of each program's rounds decides. More rounds are made before the test fails. The spread is said either way."""
+half of each program's rounds decides, and more rounds are made before the test fails. The spread is said either way."""
 
 import re
 import statistics
@@ -43,13 +43,14 @@ def faster_half(values):
 
 
 def judge(pairs):
-    """The ratio that counts, and all of it in words."""
+    """The ratio that counts, whether the rounds are steady, and all of it in words."""
     program, summary = zip(*pairs)
     ratio, fast = statistics.median(ours / theirs for theirs, ours in pairs), faster_half(summary) / faster_half(program)
     noise = max(spread(program), spread(summary))
     said = (f"summary / program: {ratio:.3f} by medians of {len(pairs)} rounds, {fast:.3f} by the faster half; spread of rounds {noise:.1%}; "
             f"program {[round(ms, 3) for ms in program]} ms, summary {[round(ms, 3) for ms in summary]} ms")
-    return ratio if noise <= TOLERANCE else fast, said
+    steady = noise <= TOLERANCE
+    return ratio if steady else fast, steady, said
 
 
 def test_the_summary_agrees_with_a_program_that_hone_writes(trtexec, resnet18):
@@ -58,8 +59,8 @@ def test_the_summary_agrees_with_a_program_that_hone_writes(trtexec, resnet18):
     pairs = []
     for _ in range(BATCHES):
         pairs += [(median_of_program(trtexec.folder, "r18.plan"), median_of_summary(trtexec, "r18.plan")) for _ in range(ROUNDS)]
-        ratio, said = judge(pairs)
+        ratio, steady, said = judge(pairs)
         print(said)
-        if abs(ratio - 1) <= TOLERANCE:
+        if steady or abs(ratio - 1) <= TOLERANCE:
             break
     assert abs(ratio - 1) <= TOLERANCE, said
