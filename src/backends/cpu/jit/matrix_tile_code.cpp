@@ -2,7 +2,6 @@
 
 #include "backends/cpu/jit/matrix_tile_code.h"
 
-#include <bit>
 #include <cstring>
 
 #include "backends/cpu/jit/bf16_memory.h"
@@ -100,7 +99,7 @@ class OutputEmitter {
 float bf16_at(const std::byte* from) {
   uint16_t bits;
   std::memcpy(&bits, from, sizeof bits);
-  return std::bit_cast<float>(uint32_t{bits} << 16);
+  return bfloat_to_float(bits);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kSourceInCache =
     512 << 10;                            // bytes of a block of strips: half of what the smallest such L2 leaves free
 constexpr int64_t kPackedTogether = 128;  // pixels of a row that one worker packs at once
-constexpr int kMostPrefetchLines = 32;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -100,8 +99,7 @@ TileProductSpec MatrixTileKernel::product_spec(int variant, int64_t strips_of_pa
   spec.src_block = block_bytes_;
   // While a panel passes its strips, the next one's weights come into L2; where there are many strips nobody waits for them.
   const int64_t lines = kStepWeights / 64;
-  if (strips_of_panel < lines)
-    spec.prefetch_lines = static_cast<int>(std::min<int64_t>(kMostPrefetchLines, ceil_div(lines, strips_of_panel)));
+  if (strips_of_panel < lines) spec.prefetch_lines = static_cast<int>(ceil_div(lines, strips_of_panel));
   return spec;
 }
 

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstring>
 
 #include "backends/cpu/jit/kernel_testing.h"
@@ -18,12 +17,6 @@ namespace {
 using testing::Guarded;
 using testing::Random;
 
-uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-float from_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
 /// Values as a kernel reads or writes them; bf16 takes half of the floats' room.
 class Operand {
  public:
@@ -31,7 +24,7 @@ class Operand {
       : type_(type), count_(values.size()), memory_(stored(values, type), at_end) {}
   float* data() const { return memory_.data(); }
   float operator[](size_t i) const {
-    return type_ == DType::f32 ? memory_[i] : from_bf16(reinterpret_cast<const uint16_t*>(memory_.data())[i]);
+    return type_ == DType::f32 ? memory_[i] : bfloat_to_float(reinterpret_cast<const uint16_t*>(memory_.data())[i]);
   }
   size_t size() const { return count_; }
 
@@ -40,7 +33,7 @@ class Operand {
     if (type == DType::f32) return values;
     std::vector<float> room((values.size() + 1) / 2);
     for (size_t i = 0; i < values.size(); ++i) {
-      const uint16_t narrow = to_bf16(values[i]);
+      const uint16_t narrow = float_to_bfloat(values[i]);
       std::memcpy(reinterpret_cast<std::byte*>(room.data()) + 2 * i, &narrow, 2);
     }
     return room;
@@ -83,7 +76,8 @@ double reference(const ConvShape& s, const Operand& src, const std::vector<float
                     x = ox * s.stride_w - s.pad_left + kx * s.dilation_w;
       if (y < 0 || y >= s.ih || x < 0 || x >= s.iw) continue;
       for (int64_t c = 0; c < s.ic; ++c) {
-        const float pixel = from_bf16(to_bf16(src[static_cast<size_t>(((n * s.ih + y) * s.iw + x) * s.ic + c)]));
+        const float pixel =
+            bfloat_to_float(float_to_bfloat(src[static_cast<size_t>(((n * s.ih + y) * s.iw + x) * s.ic + c)]));
         sum += double{pixel} * double{weights[static_cast<size_t>(((o * s.ic + c) * s.kh + ky) * s.kw + kx)]};
       }
     }
@@ -103,7 +97,7 @@ void check(Random& r) {
   const Operand src(r.floats(static_cast<size_t>(s.n * s.ih * s.iw * s.ic)), src_type, true);
   const Operand residual(r.floats(count), dst_type, true), dst(std::vector<float>(count, 7), dst_type, r.coin());
   std::vector<float> weights = r.floats(static_cast<size_t>(s.oc * s.ic * s.kh * s.kw), 0.3f);
-  for (float& weight : weights) weight = from_bf16(to_bf16(weight));
+  for (float& weight : weights) weight = bfloat_to_float(float_to_bfloat(weight));
   const std::vector<float> bias = r.floats(static_cast<size_t>(s.oc));
 
   std::vector<float> tiled(tiled_weight_count(s)), packed_bias(packed_bias_floats(s.oc, 1, kTileChannels));

@@ -193,14 +193,17 @@ void check_binding(const Attrs& attrs, const KernelShapes& shapes, Operands oper
                "a kernel in the plan adds tensors of different sizes");
 }
 
+Tensor packed_bias(const std::vector<float>& bias, int64_t oc, int64_t groups, int64_t panel) {
+  return make_floats(packed_bias_floats(oc, groups, panel),
+                     [&](float* packed) { pack_bias(bias.data(), oc, groups, panel, packed); });
+}
+
 Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic,
                      Tensor weights, int64_t oc, int64_t groups, int64_t panel) {
   Compiled compiled;
   compiled.constants.push_back(std::move(weights));
   if (const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), oc); !bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(oc, groups, panel), [&](float* packed) {
-      pack_bias(bias.data(), oc, groups, panel, packed);
-    }));
+    compiled.constants.push_back(packed_bias(bias, oc, groups, panel));
   Attrs attrs = region.attrs;
   merge(attrs, tactic.params);
   attrs.set("isa", std::string(to_string(cpu_info(problem.device).isa)));

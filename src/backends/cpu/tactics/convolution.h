@@ -52,6 +52,9 @@ void merge(Attrs& into, const Attrs& from);
 Compiled finish_conv(std::string_view family, const Problem& problem, const ConvRegion& region, const Tactic& tactic,
                      Tensor weights, int64_t oc, int64_t groups, int64_t panel);
 
+/// A bias in the panels that a kernel reads (pack.h).
+Tensor packed_bias(const std::vector<float>& bias, int64_t oc, int64_t groups, int64_t panel);
+
 /// A reader of small positive numbers of a plan.
 int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
 

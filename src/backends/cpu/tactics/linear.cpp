@@ -65,22 +65,13 @@ Compiled compile(const Problem& problem, const Tactic& tactic) {
   const GemmConfig config = read_config(tactic.params);
   const int64_t panel = config.panel_channels(isa);
 
-  Compiled compiled;
   const std::vector<float> weights = scaled_weights(region.match, *node->input(1)->constant);
   Tensor panels = make_floats(packed_gemm_floats(region.n, region.k, panel), [&](float* to) {
     pack_gemm_weights(weights.data(), region.n, region.k, region.transposed ? region.k : region.n, region.transposed,
                       panel, config.depth, to);
   });
   if (config.weights != DType::f32) panels = write_floats(config.weights, panels.dims(), panels.data<float>());
-  compiled.constants.push_back(std::move(panels));
-  const std::vector<float> bias = collect_bias(region.match, node->input(2), region.n);
-  if (!bias.empty())
-    compiled.constants.push_back(make_floats(packed_bias_floats(region.n, 1, panel), [&](float* packed) {
-      pack_bias(bias.data(), region.n, 1, panel, packed);
-    }));
-
-  compiled.code = encode_code("linear", linear_attrs(problem, region, tactic, !bias.empty()));
-  return compiled;
+  return finish_linear("linear", problem, region, tactic, std::move(panels), panel);
 }
 
 class Linear final : public CpuKernel {

@@ -48,14 +48,20 @@ Tactic linear_tactic(std::string_view family, const Problem& problem, Attrs para
   return {"cpu", std::string(family), std::move(params), in, {Layout::linear}};
 }
 
-Attrs linear_attrs(const Problem& problem, const LinearRegion& region, const Tactic& tactic, bool bias) {
+Compiled finish_linear(std::string_view family, const Problem& problem, const LinearRegion& region,
+                       const Tactic& tactic, Tensor weights, int64_t panel) {
+  Compiled compiled;
+  compiled.constants.push_back(std::move(weights));
+  const std::vector<float> bias = collect_bias(region.match, region.match.anchor->input(2), region.n);
+  if (!bias.empty()) compiled.constants.push_back(packed_bias(bias, region.n, 1, panel));
   Attrs attrs = tactic.params;
   attrs.set("input", int64_t{region.input});
   attrs.set("n", region.n);
   attrs.set("k", region.k);
   attrs.set("isa", std::string(to_string(cpu_info(problem.device).isa)));
-  write_epilogue(attrs, region.match, bias);
-  return attrs;
+  write_epilogue(attrs, region.match, !bias.empty());
+  compiled.code = encode_code(std::string(family), attrs);
+  return compiled;
 }
 
 void check_linear(const Attrs& attrs, const KernelShapes& shapes) {

@@ -23,8 +23,10 @@ LinearRegion linear_region(const Problem& problem);
 
 /// All operands and the result linear.
 Tactic linear_tactic(std::string_view family, const Problem& problem, Attrs params);
-/// The tactic's parameters, sizes, operands, epilogue and the instruction set.
-Attrs linear_attrs(const Problem& problem, const LinearRegion& region, const Tactic& tactic, bool bias);
+/// The second half of every family's compile(): `weights` packed by the caller, then the bias in panels, and the code with the
+/// tactic's parameters, sizes, operands, epilogue and the instruction set.
+Compiled finish_linear(std::string_view family, const Problem& problem, const LinearRegion& region,
+                       const Tactic& tactic, Tensor weights, int64_t panel);
 /// Throws Error when the plan's sizes contradict each other.
 void check_linear(const Attrs& attrs, const KernelShapes& shapes);
 

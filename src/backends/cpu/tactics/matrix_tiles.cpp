@@ -3,7 +3,6 @@
 // Linear and Conv on the processor's matrix tiles: of bf16 tensors, and of f32 ones whose operands may be rounded.
 #include "backends/cpu/jit/matrix_tiles.h"
 
-#include "backends/cpu/jit/pack.h"
 #include "backends/cpu/tactics/linear_region.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -22,11 +21,6 @@ Tensor tiled(const std::vector<float>& weights, const FilterStrides& strides, co
   std::vector<float> ordered(tiled_weight_count(shape));
   tile_weights(weights.data(), strides, shape, ordered.data());
   return write_floats(DType::bf16, {static_cast<int64_t>(ordered.size())}, ordered);
-}
-
-Tensor panels_of(const std::vector<float>& bias, int64_t oc) {
-  return make_floats(packed_bias_floats(oc, 1, kTileChannels),
-                     [&](float* packed) { pack_bias(bias.data(), oc, 1, kTileChannels, packed); });
 }
 
 class MatrixTiles final : public CpuKernel {
@@ -80,13 +74,9 @@ Compiled compile_linear(const Problem& problem, const Tactic& tactic) {
   const LinearRegion region = linear_region(problem);
   const Node& node = *region.match.anchor;
   const FilterStrides strides = region.transposed ? FilterStrides{region.k, 1, 0} : FilterStrides{1, region.n, 0};
-  Compiled compiled;
-  compiled.constants.push_back(
-      tiled(scaled_weights(region.match, *node.input(1)->constant), strides, as_convolution({1, region.n}, region.k)));
-  const std::vector<float> bias = collect_bias(region.match, node.input(2), region.n);
-  if (!bias.empty()) compiled.constants.push_back(panels_of(bias, region.n));
-  compiled.code = encode_code("tile_linear", linear_attrs(problem, region, tactic, !bias.empty()));
-  return compiled;
+  Tensor weights =
+      tiled(scaled_weights(region.match, *node.input(1)->constant), strides, as_convolution({1, region.n}, region.k));
+  return finish_linear("tile_linear", problem, region, tactic, std::move(weights), kTileChannels);
 }
 
 std::shared_ptr<const CpuKernel> load_linear(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
