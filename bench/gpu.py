@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of the zoo on a CUDA card: is the answer right, how long does it take, where does the time go.
 
-Every model is built, run once on drawn values against ONNX Runtime on the processor, and timed with CUDA graphs and without
-transfers. A figure is the median of the card's own clock over one second. Checks alone may run side by side.
+Every model is built, run on two sets of drawn values against ONNX Runtime on the processor, again and again in all the ways of
+`hone check`, and timed with CUDA graphs and without transfers; behind that it is run once more. A figure is the median of the
+card's own clock over one second. Checks alone may run side by side.
 
     gpu.py --models resnet18.ts hf_bert_base.ts --precisions fp32 fp16 --batches 1 32 --json out.json
     gpu.py --models all --precisions fp32 fp16 bf16 --check-only --jobs 12 --level 1 --json out.json
+    gpu.py --models resnet18.ts --precisions fp16 --check-only --builds 3
 """
 
 import argparse
@@ -89,42 +91,68 @@ def detection_error(found, expected):
     return inference.relative_error(own[:count], other[:count])
 
 
+class Hone:
+    """The program of that name; its standard output, whatever its exit status."""
+
+    def __init__(self, trtexec):
+        self.trtexec, self.folder = trtexec, trtexec.folder
+
+    def answer(self, tool, *arguments):
+        command = [str(self.trtexec.program.parent / "hone"), tool, *map(str, arguments), f"--device={self.trtexec.device}"]
+        done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=560, check=False)
+        if done.returncode not in (0, 1) or not done.stdout:
+            raise RuntimeError(f"hone {tool} ended with {done.returncode}: " + done.stderr[-600:])
+        return done.stdout
+
+
 class Model:
-    """A model of the zoo at a batch: its inputs, and what ONNX Runtime makes of them."""
+    """A model of the zoo at a batch: two sets of inputs, and what ONNX Runtime makes of them."""
 
     def __init__(self, name, batch, folder):
         self.name, self.batch, self.shapes = name, batch, zoo.shape_text(name, batch)
         self.path = materialise.materialise(name, folder)
         session = inference.reference_session(self.path)
-        self.feeds = {value.name: value.values(batch) for value in zoo.inputs(name)}
+        self.feeds = [{value.name: value.values(batch, draw) for value in zoo.inputs(name)} for draw in (0, 1)]
+        self.dynamic = zoo.has_dynamic_batch(name)
         outputs = [output.name for output in session.get_outputs()]
-        self.expected = dict(zip(outputs, session.run(outputs, self.feeds)))
+        self.expected = [dict(zip(outputs, session.run(outputs, feeds))) for feeds in self.feeds]
 
-    def error(self, found):
+    def profile(self):
+        """Flags of the shapes to build for: this batch, and the next where the batch is open, so that shapes can change."""
+        if not self.shapes:
+            return []
+        largest = zoo.shape_text(self.name, self.batch + 1) if self.dynamic else self.shapes
+        return [f"--minShapes={self.shapes}", f"--optShapes={self.shapes}", f"--maxShapes={largest}"]
+
+    def error(self, found, draw=0):
         if self.name in DETECTION:
-            return detection_error(found, self.expected)
-        return max(inference.relative_error(found[output], want) for output, want in self.expected.items())
+            return detection_error({name: found[name] for name in self.expected[draw]}, self.expected[draw])
+        return max(inference.relative_error(found[output], want) for output, want in self.expected[draw].items())
 
 
 def check(trtexec, model, precision, options):
-    """Builds m.plan and holds its answer against the reference."""
-    profile = [f"--{point}Shapes={model.shapes}" for point in ("min", "opt", "max")] if model.shapes else []
+    """Builds m.plan and holds its answers against the reference, however it is run."""
     start = time.time()
-    log = trtexec(f"--onnx={model.path}", "--saveEngine=m.plan", "--skipInference", "--profilingVerbosity=detailed", f"--builderOptimizationLevel={options.level}", *FLAGS[precision], *profile,
+    log = trtexec(f"--onnx={model.path}", "--saveEngine=m.plan", "--skipInference", "--profilingVerbosity=detailed", f"--builderOptimizationLevel={options.level}", *FLAGS[precision], *model.profile(),
                   *([f"--timingCacheFile={options.cache}"] if options.cache else []), "--verbose")
     (trtexec.folder / f"{model.name}.{precision}.b{model.batch}.build.log").write_text(log)
     result = {"model": model.name, "precision": precision, "batch": model.batch, "build_s": round(time.time() - start, 1), "host": left_to_host(log)}
     copies = re.search(r"(\d+) of \d+ layers run on the host; an inference copies (\d+) bytes there and (\d+) bytes back", log)
     result["host_layers"], result["to_host"], result["from_host"] = map(int, copies.groups()) if copies else (0, 0, 0)
-    result["error"] = model.error(inference.run_plan(trtexec, "m.plan", model.feeds, list(model.expected), model.shapes))
-    result["right"] = bool(result["error"] <= TOLERANCES[precision])
+    report, found = inference.check_plan(Hone(trtexec), "m.plan", model.feeds, model.shapes, options.inferences)
+    result["error"] = max(model.error(outputs, draw) for draw, outputs in enumerate(found))
+    result["inferences"] = sum(entry["inferences"] for entry in report["situations"])
+    result["differences"] = inference.differences(report)
+    result["right"] = bool(result["error"] <= TOLERANCES[precision]) and not result["differences"]
     return result
 
 
 def timed(trtexec, model, options):
     log = trtexec("--loadEngine=m.plan", *([f"--shapes={model.shapes}"] if model.shapes else []), "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=1", "--iterations=20",
                   "--dumpProfile", "--separateProfileRun", "--exportProfile=profile.json", "--exportLayerInfo=layers.json")
-    return {"ms": median_ms(log), "slowest": slowest_layers(trtexec.folder, options.slowest), "sources": sources_of(trtexec.folder)}
+    # Once more, behind the timed runs, as the last of many.
+    found = inference.run_plan(trtexec, "m.plan", model.feeds[0], list(model.expected[0]), model.shapes, runs=20)
+    return {"ms": median_ms(log), "error_after": model.error(found), "slowest": slowest_layers(trtexec.folder, options.slowest), "sources": sources_of(trtexec.folder)}
 
 
 def describe(result):
@@ -133,7 +161,8 @@ def describe(result):
         return head + "FAILED " + result["failure"]
     time_text = f"{result['ms']:.4f} ms, " if "ms" in result else ""
     host = f", {result['host_layers']} layers on the host, {result['to_host']} bytes there, {result['from_host']} back: {result['host']}" if result["host_layers"] else ""
-    return f"{head}{time_text}error {result['error']:.1e}{'' if result['right'] else ' WRONG'}, built in {result['build_s']} s{host}"
+    differences = f", {result['differences']}" if result["differences"] else f", {result['inferences']} inferences alike"
+    return f"{head}{time_text}error {result['error']:.1e}{'' if result['right'] else ' WRONG'}{differences}, built in {result['build_s']} s{host}"
 
 
 def run(name, batch, options):
@@ -143,14 +172,16 @@ def run(name, batch, options):
         trtexec = Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
         model = Model(name, batch, pathlib.Path(folder) / "zoo")
         for precision in options.precisions:
-            try:
-                result = check(trtexec, model, precision, options)
-                if not options.check_only:
-                    result |= timed(trtexec, model, options)
-            except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError) as error:
-                result = {"model": name, "precision": precision, "batch": batch, "failure": str(error)[:1000]}
-            results.append(result)
-            print(describe(result), flush=True)
+            for _ in range(options.builds):
+                try:
+                    result = check(trtexec, model, precision, options)
+                    if not options.check_only:
+                        result |= timed(trtexec, model, options)
+                        result["right"] &= bool(result["error_after"] <= TOLERANCES[precision])
+                except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError, OSError) as error:
+                    result = {"model": name, "precision": precision, "batch": batch, "failure": str(error)[:1000]}
+                results.append(result)
+                print(describe(result), flush=True)
         for log in trtexec.folder.glob("*.build.log"):
             if options.logs:
                 (options.logs / log.name).write_text(log.read_text()[-2_000_000:])
@@ -166,6 +197,8 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[1])
     parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--cache", default="", help="timing cache to use and extend")
+    parser.add_argument("--builds", type=int, default=1, help="engines of each model; give no --cache to have them built cold")
+    parser.add_argument("--inferences", type=int, default=100, help="of each of the ways of hone check")
     parser.add_argument("--slowest", type=int, default=8)
     parser.add_argument("--check-only", action="store_true", help="no times")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time; only with --check-only")

@@ -7,7 +7,9 @@
 
 ROW is MODEL:BATCH. An engine is built for one set of shapes. Its figure is the median of the card's own clock over single
 inferences with CUDA graphs and without transfers; what PyTorch's is stands in gpu_torch.py. Both sides read images as fp16
-channels last, as PyTorch wants them, and write fp16. The geometric mean is that of PyTorch's time over Hone's.
+channels last, as PyTorch wants them, and write fp16. The geometric mean is that of PyTorch's time over Hone's. Behind the timed
+runs the engine is held against ONNX Runtime on the processor, in all the ways of `hone check`: `error` is the largest of its
+results' errors, on two sets of inputs, and a row that is wrong has no ratio.
 """
 
 import argparse
@@ -26,7 +28,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests"), str(ROOT / "bench")]
 
+import numpy as np  # noqa: E402
+
 import gpu  # noqa: E402
+import inference  # noqa: E402
 import materialise  # noqa: E402
 import zoo  # noqa: E402
 
@@ -96,6 +101,7 @@ class Hone:
         trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--fp16", "--profilingVerbosity=detailed", *formats, f"--builderOptimizationLevel={options.level}", *profile,
                 *([f"--timingCacheFile={options.cache}"] if options.cache else []))
         self.build_s = round(time.time() - begin, 1)
+        self.feeds, self.expected = reference(path, name, batch)
         os.unlink(path)
 
     def exported(self, model, batch):
@@ -111,6 +117,26 @@ class Hone:
                            "--iterations=20", *flags)
         return gpu.median_ms(log)
 
+    def check(self):
+        """(the largest error, what differs between inferences) behind the timed runs."""
+        report, found = inference.check_plan(gpu.Hone(self.trtexec), "m.plan", self.feeds, self.shapes)
+        errors = [inference.relative_error(outputs[name], want) for outputs, expected in zip(found, self.expected) for name, want in expected.items()]
+        return max(errors), inference.differences(report)
+
+
+def reference(path, name, batch):
+    """Two sets of inputs as the engine takes them, and what ONNX Runtime makes of each."""
+    session = inference.reference_session(path)
+    if name:
+        feeds = [{value.name: value.values(batch, draw) for value in zoo.inputs(name)} for draw in (0, 1)]
+    else:
+        (image,) = session.get_inputs()
+        feeds = [{image.name: np.random.default_rng(draw).standard_normal(image.shape, np.float32)} for draw in (0, 1)]
+    images = [{key: values.astype(np.float16) if values.ndim == 4 else values for key, values in each.items()} for each in feeds]
+    outputs = [output.name for output in session.get_outputs()]
+    exact = [{key: values.astype(feeds[0][key].dtype) for key, values in each.items()} for each in images]
+    return images, [dict(zip(outputs, session.run(outputs, each))) for each in exact]
+
 
 def compare(row, trtexec, options):
     torch = Torch(row[0], row[2])
@@ -121,12 +147,15 @@ def compare(row, trtexec, options):
         for _ in range(options.rounds):
             own.append(hone.turn(0.5, "--exportLayerInfo=layers.json"))
             other.append(torch.turn())
+        error, differences = hone.check()
     finally:
         torch.stop()
+    if error > gpu.TOLERANCES["fp16"] or differences:
+        raise RuntimeError(f"wrong: error {error:.1e} {differences}")
     best = {key: statistics.median(turn[key] for turn in other) for key in ("ms", "single", "row")}
     return {"model": row[0], "batch": row[2], "hone_ms": statistics.median(own), "torch_ms": best["ms"], "ratio": best["ms"] / statistics.median(own),
             "hone_turns": own, "torch_turns": [turn["ms"] for turn in other], "torch_single_ms": best["single"], "torch_row_ms": best["row"],
-            "build_s": hone.build_s, "compile_s": ready["compile_s"], "sources": gpu.sources_of(trtexec.folder)}, ready
+            "error": error, "build_s": hone.build_s, "compile_s": ready["compile_s"], "sources": gpu.sources_of(trtexec.folder)}, ready
 
 
 def geometric_mean(values):
@@ -135,11 +164,11 @@ def geometric_mean(values):
 
 def table(report):
     yield from (BEGIN, f"`{report['command']}` on {report['date']}", "", f"{report['card']}. {report['versions']}. torch.compile: reduce-overhead, channels-last. ms per batch, fp16.", "",
-                "| model | batch | hone | torch.compile | torch / Hone | build, s |", "|---|---:|---:|---:|---:|---:|")
+                "| model | batch | hone | torch.compile | torch / Hone | error | build, s |", "|---|---:|---:|---:|---:|---:|---:|")
     rows = [row for row in report["rows"] if "ratio" in row]
     for row in rows:
-        yield f"| {row['model']} | {row['batch']} | {row['hone_ms']:.3f} | {row['torch_ms']:.3f} | {row['ratio']:.2f} | {row['build_s']:.0f} |"
-    yield f"| **geometric mean** | | | | **{report['geomean']:.2f}** | |"
+        yield f"| {row['model']} | {row['batch']} | {row['hone_ms']:.3f} | {row['torch_ms']:.3f} | {row['ratio']:.2f} | {row['error']:.1e} | {row['build_s']:.0f} |"
+    yield f"| **geometric mean** | | | | **{report['geomean']:.2f}** | | |"
     yield from ("", END)
 
 
@@ -163,8 +192,8 @@ def run(rows, options):
             try:
                 result, ready = compare(row, trtexec, options)
                 report |= {"card": ready["card"], "versions": f"PyTorch {ready['torch']}; {doctor(options.bin.resolve())}"}
-                print(f"{row[0]}:{row[2]}: hone {result['hone_ms']:.4f} ms, torch {result['torch_ms']:.4f} ms, {result['ratio']:.2f}; built in {result['build_s']} s; {result['sources']}", flush=True)
-            except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError) as error:
+                print(f"{row[0]}:{row[2]}: hone {result['hone_ms']:.4f} ms, torch {result['torch_ms']:.4f} ms, {result['ratio']:.2f}, error {result['error']:.1e}; built in {result['build_s']} s; {result['sources']}", flush=True)
+            except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError, OSError) as error:
                 result = {"model": row[0], "batch": row[2], "failure": str(error)[:1000]}
                 print(f"{row[0]}:{row[2]}: FAILED {error}", flush=True)
             report["rows"].append(result)

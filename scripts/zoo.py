@@ -30,12 +30,12 @@ class Input:
     def shape(self, batch=1):
         return tuple({"batch": batch}.get(size, SEQUENCE) if isinstance(size, str) else size for size in self.dims)
 
-    def values(self, batch=1):
-        """Deterministic: seeded with the input's name and shape. Masks are ones."""
+    def values(self, batch=1, draw=0):
+        """Deterministic: seeded with the input's name, its shape and the number of the draw. Masks are ones."""
         shape = self.shape(batch)
         if "mask" in self.name:
             return np.ones(shape, self.dtype)
-        random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{self.name}{shape}".encode())))
+        random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{self.name}{shape}".encode()) + draw))
         if self.vocabulary:
             return random.integers(0, self.vocabulary, shape, self.dtype)
         return random.standard_normal(shape, np.float32).astype(self.dtype)

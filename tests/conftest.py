@@ -47,6 +47,11 @@ class Program:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
                               env={**os.environ, **(env or {})}, timeout=timeout, check=False)
 
+    def answer(self, *arguments):
+        """What it printed to stdout alone, whatever its exit status."""
+        return subprocess.run([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, encoding="utf-8", errors="replace", timeout=600, check=False).stdout
+
     def start(self, *arguments):
         """The running process, its lines on `stdout` as they come."""
         return subprocess.Popen([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a model through trtexec and through ONNX Runtime on the same values, and compares."""
 
+import json
 import re
 
 import numpy as np
@@ -23,15 +24,49 @@ def read_raw(folder, name, role="output"):
     return np.fromfile(path, WORDS[match[2]]).reshape(shape)
 
 
-def run_plan(trtexec, plan, feeds, outputs, shapes="", env=None):
-    """The outputs, by name, of one inference of the plan file on `feeds`."""
+def run_plan(trtexec, plan, feeds, outputs, shapes="", env=None, runs=1):
+    """The outputs, by name, of the last of `runs` inferences of the plan file on `feeds`."""
     for path in trtexec.folder.glob("*.raw"):
         path.unlink()
     for name, values in feeds.items():
         np.ascontiguousarray(values).tofile(trtexec.folder / f"{safe(name)}.in")
-    trtexec(f"--loadEngine={plan}", *([f"--shapes={shapes}"] if shapes else []), *ONE_RUN, "--dumpRawBindingsToFile",
+    trtexec(f"--loadEngine={plan}", *([f"--shapes={shapes}"] if shapes else []), "--warmUp=0", "--duration=0", f"--iterations={runs}", "--dumpRawBindingsToFile",
             "--loadInputs=" + ",".join(f"{name}:{safe(name)}.in" for name in feeds), env=env)
     return {name: read_raw(trtexec.folder, name) for name in outputs}
+
+
+def check_plan(hone, plan, feeds, shapes="", inferences=100, flags=()):
+    """Runs the plan in all the ways that programs do, on two sets of values: (what `hone check` tells, the outputs of the first
+    inference on each set). `hone.answer()` runs the program of that name: its standard output, whatever its exit status."""
+    lists = []
+    for number, values in enumerate(feeds):
+        for name, array in values.items():
+            np.save(hone.folder / f"{number}.{safe(name)}.npy", np.ascontiguousarray(array))
+        lists.append(",".join(f"{name}:{number}.{safe(name)}.npy" for name in values))
+    for path in hone.folder.glob("outputs/*.npy"):
+        path.unlink()
+    text = hone.answer("check", plan, "--json", "-n", inferences, "-o", "outputs", "-i", lists[0], "-j", lists[1], *(["-s", shapes] if shapes else []), *flags)
+    report = json.loads(text)
+    if "error" in report:
+        raise RuntimeError(f"{report['error']} | {report['hint']}")
+    return report, [OutputFiles(hone.folder / "outputs", number) for number in ("first", "second")]
+
+
+class OutputFiles(dict):
+    """{name: array} of what `hone check` wrote for one set of inputs."""
+
+    def __init__(self, folder, number):
+        super().__init__()
+        self.folder, self.number = folder, number
+
+    def __missing__(self, name):
+        return np.load(self.folder / f"{self.number}.{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.npy")
+
+
+def differences(report):
+    """What `hone check` found, in words; empty where all was the same."""
+    return "; ".join(f"{entry['name']}: {entry['different']} of {entry['inferences']} differ, by {entry['largest']} in {entry['tensor']}"
+                     for entry in report["situations"] if entry["different"])
 
 
 def reference_session(path):

@@ -13,7 +13,7 @@ import conftest
 import numpy as np
 import pytest
 import tiny
-from inference import reference_session
+from inference import check_plan, differences, reference_session
 from onnx import helper
 
 
@@ -43,6 +43,22 @@ def test_build_writes_a_plan_and_a_cache_beside_the_model(hone):
     assert summary["file"] == "other.plan" and summary["profiles"][0]["layers"] >= 1
     assert summary["inputs"] == [{"name": "x", "type": summary["inputs"][0]["type"]}]
     assert summary["bytes"] == (hone.folder / "other.plan").stat().st_size
+
+
+def test_check_runs_an_engine_in_all_ways_and_writes_what_came_first(hone, plan):
+    sets = [{"x": np.random.default_rng(seed).standard_normal((3, 4), np.float32)} for seed in (1, 2)]
+    report, found = check_plan(hone, plan, sets, "x:3x4", inferences=20)
+    assert report["same"] and differences(report) == ""
+    counts = {entry["name"]: entry["inferences"] for entry in report["situations"]}
+    assert counts["again and again"] == counts["on memory that holds NaNs"] == 20 and min(counts.values()) >= 2
+    assert {"with other bindings each time", "layer by layer", "in two contexts at once", "between other shapes"} < counts.keys()
+    session = reference_session(hone.folder / "model.onnx")
+    for feeds, outputs in zip(sets, found):
+        np.testing.assert_allclose(outputs["y"], session.run(["y"], feeds)[0], rtol=1e-5, atol=1e-6)
+    said = hone("check", "model.onnx", "-s", "x:2x4", "-n", "4")
+    assert "again and again" in said and "all the same" in said and "differ" not in said
+    wrong = hone.run("check", plan, "-n", "one")
+    assert wrong.returncode == 1 and "-n takes a count" in wrong.stdout and "for example -n 100" in wrong.stdout
 
 
 def test_run_reads_and_writes_numpy_files(hone, plan):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every model of the zoo builds and answers as ONNX Runtime does."""
+"""Every model of the zoo builds and answers as ONNX Runtime does, however it is run."""
 
 import json
 
@@ -9,7 +9,7 @@ import onnx
 import pytest
 import zoo as models
 from conftest import Program
-from inference import reference_session, reference_session_of, relative_error, run_plan
+from inference import check_plan, differences, reference_session, reference_session_of, relative_error, run_plan
 from liven import liven
 
 TOLERANCE = 1e-4
@@ -44,13 +44,22 @@ def test_agrees_with_onnxruntime(name, trtexec, zoo):
     outputs = [output.name for output in session.get_outputs()]
     batches = (1, 3, 8) if models.has_dynamic_batch(name) else (1,)
     plan = build(trtexec, path, name, batches)
-    for batch in batches:
-        feeds = {value.name: value.values(batch) for value in models.inputs(name)}
-        found = run_plan(trtexec, plan, feeds, outputs, models.shape_text(name, batch))
+
+    def hold(found, feeds, batch):
         for output, expected in zip(outputs, session.run(outputs, feeds)):
             error = relative_error(found[output], expected)
             print(f"{name} batch {batch} {output}: relative error {error:.2e}")
             assert np.isfinite(expected).all() and error <= TOLERANCE, f"batch {batch}, output {output}: {error:.2e}"
+
+    sets = [{value.name: value.values(1, draw) for value in models.inputs(name)} for draw in (0, 1)]
+    hone = Program(trtexec.folder, "hone")
+    report, found = check_plan(hone, plan, sets, models.shape_text(name, 1), inferences=100 if name in SMALL else 10)
+    assert not differences(report)
+    for outputs_found, feeds in zip(found, sets):
+        hold(outputs_found, feeds, 1)
+    for batch in batches[1:]:
+        feeds = {value.name: value.values(batch) for value in models.inputs(name)}
+        hold(run_plan(trtexec, plan, feeds, outputs, models.shape_text(name, batch)), feeds, batch)
 
 
 @pytest.mark.slow
@@ -66,7 +75,8 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
     print(f"{name}: {len(expected[scores])} boxes of {len(set(expected[labels]))} labels")
     assert len(expected[scores]) >= 100 and len(set(expected[labels])) >= 5
     trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", timeout=600)
-    found = run_plan(trtexec, "m.plan", feeds, names)
+    report, (found, _) = check_plan(Program(trtexec.folder, "hone"), "m.plan", [feeds, {value.name: value.values(1, 1) for value in models.inputs(name)}], inferences=10)
+    assert not differences(report)
     assert found[scores].shape == expected[scores].shape
     np.testing.assert_allclose(found[scores], expected[scores], atol=1e-4)
     # Boxes whose scores are closer than the tolerance may have changed places.

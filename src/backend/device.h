@@ -107,7 +107,12 @@ class Recording {
   virtual void replay(Stream& stream) = 0;
   /// The same, one launch after the other, each timed.
   virtual void replay(Stream& stream, const LaunchObserver& observer) = 0;
+  /// Overwrites what the recording keeps beside the launches' own memory and no kernel may rely on, with kPoison.
+  virtual void poison(Stream&) {}
 };
+
+/// Every byte of memory whose contents nobody may rely on, in tests: floats of all types are NaN then, integers -1.
+inline constexpr std::byte kPoison{0xff};
 
 /// What a device has been seen to do at best; 0: not measured.
 struct Ceilings {
@@ -130,6 +135,8 @@ class Device {
   /// Null where work is done when a call returns: the host's clock serves there.
   virtual std::unique_ptr<Event> event() { return nullptr; }
   virtual void copy(void* destination, const void* source, size_t bytes, Stream& stream) = 0;
+  /// Sets every byte of device memory.
+  virtual void fill(void* memory, std::byte value, size_t bytes, Stream& stream) = 0;
   virtual std::unique_ptr<Recording> record(std::vector<Launch> launches) = 0;
   /// Whether host pointers may be bound directly, without copies.
   virtual bool host_accessible() const = 0;

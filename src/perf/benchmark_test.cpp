@@ -7,63 +7,24 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/device_testing.h"
 #include "base/clock.h"
 #include "perf/benchmark.h"
 
 namespace hone {
 namespace {
 
-struct DoubleKernel : Kernel {};
-
-class FakeRecording : public Recording {
- public:
-  explicit FakeRecording(std::vector<Launch> launches) : launches_(std::move(launches)) {}
-  std::vector<Launch>& launches() override { return launches_; }
-  void replay(Stream&) override {
-    for (const Launch& launch : launches_) run(launch);
-  }
-  void replay(Stream&, const LaunchObserver& observer) override {
-    for (size_t i = 0; i < launches_.size(); ++i) {
-      run(launches_[i]);
-      observer(i, 0.25);
-    }
-  }
-
- private:
-  static void run(const Launch& launch) {
+std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) {
+  return std::make_shared<FunctionKernel>([](const Bindings& bindings) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     for (int i = 0; i < 4; ++i)
-      static_cast<float*>(launch.outputs[0])[i] = 2 * static_cast<const float*>(launch.inputs[0])[i];
-  }
-  std::vector<Launch> launches_;
-};
-
-struct FakeStream : Stream {
-  void synchronize() override {}
-};
-
-class FakeDevice : public Device {
- public:
-  DeviceInfo info() const override { return {.name = "fake", .architecture = "none"}; }
-  void* allocate(size_t bytes) override { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
-  void release(void* memory) noexcept override { std::free(memory); }
-  std::unique_ptr<Stream> stream() override { return std::make_unique<FakeStream>(); }
-  void copy(void* destination, const void* source, size_t bytes, Stream&) override {
-    std::memcpy(destination, source, bytes);
-  }
-  std::unique_ptr<Recording> record(std::vector<Launch> launches) override {
-    return std::make_unique<FakeRecording>(std::move(launches));
-  }
-  bool host_accessible() const override { return true; }
-};
-
-std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&, const KernelShapes&) {
-  return std::make_shared<DoubleKernel>();
+      static_cast<float*>(bindings.outputs[0])[i] = 2 * static_cast<const float*>(bindings.inputs[0])[i];
+  });
 }
 
 const Backend kFake{"fake", nullptr, nullptr, load_double, {}, nullptr};
 
-std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_shared<FakeDevice>()) {
+std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_shared<TestDevice>()) {
   const TensorType type{DType::f32, Shape{4}};
   Plan plan;
   plan.meta.backend = "fake";
@@ -162,18 +123,18 @@ class NotedEvent : public Event {
 };
 
 /// A device that claims to work by itself.
-class NotedDevice : public FakeDevice {
+class NotedDevice : public TestDevice {
  public:
   std::string notes;
   std::unique_ptr<Event> event() override { return std::make_unique<NotedEvent>(notes); }
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override {
-    struct Noted : FakeRecording {
-      Noted(std::vector<Launch> launches, std::string& notes) : FakeRecording(std::move(launches)), notes_(notes) {}
+    struct Noted : TestRecording {
+      Noted(std::vector<Launch> launches, std::string& notes) : TestRecording(std::move(launches)), notes_(notes) {}
       void replay(Stream& stream) override {
         notes_ += 'r';
-        FakeRecording::replay(stream);
+        TestRecording::replay(stream);
       }
-      using FakeRecording::replay;
+      using TestRecording::replay;
       std::string& notes_;
     };
     return std::make_unique<Noted>(std::move(launches), notes);
@@ -193,6 +154,22 @@ TEST(Benchmark, KeepsTwoQueriesOfEachStreamInFlightOnADeviceThatWorksByItself) {
     EXPECT_GE(trace.h2d_start, 0);
     EXPECT_GE(trace.compute(), 0.2f);
     EXPECT_LE(trace.compute_end, trace.d2h_end);
+  }
+}
+
+TEST(Benchmark, LeavesWhatFinishedQueriesWrote) {
+  for (const int streams : {1, 2}) {
+    const auto loaded = engine(std::make_shared<TestDevice>(/*late=*/true));
+    std::vector<std::unique_ptr<Query>> owned;
+    std::vector<Query*> queries;
+    for (int i = 0; i < streams; ++i) {
+      queries.push_back(owned.emplace_back(query(loaded)).get());
+      for (int k = 0; k < 4; ++k) reinterpret_cast<float*>(queries.back()->host("x"))[k] = static_cast<float>(i + k);
+    }
+    run_benchmark(queries, exactly(3));
+    for (int i = 0; i < streams; ++i)
+      EXPECT_EQ(reinterpret_cast<const float*>(queries[static_cast<size_t>(i)]->host("y"))[3],
+                static_cast<float>(2 * (i + 3)));
   }
 }
 

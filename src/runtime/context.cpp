@@ -104,9 +104,22 @@ ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int pro
   impl_->managed.resize(source().buffers.size());
   impl_->results.resize(plan.io.size());
   impl_->uploads.resize(source().buffers.size());
+  impl_->finished = engine_->device().event();
 }
 
-ExecutionContext::~ExecutionContext() = default;
+/// Memory is given back when nothing works on it any more.
+ExecutionContext::~ExecutionContext() {
+  try {
+    wait();
+  } catch (const Error&) {  // a device that fails works on nothing
+  }
+}
+
+void ExecutionContext::wait() const {
+  if (impl_->in_flight) impl_->finished->wait();
+}
+
+void ExecutionContext::set_poison(bool on) { impl_->poison = on; }
 
 void ExecutionContext::set_shape(std::string_view input, const Dims& dims) {
   const Plan& plan = engine_->plan();
@@ -178,6 +191,7 @@ void ExecutionContext::require_stage(size_t number) {
 
 void ExecutionContext::grow_arena(ContextStage& stage, int64_t bytes) {
   if (bytes <= static_cast<int64_t>(stage.arena.size())) return;
+  wait();
   for (auto& [key, prepared] : stage.prepared) prepared.recording = nullptr;  // they point into the old arena
   stage.arena = Buffer(engine_->device(), static_cast<size_t>(bytes));
 }
@@ -224,7 +238,8 @@ Tensor ExecutionContext::value(std::string_view output) const {
   const size_t index = io_index(engine_->plan(), output);
   const auto id = static_cast<size_t>(impl_->io_buffer[index]);
   const IoTensor& io = engine_->plan().io[index];
-  HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run that has ended", output);
+  HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run", output);
+  wait();
   if (source().buffers[id].managed) return impl_->managed[id];
   HONE_CHECK(io.type.layout == Layout::linear, "output {} lies in another layout", output);
   const auto bytes = static_cast<size_t>(byte_size(io.type.dtype, impl_->shapes[index]));
@@ -299,7 +314,10 @@ void ExecutionContext::own_results(const ShapeInstance& instance) {
     const bool own = impl_->by_value[io] && !engine_->plan().io[io].is_input && !source().buffers[id].managed;
     if (!own || (type.dims.empty() && engine_->plan().io[io].type.shape.rank() > 0)) continue;
     const auto bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
-    if (impl_->results[io].size() < bytes) impl_->results[io] = Buffer(engine_->device(), bytes);
+    if (impl_->results[io].size() < bytes) {
+      wait();
+      impl_->results[io] = Buffer(engine_->device(), bytes);
+    }
     impl_->address[id] = impl_->results[io].data();
     impl_->shapes[io] = type.dims;
   }
@@ -327,6 +345,11 @@ void ExecutionContext::patch_pointers(size_t number) {
 
 void ExecutionContext::replay(size_t number, Stream& stream) {
   const Prepared& prepared = *impl_->stages[number].current;
+  if (impl_->poison) {
+    const Buffer& arena = impl_->stages[number].arena;
+    engine_->device().fill(arena.data(), kPoison, arena.size(), stream);
+    prepared.recording->poison(stream);
+  }
   if (profiler_ == nullptr) return prepared.recording->replay(stream);
   const StageRange range = prepared.instance->steps;
   size_t next = range.begin;
@@ -337,6 +360,17 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
     next = step + 1;
   });
   for (; next < range.end; ++next) profiler_->layer(source().steps[next], 0);
+}
+
+/// Those whose sizes are known before the run.
+void ExecutionContext::poison_outputs(Stream& stream) {
+  const std::vector<IoTensor>& io = engine_->plan().io;
+  for (size_t i = 0; i < io.size(); ++i) {
+    const auto id = static_cast<size_t>(impl_->io_buffer[i]);
+    if (io[i].is_input || impl_->by_value[i]) continue;
+    const auto bytes = static_cast<size_t>(impl_->stages[0].current->instance->buffers[id].bytes());
+    engine_->device().fill(impl_->address[id], kPoison, bytes, stream);
+  }
 }
 
 /// Where kernels find the contents of a managed buffer.
@@ -371,11 +405,17 @@ void ExecutionContext::collect(size_t number, Stream& stream) {
 void ExecutionContext::enqueue(Stream& stream) {
   prepare();
   patch_pointers(0);
+  if (impl_->poison) poison_outputs(stream);
   replay(0, stream);
   impl_->has_run = true;
+  const auto ended = [&] {
+    if (!impl_->finished) return;
+    impl_->finished->record(stream);
+    impl_->in_flight = true;
+  };
   const bool decides = impl_->stages.size() > 1 ||
                        std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
-  if (!decides) return;
+  if (!decides) return ended();
   const SymbolValues given = impl_->symbols;
   for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {
     if (stage > 0) {
@@ -388,6 +428,7 @@ void ExecutionContext::enqueue(Stream& stream) {
     collect(stage, stream);
   }
   impl_->symbols = given;
+  ended();
 }
 
 int64_t ExecutionContext::device_memory_bytes() const {

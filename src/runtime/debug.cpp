@@ -61,6 +61,7 @@ Tensor ExecutionContext::debug_value(std::string_view name) const {
                      return stage.current != nullptr;
                    });
   HONE_CHECK(ran, "{} can be read after a run at the present shapes", name);
+  wait();
   const BufferId at = root(static_cast<BufferId>(id));
   if (source().buffers[static_cast<size_t>(at)].managed) {
     const Tensor& value = impl_->managed[static_cast<size_t>(at)];

@@ -70,17 +70,25 @@ class ExecutionContext {
   void bind(std::string_view tensor, void* memory);
   /// Contents of an input of strings, or of a sequence or optional.
   void set_value(std::string_view input, Tensor value);
-  /// An output after a run. Its bytes, unless they are objects, are those of this context until the next run.
+  /// An output of the last run, which is waited for. Its bytes, unless they are objects, are those of this context until the
+  /// next run.
   Tensor value(std::string_view output) const;
   /// Prepares kernels and memory for the present shapes (else done by the first run). Not counted as an inference.
   void prepare();
-  /// Runs once on the stream. Every input and output must be bound.
+  /// Runs once on the stream. Every input and output must be bound. Inferences that are in flight at a time follow each other
+  /// in one stream.
   void enqueue(Stream& stream);
+  /// Until the last inference has ended.
+  void wait() const;
+  /// Before each inference activations, workspaces and outputs are overwritten with kPoison: results may not change. For tests;
+  /// HONE_POISON=1 has it on from the start.
+  void set_poison(bool on);
   /// A profiler makes enqueue run layer by layer; null removes it.
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
   /// Names of the tensors that can be read after a run beside the outputs.
   std::vector<std::string> debug_tensors() const;
-  /// What a debug tensor held at the end of the last run, in host memory of its own, linear. Throws Error for other names.
+  /// What a debug tensor held at the end of the last run, which is waited for, in host memory of its own, linear. Throws Error
+  /// for other names.
   Tensor debug_value(std::string_view name) const;
   /// Takes this much memory for activations at once, so that larger shapes need no more later.
   void reserve(int64_t bytes);
@@ -100,6 +108,7 @@ class ExecutionContext {
   void own_results(const ShapeInstance& instance);
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
+  void poison_outputs(Stream& stream);
   void collect(size_t stage, Stream& stream);
   void* on_device(size_t id, const Tensor& contents, Stream& stream);
   BufferId root(BufferId id) const;

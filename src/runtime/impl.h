@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/env.h"
 #include "runtime/engine.h"
 #include "runtime/instance.h"
 
@@ -55,8 +56,12 @@ struct ExecutionContext::Impl {
   std::vector<Buffer> results;  // by io index: grow-only memory of outputs sized by the data
   std::vector<Buffer> uploads;  // by BufferId: copies of managed contents where the device does not read host memory
   SymbolValues symbols;         // what is known so far in this run
+  std::unique_ptr<Event>
+      finished;  // behind the last inference; null where an inference has ended when enqueue() returns
   bool pointers_changed = true;
   bool has_run = false;
+  bool in_flight = false;  // `finished` has been recorded
+  bool poison = env_flag("HONE_POISON");
 };
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tensor/attrs.h"
+#include "tensor/difference.h"
 #include "tensor/dim.h"
 #include "tensor/json.h"
 #include "tensor/tensor.h"
@@ -116,6 +117,36 @@ TEST(Attrs, ReadAsWhatTheyAre) {
   EXPECT_EQ(attrs.real("axis"), 1.0);
   EXPECT_THROW(attrs.integers("axis"), Error);
   EXPECT_EQ(attrs.print(), "axis=1, mode=\"same\", scale=2.0");
+}
+
+Tensor floats(DType dtype, std::initializer_list<float> values) {
+  TensorBuilder result(dtype, {static_cast<int64_t>(values.size())});
+  visit(dtype, [&]<typename T>() {
+    size_t i = 0;
+    for (const float value : values) result.data<T>()[i++] = T(value);
+  });
+  return result.finish();
+}
+
+TEST(Difference, IsTheNormOfTheDifferenceOverTheNorm) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    const Tensor expected = floats(dtype, {3, 0, -4, 0, 0, 0, 0, 0, 0, 12});
+    EXPECT_EQ(relative_difference(expected, expected), 0);
+    EXPECT_DOUBLE_EQ(relative_difference(floats(dtype, {3, 0, -4, 0, 0, 0, 0, 0, 0, -1}), expected), 1)
+        << name_of(dtype);
+  }
+  EXPECT_EQ(relative_difference(floats(DType::f32, {1}), floats(DType::f32, {1, 1})), INFINITY);
+}
+
+TEST(Difference, TakesNansAndInfinitiesForEqualToThemselvesAlone) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const Tensor expected = floats(dtype, {NAN, INFINITY, -INFINITY, 2});
+    EXPECT_EQ(relative_difference(expected, expected), 0);
+    EXPECT_DOUBLE_EQ(relative_difference(floats(dtype, {NAN, INFINITY, -INFINITY, 3}), expected), 0.5);
+    for (const Tensor& other : {floats(dtype, {1, INFINITY, -INFINITY, 2}), floats(dtype, {NAN, INFINITY, INFINITY, 2}),
+                                floats(dtype, {NAN, 1, -INFINITY, 2}), floats(dtype, {NAN, INFINITY, -INFINITY, NAN})})
+      EXPECT_FALSE(relative_difference(other, expected) <= 1e9);
+  }
 }
 
 }  // namespace

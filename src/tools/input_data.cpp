@@ -100,9 +100,9 @@ void load_values(const std::string& path, const IoTensor& tensor, const Dims& di
             });
 }
 
-void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory) {
+void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory, uint64_t seed) {
   const DType dtype = input.type.dtype;
-  std::mt19937_64 engine(kRandomSeed ^ hash64(input.name));
+  std::mt19937_64 engine(seed ^ hash64(input.name));
   AlignedBuffer linear(static_cast<size_t>(byte_size(dtype, dims)));
   visit(dtype, [&]<typename T>() {
     T* values = reinterpret_cast<T*>(linear.data());

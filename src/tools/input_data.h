@@ -26,7 +26,7 @@ void load_values(const std::string& path, const IoTensor& tensor, const Dims& di
 void load_raw(const std::string& path, std::span<std::byte> memory);
 /// Integers from the input's range where the plan gives one; else floats in [-1, 1]; bool, int32 and int64 0 or 1; int8 and
 /// uint8 their whole range.
-/// Values depend on the tensor's name alone. Padding of blocked layouts is zero.
-void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory);
+/// Values depend on the tensor's name and the seed alone. Padding of blocked layouts is zero.
+void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory, uint64_t seed = kRandomSeed);
 
 }  // namespace hone

@@ -23,6 +23,7 @@ constexpr std::string_view kUsage =
     "  build      make a plan of an ONNX model\n"
     "  run        run a plan or a model once and show its outputs\n"
     "  bench      measure a plan or a model\n"
+    "  check      run an engine in all the ways that programs do: the results must stay the same\n"
     "  inspect    show what a plan holds; write a C program that runs it\n"
     "  cache      list, merge and prune timing caches\n"
     "  doctor     what this program is and finds on this machine\n"
@@ -34,8 +35,9 @@ struct Tool {
   std::string_view name;
   int (*run)(hone::Words);
 };
-constexpr Tool kTools[] = {{"build", hone::run_build},     {"run", hone::run_run},     {"bench", hone::run_bench},
-                           {"inspect", hone::run_inspect}, {"cache", hone::run_cache}, {"doctor", hone::run_doctor}};
+constexpr Tool kTools[] = {{"build", hone::run_build},  {"run", hone::run_run},         {"bench", hone::run_bench},
+                           {"check", hone::run_check},  {"inspect", hone::run_inspect}, {"cache", hone::run_cache},
+                           {"doctor", hone::run_doctor}};
 
 /// Idle threads of GNU's OpenMP spin for some 10 ms, which only the environment can change and only before the program starts.
 /// Where others use the processors, too, they spin away the time that they are then refused when there is work: an inference

@@ -3,30 +3,41 @@
 // Rotation of candidates with early discard; medians. A sample launches the same kernel several times in one recording, as
 // a step inside a chain would be, so that the cost of entering a parallel region is spread. Each launch reads another copy
 // of the weights: between two inferences the rest of the network has pushed them out of the caches, and a kernel that trades
-// arithmetic for larger weights (Winograd) must not be timed as if they stayed. One launch comes before all that: it shows
-// whether the result is right, and who takes long needs fewer, or no more.
+// arithmetic for larger weights (Winograd) must not be timed as if they stayed.
+//
+// Whoever is timed is right as users run it, not only once: two launches come before all that, on two sets of inputs, and one
+// behind it, each on outputs and a workspace that hold NaNs. Who takes long needs fewer launches, or no more.
 #include "tuner/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <future>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/clock.h"
+#include "tensor/difference.h"
 #include "tensor/layout.h"
 #include "tuner/few_rows.h"
 
 namespace hone {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kSeeds[] = {1, 2};  // of the sets of inputs
 constexpr size_t kMinLaunches = 4, kMaxLaunches = 16;
 constexpr double kShortMs = 0.5;                 // a launch whose entry counts
 constexpr double kLongSampleMs = 10;             // what enters and leaves so seldom needs no further launches
 constexpr double kHopeless = 4;                  // a long launch this many times as long as another's is not repeated
 constexpr size_t kColdBytes = size_t{48} << 20;  // copies of the weights together, where that many fit
+
+/// An operand that all candidates share: what they read, and what it holds in turn.
+struct SharedInput {
+  Buffer present;
+  std::array<Buffer, std::size(kSeeds)> sets;
+};
 
 /// A loaded candidate with its own buffers.
 struct Runner {
@@ -66,8 +77,9 @@ class Measurer {
         device_(device),
         options_(options),
         stream_(device.stream()),
-        few_(with_two_entries(problem.region)),
-        inputs_(random_inputs(few_ ? *few_ : problem.region, kSeed)) {}
+        few_(with_two_entries(problem.region)) {
+    for (const uint64_t seed : kSeeds) inputs_.push_back(random_inputs(few_ ? *few_ : problem.region, seed));
+  }
 
   void run(std::span<Candidate*> candidates) {
     std::vector<Runner> runners;
@@ -78,11 +90,12 @@ class Measurer {
       try {
         Runner runner = load(*candidate, compiling[i].get());
         const std::unique_ptr<Recording> once = device_.record({with_weights(runner, 0)});
-        runner.alone_ms = replay_ms(*once);
-        check(runner);
+        runner.alone_ms = examine(runner, *once, 0, "the first inference");
         if (candidate->timing.ms < 0) continue;
-        if (runner.alone_ms > kShortMs)
-          runner.alone_ms = std::min(runner.alone_ms, replay_ms(*once));  // code was loaded
+        // The first may have loaded code; a device may do more the second time: capture a graph.
+        runner.alone_ms =
+            std::min(runner.alone_ms, examine(runner, *once, 1, "the second inference, on other values,"));
+        if (candidate->timing.ms < 0) continue;
         shortest_ms_ = std::min(shortest_ms_, runner.alone_ms);
         if (runner.alone_ms > kLongSampleMs && runner.alone_ms > kHopeless * shortest_ms_) {
           candidate->timing = {runner.alone_ms, 0, 1, ""};
@@ -94,8 +107,11 @@ class Measurer {
         candidate->timing = {-1, 0, 0, error.message()};
       }
     }
+    give(0);
     sample(runners);
     for (Runner& runner : runners) {
+      examine(runner, *runner.recording, 0, "an inference after many others");
+      if (runner.candidate->timing.ms < 0) continue;
       const double median = runner.median();
       double deviation = 0;
       for (const double s : runner.samples) deviation = std::max(deviation, std::abs(s - median));
@@ -123,14 +139,22 @@ class Measurer {
 
   /// An input in the layout that a candidate wants. Candidates share it: none writes to its inputs.
   const void* input(size_t index, const ConcreteType& type) {
-    const auto known = uploaded_.find({index, type.layout});
-    if (known != uploaded_.end()) return known->second.data();
+    SharedInput& shared = shared_[{index, type.layout}];
+    if (shared.present.data() != nullptr) return shared.present.data();
+    shared.present = Buffer(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
+    for (size_t set = 0; set < shared.sets.size(); ++set) {
+      shared.sets[set] = Buffer(device_, shared.present.size());
+      fill(shared.sets[set], type, inputs_[set][index]);
+    }
+    return shared.present.data();
+  }
+
+  /// The values in the operand's layout; where they are of two entries, these in turn.
+  void fill(const Buffer& buffer, const ConcreteType& type, const Tensor& values) {
     ConcreteType given = type;
-    given.dims = inputs_[index].dims();
+    given.dims = values.dims();
     const AlignedBuffer converted(static_cast<size_t>(std::max<int64_t>(given.bytes(), 1)));
-    convert_layout(inputs_[index].bytes().data(), converted.data(), given.dtype, given.dims, Layout::linear,
-                   given.layout);
-    Buffer buffer(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
+    convert_layout(values.bytes().data(), converted.data(), given.dtype, given.dims, Layout::linear, given.layout);
     if (!few_) {
       device_.copy(buffer.data(), converted.data(), static_cast<size_t>(type.bytes()), *stream_);
     } else {
@@ -140,7 +164,12 @@ class Measurer {
                      converted.data() + repeated_entry(i, count) * entry, static_cast<size_t>(entry), *stream_);
     }
     stream_->synchronize();  // before the host's copy goes
-    return uploaded_.emplace(std::pair(index, type.layout), std::move(buffer)).first->second.data();
+  }
+
+  /// What candidates read from now on.
+  void give(size_t set) {
+    for (auto& [operand, shared] : shared_)
+      device_.copy(shared.present.data(), shared.sets[set].data(), shared.present.size(), *stream_);
   }
 
   Runner load(Candidate& candidate, Compiled compiled) {
@@ -207,9 +236,9 @@ class Measurer {
   /// The first, one in the middle and the last.
   static std::vector<int64_t> checked_entries(int64_t count) { return {0, count / 2, count - 1}; }
 
-  /// What the reference makes of the inputs: of the entries that are checked.
-  std::vector<Tensor> expected() const {
-    std::vector<Tensor> results = evaluate(few_ ? *few_ : problem_.region, inputs_);
+  /// What the reference makes of a set of inputs: of the entries that are checked.
+  std::vector<Tensor> expected(size_t set) const {
+    std::vector<Tensor> results = evaluate(few_ ? *few_ : problem_.region, inputs_[set]);
     if (!few_) return results;
     const int64_t count = problem_.region.inputs()[0]->type.shape[0].value();
     for (Tensor& result : results) {
@@ -227,60 +256,80 @@ class Measurer {
     return results;
   }
 
-  /// Rejects a candidate whose outputs differ from the reference evaluation.
-  void check(Runner& runner) {
-    if (reference_.empty()) reference_ = expected();
+  /// Of all sets at once, side by side: nothing is timed meanwhile.
+  const std::vector<Tensor>& reference_of(size_t set) {
+    if (reference_.empty()) {
+      std::vector<std::future<std::vector<Tensor>>> results;
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        results.push_back(std::async(std::launch::async, [this, i] { return expected(i); }));
+      for (std::future<std::vector<Tensor>>& result : results) reference_.push_back(result.get());
+    }
+    return reference_[set];
+  }
+
+  /// One replay on a set of inputs and memory that held something else; how long it took. Rejects a candidate whose outputs
+  /// differ from the reference evaluation.
+  double examine(Runner& runner, Recording& recording, size_t set, std::string_view which) {
+    for (const Buffer& output : runner.outputs) device_.fill(output.data(), kPoison, output.size(), *stream_);
+    device_.fill(runner.workspace.data(), kPoison, runner.workspace.size(), *stream_);
+    recording.poison(*stream_);
+    give(set);
+    const double ms = replay_ms(recording);
+    check(runner, set, which);
+    return ms;
+  }
+
+  void check(Runner& runner, size_t set, std::string_view which) {
     for (size_t i = 0; i < runner.out.size(); ++i) {
-      ConcreteType type = runner.out[i];
-      const int64_t entry = few_ ? type.bytes() / type.dims[0] : type.bytes();
-      const std::vector<int64_t> entries = few_ ? checked_entries(type.dims[0]) : std::vector<int64_t>{0};
-      if (few_) type.dims[0] = static_cast<int64_t>(entries.size());
-      AlignedBuffer raw(static_cast<size_t>(type.bytes())),
-          linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
-      for (size_t k = 0; k < entries.size(); ++k)
-        device_.copy(raw.data() + static_cast<int64_t>(k) * entry,
-                     static_cast<const std::byte*>(runner.outputs[i].data()) + entries[k] * entry,
-                     static_cast<size_t>(entry), *stream_);
-      stream_->synchronize();
-      convert_layout(raw.data(), linear.data(), type.dtype, type.dims, type.layout, Layout::linear);
-      const double error = relative_error(Tensor(type.dtype, type.dims, Blob::own(std::move(linear))), reference_[i]);
-      const double allowed = tolerance_of(type.dtype);
+      const double error = relative_difference(found(runner, i), reference_in(set, i, runner.out[i].layout));
+      const double allowed = tolerance_of(runner.out[i].dtype);
       if (!(error <= allowed)) {
         runner.candidate->timing = {
-            -1, 0, 0, fmt::format("rejected: differs from the reference by {:.2g} (allowed {:.2g})", error, allowed)};
+            -1, 0, 0,
+            fmt::format("rejected: {} differs from the reference by {:.2g} (allowed {:.2g})", which, error, allowed)};
         return;
       }
     }
     runner.candidate->timing.ms = 0;
   }
 
+  /// The entries of an output that are checked, linear or as bytes_alike() has them.
+  Tensor found(const Runner& runner, size_t output) {
+    ConcreteType type = runner.out[output];
+    const int64_t entry = few_ ? type.bytes() / type.dims[0] : type.bytes();
+    const std::vector<int64_t> entries = few_ ? checked_entries(type.dims[0]) : std::vector<int64_t>{0};
+    if (few_) type.dims[0] = static_cast<int64_t>(entries.size());
+    AlignedBuffer raw(static_cast<size_t>(type.bytes()));
+    for (size_t k = 0; k < entries.size(); ++k)
+      device_.copy(raw.data() + static_cast<int64_t>(k) * entry,
+                   static_cast<const std::byte*>(runner.outputs[output].data()) + entries[k] * entry,
+                   static_cast<size_t>(entry), *stream_);
+    stream_->synchronize();
+    if (bytes_alike(type.layout)) return Tensor(type.dtype, type.dims, Blob::own(std::move(raw)));
+    AlignedBuffer linear(static_cast<size_t>(byte_size(type.dtype, type.dims)));
+    convert_layout(raw.data(), linear.data(), type.dtype, type.dims, type.layout, Layout::linear);
+    return Tensor(type.dtype, type.dims, Blob::own(std::move(linear)));
+  }
+
+  /// Whether a layout holds an element for each of the linear one's and nothing else: then it is compared as it lies.
+  static bool bytes_alike(Layout layout) { return layout == Layout::linear || layout == Layout::channels_last; }
+
+  /// What found() is compared with.
+  const Tensor& reference_in(size_t set, size_t output, Layout layout) {
+    const Tensor& reference = reference_of(set)[output];
+    if (layout == Layout::linear || !bytes_alike(layout)) return reference;
+    std::optional<Tensor>& known = references_in_layouts_[{set, output, layout}];
+    if (!known) {
+      AlignedBuffer raw(reference.bytes().size());
+      convert_layout(reference.bytes().data(), raw.data(), reference.dtype(), reference.dims(), Layout::linear, layout);
+      known.emplace(reference.dtype(), reference.dims(), Blob::own(std::move(raw)));
+    }
+    return *known;
+  }
+
   /// A small float may be rounded to the other side.
   double tolerance_of(DType dtype) const {
     return std::max(options_.tolerance, dtype == DType::f16 ? 1e-3 : dtype == DType::bf16 ? 8e-3 : 0.0);
-  }
-
-  template <typename ValueOf>
-  static double relative_error(int64_t count, const ValueOf& found, const ValueOf& expected) {
-    double difference = 0, norm = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const double x = found(i), y = expected(i);
-      if (x == y || (std::isnan(x) && std::isnan(y))) {
-        norm += std::isfinite(y) ? y * y : 0;
-        continue;
-      }
-      difference += (x - y) * (x - y);
-      norm += y * y;
-    }
-    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-30));
-  }
-
-  static double relative_error(const Tensor& a, const Tensor& b) {
-    const auto any = [](const Tensor& tensor) { return [&tensor](int64_t i) { return tensor.real(i); }; };
-    const auto floats = [](const Tensor& tensor) {
-      return [values = tensor.data<float>()](int64_t i) { return double{values[static_cast<size_t>(i)]}; };
-    };
-    return a.dtype() == DType::f32 ? relative_error(a.size(), floats(a), floats(b))
-                                   : relative_error(a.size(), any(a), any(b));
   }
 
   double time_once(Runner& runner) {
@@ -292,7 +341,7 @@ class Measurer {
 
   void sample(std::vector<Runner>& runners) {
     for (Runner& runner : runners) {
-      runner.recording->replay(*stream_);  // a device may do more the second time: capture a graph
+      runner.recording->replay(*stream_);
       stream_->synchronize();
       const double once = time_once(runner) * static_cast<double>(runner.launches);
       runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
@@ -311,10 +360,11 @@ class Measurer {
   Device& device_;
   const MeasureOptions& options_;
   std::unique_ptr<Stream> stream_;
-  double shortest_ms_ = 1e30;  // of the first launches of candidates that are right
-  std::optional<Graph> few_;   // what is evaluated where the batch is large
-  std::vector<Tensor> inputs_, reference_;
-  std::map<std::pair<size_t, Layout>, Buffer> uploaded_;
+  double shortest_ms_ = 1e30;                            // of the first launches of candidates that are right
+  std::optional<Graph> few_;                             // what is evaluated where the batch is large
+  std::vector<std::vector<Tensor>> inputs_, reference_;  // by set
+  std::map<std::tuple<size_t, size_t, Layout>, std::optional<Tensor>> references_in_layouts_;  // by set and output
+  std::map<std::pair<size_t, Layout>, SharedInput> shared_;
 };
 
 }  // namespace

@@ -62,6 +62,10 @@ void CpuDevice::copy(void* destination, const void* source, size_t bytes, Stream
   if (bytes != 0) std::memcpy(destination, source, bytes);
 }
 
+void CpuDevice::fill(void* memory, std::byte value, size_t bytes, Stream&) {
+  if (bytes != 0) std::memset(memory, std::to_integer<int>(value), bytes);
+}
+
 std::unique_ptr<Recording> CpuDevice::record(std::vector<Launch> launches) {
   return std::make_unique<CpuRecording>(std::move(launches), info_.workers);
 }

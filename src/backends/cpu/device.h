@@ -25,6 +25,7 @@ class CpuDevice final : public Device {
   void release(void* memory) noexcept override;
   std::unique_ptr<Stream> stream() override;
   void copy(void* destination, const void* source, size_t bytes, Stream& stream) override;
+  void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override;
   /// Every kernel must be a CpuKernel.
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override;
   bool host_accessible() const override { return true; }

@@ -155,6 +155,14 @@ void CudaDevice::copy(void* destination, const void* source, size_t bytes, Strea
         "copying");
 }
 
+void CudaDevice::fill(void* memory, std::byte value, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  context_->select();
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), std::to_integer<unsigned char>(value), bytes,
+                                 static_cast<CudaStream&>(stream).handle()),
+        "filling memory");
+}
+
 bool CudaDevice::can_overlap() const {
   return attribute(context_->device(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
 }

@@ -69,6 +69,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> stream() override;
   std::unique_ptr<Event> event() override;
   void copy(void* destination, const void* source, size_t bytes, Stream& stream) override;
+  void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override;
   /// Every kernel must be a CudaKernel.
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override;
   bool host_accessible() const override { return false; }

@@ -49,6 +49,12 @@ GridKernel::GridKernel(std::shared_ptr<const Module> module, std::vector<GridLau
   }
 }
 
+std::vector<CUfunction> GridKernel::waiting_functions() const {
+  std::vector<CUfunction> functions;
+  for (const GridLaunch& launch : launches_) functions.push_back(launch.function);
+  return functions;
+}
+
 void GridKernel::enqueue(CUstream stream, const Bindings& bindings, bool early) const {
   std::array<void*, Arguments::kMost> pointers, list;
   CUlaunchAttribute overlap{};

@@ -17,8 +17,11 @@ class CudaKernel : public Kernel {
  public:
   /// Enqueues without waiting. Must not allocate device memory: it is also called while a graph is captured. `early`: what
   /// stands before it in the stream is a kernel, and its blocks may start before that has ended, as long as they wait for the
-  /// end before they touch operands (await_operands() of kernels/prelude.cuh). Libraries' kernels begin when they may.
+  /// end before they touch operands (await_operands() of kernels/prelude.cuh). Libraries ask for that by themselves.
   virtual void enqueue(CUstream stream, const Bindings& bindings, bool early) const = 0;
+  /// What enqueue() launches, if all of it waits for its operands as await_operands() does. Empty: it calls a library, which
+  /// may launch kernels that begin early and read some operand without waiting; the recording sees to it that they cannot.
+  virtual std::vector<CUfunction> waiting_functions() const { return {}; }
   /// Runs on the host, on copies of the operands in host memory: the recording makes them. Called instead of enqueue().
   virtual bool on_host() const { return false; }
   virtual void run_on_host(const Bindings&) const {}
@@ -81,6 +84,7 @@ class GridKernel final : public CudaKernel {
  public:
   GridKernel(std::shared_ptr<const Module> module, std::vector<GridLaunch> launches, size_t workspace = 0);
   void enqueue(CUstream stream, const Bindings& bindings, bool early) const override;
+  std::vector<CUfunction> waiting_functions() const override;
   size_t workspace_bytes() const override { return workspace_; }
 
  private:

@@ -49,6 +49,10 @@ class Loader {
     function = reinterpret_cast<Function>(dlsym(handle_, name));
     if (function == nullptr) missing_ = fmt::format("{} is too old: it lacks {}", title_, name);
   }
+  template <typename Function>
+  void load_optional(Function& function, const char* name) {
+    if (handle_ != nullptr) function = reinterpret_cast<Function>(dlsym(handle_, name));
+  }
   std::string missing() const { return missing_; }
 
  private:
@@ -58,10 +62,12 @@ class Loader {
 };
 
 #define HONE_SYMBOL(name) loader.load(library.table.name, HONE_TEXT(name));
+#define HONE_OPTIONAL_DRIVER_SYMBOL(name) loader.load_optional(library.table.name, HONE_TEXT(name));
 
 Library<Driver> open_driver() {
   Library<Driver> library;
   Loader loader("the CUDA driver", {"libcuda.so.1"});
+#define HONE_OPTIONAL_SYMBOL HONE_OPTIONAL_DRIVER_SYMBOL
 #include "backends/cuda/symbols/driver.def"
   library.missing = loader.missing();
   if (!library.found()) return library;

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/recording.h"
 
+#include "backends/cuda/graph_edges.h"
 #include "backends/cuda/ranges.h"
 #include "backends/cuda/schedule.h"
 #include "base/error.h"
@@ -9,13 +10,20 @@
 namespace hone::cuda {
 
 CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
-    : context_(device.context()), launches_(std::move(launches)), overlaps_(device.can_overlap()) {
+    : device_(device),
+      context_(device.context()),
+      launches_(std::move(launches)),
+      fence_(device, sizeof(uint32_t)),
+      overlaps_(device.can_overlap()) {
   size_t workspace = 0;
   for (size_t i = 0; i < launches_.size(); ++i) {
     // Backend::load makes nothing but CudaKernels for this device.
     const auto* kernel = static_cast<const CudaKernel*>(launches_[i].kernel.get());
     HONE_ASSERT(kernel != nullptr, "a launch has no kernel");
     kernels_.push_back(kernel);
+    const std::vector<CUfunction> functions = kernel->waiting_functions();
+    waiting_.insert(functions.begin(), functions.end());
+    calls_library_.push_back(functions.empty() && !kernel->on_host());
     workspace = std::max(workspace, kernel->workspace_bytes());
     if (runs_.empty() || runs_.back().on_host || kernel->on_host())
       runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
@@ -63,8 +71,20 @@ void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
   }
 }
 
+void CudaRecording::poison(Stream& stream) {
+  for (const Buffer& workspace : workspaces_) device_.fill(workspace.data(), kPoison, workspace.size(), stream);
+}
+
 void CudaRecording::launch_all(const Run& run, CUstream stream) const {
-  for (size_t i = run.begin; i < run.end; ++i) launch(i, stream, launches_[i].workspace, false);
+  for (size_t i = run.begin; i < run.end; ++i) {
+    if (calls_library_[i]) wait_for_all(stream);
+    launch(i, stream, launches_[i].workspace, false);
+  }
+}
+
+void CudaRecording::wait_for_all(CUstream stream) const {
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(fence_.data()), 0, fence_.size(), stream),
+        "waiting for the kernels ahead");
 }
 
 void CudaRecording::launch(size_t index, CUstream stream, void* workspace, bool early) const {
@@ -156,21 +176,28 @@ std::string CudaRecording::try_capture(Run& run) {
   // Relaxed: libraries may load code while they are captured.
   check(cuda.cuStreamBeginCapture(capture_streams_[0]->handle(), CU_STREAM_CAPTURE_MODE_RELAXED),
         "beginning a capture");
-  try {
-    launch_branches(run);
-  } catch (const Error& error) {
-    failure = error.what();
-  }
+  const auto attempt = [&failure](const auto& step) {
+    if (!failure.empty()) return;
+    try {
+      step();
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  };
+  attempt([&] { launch_branches(run); });
   const CUresult ended = cuda.cuStreamEndCapture(capture_streams_[0]->handle(), &graph);
-  if (failure.empty() && ended == CUDA_SUCCESS && cuda.cuGraphInstantiate(&run.graph, graph, 0) != CUDA_SUCCESS)
-    failure = "the driver cannot instantiate the graph";
-  if (failure.empty() && ended != CUDA_SUCCESS) failure = "a step cannot be captured";
+  attempt([&] {
+    check(ended, "a step cannot be captured");
+    early_launches_ += keep_early_edges(graph, waiting_);
+    check(cuda.cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+  });
   if (graph != nullptr) cuda.cuGraphDestroy(graph);
   return failure;
 }
 
 void CudaRecording::drop_graphs() {
   driver().cuCtxSetCurrent(context_->handle());
+  early_launches_ = 0;
   for (Run& run : runs_)
     if (run.graph != nullptr) driver().cuGraphExecDestroy(std::exchange(run.graph, nullptr));
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every tactic of every source of this backend against the meaning of the region, on the card. Skipped where there is none.
+// Every tactic of every source of this backend against the meaning of the region, on the card, between kernels of ours. Skipped
+// where there is none.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <deque>
 #include <future>
 
+#include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/recording.h"
 #include "backends/cuda/region_samples.h"
 #include "backends/cuda/sources.h"
 #include "tensor/layout.h"
@@ -33,6 +36,7 @@ class DeviceTensor {
     convert_layout(tensor.bytes().data(), raw.data(), type_.dtype, type_.dims, Layout::linear, type_.layout);
     write(raw.data(), bytes());
   }
+  void poison() { device_.fill(buffer_.data(), kPoison, bytes(), stream_); }
   Tensor read() {
     const AlignedBuffer raw(bytes() + kFence);
     device_.copy(raw.data(), buffer_.data(), raw.size(), stream_);
@@ -79,46 +83,131 @@ KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolVa
   return shapes;
 }
 
-/// One inference at a size; three replays: launches, a capture, the graph again.
-void run_tactic(CudaDevice& device, std::string_view source, const Compiled& compiled, const Tactic& tactic,
-                const Graph& region, const SymbolValues& symbols, double tolerance) {
-  const KernelShapes shapes = shapes_of(region, tactic, symbols);
-  const std::unique_ptr<Stream> stream = device.stream();
-  Launch launch;
-  launch.kernel = load(device, source, compiled.code, shapes);
-  const std::vector<Tensor> values = random_inputs(region, kSeed);
-  std::deque<DeviceTensor> inputs, outputs, constants;
-  for (size_t i = 0; i < values.size(); ++i) {
-    inputs.emplace_back(device, *stream, shapes.inputs[i]).fill(values[i]);
-    launch.inputs.push_back(inputs.back().data());
-  }
-  for (const ConcreteType& type : shapes.outputs)
-    launch.outputs.push_back(outputs.emplace_back(device, *stream, type).data());
-  for (const Tensor& constant : compiled.constants) {
-    constants.emplace_back(device, *stream, ConcreteType{constant.dtype(), constant.dims()}).fill(constant);
-    launch.constants.push_back(constants.back().data());
-  }
-  const Buffer workspace(device, launch.kernel->workspace_bytes());
-  launch.workspace = workspace.data();
-  const std::unique_ptr<Recording> recording = device.record({launch, launch});
-  for (int replay = 0; replay < 3; ++replay) recording->replay(*stream);
-  stream->synchronize();
-  const std::vector<Tensor> expected = evaluate(region, values);
-  for (size_t i = 0; i < outputs.size(); ++i) expect_close(expected[i], outputs[i].read(), tolerance);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor kept = inputs[i].read();
-    EXPECT_TRUE(kept.bytes().empty() ||
-                std::memcmp(kept.bytes().data(), values[i].bytes().data(), kept.bytes().size()) == 0)
-        << "changes its input";
-  }
+/// Our own kernel that hands an operand on: it lets the launch behind it begin, and then takes its time.
+constexpr std::string_view kHandOn = R"(
+extern "C" __global__ void hand_on(const unsigned* from, unsigned* to, int count, i64 cycles) {
+  await_operands();
+  for (const i64 begin = clock64(); clock64() - begin < cycles;) {}
+  for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
 }
+)";
+constexpr int64_t kLate = 200'000, kAtOnce = 0;  // cycles
+
+std::shared_ptr<const Kernel> hand_on(const CudaDevice& device, int64_t bytes, int64_t cycles) {
+  const Blob code = compile_cubin(std::string(kernels::prelude) + std::string(kHandOn), device.info().architecture);
+  const auto module = std::make_shared<const Module>(code, device.context()->handle());
+  GridLaunch launch{.function = module->function("hand_on")};  // one block: the rest of the card is free
+  launch.arguments.input(0).output(0).value(static_cast<int32_t>((bytes + 3) / 4)).value(cycles);
+  return std::make_shared<GridKernel>(module, std::vector{std::move(launch)});
+}
+
+/// A region at a size, and what it makes of several inputs.
+struct Case {
+  static constexpr size_t kInferences = 3;  // launches, a capture, the graph again
+  Case(const Graph& symbolic, int64_t n) : region(symbolic.specialize({{"N", n}})), symbols({{"N", n}}) {
+    for (size_t i = 0; i < kInferences; ++i) {
+      inputs.push_back(random_inputs(region, kSeed + i));
+      expected.push_back(evaluate(region, inputs.back()));
+    }
+  }
+  Graph region;
+  SymbolValues symbols;
+  std::vector<std::vector<Tensor>> inputs, expected;  // by inference
+};
+
+/// A tactic between kernels of ours, as in a network: each operand is handed to it by one, and its results are handed on. New
+/// inputs each time, on memory that holds NaNs.
+class Chain {
+ public:
+  Chain(CudaDevice& device, std::string_view source, const Compiled& compiled, const Tactic& tactic, const Case& given)
+      : device_(device),
+        case_(given),
+        shapes_(shapes_of(given.region, tactic, given.symbols)),
+        stream_(device.stream()) {
+    launch_.kernel = load(device, source, compiled.code, shapes_);
+    for (const ConcreteType& type : shapes_.inputs) {
+      given_.emplace_back(device, *stream_, type);
+      launch_.inputs.push_back(inputs_.emplace_back(device, *stream_, type).data());
+    }
+    for (const ConcreteType& type : shapes_.outputs) {
+      launch_.outputs.push_back(outputs_.emplace_back(device, *stream_, type).data());
+      results_.emplace_back(device, *stream_, type);
+    }
+    for (const Tensor& constant : compiled.constants) {
+      constants_.emplace_back(device, *stream_, ConcreteType{constant.dtype(), constant.dims()}).fill(constant);
+      launch_.constants.push_back(constants_.back().data());
+    }
+    workspace_ = Buffer(device, launch_.kernel->workspace_bytes());
+    launch_.workspace = workspace_.data();
+  }
+
+  /// All inferences with operand `late` written late; in one stream, or spread over branches where memory allows.
+  void run(size_t late, bool branches, double tolerance) {
+    const std::unique_ptr<Recording> recording = record(late, branches);
+    for (size_t i = 0; i < Case::kInferences; ++i) {
+      SCOPED_TRACE(fmt::format("inference {}, input {} is late{}", i, late, branches ? ", in branches" : ""));
+      for (size_t k = 0; k < given_.size(); ++k) given_[k].fill(case_.inputs[i][k]);
+      poison();
+      recording->replay(*stream_);
+      stream_->synchronize();
+      for (size_t k = 0; k < results_.size(); ++k) {
+        expect_close(case_.expected[i][k], results_[k].read(), tolerance);
+        expect_close(case_.expected[i][k], outputs_[k].read(), tolerance);
+      }
+      for (size_t k = 0; k < inputs_.size(); ++k) {
+        const Tensor before = given_[k].read(), after = inputs_[k].read();
+        EXPECT_TRUE(std::ranges::equal(before.bytes(), after.bytes())) << "changes its input " << k;
+      }
+    }
+    EXPECT_EQ(static_cast<const CudaRecording&>(*recording).capture_failure(), "");
+  }
+  size_t inputs() const { return inputs_.size(); }
+
+ private:
+  std::unique_ptr<Recording> record(size_t late, bool branches) const {
+    std::vector<Launch> launches;
+    const auto copy = [&](const DeviceTensor& from, const DeviceTensor& to, int64_t bytes, int64_t cycles) {
+      Launch launch{.kernel = hand_on(device_, bytes, cycles)};
+      launch.inputs = {from.data()};
+      launch.outputs = {to.data()};
+      if (branches) launch.input_bytes = launch.output_bytes = {static_cast<size_t>(bytes)};
+      launches.push_back(std::move(launch));
+    };
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      if (k != late) copy(given_[k], inputs_[k], shapes_.inputs[k].bytes(), kAtOnce);
+    if (late < inputs_.size()) copy(given_[late], inputs_[late], shapes_.inputs[late].bytes(), kLate);
+    launches.push_back(launch_);
+    for (size_t k = 0; branches && k < inputs_.size(); ++k)
+      launches.back().input_bytes.push_back(static_cast<size_t>(shapes_.inputs[k].bytes()));
+    for (size_t k = 0; branches && k < outputs_.size(); ++k)
+      launches.back().output_bytes.push_back(static_cast<size_t>(shapes_.outputs[k].bytes()));
+    for (size_t k = 0; k < outputs_.size(); ++k) copy(outputs_[k], results_[k], shapes_.outputs[k].bytes(), kAtOnce);
+    return device_.record(std::move(launches));
+  }
+
+  void poison() {
+    for (DeviceTensor& tensor : inputs_) tensor.poison();
+    for (DeviceTensor& tensor : outputs_) tensor.poison();
+    for (DeviceTensor& tensor : results_) tensor.poison();
+    device_.fill(workspace_.data(), kPoison, workspace_.size(), *stream_);
+    stream_->synchronize();
+  }
+
+  CudaDevice& device_;
+  const Case& case_;
+  KernelShapes shapes_;
+  std::unique_ptr<Stream> stream_;
+  Launch launch_;
+  std::deque<DeviceTensor> given_, inputs_, outputs_, results_, constants_;
+  Buffer workspace_;
+};
 
 /// One source, one type, one region (its number) at a time, so that a sanitizer can be given our own kernels without the
 /// libraries', in several processes.
 class CudaTactics : public testing::TestWithParam<std::tuple<const TacticSource*, DType, size_t>> {};
 
-/// Every offer of a source for a region, compiled at N = 2 and run at `sizes`; returns how many there were.
-int try_all(CudaDevice& device, const TacticSource& source, const Graph& symbolic, const std::vector<int64_t>& sizes,
+/// Every offer of a source for a region, compiled at N = 2 and run for `cases`; returns how many there were.
+int try_all(CudaDevice& device, const TacticSource& source, const Graph& symbolic, const std::vector<Case>& cases,
             double tolerance) {
   SCOPED_TRACE(print(symbolic));
   Problem problem = sample_problem(symbolic, 2, device.info());
@@ -135,8 +224,11 @@ int try_all(CudaDevice& device, const TacticSource& source, const Graph& symboli
     SCOPED_TRACE(tactic.text());
     try {
       const Compiled compiled = compiling[i].get();
-      for (const int64_t n : sizes)
-        run_tactic(device, source.name(), compiled, tactic, symbolic.specialize({{"N", n}}), {{"N", n}}, tolerance);
+      for (const Case& given : cases) {
+        Chain chain(device, source.name(), compiled, tactic, given);
+        for (size_t late = 0; late < std::max<size_t>(chain.inputs(), 1); ++late)
+          for (const bool branches : {false, true}) chain.run(late, branches, tolerance);
+      }
       ++tried;
     } catch (const Error& error) {
       // A library may find out late that an engine does not serve; Hone's own kernels may not.
@@ -154,8 +246,11 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   static CudaDevice device(0);
   const std::string_view text = kRegionSamples[number];
   const Graph symbolic = region_sample(text, dtype);
-  const int tried = try_all(device, *source, symbolic, {2, 3}, tolerance_of(dtype)) +
-                    try_all(device, *source, symbolic.specialize({{"N", 2}}), {2}, tolerance_of(dtype));
+  std::vector<Case> cases;
+  for (const int64_t n : {2, 3}) cases.emplace_back(symbolic, n);
+  int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));
+  cases.pop_back();
+  tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
   // Batched products are cuBLASLt's, in f32 all products are the libraries'; for all else there is a kernel of ours.
   const TacticSource* certain = text.find("MatMul") == std::string_view::npos ? &cuda::source() : &cublaslt_source();
   const bool f32_product = dtype == DType::f32 && text.find("Linear(") != std::string_view::npos;
@@ -165,6 +260,26 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
 std::string name_of_case(const testing::TestParamInfo<CudaTactics::ParamType>& info) {
   const auto& [source, dtype, number] = info.param;
   return fmt::format("{}_{}_{}", source->name(), name_of(dtype), number);
+}
+
+TEST(CudaRecording, KernelsOfOursBeginEarlyInAGraph) {
+  if (device_count() == 0) GTEST_SKIP() << "there is no card: " << driver_library().missing;
+  CudaDevice device(0);
+  if (!device.can_overlap()) GTEST_SKIP() << "this card overlaps no kernels";
+  const std::unique_ptr<Stream> stream = device.stream();
+  const ConcreteType type{DType::f32, {64}};
+  std::deque<DeviceTensor> tensors;
+  for (int i = 0; i < 4; ++i) tensors.emplace_back(device, *stream, type);
+  std::vector<Launch> launches(3);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    launches[i].kernel = hand_on(device, type.bytes(), kAtOnce);
+    launches[i].inputs = {tensors[i].data()};
+    launches[i].outputs = {tensors[i + 1].data()};
+  }
+  const std::unique_ptr<Recording> recording = device.record(std::move(launches));
+  for (int replay = 0; replay < 2; ++replay) recording->replay(*stream);
+  stream->synchronize();
+  EXPECT_EQ(static_cast<const CudaRecording&>(*recording).early_launches(), 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, CudaTactics,

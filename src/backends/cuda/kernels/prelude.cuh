@@ -48,7 +48,7 @@ template <typename To, typename From> static inline To convert(From value) { ret
 
 // A kernel may be launched while the one before it in its stream still runs. Every thread of every kernel calls this before it
 // touches anything but constants: the kernels before it have ended then, and their results are there. From there on the kernel
-// behind may be launched in turn.
+// behind may be launched in turn, if it is one that waits here too: no library's is (recording.h).
 static inline void await_operands() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
