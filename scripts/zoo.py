@@ -15,6 +15,9 @@ import onnx
 import materialise
 
 SEQUENCE = 128  # tokens, where a model leaves the length open
+# Of a language model with a cache: tokens that are in it, that are new, and the width of a head.
+CACHE = {"past": 96, "past_sequence_length": 96, "seq": 32, "sequence_length": 32, "kv_cache_dim": 64}
+BATCH = ("batch", "batch_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,18 +26,26 @@ class Input:
     dtype: np.dtype
     dims: tuple  # sizes, or names where the model leaves them open
     vocabulary: int  # token ids stay below; 0 where the input is no token id
+    cached: bool = False  # of a model with a cache
 
     def dynamic(self):
         return any(isinstance(size, str) for size in self.dims)
 
     def shape(self, batch=1):
-        return tuple({"batch": batch}.get(size, SEQUENCE) if isinstance(size, str) else size for size in self.dims)
+        return tuple(self.size(dim, batch) for dim in self.dims)
+
+    def size(self, dim, batch):
+        if not isinstance(dim, str):
+            return dim
+        return batch if dim in BATCH else CACHE.get(dim, SEQUENCE) if self.cached else SEQUENCE
 
     def values(self, batch=1, draw=0):
         """Deterministic: seeded with the input's name, its shape and the number of the draw. Masks are ones."""
         shape = self.shape(batch)
         if "mask" in self.name:
             return np.ones(shape, self.dtype)
+        if self.name == "position_ids":
+            return np.broadcast_to(np.arange(CACHE["past"], CACHE["past"] + shape[1], dtype=self.dtype), shape).copy()
         random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{self.name}{shape}".encode()) + draw))
         if self.vocabulary:
             return random.integers(0, self.vocabulary, shape, self.dtype)
@@ -60,22 +71,31 @@ def is_integer(value):
 def describe(value, graph):
     tensor = value.type.tensor_type
     dims = tuple(dim.dim_param or dim.dim_value for dim in tensor.shape.dim)
-    indexes = is_integer(value) and "mask" not in value.name
+    indexes = is_integer(value) and "mask" not in value.name and value.name != "position_ids"
+    cached = any(other.name.startswith("past") for other in graph.input)
     return Input(value.name, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type), dims,
-                 vocabulary_of(graph, value.name) if indexes else 0)
+                 vocabulary_of(graph, value.name) if indexes else 0, cached)
+
+
+@functools.lru_cache(None)
+def skeleton(model):
+    """The graph of the zoo model called `model`, without its weights."""
+    return onnx.load_from_string(lzma.decompress((materialise.ZOO / f"{model}.onnx.xz").read_bytes())).graph
 
 
 @functools.lru_cache(None)
 def inputs(model):
     """The inputs of the zoo model called `model`."""
-    packed = lzma.decompress((materialise.ZOO / f"{model}.onnx.xz").read_bytes())
-    graph = onnx.load_from_string(packed).graph
+    graph = skeleton(model)
     weights = {tensor.name for tensor in graph.initializer}
     return [describe(value, graph) for value in graph.input if value.name not in weights]
 
 
 def has_dynamic_batch(model):
-    return any("batch" in value.dims for value in inputs(model))
+    """GroupQueryAttention adds several tokens to the cache of one sequence alone."""
+    if any(node.op_type == "GroupQueryAttention" for node in skeleton(model).node):
+        return False
+    return any(dim in BATCH for value in inputs(model) for dim in value.dims)
 
 
 def shape_text(model, batch=1):

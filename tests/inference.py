@@ -70,18 +70,25 @@ def differences(report):
 
 
 def reference_session(path):
+    """ONNX Runtime on the processor, in exact arithmetic: MatMulNBits may round its other operand to 8 bits, which is taken back."""
+    import onnx
+
+    if "MatMulNBits" not in {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}:
+        return session_of(str(path))
+    model = onnx.load(path)
+    for node in model.graph.node:
+        kept = [attribute for attribute in node.attribute if attribute.name != "accuracy_level"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    return session_of(model.SerializeToString())
+
+
+def session_of(model):
+    """A session of a path or of a model in memory, as it stands."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(3)
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-
-def reference_session_of(data):
-    """The same for a model in memory."""
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(3)
-    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
 def relative_error(found, expected):

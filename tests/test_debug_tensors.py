@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 import tiny
-from inference import ONE_RUN, reference_session_of, relative_error
+from inference import ONE_RUN, relative_error, session_of
 
 SHAPES = ("--minShapes=x:1x3x16x16", "--optShapes=x:2x3x16x16", "--maxShapes=x:4x3x16x16")
 INNER = ("c0", "r0", "s", "g", "p", "f")
@@ -24,7 +24,7 @@ def truth(path, values, names):
     model = onnx.load(path)
     for name in names:
         model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-    return dict(zip(names, reference_session_of(model.SerializeToString()).run(list(names), {"x": values})))
+    return dict(zip(names, session_of(model.SerializeToString()).run(list(names), {"x": values})))
 
 
 def images(count):
@@ -80,7 +80,7 @@ def test_every_form_of_file(trtexec, model):
     said = trtexec("--onnx=model.onnx", "--shapes=x:1x3x16x16", "--loadInputs=x:x.in", *ONE_RUN, "--markDebug=x,p,y",
                    "--saveAllDebugTensors=summary,numpy,string,raw")
     expected = {"x": images(1), **truth(model, images(1), ("p",))}
-    expected["y"] = reference_session_of(model.read_bytes()).run(["y"], {"x": images(1)})[0]
+    expected["y"] = session_of(model.read_bytes()).run(["y"], {"x": images(1)})[0]
     tensors = json.loads((trtexec.folder / "tensor_summary.json").read_text())["tensors"]
     assert {tensor["name"] for tensor in tensors} == set(expected)
     for tensor in tensors:

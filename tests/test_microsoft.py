@@ -136,7 +136,7 @@ def model_of(kind, operands, attributes, outputs):
 def test_the_operator_gives_what_onnx_runtime_gives(case):
     kind, operands, attributes, outputs = CASES[case]
     model, feeds = model_of(kind, operands, attributes, outputs)
-    session = inference.reference_session_of(model.SerializeToString())
+    session = inference.session_of(model.SerializeToString())
     expected = session.run(None, feeds)
     context = hone.Model.parse(model.SerializeToString()).build(["--builderOptimizationLevel=0"]).engine().context()
     found = context.run(feeds)

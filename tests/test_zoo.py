@@ -9,7 +9,7 @@ import onnx
 import pytest
 import zoo as models
 from conftest import Program
-from inference import check_plan, differences, reference_session, reference_session_of, relative_error, run_plan
+from inference import check_plan, differences, reference_session, relative_error, run_plan, session_of
 from liven import liven
 
 TOLERANCE = 1e-4
@@ -69,7 +69,7 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
     feeds = {value.name: value.values(1) for value in models.inputs(name)}
     liven(model, feeds, DETECTION[name])
     onnx.save(model, trtexec.folder / "m.onnx")
-    session = reference_session_of(model.SerializeToString())
+    session = session_of(model.SerializeToString())
     boxes, scores, labels = names = [output.name for output in session.get_outputs()]
     expected = dict(zip(names, session.run(names, feeds)))
     print(f"{name}: {len(expected[scores])} boxes of {len(set(expected[labels]))} labels")
