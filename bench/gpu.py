@@ -27,12 +27,15 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
+import onnx  # noqa: E402
+
 import inference  # noqa: E402
 import materialise  # noqa: E402
+from liven import DETECTION, liven  # noqa: E402
 import zoo  # noqa: E402
 
-TOLERANCES = {"fp32": 1e-3, "tf32": 5e-3, "fp16": 2e-2, "bf16": 2e-2}
-DETECTION = {"ssdlite320.ts", "fasterrcnn_mobilenet.ts"}  # boxes, labels and scores, as many as the data say
+# bf16 rounds eight times as coarsely as f16 does, and so do the errors of whole models turn out.
+TOLERANCES = {"fp32": 1e-3, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
 FLAGS = {"fp32": ["--noTF32"], "tf32": [], "fp16": ["--fp16"], "bf16": ["--bf16"]}
 
 
@@ -111,8 +114,12 @@ class Model:
     def __init__(self, name, batch, folder):
         self.name, self.batch, self.shapes = name, batch, zoo.shape_text(name, batch)
         self.path = materialise.materialise(name, folder)
-        session = inference.reference_session(self.path)
         self.feeds = [{value.name: value.values(batch, draw) for value in zoo.inputs(name)} for draw in (0, 1)]
+        if name in DETECTION:
+            model = onnx.load(self.path)
+            liven(model, self.feeds[0], DETECTION[name])
+            onnx.save(model, self.path)
+        session = inference.reference_session(self.path)
         self.dynamic = zoo.has_dynamic_batch(name)
         outputs = [output.name for output in session.get_outputs()]
         self.expected = [dict(zip(outputs, session.run(outputs, feeds))) for feeds in self.feeds]

@@ -8,6 +8,12 @@ from inference import session_of
 from onnx import numpy_helper
 
 
+# Models whose outputs are boxes, labels and scores, as many as the data say; and the spread of the classes' and of the boxes'
+# results that makes some certain and most small.
+DETECTION = {"ssdlite320.ts": {"classification_head": 4, "regression_head": 0.5},
+             "fasterrcnn_mobilenet.ts": {"cls_score": 3, "bbox_pred": 0.5}}
+
+
 def liven(model, feeds, spreads):
     """Scales the weights of each Conv and Gemm, first to last, so that its results on `feeds` have the standard deviation that
     `spreads` holds for a part of the weights' name, else 1. In place."""

@@ -10,14 +10,10 @@ import pytest
 import zoo as models
 from conftest import Program
 from inference import check_plan, differences, reference_session, relative_error, run_plan, session_of
-from liven import liven
+from liven import DETECTION, liven
 
 TOLERANCE = 1e-4
 
-# Boxes, labels and scores, as many as the data say; and the spread of the classes' and of the boxes' results that makes some
-# certain and most small.
-DETECTION = {"ssdlite320.ts": {"classification_head": 4, "regression_head": 0.5},
-             "fasterrcnn_mobilenet.ts": {"cls_score": 3, "bbox_pred": 0.5}}
 TRAINED = {"digits_cnn", "byte_gpt"}
 SMALL = {"resnet18.ts", "mobilenet_v2.dyn", "mobilenet_v3_large.ts", "squeezenet1_1.ts", "lstm_tagger.ts", "gru_tagger.ts"}
 

@@ -25,8 +25,8 @@ namespace hone::cpu {
 struct CheckOptions {
   double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
   uint64_t seed = 1;
-  bool rounds = false;  // operands may be rounded to bf16; without the instructions for it they are emulated
-  SymbolValues tuned = {};                                              // sizes that the tactic is compiled for
+  bool rounds = false;      // operands may be rounded to bf16; without the instructions for it they are emulated
+  SymbolValues tuned = {};  // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
   std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
 };

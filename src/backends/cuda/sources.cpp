@@ -10,7 +10,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int kKernelVersion = 3;
+constexpr int kKernelVersion = 4;
 
 const CudaTactic* find_family(std::string_view name) {
   for (const CudaTactic* family : cuda_tactics())
