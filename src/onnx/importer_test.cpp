@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 
 #include "onnx/model_writer.h"
 
@@ -180,16 +179,14 @@ TEST(Importer, SaysWhatItDoesInTrtexecsWords) {
   EXPECT_THAT(lines, Contains("sum [Add] outputs: [y -> (-1, 2)[FLOAT]], "));
 }
 
-TEST(Importer, ReadsTenThousandNodesInASecond) {
+/// Twenty milliseconds are usual; quadratic work outlasts the test's limit.
+TEST(Importer, ReadsTenThousandNodes) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 10000; ++i)
     nodes.push_back(W::node(i % 2 == 0 ? "Relu" : "Neg", {fmt::format("v{}", i)}, {fmt::format("v{}", i + 1)}));
   const Blob bytes = W::model(
       W::graph({.nodes = nodes, .inputs = {W::value("v0", 1, {W::dim("N")})}, .outputs = {vector_value("v10000")}}));
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(import(bytes).graph.node_count(), 10000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5))
-      << "twenty milliseconds are usual; quadratic work takes minutes";
 }
 
 }  // namespace
