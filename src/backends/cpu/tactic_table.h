@@ -57,6 +57,7 @@ extern const CpuTactic copy;
 extern const CpuTactic softmax;
 extern const CpuTactic normalization;
 extern const CpuTactic pool;
+extern const CpuTactic pool_any;
 extern const CpuTactic reduce;
 extern const CpuTactic gather;
 extern const CpuTactic scatter;
