@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools of any element type that `pool` does not run: LpPool. Rows of the result are shared among the workers; a window is a
-// box of taps, whose bounds are known before.
+// Pools that `pool` does not run, of any element type: LpPool, and MaxPool whose indices are wanted or whose elements are
+// neither f32 nor bf16. Rows of the result are shared among the workers; a window is a box of taps, whose bounds are known
+// before.
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/node_code.h"
@@ -13,17 +15,25 @@
 namespace hone::cpu {
 namespace {
 
+/// What `pool` runs, faster.
+bool is_plain(const Problem& problem, const Node& node) {
+  const auto& outputs = problem.symbolic.outputs();
+  const DType dtype = node.input(0)->type.dtype;
+  return node.is(ops::max_pool) && (dtype == DType::f32 || dtype == DType::bf16) && outputs.size() == 1 &&
+         outputs[0] == node.output(0);
+}
+
 std::string reason_against(const Node& node) {
   if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
   const TensorType& type = node.input(0)->type;
-  if (!is_float(type.dtype)) return fmt::format("powers of {}", name_of(type.dtype));
+  if (node.is(ops::lp_pool) && !is_float(type.dtype)) return fmt::format("powers of {}", name_of(type.dtype));
   if (type.shape.rank() < 3 || type.shape.rank() > 5) return fmt::format("{} spatial axes", type.shape.rank() - 2);
   return {};
 }
 
 void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
   const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::lp_pool)) return;
+  if (node == nullptr || !(node->is(ops::lp_pool) || node->is(ops::max_pool)) || is_plain(problem, *node)) return;
   if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("pool_any", std::move(reason));
   offer_linear(problem, "pool_any", out);
 }
@@ -113,10 +123,74 @@ class PowerSum final : public Windows {
   int64_t p_;
 };
 
+/// The first of equals; not-a-number is larger than any number. Either result may be missing.
+class Largest final : public Windows {
+ public:
+  explicit Largest(const NodeCode& node) : Windows(node, node.wants(0) ? node.result(0) : node.result(1)) {
+    if (node.wants(0)) values_ = node.result(0);
+    if (node.wants(1)) indices_ = node.result(1);
+    if (values_) node.require(values_->type.dtype == x_.type.dtype);
+    if (indices_) node.require(indices_->type.dtype == DType::i64);
+    if (values_ && indices_) node.require(values_->type.dims == indices_->type.dims);
+    const auto& [depth, height, width] = axes_;
+    if (node.attrs().integer("storage_order") != 0) steps_ = {1, depth.input, depth.input * height.input};
+    else steps_ = {height.input * width.input, width.input, 1};
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    visit(x_.type.dtype, [&]<typename T>() {
+      T* values = values_ ? values_->as<T>(bindings) : nullptr;
+      int64_t* indices = indices_ ? indices_->as<int64_t>(bindings) : nullptr;
+      visit_rows(begin, end, [&](int64_t plane, int64_t result, const TapSpan& depth, const TapSpan& height) {
+        const T* x = x_.as<T>(bindings) + plane;
+        for (const TapSpan& width : axes_[2].spans) {
+          const auto [value, at] = find(x, depth, height, width);
+          if (values != nullptr) values[result] = narrowed<T>(value);
+          if (indices != nullptr) indices[result] = plane + at;
+          ++result;
+        }
+      });
+    });
+  }
+
+  /// A value and its place in the plane, as an index counts.
+  template <typename T>
+  using Found = std::pair<decltype(comparable(T())), int64_t>;
+
+  template <typename T>
+  Found<T> find(const T* x, const TapSpan& depth, const TapSpan& height, const TapSpan& width) const {
+    using Number = typename Found<T>::first_type;
+    Found<T> best{lowest<Number>(), 0};
+    bool found = false;
+    visit_taps(depth, height, [&](int64_t d, int64_t h) {
+      const T* row = x + (d * axes_[1].input + h) * axes_[2].input + width.first;
+      const int64_t place = d * steps_[0] + h * steps_[1] + width.first * steps_[2];
+      for (int64_t w = 0; w < width.count; ++w) {
+        const Number value = comparable(row[w * axes_[2].step]);
+        if (found && !(value > best.first || (value != value && best.first == best.first))) continue;
+        best = {value, place + w * axes_[2].step * steps_[2]};
+        found = true;
+      }
+    });
+    return best;
+  }
+
+  template <typename Number>
+  static Number lowest() {
+    if constexpr (std::is_floating_point_v<Number>) return -std::numeric_limits<Number>::infinity();
+    else return std::numeric_limits<Number>::lowest();
+  }
+
+  std::optional<NodeResult> values_, indices_;
+  std::array<int64_t, 3> steps_{};  // in an index, of depth, height and width
+};
+
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
   const NodeCode node(attrs, shapes);
-  node.require(node.op() == "LpPool");
-  return std::make_shared<PowerSum>(node);
+  if (node.op() == "LpPool") return std::make_shared<PowerSum>(node);
+  node.require(node.op() == "MaxPool");
+  return std::make_shared<Largest>(node);
 }
 
 }  // namespace

@@ -35,5 +35,47 @@ TEST(PoolAnyTactic, RootsOfSumsOfPowers) {
                   0);
 }
 
+/// Few different numbers, so that many are equal; among floats some that are none.
+CheckOptions with_ties() {
+  CheckOptions options = kSizes;
+  options.inputs = [](const Graph& graph) {
+    const TensorType& type = graph.inputs()[0]->type;
+    const Tensor whole = random_tensor(DType::i8, type.shape.values(), 3, type.dtype == DType::u8 ? 0 : -6, 6);
+    TensorBuilder builder(type.dtype, type.shape.values());
+    visit(type.dtype, [&]<typename T>() {
+      for (int64_t i = 0; i < whole.size(); ++i) {
+        const double value = is_float(type.dtype) && i % 41 == 7 ? NAN : static_cast<double>(whole.integer(i));
+        if constexpr (std::is_same_v<T, double>) builder.data<T>()[static_cast<size_t>(i)] = value;
+        else if constexpr (!std::is_same_v<T, bool>)
+          builder.data<T>()[static_cast<size_t>(i)] = T(static_cast<float>(value));
+      }
+    });
+    return std::vector{builder.finish()};
+  };
+  return options;
+}
+
+TEST(PoolAnyTactic, LargestWithTheirIndices) {
+  for (const char* type : {"f32", "bf16", "f64", "u8"})
+    for (const auto& [shape, attrs] : kWindows)
+      for (const int order : {0, 1})
+        for (const char* results : {"%y, %i", "%i"})
+          EXPECT_GT(
+              check_tactics(fmt::format("(%x: {}[{}]) {{\n %y, %i = MaxPool(%x) {{{}, storage_order={}}}\n return "
+                                        "{}\n}}",
+                                        type, shape, attrs, order, results),
+                            "pool_any", with_ties()),
+              0);
+}
+
+TEST(PoolAnyTactic, LargestOfOtherTypesThanPoolReads) {
+  for (const char* type : {"f16", "f64", "i8", "u8"})
+    for (const auto& [shape, attrs] : kWindows)
+      EXPECT_GT(
+          check_tactics(fmt::format("(%x: {}[{}]) {{\n %y = MaxPool(%x) {{{}}}\n return %y\n}}", type, shape, attrs),
+                        "pool_any", with_ties()),
+          0);
+}
+
 }  // namespace
 }  // namespace hone::cpu
