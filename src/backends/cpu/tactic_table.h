@@ -72,6 +72,7 @@ extern const CpuTactic bitwise;
 extern const CpuTactic group_norm;
 extern const CpuTactic neighbour_norm;
 extern const CpuTactic einsum;
+extern const CpuTactic roi_align;
 
 }  // namespace tactics
 }  // namespace hone::cpu
