@@ -73,6 +73,7 @@ extern const CpuTactic group_norm;
 extern const CpuTactic neighbour_norm;
 extern const CpuTactic einsum;
 extern const CpuTactic roi_align;
+extern const CpuTactic reverse;
 
 }  // namespace tactics
 }  // namespace hone::cpu
