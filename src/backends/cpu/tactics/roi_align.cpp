@@ -17,6 +17,7 @@ namespace hone::cpu {
 namespace {
 
 constexpr int64_t kMaxSamples = (1 << 16) - 1;  // per bin and axis, as the reference
+constexpr int64_t kChannels = 64;               // done together where samples are taken one by one
 constexpr int64_t kMaxWeights = 1 << 22;        // floats for each worker
 
 std::string reason_against(const Node& node) {
@@ -117,7 +118,8 @@ class RoiAlign final : public CpuKernel {
                  is_index_type(images_.type.dtype) && in.size() == 4 && out.size() == 4 && in[1] == out[1] &&
                  elements(in) > 0 && regions_.type.dims == Dims{out[0], 4} && elements(images_.type.dims) == out[0]);
     count_ = in[0], channels_ = in[1], height_ = in[2], width_ = in[3], rows_ = out[2], columns_ = out[3];
-    const int64_t weights = checked_add(checked_multiply(rows_, height_), checked_multiply(columns_, width_)),
+    const int64_t weights =
+                      checked_add(checked_multiply(rows_, height_), checked_multiply(checked_add(columns_, 1), width_)),
                   bytes = checked_add(checked_multiply(weights, sizeof(float)),
                                       checked_multiply(checked_add(rows_, columns_), sizeof(Pixels)));
     bytes_per_worker_ = static_cast<size_t>(round_up(bytes, 64));
@@ -141,54 +143,66 @@ class RoiAlign final : public CpuKernel {
         sum_weights(across, columns_, width_, weights + rows_ * height_, covered + rows_);
       }
       const float* image = x_.as<float>(bindings) + images.inside(region, count_) * channels_ * height_ * width_;
-      for (; item < end; ++item) {
-        const float* plane = image + item % channels_ * height_ * width_;
+      for (int64_t count; item < end; item += count) {
+        const float* planes = image + item % channels_ * height_ * width_;
         float* y = y_.as<float>(bindings) + item * rows_ * columns_;
-        if (largest_) find_largest(plane, down, across, y);
-        else average(plane, weights, covered, std::max<int64_t>(down.samples * across.samples, 1), y);
+        count = largest_ ? std::min(kChannels, end - item) : 1;
+        if (largest_) find_largest(planes, count, down, across, y);
+        else average(planes, weights, covered, std::max<int64_t>(down.samples * across.samples, 1), y);
       }
     }
   }
 
  private:
-  void average(const float* plane, const float* weights, const Pixels* covered, int64_t samples, float* y) const {
-    const float count = static_cast<float>(samples);
-    for (int64_t row = 0; row < rows_; ++row)
+  /// A row of bins is summed over its lines first, for all columns of the region at once.
+  void average(const float* plane, float* weights, const Pixels* covered, int64_t samples, float* y) const {
+    const float* across = weights + rows_ * height_;
+    float* sums = weights + rows_ * height_ + columns_ * width_;
+    Pixels region{width_, 0};
+    for (int64_t column = 0; column < columns_; ++column) {
+      region.begin = std::min(region.begin, covered[rows_ + column].begin);
+      region.end = std::max(region.end, covered[rows_ + column].end);
+    }
+    for (int64_t row = 0; row < rows_; ++row) {
+      const Pixels lines = covered[row];
+      for (int64_t k = region.begin; k < region.end; ++k) sums[k] = 0;
+      for (int64_t i = lines.begin; i < lines.end; ++i) {
+        const float weight = weights[row * height_ + i];
+        const float* line = plane + i * width_;
+        for (int64_t k = region.begin; k < region.end; ++k) sums[k] += weight * line[k];
+      }
       for (int64_t column = 0; column < columns_; ++column) {
-        const float *down = weights + row * height_, *across = weights + rows_ * height_ + column * width_;
-        const Pixels lines = covered[row], pixels = covered[rows_ + column];
+        const Pixels pixels = covered[rows_ + column];
         float total = 0;
-        for (int64_t i = lines.begin; i < lines.end; ++i) {
-          const float* line = plane + i * width_;
-          float sum = 0;
-          for (int64_t k = pixels.begin; k < pixels.end; ++k) sum += across[k] * line[k];
-          total += down[i] * sum;
-        }
-        *y++ = total / count;
+        for (int64_t k = pixels.begin; k < pixels.end; ++k) total += across[column * width_ + k] * sums[k];
+        *y++ = total / static_cast<float>(samples);
       }
+    }
   }
 
-  void find_largest(const float* plane, const Bins& down, const Bins& across, float* y) const {
-    const bool none = down.samples * across.samples == 0;
-    for (int64_t row = 0; row < rows_; ++row)
-      for (int64_t column = 0; column < columns_; ++column) {
-        float best = none ? 0.0f : -INFINITY;
-        for (int64_t i = 0; i < down.samples; ++i) {
-          const Neighbours v(down.position(row, i), height_);
-          for (int64_t k = 0; k < across.samples; ++k)
-            best = std::max(best, largest_of(plane, v, Neighbours(across.position(column, k), width_)));
+  /// Several channels, so that they share what a sample's place costs.
+  void find_largest(const float* planes, int64_t channels, const Bins& down, const Bins& across, float* y) const {
+    const int64_t plane = height_ * width_, bins = rows_ * columns_;
+    std::fill(y, y + channels * bins, down.samples * across.samples == 0 ? 0.0f : -INFINITY);
+    for (int64_t bin = 0; bin < bins; ++bin)
+      for (int64_t i = 0; i < down.samples; ++i) {
+        const Neighbours v(down.position(bin / columns_, i), height_);
+        for (int64_t k = 0; k < across.samples; ++k) {
+          const Neighbours h(across.position(bin % columns_, k), width_);
+          if (v.inside() && h.inside()) {
+            const float dy = v.fraction, dx = h.fraction;
+            const float a = (1 - dy) * (1 - dx), b = (1 - dy) * dx, c = dy * (1 - dx), d = dy * dx;
+            const float *top = planes + v.low * width_, *bottom = planes + v.high * width_;
+            for (int64_t n = 0; n < channels; ++n, top += plane, bottom += plane) {
+              const float value =
+                  std::max(std::max(a * top[h.low], b * top[h.high]), std::max(c * bottom[h.low], d * bottom[h.high]));
+              y[n * bins + bin] = std::max(y[n * bins + bin], value);
+            }
+          } else {
+            for (int64_t n = 0; n < channels; ++n) y[n * bins + bin] = std::max(y[n * bins + bin], 0.0f);
+          }
         }
-        *y++ = best;
       }
-  }
-
-  /// The largest of four weighted neighbours.
-  float largest_of(const float* plane, const Neighbours& v, const Neighbours& h) const {
-    if (!v.inside() || !h.inside()) return 0;
-    const float *top = plane + v.low * width_, *bottom = plane + v.high * width_;
-    const float dy = v.fraction, dx = h.fraction;
-    return std::max({(1 - dy) * (1 - dx) * top[h.low], (1 - dy) * dx * top[h.high], dy * (1 - dx) * bottom[h.low],
-                     dy * dx * bottom[h.high]});
   }
 
   int workers_;
