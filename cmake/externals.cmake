@@ -60,8 +60,11 @@ endif()
 # Readers of compressed images, where they are there; ImageDecoder says what is missing otherwise.
 find_package(PNG)
 find_package(JPEG)
+pkg_check_modules(WEBP libwebp)
+pkg_check_modules(OPENJPEG libopenjp2)
 add_library(hone_images INTERFACE)
-target_link_libraries(hone_images INTERFACE $<TARGET_NAME_IF_EXISTS:PNG::PNG> $<TARGET_NAME_IF_EXISTS:JPEG::JPEG>)
+target_link_libraries(hone_images INTERFACE $<TARGET_NAME_IF_EXISTS:PNG::PNG> $<TARGET_NAME_IF_EXISTS:JPEG::JPEG>
+  ${WEBP_LINK_LIBRARIES} ${OPENJPEG_LINK_LIBRARIES})
 
 # CUDA: headers only, from the toolkit or from PyPI's nvidia packages in the environment. `cuda_headers` always exists.
 set(HONE_CUDA_FOUND OFF)

@@ -57,6 +57,7 @@ def quantized(path, name, kind, folder):
 
 def session_of(path, rewritten):
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")  # without VNNI its sums saturate otherwise
     options.log_severity_level = 3
     if not rewritten:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -162,9 +162,9 @@ def test_inspect_shows_layers_and_why(hone, plan):
 def test_capability_says_which_nodes_have_kernels_and_why_others_have_none(hone):
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="dense"), helper.make_node("Relu", ["h"], ["r"], name="act"),
              helper.make_node("Add", ["b", "b"], ["twice"], name="constant"), helper.make_node("Add", ["r", "twice"], ["s"], name="sum"),
-             helper.make_node("ReverseSequence", ["s", "lengths"], ["t"], name="turn", time_axis=1, batch_axis=0),
+             helper.make_node("Bernoulli", ["s"], ["t"], name="turn"),
              helper.make_node("Flatten", ["t"], ["y"], name="flat")]
-    weights = {"w": np.ones((4, 8), np.float32), "b": np.ones(8, np.float32), "lengths": np.array([3, 2])}
+    weights = {"w": np.ones((4, 8), np.float32), "b": np.ones(8, np.float32)}
     tiny.save(hone.folder / "model.onnx", nodes, weights, inputs=[("x", [2, 4])])
     report = json.loads(hone("inspect", "capability", "model.onnx", "--json"))
     states = {node["name"]: node["state"] for node in report["nodes"]}

@@ -15,6 +15,7 @@ std::span<const Limit> limit_table() {
       {"size text", static_cast<int64_t>(kMaxSizeText), "bytes", "of a size as an expression of symbols"},
       {"contents", kMaxSymbolicElements, "elements", "of an integer tensor that is followed as expressions"},
       {"folded result", kMaxFoldedBytes, "bytes", "of a constant result that is computed at build time"},
+      {"image", kMaxImagePixels, "pixels", "of one image that ImageDecoder reads"},
       {"timing cache", kMaxCacheBytes, "bytes", "of the file"},
   };
   return kTable;

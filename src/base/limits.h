@@ -27,6 +27,8 @@ inline constexpr size_t kMaxSizeText = 16384;
 inline constexpr int64_t kMaxSymbolicElements = 4096;
 /// Constant results beyond this size are computed when the engine runs, unless their operands are as large.
 inline constexpr int64_t kMaxFoldedBytes = 16 << 20;
+/// Of one encoded image: what it takes to hold it decoded, whatever the size of the encoded one.
+inline constexpr int64_t kMaxImagePixels = 1 << 26;
 /// A timing cache that is read whole.
 inline constexpr int64_t kMaxCacheBytes = 256 << 20;
 

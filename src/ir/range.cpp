@@ -50,6 +50,7 @@ std::optional<IntegerRange> accepted_by(const Node& node, size_t operand) {
   if (operand == 1 && op == "ReverseSequence")
     return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("time_axis", 0));
   if (operand == 1 && op == "TopK") return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("axis", -1));
+  if (operand == 2 && op == "RoiAlign") return IntegerRange{0, known_size(node.input(0)->type.shape[0]) - 1};
   if (operand == 4 && (op == "LSTM" || op == "GRU" || op == "RNN")) return lengths_along(node.input(0)->type.shape, 0);
   if (operand == 0 && op == "OneHot") {
     const Value* depth = node.input(1);

@@ -25,6 +25,7 @@ const OpDef kReverse{.name = "ReverseSequence",
                      .min_inputs = 2,
                      .max_inputs = 2,
                      .infer = infer_float};
+const OpDef kRoiAlign{.name = "RoiAlign", .min_inputs = 3, .max_inputs = 3, .infer = infer_float};
 const OpDef kReshape{.name = "Unsqueeze", .min_inputs = 1, .max_inputs = 1, .infer = infer_same};
 const OpDef kCast{.name = "Cast", .min_inputs = 1, .max_inputs = 1, .infer = infer_float};
 const OpDef kAdd{.name = "Add", .min_inputs = 2, .max_inputs = 2, .infer = infer_same};
@@ -39,6 +40,13 @@ TEST(AcceptedRange, OfIndicesIsTheSizeOfTheAxis) {
   Model model;
   model.graph.add(kGather, {model.data(Shape{30, 10}), model.ids}, {{"axis", int64_t{-1}}});
   EXPECT_EQ(accepted_range(model.ids), (IntegerRange{0, 9}));
+}
+
+TEST(AcceptedRange, OfImageNumbersIsTheBatch) {
+  Model model;
+  Value* x = model.data(Shape{3, 4, 8, 8});
+  model.graph.add(kRoiAlign, {x, x, model.ids});
+  EXPECT_EQ(accepted_range(model.ids), (IntegerRange{0, 2}));
 }
 
 TEST(AcceptedRange, IsTheNarrowestOfAllConsumersSeenThroughViews) {

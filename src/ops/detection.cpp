@@ -142,7 +142,7 @@ void eval_roi_align(EvalContext& context) {
                                          static_cast<size_t>(d[2] * d[3]));
       for (int64_t oy = 0; oy < out_height; ++oy)
         for (int64_t ox = 0; ox < out_width; ++ox) {
-          float total = 0, best = rows * columns > 0 ? -INFINITY : 0.0f;
+          float total = 0, best = rows > 0 && columns > 0 ? -INFINITY : 0.0f;
           for (int64_t iy = 0; iy < rows; ++iy)
             for (int64_t ix = 0; ix < columns; ++ix) {
               const float sy = top + static_cast<float>(oy) * bin_height +

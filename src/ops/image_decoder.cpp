@@ -5,54 +5,51 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/checked.h"
+#include "base/error.h"
+#include "base/limits.h"
 #include "ops/catalogue.h"
 #include "ops/image_formats.h"
 #include "ops/support.h"
 
 namespace hone {
-namespace {
 
-constexpr int64_t kMaxSide = 1 << 16;
-
-/// Reads numbers of either byte order, never beyond the end.
-class Bytes {
- public:
-  Bytes(std::span<const uint8_t> bytes, bool big_endian) : bytes_(bytes), big_(big_endian) {}
-  int64_t number(int64_t at, int size) const {
-    const std::span<const uint8_t> part = range(at, size);
-    int64_t value = 0;
-    for (int i = 0; i < size; ++i)
-      value |= static_cast<int64_t>(part[static_cast<size_t>(big_ ? size - 1 - i : i)]) << (8 * i);
-    return value;
-  }
-  std::span<const uint8_t> range(int64_t at, int64_t size) const {
-    HONE_CHECK(at >= 0 && size >= 0 && at <= static_cast<int64_t>(bytes_.size()) &&
-                   size <= static_cast<int64_t>(bytes_.size()) - at,
-               "the image is cut short at byte {}", bytes_.size());
-    return bytes_.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-  bool big_;
-};
-
-RgbImage blank(int64_t width, int64_t height) {
-  HONE_CHECK(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide, "an image of {} x {} cannot be read",
-             width, height);
+void check_image_size(int64_t width, int64_t height) {
+  HONE_CHECK(width > 0 && height > 0 && width <= kMaxImagePixels / height,
+             "an image of {} x {} cannot be read; one may have {} pixels", width, height, kMaxImagePixels);
+}
+RgbImage blank_image(int64_t width, int64_t height) {
+  check_image_size(width, height);
   return {.width = width, .height = height, .pixels = std::vector<uint8_t>(static_cast<size_t>(3 * width * height))};
 }
 
+int64_t ImageBytes::number(int64_t at, int size) const {
+  const std::span<const uint8_t> part = range(at, size);
+  int64_t value = 0;
+  for (int i = 0; i < size; ++i)
+    value |= static_cast<int64_t>(part[static_cast<size_t>(big_ ? size - 1 - i : i)]) << (8 * i);
+  return value;
+}
+std::span<const uint8_t> ImageBytes::range(int64_t at, int64_t count) const {
+  HONE_CHECK(at >= 0 && count >= 0 && at <= size() && count <= size() - at, "the image is cut short at byte {}",
+             size());
+  return bytes_.subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+}
+
+namespace {
+
+constexpr int64_t kMaxStrips = 1 << 16;
+
 RgbImage decode_bmp(std::span<const uint8_t> data) {
-  const Bytes bytes(data, false);
+  const ImageBytes bytes(data, false);
   const int64_t begin = bytes.number(10, 4), width = bytes.number(18, 4), depth = bytes.number(28, 2);
   const auto signed_height = static_cast<int32_t>(bytes.number(22, 4));
   HONE_CHECK((depth == 24 || depth == 32) && bytes.number(30, 4) == 0,
              "a BMP image of {} bits per pixel, or compressed, cannot be read", depth);
   const int64_t height = std::abs(static_cast<int64_t>(signed_height)), step = depth / 8,
                 row_bytes = (width * step + 3) / 4 * 4;
-  RgbImage image = blank(width, height);
+  check_image_size(width, height);
+  bytes.range(begin, (height - 1) * row_bytes + width * step);
+  RgbImage image = blank_image(width, height);
   for (int64_t y = 0; y < height; ++y) {
     const std::span<const uint8_t> row =
         bytes.range(begin + (signed_height > 0 ? height - 1 - y : y) * row_bytes, width * step);
@@ -74,24 +71,25 @@ RgbImage decode_pnm(std::span<const uint8_t> data) {
       else ++at;
     }
     int64_t value = 0;
-    for (; at < data.size() && std::isdigit(data[at]) != 0 && value < kMaxSide; ++at)
+    for (; at < data.size() && std::isdigit(data[at]) != 0 && value <= kMaxImagePixels; ++at)
       value = value * 10 + (data[at] - '0');
     return value;
   };
   const int64_t width = number(), height = number(), top = number(), channels = data[1] == '6' ? 3 : 1;
   HONE_CHECK(top == 255, "a PNM image with values up to {} cannot be read", top);
-  RgbImage image = blank(width, height);
+  check_image_size(width, height);
   const std::span<const uint8_t> pixels =
-      Bytes(data, false).range(static_cast<int64_t>(at) + 1, width * height * channels);
+      ImageBytes(data, false).range(static_cast<int64_t>(at) + 1, width * height * channels);
+  RgbImage image = blank_image(width, height);
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = pixels[channels == 3 ? i : i / 3];
   return image;
 }
 
 /// One entry of a TIFF directory: its values, inline or elsewhere.
-std::vector<int64_t> tiff_values(const Bytes& bytes, int64_t entry) {
+std::vector<int64_t> tiff_values(const ImageBytes& bytes, int64_t entry) {
   const int64_t type = bytes.number(entry + 2, 2), count = bytes.number(entry + 4, 4);
   const int size = type == 3 ? 2 : type == 4 ? 4 : type == 1 ? 1 : 0;
-  if (size == 0 || count > kMaxSide) return {};
+  if (size == 0 || count > kMaxStrips) return {};
   const int64_t begin = count * size <= 4 ? entry + 8 : bytes.number(entry + 8, 4);
   std::vector<int64_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(bytes.number(begin + i * size, size));
@@ -99,7 +97,7 @@ std::vector<int64_t> tiff_values(const Bytes& bytes, int64_t entry) {
 }
 
 RgbImage decode_tiff(std::span<const uint8_t> data) {
-  const Bytes bytes(data, data[0] == 'M');
+  const ImageBytes bytes(data, data[0] == 'M');
   const int64_t directory = bytes.number(4, 4), entries = bytes.number(directory, 2);
   const auto values = [&](int64_t tag, std::vector<int64_t> fallback) {
     for (int64_t i = 0; i < entries; ++i)
@@ -115,16 +113,18 @@ RgbImage decode_tiff(std::span<const uint8_t> data) {
                      values(277, {1}) == std::vector<int64_t>{3} && values(259, {1}) == std::vector<int64_t>{1} &&
                      values(284, {1}) == std::vector<int64_t>{1};
   HONE_CHECK(plain, "only TIFF images of three bytes per pixel without compression can be read");
-  RgbImage image = blank(width[0], height[0]);
+  check_image_size(width[0], height[0]);
+  int64_t held = 0;
+  for (const int64_t size : sizes) held += size;
+  HONE_CHECK(held == 3 * width[0] * height[0], "the strips of the TIFF image hold {} of {} bytes", held,
+             3 * width[0] * height[0]);
+  RgbImage image = blank_image(width[0], height[0]);
   size_t done = 0;
   for (size_t i = 0; i < offsets.size(); ++i) {
     const std::span<const uint8_t> strip = bytes.range(offsets[i], sizes[i]);
-    HONE_CHECK(strip.size() <= image.pixels.size() - done, "the strips of the TIFF image hold too much");
     std::copy(strip.begin(), strip.end(), image.pixels.begin() + static_cast<std::ptrdiff_t>(done));
     done += strip.size();
   }
-  HONE_CHECK(done == image.pixels.size(), "the strips of the TIFF image hold {} of {} bytes", done,
-             image.pixels.size());
   return image;
 }
 
@@ -161,8 +161,11 @@ RgbImage decode_image(std::span<const uint8_t> bytes) {
   if (text.starts_with("P5") || text.starts_with("P6")) return decode_pnm(bytes);
   if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4)))
     return decode_tiff(bytes);
+  if (text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP")) return decode_webp(bytes);
+  if (text.starts_with("\xff\x4f\xff\x51") || text.starts_with(std::string_view("\0\0\0\x0cjP  \r\n\x87\n", 12)))
+    return decode_jpeg2000(bytes);
   throw Error("the image is in a format that is not known here",
-              "known are BMP, PNM, TIFF without compression, PNG and JPEG");
+              "known are BMP, PNM, TIFF without compression, PNG, JPEG, JPEG 2000 and WebP");
 }
 
 const OpDef ops::image_decoder{.name = "ImageDecoder",

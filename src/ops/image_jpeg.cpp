@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // libjpeg reports errors by not returning from error_exit, so a long jump leads back; nothing with a destructor lives
-// between the two.
+// between the two. It would fill in what a file lacks at its end, and decode a whole image anew for each of any number of
+// scans of a few bytes; both are refused.
 #include "base/error.h"
 #include "ops/image_formats.h"
 
@@ -10,6 +11,8 @@
 #include <cstdio>
 
 #include <jpeglib.h>
+
+#include <jerror.h>
 #endif
 
 namespace hone {
@@ -17,10 +20,24 @@ namespace hone {
 #if HONE_WITH_JPEG
 namespace {
 
+/// Progressive files have some ten.
+constexpr int kMaxScans = 200;
+
+/// libjpeg hands back pointers to its own part of each of these, which therefore comes first.
 struct ErrorManager {
-  jpeg_error_mgr base;
+  jpeg_error_mgr base{};
   std::jmp_buf back;
-  char message[JMSG_LENGTH_MAX];
+  char message[JMSG_LENGTH_MAX] = "";
+};
+struct Decoder {
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+
+  jpeg_decompress_struct jpeg{};
+  jpeg_progress_mgr progress{};
+  ErrorManager manager;
 };
 
 void leave(j_common_ptr common) {
@@ -28,21 +45,30 @@ void leave(j_common_ptr common) {
   common->err->format_message(common, manager->message);
   std::longjmp(manager->back, 1);
 }
-void ignore(j_common_ptr, int) {}
+void warn(j_common_ptr common, int level) {
+  const int code = common->err->msg_code;
+  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) leave(common);
+}
+void count_scans(j_common_ptr common) {
+  if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= kMaxScans) return;
+  auto* manager = reinterpret_cast<ErrorManager*>(common->err);
+  std::snprintf(manager->message, sizeof manager->message, "it has more than %d scans", kMaxScans);
+  std::longjmp(manager->back, 1);
+}
 
-/// `image` belongs to the caller, so that a jump leaves nothing behind.
-bool read(std::span<const uint8_t> bytes, RgbImage& image, ErrorManager& manager) {
-  jpeg_decompress_struct jpeg{};
-  jpeg.err = jpeg_std_error(&manager.base);
-  manager.base.error_exit = leave;
-  manager.base.emit_message = ignore;
-  if (setjmp(manager.back) != 0) {
-    jpeg_destroy_decompress(&jpeg);
-    return false;
-  }
+/// Both belong to the caller, so that a jump leaves nothing behind.
+bool read(std::span<const uint8_t> bytes, RgbImage& image, Decoder& decoder) {
+  jpeg_decompress_struct& jpeg = decoder.jpeg;
+  jpeg.err = jpeg_std_error(&decoder.manager.base);
+  decoder.manager.base.error_exit = leave;
+  decoder.manager.base.emit_message = warn;
+  if (setjmp(decoder.manager.back) != 0) return false;
   jpeg_create_decompress(&jpeg);
+  decoder.progress.progress_monitor = count_scans;
+  jpeg.progress = &decoder.progress;
   jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
   jpeg_read_header(&jpeg, TRUE);
+  check_image_size(jpeg.image_width, jpeg.image_height);
   jpeg.out_color_space = JCS_RGB;
   jpeg_start_decompress(&jpeg);
   image.width = jpeg.output_width;
@@ -54,7 +80,6 @@ bool read(std::span<const uint8_t> bytes, RgbImage& image, ErrorManager& manager
     jpeg_read_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_decompress(&jpeg);
-  jpeg_destroy_decompress(&jpeg);
   return true;
 }
 
@@ -62,8 +87,8 @@ bool read(std::span<const uint8_t> bytes, RgbImage& image, ErrorManager& manager
 
 RgbImage decode_jpeg(std::span<const uint8_t> bytes) {
   RgbImage image;
-  ErrorManager manager{};
-  HONE_CHECK(read(bytes, image, manager), "the JPEG image is damaged: {}", manager.message);
+  Decoder decoder;
+  HONE_CHECK(read(bytes, image, decoder), "the JPEG image is damaged: {}", decoder.manager.message);
   return image;
 }
 #else

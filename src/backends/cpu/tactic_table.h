@@ -57,6 +57,7 @@ extern const CpuTactic copy;
 extern const CpuTactic softmax;
 extern const CpuTactic normalization;
 extern const CpuTactic pool;
+extern const CpuTactic pool_any;
 extern const CpuTactic reduce;
 extern const CpuTactic gather;
 extern const CpuTactic scatter;
@@ -71,6 +72,8 @@ extern const CpuTactic bitwise;
 extern const CpuTactic group_norm;
 extern const CpuTactic neighbour_norm;
 extern const CpuTactic einsum;
+extern const CpuTactic roi_align;
+extern const CpuTactic reverse;
 
 }  // namespace tactics
 }  // namespace hone::cpu

@@ -3,13 +3,13 @@
 // MaxPool and AveragePool of one to three spatial axes. Channels-last: a pixel of the result is the vector sum (or maximum) of
 // the pixels under the window. Linear: plane by plane.
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include "backends/cpu/kernels/reductions.h"
 #include "backends/cpu/tactic_table.h"
+#include "backends/cpu/tactics/pool_axes.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace hone::cpu {
 namespace {
@@ -35,34 +35,6 @@ Compiled compile(const Problem& problem, const Tactic&) {
   return {encode_code("pool", attrs), {}};
 }
 
-/// The taps of one result coordinate that lie inside the input.
-struct Span {
-  int64_t first = 0, count = 0;  // input coordinate of the first tap inside, number of taps inside
-  int64_t padded = 0;            // taps inside input and padding
-};
-
-struct Axis {
-  int64_t input = 1, step = 1;  // size; distance of taps
-  std::vector<Span> spans{{0, 1, 1}};
-};
-
-Axis make_axis(const WindowAttrs& window, size_t axis, int64_t input, int64_t result) {
-  const auto [before, after] = window.padding(input, axis);
-  Axis made{input, window.dilations[axis], {}};
-  for (int64_t i = 0; i < result; ++i) {
-    const int64_t start = i * window.strides[axis] - before;
-    Span span{-1, 0, 0};
-    for (int64_t k = 0; k < window.kernel[axis]; ++k) {
-      const int64_t at = start + k * made.step;
-      if (at < input + after) ++span.padded;
-      if (at < 0 || at >= input) continue;
-      if (span.count++ == 0) span.first = at;
-    }
-    made.spans.push_back(span);
-  }
-  return made;
-}
-
 class Pool final : public CpuKernel {
  public:
   Pool(const Attrs& attrs, const KernelShapes& shapes, Layout layout, Isa isa)
@@ -72,11 +44,10 @@ class Pool final : public CpuKernel {
         include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
         channels_last_(layout == Layout::channels_last) {
     const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
-    const size_t spatial = in.size() - 2;
-    const WindowAttrs window(attrs, spatial, {});
+    const WindowAttrs window(attrs, in.size() - 2, {});
     HONE_CHECK(elements(window.kernel) <= kMaxTaps, "a pool in the plan has a window of {}", join_dims(window.kernel));
     n_ = in[0], c_ = in[1];
-    for (size_t i = 0; i < spatial; ++i) axes_[3 - spatial + i] = make_axis(window, i, in[2 + i], out[2 + i]);
+    axes_ = pool_axes(window, in, out);
     pixels_ = elements(out) / std::max<int64_t>(n_ * c_, 1);
     in_pixels_ = axes_[0].input * axes_[1].input * axes_[2].input;
     rows_ = static_cast<int64_t>(axes_[0].spans.size() * axes_[1].spans.size());
@@ -100,8 +71,8 @@ class Pool final : public CpuKernel {
     const Share share = share_of(images * rows_, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t image = item / rows_, row = item % rows_;
-      const Span &depth = axes_[0].spans[static_cast<size_t>(row / planes)],
-                 &height = axes_[1].spans[static_cast<size_t>(row % planes)];
+      const TapSpan &depth = axes_[0].spans[static_cast<size_t>(row / planes)],
+                    &height = axes_[1].spans[static_cast<size_t>(row % planes)];
       const T* from = x + image * in_pixels_ * pixel;
       T* to = y + (image * pixels_ + row * columns) * pixel;
       if (channels_last_) run_row(from, depth, height, to);
@@ -109,16 +80,16 @@ class Pool final : public CpuKernel {
     }
   }
 
-  float factor(const Span& depth, const Span& height, const Span& width) const {
+  float factor(const TapSpan& depth, const TapSpan& height, const TapSpan& width) const {
     const int64_t count =
         include_pad_ ? depth.padded * height.padded * width.padded : depth.count * height.count * width.count;
     return 1.0f / static_cast<float>(count);
   }
 
   template <typename T>
-  void run_row(const T* x, const Span& depth, const Span& height, T* y) const {
+  void run_row(const T* x, const TapSpan& depth, const TapSpan& height, T* y) const {
     int64_t taps[kMaxTaps];
-    for (const Span& width : axes_[2].spans) {
+    for (const TapSpan& width : axes_[2].spans) {
       int64_t count = 0;
       for (int64_t d = 0; d < depth.count; ++d)
         for (int64_t h = 0; h < height.count; ++h)
@@ -133,8 +104,8 @@ class Pool final : public CpuKernel {
   }
 
   template <typename T>
-  void run_plane_row(const T* x, const Span& depth, const Span& height, T* y) const {
-    for (const Span& width : axes_[2].spans) {
+  void run_plane_row(const T* x, const TapSpan& depth, const TapSpan& height, T* y) const {
+    for (const TapSpan& width : axes_[2].spans) {
       float best = -std::numeric_limits<float>::infinity(), sum = 0;
       for (int64_t d = 0; d < depth.count; ++d)
         for (int64_t h = 0; h < height.count; ++h) {
@@ -157,7 +128,7 @@ class Pool final : public CpuKernel {
   PoolPixel pool_;
   bool include_pad_, channels_last_, serial_ = false;
   int64_t n_ = 1, c_ = 1, pixels_ = 1, in_pixels_ = 1, rows_ = 1;
-  std::array<Axis, 3> axes_;  // depth, height, width
+  PoolAxes axes_;
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
