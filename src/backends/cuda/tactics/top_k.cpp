@@ -69,7 +69,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  const auto& [inputs, outputs, symbols] = context.shapes;
+  const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
   const Dims& dims = inputs[0].dims;
   const size_t axis = normalize_axis(context.attrs.integer("axis"), dims.size());
