@@ -254,7 +254,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   };
   const int64_t x_place = attrs.integer("x");
   HONE_CHECK(x_place >= 0 && x_place < static_cast<int64_t>(shapes.inputs.size()) &&
-                 shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && code.hidden > 0 && code.width > 0,
+                 shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && code.hidden > 0 &&
+                 code.hidden < 1 << 20 && code.width > 0 && code.width < 1 << 20,
              "a recurrent kernel in the plan has no sequence");
   const Dims& x = shapes.inputs[static_cast<size_t>(x_place)].dims;
   const int64_t t = x[0], n = x[1], d = code.d, hidden = code.hidden;
@@ -268,6 +269,9 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
              recurrent = stored_desc(code, "recurrent_format", code.recurrent());
   const dnnl::primitive_desc desc = describe_stored(code, t, n, weights, recurrent);
   const Layer layer = code.layer(t, n, weights_of(desc), recurrent_of(desc));
+  require_constant(shapes, 0, weights);
+  require_constant(shapes, 1, recurrent);
+  require_constant(shapes, 2, layer.bias);
 
   Program program;
   const auto given = [&](int64_t place, const Desc& wanted) {

@@ -49,6 +49,10 @@ std::shared_ptr<const CpuKernel> make(const Attrs& attrs, const ConvShape& shape
              "a layer in the plan multiplies matrix tiles of bf16 (AMX), which this processor does not have");
   const DType type = shapes.outputs[0].dtype;
   HONE_CHECK(type == DType::f32 || type == DType::bf16, "a layer in the plan stores {}", name_of(type));
+  const auto up = [](int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; };
+  require_constant(shapes, 0, DType::bf16,
+                   Dims{up(shape.oc, kTileChannels), up(shape.ic, kTileDepth), shape.kh, shape.kw});
+  require_bias(attrs, shapes, shape.oc, 1, kTileChannels);
   return std::make_shared<MatrixTiles>(attrs, shape, shapes, info);
 }
 
