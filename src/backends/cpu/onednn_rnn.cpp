@@ -260,6 +260,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const Dims& x = shapes.inputs[static_cast<size_t>(x_place)].dims;
   const int64_t t = x[0], n = x[1], d = code.d, hidden = code.hidden;
   type_of(shapes.inputs, "x", {t, n, code.width});
+  HONE_CHECK(code.operands == ElementType::f32 || n >= kLeastBatchOfBf16,
+             "a recurrent kernel in the plan rounds {} sequences to bf16, fewer than {}", n, kLeastBatchOfBf16);
   const Dims state{d, n, hidden};
   const int64_t h0 = type_of(shapes.inputs, "h0", state), c0 = type_of(shapes.inputs, "c0", state),
                 y = type_of(shapes.outputs, "y", {t, d, n, hidden}), h = type_of(shapes.outputs, "h", state),
