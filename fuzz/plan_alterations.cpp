@@ -62,7 +62,7 @@ Json edge_number(const Json& old, const Places& places, Choices& choices) {
     case 1: return static_cast<int64_t>(static_cast<uint64_t>(value) - 1);
     case 2: return static_cast<int64_t>(static_cast<uint64_t>(value) * 2);
     case 3: return value / 2;
-    case 4: return Json(*places.numbers[choices.below(places.numbers.size())]);
+    case 4: return places.numbers.empty() ? old : Json(*places.numbers[choices.below(places.numbers.size())]);
     case 5: return static_cast<int64_t>(choices.below(64));
     default: return kEdges[choices.below(std::size(kEdges))];
   }
@@ -224,21 +224,23 @@ PlanPieces take_apart(std::string_view file) {
 }
 
 std::string PlanPieces::file() const {
-  Json whole = manifest;
+  std::string head = manifest.dump(-1, ' ', false, Json::error_handler_t::replace);
+  head.pop_back();
+  head += manifest.empty() ? "\"sections\":[" : ",\"sections\":[";
   std::string text, rest;
-  for (size_t end = 0; text.size() != end || end == 0;) {  // the table's length decides where the sections begin
-    end = text.size();
+  for (size_t size = 0; text.empty() || text.size() > size;) {  // the table's length decides where the sections begin
+    size = text.size();
     rest.clear();
-    Json table = Json::array();
+    text = head;
     for (const std::string& section : sections) {
-      const size_t used = kHeader + end + rest.size();
+      const size_t used = kHeader + size + rest.size();
       rest.append((used + kAlignment - 1) / kAlignment * kAlignment - used, '\0');
-      table.push_back({kHeader + end + rest.size(), section.size(), hash64(section)});
+      text += fmt::format("{}[{},{},{}]", &section == sections.data() ? "" : ",", kHeader + size + rest.size(),
+                          section.size(), hash64(section));
       rest += section;
     }
-    whole["sections"] = std::move(table);
-    text = whole.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (text.size() < end) text.resize(end, ' ');
+    text += "]}";
+    if (text.size() < size) text.resize(size, ' ');
   }
   return signed_plan(text, rest);
 }
