@@ -91,7 +91,7 @@ void alter_text(Json& text, const Places& places, Choices& choices) {
   } else if (parse_layout(old)) {
     constexpr Layout kLayouts[] = {Layout::linear, Layout::channels_last, Layout::blocked8, Layout::blocked16};
     text = std::string(name_of(kLayouts[choices.below(std::size(kLayouts))]));
-  } else if (choices.one_in(3)) {
+  } else if (choices.one_in(3) || places.texts.empty()) {
     text = std::string(kSizes[choices.below(std::size(kSizes))]);
   } else {
     text = Json(*places.texts[choices.below(places.texts.size())]);
@@ -204,6 +204,42 @@ void alter_code(PlanPieces& plan, Choices& choices) {
   *bytes = json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// The parts of the manifest that say what a network tensor is: the interface, the buffer, the range of its shapes.
+std::vector<Json*> mentions_of(PlanPieces& plan, const std::string& name) {
+  Places places;
+  places.collect(plan.manifest);
+  std::vector<Json*> found;
+  for (Json* object : places.objects)
+    for (const char* key : {"name", "tensor"})
+      if (const auto at = object->find(key); at != object->end() && at->is_string() && *at == name)
+        found.push_back(object);
+  return found;
+}
+
+/// The same change wherever a network tensor is described: what gets past their comparison to kernels.
+void alter_tensor(PlanPieces& plan, Choices& choices) {
+  const Json* io = member_of(plan, "io", choices);
+  if (io == nullptr || !io->is_object() || !io->contains("name") || !(*io)["name"].is_string()) return;
+  const size_t axis = choices.below(5), kind = choices.below(8);
+  const Json size = choices.one_in(3) ? edge_number(Json(0), {}, choices) : Json(1 + choices.below(20));
+  Json text(choices.one_in(2) ? "f32" : "linear");
+  alter_text(text, {}, choices);
+  const auto alter_dims = [&](Json& dims) {
+    if (!dims.is_array() || dims.empty()) return;
+    if (kind == 0) dims.erase(dims.begin());
+    else if (kind == 1) dims.insert(dims.begin(), size);
+    else dims[axis % dims.size()] = size;
+  };
+  for (Json* object : mentions_of(plan, (*io)["name"].get<std::string>())) {
+    for (const char* list : {"min", "opt", "max"})
+      if (object->contains(list)) alter_dims((*object)[list]);
+    if (!object->contains("type") || !(*object)["type"].is_object()) continue;
+    Json& type = (*object)["type"];
+    if (kind < 6 && type.contains("dims")) alter_dims(type["dims"]);
+    else if (kind >= 6) type[parse_dtype(text.get<std::string>()) ? "dtype" : "layout"] = text;
+  }
+}
+
 void alter_manifest(PlanPieces& plan, Choices& choices) {
   if (choices.one_in(4) || !plan.manifest.contains("io") || !plan.manifest.contains("profiles"))
     return alter_json(plan.manifest, choices);
@@ -248,8 +284,9 @@ std::string PlanPieces::file() const {
 void alter(PlanPieces& plan, Choices& choices) {
   for (size_t changes = 1 + (choices.one_in(2) ? 0 : choices.below(4)); changes > 0; --changes) {
     const size_t kind = choices.below(16);
-    if (kind < 7) alter_code(plan, choices);
-    else if (kind < 13) alter_manifest(plan, choices);
+    if (kind < 6) alter_code(plan, choices);
+    else if (kind < 9) alter_manifest(plan, choices);
+    else if (kind < 13) alter_tensor(plan, choices);
     else if (kind < 15) cut_constant(plan, choices);
     else alter_constant(plan, choices);
   }

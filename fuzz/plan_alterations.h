@@ -14,21 +14,21 @@
 
 namespace hone::fuzz {
 
-/// Numbers out of an input's bytes and, behind their end, out of their hash.
+/// Numbers that follow from an input: the first from its first two bytes, the others from the hash of all, so that inputs that
+/// differ little ask for quite different alterations.
 class Choices {
  public:
   Choices(const uint8_t* data, size_t size)
-      : data_(data), size_(size), state_(hash64(std::as_bytes(std::span(data, size)))) {}
-  /// One of 0..limit-1.
-  size_t below(size_t limit) {
-    uint64_t value = 0;
-    if (at_ + 2 <= size_) value = static_cast<uint64_t>(data_[at_]) << 8 | data_[at_ + 1], at_ += 2;
-    else value = next() >> 11;
-    return limit == 0 ? 0 : static_cast<size_t>(value % limit);
-  }
+      : first_(size < 2 ? 0 : static_cast<size_t>(data[0]) << 8 | data[1]),
+        whole_(size <= 2),
+        state_(hash64(std::as_bytes(std::span(data, size)))) {}
+  /// Which sample.
+  size_t first() const { return first_; }
+  /// Whether nothing but the sample is chosen.
+  bool whole() const { return whole_; }
+  /// One of 0..limit-1; 0 where there is none.
+  size_t below(size_t limit) { return limit == 0 ? 0 : static_cast<size_t>((next() >> 11) % limit); }
   bool one_in(size_t count) { return below(count) == 0; }
-  /// Whether there is nothing to choose but the sample.
-  bool whole() const { return size_ == 2; }
 
  private:
   uint64_t next() {
@@ -37,8 +37,8 @@ class Choices {
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
   }
-  const uint8_t* data_;
-  size_t size_, at_ = 0;
+  size_t first_;
+  bool whole_;
   uint64_t state_;
 };
 

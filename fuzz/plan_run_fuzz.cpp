@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan whose numbers were altered and whose checksums were made right again is refused with an Error or runs inside its own
-// memory. An input is the number of a sample (plan_samples.h) and choices of what to alter; an input of one number runs the
-// sample as it is. HONE_FUZZ_PLAN names a file that holds the plan at hand.
+// memory. An input is the number of a sample (plan_samples.h) and anything, from which follows what is altered; with nothing
+// behind the number the sample runs as it is. HONE_FUZZ_PLAN names a file that holds the plan at hand.
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -134,7 +134,7 @@ void run(const std::string& file, Choices& choices) {
 std::vector<std::string> seed_inputs() {
   std::vector<std::string> seeds;
   for (size_t i = 0; i < bench().plans.size(); ++i)
-    for (const std::string choices : {"", "0123456789abcdef"})
+    for (const std::string choices : {"", "0123456789abcdefghijklmnopqrstuv"})
       seeds.push_back(std::string{static_cast<char>(i >> 8), static_cast<char>(i)} + choices);
   return seeds;
 }
@@ -144,7 +144,7 @@ std::vector<std::string> seed_inputs() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace hone::fuzz;
   Choices choices(data, size);
-  const size_t number = choices.below(bench().plans.size());
+  const size_t number = choices.first() % bench().plans.size();
   PlanPieces plan = bench().plans[number];
   if (!choices.whole()) alter(plan, choices);
   const std::string file = plan.file();
