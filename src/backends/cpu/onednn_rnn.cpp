@@ -284,8 +284,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
       {DNNL_ARG_WEIGHTS_LAYER, layer.weights, operand_as(program, weights, layer.weights, {Operand::constant, 0})},
       {DNNL_ARG_WEIGHTS_ITER, layer.recurrent, operand_as(program, recurrent, layer.recurrent, {Operand::constant, 1})},
       {DNNL_ARG_BIAS, layer.bias, {Operand::constant, 2}}};
-  if (layer.h0) arguments.push_back({DNNL_ARG_SRC_ITER, layer.h0, given(h0, layer.h0)});
-  if (layer.c0) arguments.push_back({DNNL_ARG_SRC_ITER_C, layer.c0, given(c0, layer.c0)});
+  if (!layer.h0.is_zero()) arguments.push_back({DNNL_ARG_SRC_ITER, layer.h0, given(h0, layer.h0)});
+  if (!layer.c0.is_zero()) arguments.push_back({DNNL_ARG_SRC_ITER_C, layer.c0, given(c0, layer.c0)});
 
   struct Result {
     Desc from;
@@ -304,8 +304,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const Dims apart{t, d, n, hidden}, strides{n * d * hidden, d == 1 ? n * hidden : hidden, d * hidden, 1};
   result(DNNL_ARG_DST_LAYER, layer.y, y, {apart, code.operands, strides}, plain_desc(apart));
   const Dims states{1, d, n, hidden};
-  if (layer.h) result(DNNL_ARG_DST_ITER, layer.h, h, layer.h, plain_desc(states));
-  if (layer.c) result(DNNL_ARG_DST_ITER_C, layer.c, c, layer.c, plain_desc(states));
+  if (!layer.h.is_zero()) result(DNNL_ARG_DST_ITER, layer.h, h, layer.h, plain_desc(states));
+  if (!layer.c.is_zero()) result(DNNL_ARG_DST_ITER_C, layer.c, c, layer.c, plain_desc(states));
   program.add(dnnl::primitive(desc), desc.scratchpad_desc(), std::move(arguments));
   for (const Result& r : reordered) program.add_reorder(r.from, r.made, r.to, {Operand::output, r.place});
   return program;
