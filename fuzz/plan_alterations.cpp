@@ -230,7 +230,9 @@ void alter_tensor(PlanPieces& plan, Choices& choices) {
     else if (kind == 1) dims.insert(dims.begin(), size);
     else dims[axis % dims.size()] = size;
   };
-  for (Json* object : mentions_of(plan, (*io)["name"].get<std::string>())) {
+  const std::string name = (*io)["name"].get<std::string>();
+  for (size_t i = 0; i < mentions_of(plan, name).size(); ++i) {
+    Json* object = mentions_of(plan, name)[i];  // one change may take another's place away
     for (const char* list : {"min", "opt", "max"})
       if (object->contains(list)) alter_dims((*object)[list]);
     if (!object->contains("type") || !(*object)["type"].is_object()) continue;
