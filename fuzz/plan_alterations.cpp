@@ -221,7 +221,7 @@ void alter_tensor(PlanPieces& plan, Choices& choices) {
   const Json* io = member_of(plan, "io", choices);
   if (io == nullptr || !io->is_object() || !io->contains("name") || !(*io)["name"].is_string()) return;
   const size_t axis = choices.below(5), kind = choices.below(8);
-  const Json size = choices.one_in(3) ? edge_number(Json(0), {}, choices) : Json(1 + choices.below(20));
+  const Json size = choices.one_in(3) ? edge_number(Json(0), {}, choices) : Json(choices.below(20));
   Json text(choices.one_in(2) ? "f32" : "linear");
   alter_text(text, {}, choices);
   const auto alter_dims = [&](Json& dims) {

@@ -187,6 +187,15 @@ TEST(AlteredPlan, WindowsMoveAndReachSomewhere) {
               Not(testing::IsEmpty()));
 }
 
+TEST(AlteredPlan, NothingIsDividedByASizeOfZero) {
+  Plan plan = plan_of("(%x: f32[N,8,3,2]) {\n %y = DepthToSpace(%x) {blocksize=2, mode=\"DCR\"}\n return %y\n}");
+  EXPECT_THAT(refusal(plan,
+                      [](Plan& altered) {
+                        altered.io[0].type.shape[1] = altered.profiles[0].buffers[0].type.shape[1] = Dim(0);
+                      }),
+              HasSubstr("do not fit"));
+}
+
 TEST(AlteredPlan, SizesDoNotOverflow) {
   for (const int64_t size : {int64_t{1} << 62, int64_t{1} << 45})
     EXPECT_THAT(

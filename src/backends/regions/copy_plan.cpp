@@ -11,6 +11,8 @@
 namespace hone {
 namespace {
 
+void require(bool condition) { HONE_CHECK(condition, "a kernel in the plan copies between tensors that do not fit"); }
+
 /// A tensor, or a part of it, as a walk: what the two sides of a copy are made of.
 struct Walk {
   Dims sizes, strides;
@@ -31,6 +33,7 @@ struct Walk {
   }
   /// One axis as two: `inner` consecutive elements of it belong together.
   void split(size_t axis, int64_t inner) {
+    require(inner > 0 && sizes[axis] % inner == 0);
     const int64_t stride = strides[axis];
     sizes[axis] /= inner;
     strides[axis] *= inner;
@@ -38,8 +41,6 @@ struct Walk {
     strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
   }
 };
-
-void require(bool condition) { HONE_CHECK(condition, "a kernel in the plan copies between tensors that do not fit"); }
 
 Walk walk(const ConcreteType& type) { return {type.dims, layout_strides(type.dims, type.layout), 0}; }
 
