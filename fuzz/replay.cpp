@@ -3,10 +3,11 @@
 // Runs a fuzz target without libFuzzer: on its valid inputs and on each file named, then on damaged copies of them, drawn
 // from a printed seed. So every build, with every compiler, runs the same harness as an ordinary test.
 //
-//   <target> [--write-seeds FOLDER] [FILE|FOLDER...]
+//   <target> [--write-seeds FOLDER | --only] [FILE|FOLDER...]        --only: what is named, as it is
 //   environment: HONE_FUZZ_RUNS (default 2000), HONE_FUZZ_SEED (default 1), HONE_FUZZ_SECONDS (default 20, an upper bound),
 //                HONE_FUZZ_KEEP: a file that holds the input at hand, for what ends the process
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -92,10 +93,14 @@ void limit_memory() {
 #endif
 }
 
+/// What takes longer goes on without end: the alarm ends the process.
+constexpr unsigned kMostSeconds = 60;
+
 /// Counts failures and tells the first of each kind.
 class Replay {
  public:
   void run(const Bytes& bytes, const char* kind, int number) {
+    alarm(kMostSeconds);
     if (const char* path = std::getenv("HONE_FUZZ_KEEP"))
       std::ofstream(path, std::ios::binary) << std::string(bytes.begin(), bytes.end());
     try {
@@ -126,6 +131,12 @@ int run_all(const std::vector<Bytes>& seeds) {
   return replay.failed() ? 1 : 0;
 }
 
+int run_only(int count, char** paths) {
+  Replay replay;
+  for (int i = 1; i < count; ++i) replay.run(read(paths[i]), paths[i], i);
+  return replay.failed() ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -134,5 +145,6 @@ int main(int count, char** arguments) {
     return 0;
   }
   limit_memory();
+  if (count > 1 && std::string(arguments[1]) == "--only") return run_only(count - 1, arguments + 1);
   return run_all(read_seeds(count, arguments));
 }

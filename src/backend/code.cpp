@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "base/text.h"
 
 namespace hone {
@@ -104,12 +104,9 @@ Tensor decode_tensor(const Json& json) {
   if (!dtype || *dtype == DType::string) damaged("a tensor's type is unknown");
   Dims dims = decode_list<int64_t>(member(json, "dims"), decode_integer);
   const std::string text = decode_text(member(json, "bytes"));
-  double bytes = static_cast<double>(size_of(*dtype));
-  for (const int64_t dim : dims) {
-    if (dim < 0) damaged("a tensor's size is negative");
-    bytes *= static_cast<double>(dim);
-  }
-  if (2 * bytes != static_cast<double>(text.size())) damaged("a tensor's bytes do not match its sizes");
+  require_sizes(dims);
+  if (2 * byte_size(*dtype, dims) != static_cast<int64_t>(text.size()))
+    damaged("a tensor's bytes do not match its sizes");
   return Tensor(*dtype, std::move(dims), Blob::own(from_hex(text)));
 }
 
@@ -144,6 +141,30 @@ KernelCode decode_code(const Blob& code) {
   if (!attrs.is_object()) damaged("its parameters are missing");
   for (const auto& [name, value] : attrs.items()) result.attrs.set(name, decode_value(value));
   return result;
+}
+
+int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high) {
+  const int64_t value = attrs.integer(name);
+  HONE_CHECK(value >= low && value <= high, "a kernel in the plan has {}={}, outside of {} to {}", name, value, low,
+             high);
+  return value;
+}
+
+void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims) {
+  require_sizes(dims);
+  if (!shapes.constant_bytes) return;
+  const auto given = static_cast<int64_t>(shapes.constant_bytes->size());
+  HONE_CHECK(place >= 0 && place < given, "a kernel in the plan reads constant {} of {}", place, given);
+  const size_t bytes = (*shapes.constant_bytes)[static_cast<size_t>(place)];
+  HONE_CHECK(byte_size(dtype, dims) <= static_cast<int64_t>(bytes),
+             "a kernel in the plan reads {}[{}] from a constant of {} bytes", name_of(dtype), join_dims(dims, ","),
+             bytes);
+}
+
+ConcreteType constant_operand(const KernelShapes& shapes, int64_t place, DType dtype, Dims dims) {
+  HONE_CHECK(!is_object(dtype), "a kernel in the plan reads a constant of type {}", name_of(dtype));
+  require_constant(shapes, place, dtype, dims);
+  return {dtype, std::move(dims), Layout::linear};
 }
 
 }  // namespace hone

@@ -59,6 +59,29 @@ TEST(KernelCode, RefusesWhatItDoesNotWrite) {
     EXPECT_THROW(decode_code(Blob::copy(std::string_view(text))), Error) << text;
 }
 
+TEST(KernelCode, NumbersLieInTheirRange) {
+  const Attrs attrs{{"mr", int64_t{14}}};
+  EXPECT_EQ(bounded(attrs, "mr", 1, 32), 14);
+  EXPECT_THROW(bounded(attrs, "mr", 15, 32), Error);
+  EXPECT_THROW(bounded(attrs, "mr", 1, 13), Error);
+  EXPECT_THROW(bounded(attrs, "nr", 1, 13), Error);
+}
+
+TEST(KernelCode, ConstantsThatAPlanDoesNotBringAreRefused) {
+  KernelShapes shapes;
+  EXPECT_NO_THROW(require_constant(shapes, 7, DType::f32, Dims{100})) << "compile() is believed";
+  shapes.constant_bytes = {16, 8};
+  EXPECT_NO_THROW(require_constant(shapes, 0, DType::f32, Dims{2, 2}));
+  EXPECT_THROW(require_constant(shapes, 0, DType::f32, Dims{5}), Error);
+  EXPECT_THROW(require_constant(shapes, 1, DType::f32, Dims{2, 2}), Error);
+  for (const int64_t place : {int64_t{-1}, int64_t{2}, int64_t{1} << 32})
+    EXPECT_THROW(require_constant(shapes, place, DType::f32, Dims{1}), Error);
+  EXPECT_THROW(require_constant(shapes, 0, DType::f32, Dims{-1, -2}), Error);
+  EXPECT_THROW(require_constant(shapes, 0, DType::f32, Dims{0, int64_t{1} << 62, 4}), Error);
+  EXPECT_EQ(constant_operand(shapes, 1, DType::f32, {2}).dims, Dims{2});
+  EXPECT_THROW(constant_operand(shapes, 1, DType::string, {0}), Error);
+}
+
 TEST(KernelCode, SurvivesAnyDamage) {
   const std::string whole(encode_code("family", all_kinds()).text());
   for (uint64_t seed = 1; seed <= 2000; ++seed) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +52,7 @@ struct ConcreteType {
 struct KernelShapes {
   std::vector<ConcreteType> inputs, outputs;
   SymbolValues symbols;
+  std::optional<std::vector<size_t>> constant_bytes = {};  // of a plan's constants; none: they are compile()'s own
 };
 
 struct Bindings {

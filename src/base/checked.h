@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/error.h"
 
@@ -19,6 +20,18 @@ inline int64_t checked_add(int64_t a, int64_t b) {
   int64_t result;
   HONE_CHECK(!__builtin_add_overflow(a, b, &result), "size overflow: {} + {} does not fit 64 bits", a, b);
   return result;
+}
+
+/// Sizes that come from a plan: none is negative, and what is calculated with them, empty tensors included, stays far from the
+/// ends of 64 bits.
+inline void require_sizes(std::span<const int64_t> dims) {
+  constexpr int64_t kMostElements = int64_t{1} << 44;
+  int64_t product = 1;
+  for (const int64_t dim : dims) {
+    HONE_CHECK(dim >= 0, "a size is negative: {}", dim);
+    HONE_CHECK(dim <= kMostElements / product, "a size is too large: {}", dim);
+    product *= dim > 1 ? dim : 1;
+  }
 }
 
 /// Of a value that is not negative and a positive multiple.

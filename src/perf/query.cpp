@@ -34,22 +34,26 @@ void Query::allocate() {
   Device& device = context_->engine().device();
   const bool separate = data_transfers_ || !device.host_accessible();
   tensors_.clear();
-  for (const IoTensor& io : context_->engine().plan().io) {
+  const std::vector<IoTensor>& all = context_->engine().plan().io;
+  for (const IoTensor& io : all)
+    if (io.is_input && context_->engine().by_value(io.name))
+      throw Error(fmt::format("input {} holds {}, which has no bytes to bind", io.name, io.type.text()),
+                  "run such models through the C or Python interface");
+  context_->prepare();  // before memory is asked for: kernels may refuse what a plan says of sizes
+  for (const IoTensor& io : all) {
     if (context_->engine().by_value(io.name)) {
-      if (io.is_input)
-        throw Error(fmt::format("input {} holds {}, which has no bytes to bind", io.name, io.type.text()),
-                    "run such models through the C or Python interface");
       tensors_.push_back({io.name, false, {}, {}, {}});
       continue;
     }
     const auto bytes = static_cast<size_t>(context_->bytes(io.name));
     Tensor tensor{io.name, io.is_input, Buffer(device, std::max<size_t>(bytes, 1), MemoryKind::host), {}, {}};
+    if (tensor.host.data() == nullptr)
+      throw Error(fmt::format("there is no memory for the {} bytes of {}", bytes, io.name), "use smaller shapes");
     std::memset(tensor.host.data(), 0, tensor.host.size());
     if (separate) tensor.device = Buffer(device, tensor.host.size());
     context_->bind(io.name, tensor.copied() ? tensor.device.data() : tensor.host.data());
     tensors_.push_back(std::move(tensor));
   }
-  context_->prepare();
 }
 
 std::byte* Query::host(std::string_view tensor) {

@@ -157,6 +157,22 @@ TEST(PlanFile, HoldsNoWeightsWhenTheyAreToBeLeftOut) {
   EXPECT_THROW(verify(plan), Error);
 }
 
+TEST(PlanVerify, RefusesNetworkTensorsThatAreOthersInside) {
+  const auto refused = [](auto&& damage) {
+    Plan plan = sample();
+    damage(plan, plan.profiles[0]);
+    EXPECT_THROW(verify(plan), Error);
+  };
+  EXPECT_NO_THROW(verify(sample()));
+  refused([](Plan& plan, Profile&) { plan.io[0].type.dtype = DType::f16; });
+  refused([](Plan& plan, Profile&) { plan.io[1].type.layout = Layout::channels_last; });
+  refused([](Plan& plan, Profile&) { plan.io[1].type.shape.push_back(Dim(2)); });
+  refused([](Plan& plan, Profile&) { plan.io[1].name = "x"; });
+  refused([](Plan& plan, Profile&) { plan.io.pop_back(); });
+  refused([](Plan&, Profile& p) { p.buffers.push_back({"more", p.buffers[0].type, BufferKind::input, -1}); });
+  refused([](Plan& plan, Profile& p) { plan.io[0].type.layout = p.buffers[0].type.layout = Layout::blocked8; });
+}
+
 TEST(PlanVerify, RefusesReferencesToNothing) {
   const auto refused = [](auto&& damage) {
     Plan plan = sample();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/checked.h"
 #include "base/limits.h"
 #include "plan/plan.h"
 
@@ -16,7 +17,10 @@ void verify_buffers(const Profile& profile) {
     const BufferSlot& slot = profile.buffers[i];
     HONE_CHECK(slot.alias >= -1 && slot.alias < static_cast<BufferId>(i),
                "buffer {} shares the memory of {}, which does not come before it", i, slot.alias);
-    HONE_CHECK(slot.type.shape.rank() <= kMaxRank, "buffer {} has rank {}", i, slot.type.shape.rank());
+    const bool blocked = channel_block(slot.type.layout) > 1;
+    HONE_CHECK(slot.type.shape.rank() <= kMaxRank && (!blocked || slot.type.shape.rank() >= 3),
+               "buffer {} has rank {} in the layout {}", i, slot.type.shape.rank(), name_of(slot.type.layout));
+    if (slot.type.shape.is_static()) require_sizes(slot.type.shape.values());
     const bool needs_host = is_object(slot.type.dtype) || !slot.type.ranked;
     HONE_CHECK(slot.managed || !needs_host, "buffer {} of {} is not managed", i, slot.type.text());
     HONE_CHECK(!slot.managed || (slot.alias < 0 && slot.type.layout == Layout::linear),
@@ -67,6 +71,28 @@ void verify_steps(const Plan& plan, const Profile& profile) {
   }
 }
 
+/// Users bind memory for what is declared: exactly that is what steps read and write there. Sizes are compared when symbols
+/// have values.
+void verify_interface(const Plan& plan, const Profile& profile) {
+  size_t count = 0;
+  for (const BufferSlot& slot : profile.buffers) count += slot.kind != BufferKind::arena && slot.alias < 0 ? 1 : 0;
+  HONE_CHECK(count == plan.io.size(), "the plan has {} buffers for {} inputs and outputs", count, plan.io.size());
+  for (const IoTensor& io : plan.io) {
+    const auto kind = io.is_input ? BufferKind::input : BufferKind::output;
+    const auto matches = [&](const BufferSlot& slot) {
+      return slot.kind == kind && slot.name == io.name && slot.alias < 0;
+    };
+    const auto slot = std::find_if(profile.buffers.begin(), profile.buffers.end(), matches);
+    HONE_CHECK(slot != profile.buffers.end() &&
+                   std::find_if(slot + 1, profile.buffers.end(), matches) == profile.buffers.end(),
+               "the plan has no single buffer for {}", io.name);
+    const TensorType &type = io.type, &inside = slot->type;
+    HONE_CHECK(type.dtype == inside.dtype && type.layout == inside.layout && type.ranked == inside.ranked &&
+                   type.shape.rank() == inside.shape.rank(),
+               "{} is declared as {} but is {} inside", io.name, type.text(), inside.text());
+  }
+}
+
 void verify_ranges(const Plan& plan, const Profile& profile) {
   for (const ProfileRange& range : profile.ranges) {
     const auto io = std::find_if(plan.io.begin(), plan.io.end(),
@@ -85,6 +111,9 @@ void verify_ranges(const Plan& plan, const Profile& profile) {
 
 void verify(const Plan& plan) {
   HONE_CHECK(!plan.profiles.empty(), "the plan has no profile");
+  std::set<std::string_view> names;
+  for (const IoTensor& io : plan.io)
+    HONE_CHECK(names.insert(io.name).second, "two inputs or outputs of the plan are called '{}'", io.name);
   HONE_CHECK(plan.weights == WeightStorage::everywhere || plan.refit.has_value(),
              "the plan has neither weights nor what it takes to get them back");
   for (const Profile& profile : plan.profiles) {
@@ -92,14 +121,7 @@ void verify(const Plan& plan) {
     verify_steps(plan, profile);
     verify_ranges(plan, profile);
     HONE_CHECK(profile.arena_bytes >= 0, "the plan asks for {} bytes of activations", profile.arena_bytes);
-    for (const IoTensor& io : plan.io) {
-      const auto kind = io.is_input ? BufferKind::input : BufferKind::output;
-      const auto matches = [&](const BufferSlot& slot) {
-        return slot.kind == kind && slot.name == io.name && slot.alias < 0;
-      };
-      HONE_CHECK(std::count_if(profile.buffers.begin(), profile.buffers.end(), matches) == 1,
-                 "the plan has no single buffer for {}", io.name);
-    }
+    verify_interface(plan, profile);
   }
 }
 

@@ -54,6 +54,14 @@ void check_shape(const Plan& plan, const Profile& profile, int index, const IoTe
                         : "choose a shape in the range or build with other --minShapes/--maxShapes");
 }
 
+/// A size that follows from other sizes has no say of its own.
+void check_sizes(const IoTensor& io, const Dims& dims, const SymbolValues& symbols) {
+  if (!io.is_input || !io.type.ranked || io.type.element != nullptr) return;
+  const Dims declared = io.type.shape.evaluate(symbols);
+  HONE_CHECK(declared == dims, "input {} is [{}], its sizes [{}] say [{}]", io.name, join_dims(dims, ","),
+             io.type.shape.text(), join_dims(declared, ","));
+}
+
 /// Lists for this many sizes are kept in a stage that the data size.
 constexpr size_t kKeptSizes = 16;
 
@@ -170,6 +178,7 @@ void ExecutionContext::make_first_stage() {
                   "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
   }
+  for (size_t i = 0; i < plan.io.size(); ++i) check_sizes(plan.io[i], impl_->shapes[i], symbols);
   impl_->symbols = std::move(symbols);
   require_stage(0);
   impl_->stages[0].current->input_shapes = impl_->shapes;

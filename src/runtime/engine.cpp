@@ -15,8 +15,11 @@
 namespace hone {
 namespace {
 
-KernelShapes kernel_shapes(const Step& step, const ShapeInstance& instance) {
+KernelShapes kernel_shapes(const Plan& plan, const Step& step, const ShapeInstance& instance) {
   KernelShapes shapes;
+  shapes.constant_bytes.emplace();
+  for (const int32_t id : step.constants)
+    shapes.constant_bytes->push_back(plan.constants[static_cast<size_t>(id)].bytes().size());
   for (const BufferId id : step.inputs) shapes.inputs.push_back(instance.buffers[static_cast<size_t>(id)]);
   for (const BufferId id : step.outputs) shapes.outputs.push_back(instance.buffers[static_cast<size_t>(id)]);
   shapes.symbols = instance.symbols;
@@ -32,16 +35,26 @@ class KernelLoader {
   std::shared_ptr<const Kernel> load(const Step& step, KernelShapes shapes) {
     for (const Entry& entry : entries_)
       if (entry.code == step.code && entry.source == step.source && entry.shapes.inputs == shapes.inputs &&
-          entry.shapes.outputs == shapes.outputs)
+          entry.shapes.outputs == shapes.outputs && entry.shapes.constant_bytes == shapes.constant_bytes)
         return entry.kernel;
-    std::shared_ptr<const Kernel> kernel = with_note(
-        [&] { return fmt::format("loading layer {} ({}.{})", step.name, step.source, step.tactic); },
-        [&] { return backend_.load(device_, step.source, plan_.blobs[static_cast<size_t>(step.code)], shapes); });
+    std::shared_ptr<const Kernel> kernel =
+        with_note([&] { return fmt::format("loading layer {} ({}.{})", step.name, step.source, step.tactic); },
+                  [&] { return load_sound(step, shapes); });
     entries_.push_back({step.code, step.source, std::move(shapes), kernel});
     return kernel;
   }
 
  private:
+  /// What a plan of this Hone's own would never bring to an assertion, an altered one may.
+  std::shared_ptr<const Kernel> load_sound(const Step& step, const KernelShapes& shapes) const {
+    try {
+      return backend_.load(device_, step.source, plan_.blobs[static_cast<size_t>(step.code)], shapes);
+    } catch (const InternalError& error) {
+      throw Error("a kernel in the plan contradicts itself: " + error.message(),
+                  "build the plan again; if a new one says the same, that is a defect in Hone: please report it");
+    }
+  }
+
   struct Entry {
     int32_t code;
     std::string source;
@@ -74,7 +87,8 @@ ConcreteType concrete_type(const BufferSlot& slot, const SymbolValues& symbols) 
   const bool known = !is_object(slot.type.dtype) && slot.type.ranked && all_known(slot.type.shape, symbols);
   if (slot.managed && !known) return {.dtype = slot.type.dtype, .dims = {}, .layout = Layout::linear, .managed = true};
   ConcreteType type{.dtype = slot.type.dtype, .dims = slot.type.shape.evaluate(symbols), .layout = slot.type.layout};
-  for (const int64_t dim : type.dims) HONE_CHECK(dim >= 0, "{} gets the size {} at these shapes", slot.name, dim);
+  with_note([&] { return fmt::format("giving {} the sizes {}", slot.name, join_dims(type.dims)); },
+            [&] { require_sizes(type.dims); });
   return type;
 }
 
@@ -120,8 +134,8 @@ void check_interface(const Plan& plan, const Profile& profile, const SymbolValue
     for (const BufferSlot& slot : profile.buffers) {
       if (slot.kind == BufferKind::arena || slot.alias >= 0 || slot.name != io.name) continue;
       const auto type = plain_type(slot, symbols);
-      HONE_CHECK(!type || type->dims == declared, "{} is declared as [{}] but is [{}] inside", io.name,
-                 join_dims(declared, ","), join_dims(type->dims, ","));
+      HONE_CHECK(slot.managed || (type && type->dims == declared), "{} is declared as [{}] but is [{}] inside", io.name,
+                 join_dims(declared, ","), type ? join_dims(type->dims, ",") : "?");
     }
   }
 }
@@ -134,6 +148,7 @@ bool writes_nothing(const Step& step, const ShapeInstance& instance) {
   });
 }
 
+constexpr size_t kMostWorkspace = size_t{1} << 46;
 constexpr int64_t kWorkspaceAlignment = 256;  // libraries on cards ask for more than a cache line
 
 void place_buffers(const Profile& profile, ShapeInstance& instance) {
@@ -150,6 +165,7 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
   size_t workspace = 0;
   for (const auto& kernel : instance.kernels)
     if (kernel) workspace = std::max(workspace, kernel->workspace_bytes());
+  HONE_CHECK(workspace <= kMostWorkspace, "a kernel asks for {} bytes to work in", workspace);
   instance.arena_bytes = checked_add(instance.workspace_offset, round_up(static_cast<int64_t>(workspace), kAlignment));
 }
 
@@ -225,7 +241,7 @@ std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t s
   for (size_t s = made->steps.begin; s < made->steps.end; ++s) {
     const Step& step = source.steps[s];
     const bool idle = step.code < 0 || writes_nothing(step, *made);
-    made->kernels.push_back(idle ? nullptr : loader.load(step, kernel_shapes(step, *made)));
+    made->kernels.push_back(idle ? nullptr : loader.load(step, kernel_shapes(plan_, step, *made)));
   }
   place_buffers(source, *made);
   return made;

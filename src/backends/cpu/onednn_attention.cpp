@@ -252,6 +252,7 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const AttentionCode code(attrs, shapes);
   const Block block(code, operands_of(attrs), bounded(attrs, "kilobytes", 1, 1 << 20));
   HONE_CHECK(static_cast<bool>(block), "oneDNN has no attention like the one in the plan");
+  HONE_CHECK(block.steps(code) <= 64 * kMostSteps, "attention in the plan takes {} steps", block.steps(code));
   return Writer(code, block).write();
 }
 

@@ -4,6 +4,7 @@
 #include "backends/cpu/onednn_support.h"
 
 #if HONE_WITH_ONEDNN
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu::onednn {
@@ -46,6 +47,7 @@ Attrs read_attrs(const Problem& problem, const Node& node, const RegionMatch& ma
 Dims weight_dims(const Attrs& attrs) {
   Dims dims = attrs.integers("weights");
   const int64_t groups = attrs.integer("group");
+  require_sizes(dims);
   HONE_CHECK(dims.size() >= 3 && dims.size() <= 5 && groups >= 1 && dims[0] % groups == 0,
              "a convolution in the plan has weights {}", join_dims(dims));
   if (attrs.integer("transposed") != 0) {  // [I, O/groups, ...] to [groups, O/groups, I/groups, ...]
@@ -88,6 +90,10 @@ Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType&
   HONE_CHECK(strides.size() == spatial && dilations.size() == spatial && pads.size() == 2 * spatial &&
                  weights.size() >= spatial && out.dims.size() == in.dims.size(),
              "a convolution in the plan has attributes of another rank");
+  for (const Dims* list : {&strides, &dilations, &pads})
+    for (const int64_t value : *list)
+      HONE_CHECK(value >= (list == &pads ? 0 : 1) && value < 1 << 20, "a convolution in the plan has the attributes {}",
+                 attrs.print());
   const bool transposed = attrs.integer("transposed") != 0;
   Dims result;
   for (size_t i = 0; i < spatial; ++i) {
@@ -214,10 +220,14 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
                 count = static_cast<int64_t>(shapes.inputs.size());
   HONE_CHECK(input >= 0 && input < count && residual < count && shapes.outputs.size() == 1,
              "a convolution in the plan reads inputs that its step does not have");
+  HONE_CHECK(shapes.inputs[static_cast<size_t>(input)].dims.size() >= 3 && shapes.outputs[0].dims.size() >= 3,
+             "a convolution in the plan has operands without spatial axes");
   const ConcreteType &in = shapes.inputs[static_cast<size_t>(input)], &out = shapes.outputs[0];
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
              "a convolution in the plan adds a tensor of another type");
   const Desc stored = stored_weights(attrs);
+  require_constant(shapes, 0, stored);
+  if (attrs.integer("bias") != 0) require_constant(shapes, 1, plain_desc({out.dims.at(1)}));
   std::optional<Primitive> primitive;
   if (!attrs.text("format").empty()) primitive = make(attrs, in, out, stored);
   if (!primitive) primitive = make(attrs, in, out, any_desc(weight_dims(attrs), operands_of(attrs)));

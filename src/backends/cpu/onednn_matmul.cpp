@@ -52,6 +52,12 @@ void offer(const Problem& problem, const Product::primitive_desc& desc, std::str
              {Layout::linear}});
 }
 
+void require_f32(const KernelShapes& shapes) {
+  for (const auto* list : {&shapes.inputs, &shapes.outputs})
+    for (const ConcreteType& type : *list)
+      HONE_CHECK(type.dtype == DType::f32, "a product in the plan has an operand of {}", name_of(type.dtype));
+}
+
 void add_residual(const Attrs& attrs, const KernelShapes& shapes, const Epilogue& epilogue, const Desc& result,
                   std::vector<Program::Argument>& arguments) {
   const int64_t residual = read_residual(attrs);
@@ -144,8 +150,11 @@ Program load_linear(const Attrs& attrs, const KernelShapes& shapes) {
   const bool valid = k > 0 && n > 0 && !in.empty() && !out.empty() && in.back() == k && out.back() == n &&
                      elements(in) / k == elements(out) / n;
   HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(in), join_dims(out));
+  require_f32(shapes);
   const Epilogue epilogue = read_epilogue(attrs);
   const Desc stored = desc_in_format({k, n}, attrs.text("format"), operands_of(attrs));
+  require_constant(shapes, 0, stored);
+  if (epilogue.bias) require_constant(shapes, 1, plain_desc({n}));
   Product::primitive_desc desc = describe_linear(out, k, stored, epilogue);
   if (!desc) desc = describe_linear(out, k, any_desc({k, n}, operands_of(attrs)), epilogue);
   HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product from {} to {} like the one in the plan", join_dims(in),
@@ -224,12 +233,14 @@ Program load_matmul(const Attrs& attrs, const KernelShapes& shapes) {
     const int64_t index = attrs.integer(name);
     HONE_CHECK(index >= -2 && index < static_cast<int64_t>(shapes.inputs.size()),
                "a matrix product in the plan reads input {}", index);
-    return index >= 0 ? shapes.inputs[static_cast<size_t>(index)].dims : attrs.integers(std::string(name) + "_dims");
+    if (index >= 0) return shapes.inputs[static_cast<size_t>(index)].dims;
+    return constant_operand(shapes, -1 - index, DType::f32, attrs.integers(std::string(name) + "_dims")).dims;
   };
   const auto operand_of = [&](const char* name) -> Operand {
     const int64_t index = attrs.integer(name);
     return index >= 0 ? Operand{Operand::input, index} : Operand{Operand::constant, -1 - index};
   };
+  require_f32(shapes);
   const Dims a = dims_of("a"), b = dims_of("b");
   const Dims& c = shapes.outputs[0].dims;
   HONE_CHECK(a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()),

@@ -254,11 +254,14 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   };
   const int64_t x_place = attrs.integer("x");
   HONE_CHECK(x_place >= 0 && x_place < static_cast<int64_t>(shapes.inputs.size()) &&
-                 shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && code.hidden > 0 && code.width > 0,
+                 shapes.inputs[static_cast<size_t>(x_place)].dims.size() == 3 && code.hidden > 0 &&
+                 code.hidden < 1 << 20 && code.width > 0 && code.width < 1 << 20,
              "a recurrent kernel in the plan has no sequence");
   const Dims& x = shapes.inputs[static_cast<size_t>(x_place)].dims;
   const int64_t t = x[0], n = x[1], d = code.d, hidden = code.hidden;
   type_of(shapes.inputs, "x", {t, n, code.width});
+  HONE_CHECK(code.operands == ElementType::f32 || n >= kLeastBatchOfBf16,
+             "a recurrent kernel in the plan rounds {} sequences to bf16, fewer than {}", n, kLeastBatchOfBf16);
   const Dims state{d, n, hidden};
   const int64_t h0 = type_of(shapes.inputs, "h0", state), c0 = type_of(shapes.inputs, "c0", state),
                 y = type_of(shapes.outputs, "y", {t, d, n, hidden}), h = type_of(shapes.outputs, "h", state),
@@ -268,6 +271,9 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
              recurrent = stored_desc(code, "recurrent_format", code.recurrent());
   const dnnl::primitive_desc desc = describe_stored(code, t, n, weights, recurrent);
   const Layer layer = code.layer(t, n, weights_of(desc), recurrent_of(desc));
+  require_constant(shapes, 0, weights);
+  require_constant(shapes, 1, recurrent);
+  require_constant(shapes, 2, layer.bias);
 
   Program program;
   const auto given = [&](int64_t place, const Desc& wanted) {
@@ -278,8 +284,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
       {DNNL_ARG_WEIGHTS_LAYER, layer.weights, operand_as(program, weights, layer.weights, {Operand::constant, 0})},
       {DNNL_ARG_WEIGHTS_ITER, layer.recurrent, operand_as(program, recurrent, layer.recurrent, {Operand::constant, 1})},
       {DNNL_ARG_BIAS, layer.bias, {Operand::constant, 2}}};
-  if (layer.h0) arguments.push_back({DNNL_ARG_SRC_ITER, layer.h0, given(h0, layer.h0)});
-  if (layer.c0) arguments.push_back({DNNL_ARG_SRC_ITER_C, layer.c0, given(c0, layer.c0)});
+  if (!layer.h0.is_zero()) arguments.push_back({DNNL_ARG_SRC_ITER, layer.h0, given(h0, layer.h0)});
+  if (!layer.c0.is_zero()) arguments.push_back({DNNL_ARG_SRC_ITER_C, layer.c0, given(c0, layer.c0)});
 
   struct Result {
     Desc from;
@@ -298,8 +304,8 @@ Program load(const Attrs& attrs, const KernelShapes& shapes) {
   const Dims apart{t, d, n, hidden}, strides{n * d * hidden, d == 1 ? n * hidden : hidden, d * hidden, 1};
   result(DNNL_ARG_DST_LAYER, layer.y, y, {apart, code.operands, strides}, plain_desc(apart));
   const Dims states{1, d, n, hidden};
-  if (layer.h) result(DNNL_ARG_DST_ITER, layer.h, h, layer.h, plain_desc(states));
-  if (layer.c) result(DNNL_ARG_DST_ITER_C, layer.c, c, layer.c, plain_desc(states));
+  if (!layer.h.is_zero()) result(DNNL_ARG_DST_ITER, layer.h, h, layer.h, plain_desc(states));
+  if (!layer.c.is_zero()) result(DNNL_ARG_DST_ITER_C, layer.c, c, layer.c, plain_desc(states));
   program.add(dnnl::primitive(desc), desc.scratchpad_desc(), std::move(arguments));
   for (const Result& r : reordered) program.add_reorder(r.from, r.made, r.to, {Operand::output, r.place});
   return program;

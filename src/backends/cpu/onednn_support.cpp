@@ -167,6 +167,8 @@ Desc desc_of(const ConcreteType& type) {
   constexpr Tag kTags[2][3] = {{Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b}, {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b}};
   if (type.layout == Layout::linear || type.layout == Layout::channels_last)
     return {type.dims, element, layout_strides(type.dims, type.layout)};
+  HONE_CHECK(type.layout == Layout::blocked8 || type.layout == Layout::blocked16,
+             "oneDNN kernels here take no tensors in the layout {}", name_of(type.layout));
   HONE_CHECK(type.dims.size() >= 3 && type.dims.size() <= 5, "a blocked tensor has rank {}", type.dims.size());
   return {type.dims, element, kTags[type.layout == Layout::blocked16][type.dims.size() - 3]};
 }
@@ -187,6 +189,10 @@ Desc desc_in_format(const Dims& dims, const std::string& name, ElementType eleme
   }
   throw Error(fmt::format("a kernel in the plan has weights in the format {}, which this oneDNN does not have", name),
               "rebuild it from the ONNX model");
+}
+
+void require_constant(const KernelShapes& shapes, int64_t place, const Desc& desc) {
+  hone::require_constant(shapes, place, DType::u8, Dims{static_cast<int64_t>(desc.get_size())});
 }
 
 Tensor packed(const float* weights, const Desc& from, const Desc& to) {

@@ -54,6 +54,9 @@ inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && p
 void set_operands(Attrs& attrs, ElementType element);
 ElementType operands_of(const Attrs& attrs);
 
+/// Throws Error where a plan brings no constant `place` that fills a descriptor.
+void require_constant(const KernelShapes& shapes, int64_t place, const Desc& desc);
+
 /// Constant f32 weights, reordered, and rounded where `to` is bf16.
 Tensor packed(const float* weights, const Desc& from, const Desc& to);
 

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/region_samples.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/sources.h"
 
 namespace hone::cuda {
@@ -88,6 +89,42 @@ TEST(CudaCode, RefusesDamagedCode) {
   EXPECT_EQ(decoded[0].cubin.text(), "machine code");
   for (size_t length = 0; length < whole.size(); ++length)
     EXPECT_THROW(decode_device_code(Blob(nullptr, whole.bytes().first(length))), Error) << length;
+}
+
+TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
+  const Graph graph = region_sample("(%x: T[N,3,4], %y: T[3,1]) {\n %z = Mul(%x, %y)\n return %z\n}", DType::f16);
+  const Problem problem = sample_problem(graph, 2, {});
+  Tactic tactic{.source = "cuda", .name = "pointwise", .params = {}};
+  tactic.in = {Layout::channels_last, Layout::linear}, tactic.out = {Layout::channels_last};
+  Attrs attrs;
+  write_signature(attrs, problem, tactic, {Tensor::of<float>({2, 2}, {1, 2, 3, 4})});
+  EXPECT_EQ(constant_dims(attrs, 0), (Dims{2, 2}));
+  EXPECT_THROW(constant_dims(attrs, 1), Error);
+
+  KernelShapes shapes;
+  shapes.inputs = {{DType::f16, {5, 3, 4}, Layout::channels_last}, {DType::f16, {3, 1}, Layout::linear}};
+  shapes.outputs = {{DType::f16, {5, 3, 4}, Layout::channels_last}};
+  shapes.symbols = {{"N", 5}};
+  shapes.constant_bytes = {16};
+  EXPECT_NO_THROW(require_signature(attrs, shapes));
+  const auto refused = [&](auto&& alter) {
+    KernelShapes altered = shapes;
+    alter(altered);
+    EXPECT_THROW(require_signature(attrs, altered), Error);
+  };
+  refused([](KernelShapes& s) { s.inputs[0].dims[1] = 2; });
+  refused([](KernelShapes& s) { s.inputs[1].dtype = DType::i8; });
+  refused([](KernelShapes& s) { s.inputs.pop_back(); });
+  refused([](KernelShapes& s) { s.outputs[0].layout = Layout::linear; });
+  refused([](KernelShapes& s) { s.outputs[0].dims[0] = 6; });
+  refused([](KernelShapes& s) { s.constant_bytes = {12}; });
+  refused([](KernelShapes& s) { s.constant_bytes->clear(); });
+  EXPECT_THROW(require_signature({}, shapes), Error);
+
+  EXPECT_NO_THROW(Arguments().input(1).output(0).constant(0).null().require_places(shapes));
+  EXPECT_THROW(Arguments().input(2).require_places(shapes), Error);
+  EXPECT_THROW(Arguments().output(1).require_places(shapes), Error);
+  EXPECT_THROW(Arguments().place(-2).require_places(shapes), Error);
 }
 
 TEST(CudaCode, HoldsMachineCodeForSeveralCards) {

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cublaslt_product.h"
 #include "backends/cuda/handles.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/sources.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "base/error.h"
@@ -185,6 +186,7 @@ class CublasLtSource final : public TacticSource {
     Dims words;
     for (const uint64_t word : found[static_cast<size_t>(rank)].algo.data) words.push_back(static_cast<int64_t>(word));
     read.attrs.set("algorithm", std::move(words));
+    write_signature(read.attrs, problem, tactic, read.constants);
     return {encode_code("product", read.attrs), std::move(read.constants)};
   }
 };
@@ -246,18 +248,39 @@ const TacticSource& cublaslt_source() {
   return instance;
 }
 
+/// Weights and biases of all products, and what is added.
+static void require_product_places(const Attrs& attrs, const KernelShapes& shapes, const ProductShape& shape,
+                                   const Dims& b_dims) {
+  constexpr int64_t kMostConstants = 256;
+  const auto inputs = static_cast<int64_t>(shapes.inputs.size()), count = static_cast<int64_t>(shapes.outputs.size());
+  const int64_t b = bounded(attrs, "b", -kMostConstants, inputs - 1), bias = attrs.integer("bias_place"),
+                step = bias == kNoPlace ? 1 : 2, residual = read_residual(attrs);
+  HONE_CHECK((bias != kNoPlace) == shape.bias && (bias == kNoPlace || (bias < 0 && bias >= -kMostConstants)) &&
+                 (count == 1 || b < 0),
+             "a product in the plan has its bias at {}", bias);
+  for (int64_t i = 0; i < count; ++i) {
+    if (b < 0) require_constant(shapes, -1 - b + step * i, shape.dtype, b_dims);
+    if (shape.bias) require_constant(shapes, -1 - bias + step * i, shape.dtype, Dims{shape.n});
+    HONE_CHECK(shapes.outputs[static_cast<size_t>(i)] == shapes.outputs[0], "products in the plan differ");
+  }
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+             "a product in the plan adds a tensor of another type");
+}
+
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& code, const KernelShapes& shapes) {
   const KernelCode decoded = decode_code(code);
   const Attrs& attrs = decoded.attrs;
   const int64_t a = attrs.integer("a"), b = attrs.integer("b"), inputs = static_cast<int64_t>(shapes.inputs.size());
   HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && !shapes.outputs.empty(),
              "a product in the plan reads inputs {} and {}", a, b);
+  require_signature(attrs, shapes);
   const Dims& b_dims = b >= 0 ? shapes.inputs[static_cast<size_t>(b)].dims : attrs.integers("b_dims");
   const std::optional<ProductShape> shape =
       product_of(attrs, matrix_dims(shapes.inputs[static_cast<size_t>(a)].dims, attrs.integer("images") != 0), b_dims,
                  shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a product in the plan contradicts its tensors");
+  require_product_places(attrs, shapes, *shape, b_dims);
   return std::make_shared<ProductKernel>(*shape, attrs, shapes.outputs.size());
 }
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cudnn_graph.h"
 #include "backends/cuda/handles.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/sources.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "base/error.h"
@@ -107,6 +108,7 @@ class CudnnSource final : public TacticSource {
     const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
     if (!bias.empty())
       compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
+    write_signature(attrs, problem, tactic, compiled.constants);
     compiled.code = encode_code("convolution", attrs);
     return compiled;
   }
@@ -183,6 +185,12 @@ std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& code, cons
   const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() &&
                      weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
   HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
+  require_signature(attrs, shapes);
+  require_constant(shapes, 0, in.dtype, weights);
+  if (read_epilogue(attrs).bias) require_constant(shapes, 1, out.dtype, Dims{out.dims[1]});
+  const int residual = read_residual(attrs);
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
+             "a convolution in the plan adds a tensor of another type");
   const EngineChoice choice{.engine = attrs.integer("engine"), .knobs = attrs.integers("knobs")};
   return std::make_shared<ConvolutionKernel>(graph_of(attrs, in, out), choice, attrs);
 }

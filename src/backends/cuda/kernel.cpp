@@ -18,6 +18,19 @@ Arguments& Arguments::pointer(Kind kind, int64_t at, int64_t offset) {
   return *this;
 }
 
+void Arguments::require_places(const KernelShapes& shapes) const {
+  const auto require = [](std::string_view what, int64_t at, size_t count) {
+    HONE_CHECK(at >= 0 && at < static_cast<int64_t>(count), "a kernel in the plan has the {} {} of {}", what, at,
+               count);
+  };
+  for (const Slot& slot : slots_) {
+    if (slot.kind == Kind::input) require("input", slot.at, shapes.inputs.size());
+    if (slot.kind == Kind::output) require("result", slot.at, shapes.outputs.size());
+    if (slot.kind == Kind::constant && shapes.constant_bytes)
+      require("constant", slot.at, shapes.constant_bytes->size());
+  }
+}
+
 void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& pointers,
                         std::array<void*, kMost>& list) const {
   for (size_t i = 0; i < slots_.size(); ++i) {

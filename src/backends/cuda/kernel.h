@@ -25,6 +25,8 @@ class CudaKernel : public Kernel {
   /// Runs on the host, on copies of the operands in host memory: the recording makes them. Called instead of enqueue().
   virtual bool on_host() const { return false; }
   virtual void run_on_host(const Bindings&) const {}
+  /// Throws Error where it names an operand or a constant that a plan's step does not have.
+  virtual void require_places(const KernelShapes&) const {}
   /// Bytes of every operand, for the copies; asked for only when on_host().
   virtual KernelShapes host_shapes() const { return {}; }
 };
@@ -49,6 +51,8 @@ class Arguments {
     std::memcpy(bytes_.data() + slots_.back().at, &value, sizeof(T));
     return *this;
   }
+
+  void require_places(const KernelShapes& shapes) const;
 
   static constexpr size_t kMost = 32;
   /// Fills `list` as cuLaunchKernel() wants it; `pointers` must outlive the launch call.
@@ -86,6 +90,9 @@ class GridKernel final : public CudaKernel {
   void enqueue(CUstream stream, const Bindings& bindings, bool early) const override;
   std::vector<CUfunction> waiting_functions() const override;
   size_t workspace_bytes() const override { return workspace_; }
+  void require_places(const KernelShapes& shapes) const override {
+    for (const GridLaunch& launch : launches_) launch.arguments.require_places(shapes);
+  }
 
  private:
   std::shared_ptr<const Module> module_;

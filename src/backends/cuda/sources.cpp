@@ -5,6 +5,7 @@
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/cudnn.h"
 #include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/tactic_table.h"
 
 namespace hone::cuda {
@@ -34,6 +35,7 @@ class CudaSource final : public TacticSource {
     std::vector<Tensor> constants;
     const auto add = [&](const std::string& architecture) {
       Generated generated = family->generate(problem, architecture, tactic);
+      write_signature(generated.attrs, problem, tactic, generated.constants);
       const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
       codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs)}, cubin});
       constants = std::move(generated.constants);  // the same for all
@@ -52,8 +54,12 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
                 "rebuild it from the ONNX model");
+  require_signature(decoded.code.attrs, shapes);
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
-  return family->load({decoded.code.attrs, shapes, module, device.info().workers});
+  const std::shared_ptr<const CudaKernel> kernel =
+      family->load({decoded.code.attrs, shapes, module, device.info().workers});
+  kernel->require_places(shapes);
+  return kernel;
 }
 
 }  // namespace

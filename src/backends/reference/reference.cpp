@@ -47,11 +47,24 @@ const TacticSource& source() {
   return instance;
 }
 
+namespace {
+
+/// A region is evaluated for the types that it was written for.
+void require_operand(const Value& value, const ConcreteType& type) {
+  const bool same = value.type.ranked && value.type.shape.is_static() ? value.type.shape.values() == type.dims : true;
+  HONE_CHECK(type.managed || (type.dtype == value.type.dtype && type.layout == Layout::linear && same),
+             "a reference kernel of the plan reads a {} of {} as {}", name_of(type.dtype), join_dims(type.dims),
+             value.type.text());
+}
+
+}  // namespace
+
 Program::Program(const Blob& code, const KernelShapes& shapes)
     : region_(deserialize(code, find_op).specialize(shapes.symbols)), shapes_(shapes) {
   HONE_CHECK(region_.inputs().size() == shapes.inputs.size() && region_.outputs().size() == shapes.outputs.size(),
              "a reference kernel of the plan has {} inputs and {} outputs, its step {} and {}", region_.inputs().size(),
              region_.outputs().size(), shapes.inputs.size(), shapes.outputs.size());
+  for (size_t i = 0; i < shapes.inputs.size(); ++i) require_operand(*region_.inputs()[i], shapes.inputs[i]);
 }
 
 void Program::run(const Bindings& bindings) const {

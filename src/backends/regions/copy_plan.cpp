@@ -11,6 +11,8 @@
 namespace hone {
 namespace {
 
+void require(bool condition) { HONE_CHECK(condition, "a kernel in the plan copies between tensors that do not fit"); }
+
 /// A tensor, or a part of it, as a walk: what the two sides of a copy are made of.
 struct Walk {
   Dims sizes, strides;
@@ -18,8 +20,8 @@ struct Walk {
 
   /// Elements first, first + step, … along an axis.
   void slice(size_t axis, int64_t first, int64_t count, int64_t step = 1) {
-    offset += first * strides[axis];
-    strides[axis] *= step;
+    offset = checked_add(offset, checked_multiply(first, strides[axis]));
+    if (count > 1) strides[axis] = checked_multiply(strides[axis], step);
     sizes[axis] = count;
   }
   void permute(const Dims& order) {
@@ -31,6 +33,7 @@ struct Walk {
   }
   /// One axis as two: `inner` consecutive elements of it belong together.
   void split(size_t axis, int64_t inner) {
+    require(inner > 0 && sizes[axis] % inner == 0);
     const int64_t stride = strides[axis];
     sizes[axis] /= inner;
     strides[axis] *= inner;
@@ -38,8 +41,6 @@ struct Walk {
     strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
   }
 };
-
-void require(bool condition) { HONE_CHECK(condition, "a kernel in the plan copies between tensors that do not fit"); }
 
 Walk walk(const ConcreteType& type) { return {type.dims, layout_strides(type.dims, type.layout), 0}; }
 
@@ -92,7 +93,7 @@ void plan_split(const CopyRequest& request, Copies& out) {
   for (size_t i = 0; i < parts.size(); ++i) {
     require(parts[i] >= 0 && parts[i] < static_cast<int64_t>(sizes.size()));
     Walk from = walk(request.sources[0].type);
-    from.slice(axis, std::accumulate(sizes.begin(), sizes.begin() + parts[i], int64_t{0}),
+    from.slice(axis, std::accumulate(sizes.begin(), sizes.begin() + parts[i], int64_t{0}, checked_add),
                sizes[static_cast<size_t>(parts[i])]);
     out.add(from, walk(request.outputs[i]), 0, i);
   }
@@ -110,7 +111,8 @@ void plan_slice(const CopyRequest& request, Copies& out) {
   require(starts.size() == axes.size() && starts.size() == steps.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = normalize_axis(axes[i], from.sizes.size());
-    const int64_t size = from.sizes[axis], count = request.outputs[0].dims.at(axis), step = steps[i];
+    require(axis < request.outputs[0].dims.size());
+    const int64_t size = from.sizes[axis], count = request.outputs[0].dims[axis], step = steps[i];
     if (count == 0) return;
     from.slice(axis, first_of(starts[i], size, step), count, step);
   }
@@ -337,7 +339,8 @@ void plan_pad(const CopyRequest& request, Copies& out) {
   std::vector<std::vector<Stretch>> axes;
   for (size_t axis = 0; axis < from.sizes.size(); ++axis) {
     const int64_t before = pads[axis], after = pads[axis + from.sizes.size()];
-    require(before + after + from.sizes[axis] == to.sizes[axis]);
+    require(std::max(before, after) <= to.sizes[axis] && std::min(before, after) >= -from.sizes[axis] &&
+            before + after + from.sizes[axis] == to.sizes[axis]);
     axes.push_back(stretches(request.attrs.text("mode"), from.sizes[axis], before, after));
   }
   pad_axes(request, axes, 0, from, to, out);
@@ -417,8 +420,10 @@ const Planner* find_planner(std::string_view op) {
 void check_inside(const Dims& sizes, const Dims& strides, int64_t offset, const ConcreteType& type) {
   if (hone::elements(sizes) == 0) return;
   int64_t low = offset, high = offset;
-  for (size_t axis = 0; axis < sizes.size(); ++axis)
-    (strides[axis] < 0 ? low : high) += (sizes[axis] - 1) * strides[axis];
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    int64_t& end = strides[axis] < 0 ? low : high;
+    end = checked_add(end, checked_multiply(sizes[axis] - 1, strides[axis]));
+  }
   require(low >= 0 && high < type.bytes() / static_cast<int64_t>(size_of(type.dtype)));
 }
 

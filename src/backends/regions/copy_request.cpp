@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "backend/code.h"
 #include "backends/regions/region_match.h"
 #include "ops/ops.h"
 
@@ -237,8 +238,8 @@ CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes) {
       request.sources.push_back({static_cast<int>(index), shapes.inputs[static_cast<size_t>(index)]});
     } else {
       request.sources.push_back(
-          {static_cast<int>(index),
-           {shapes.outputs[0].dtype, attrs.integers(fmt::format("constant{}", -1 - index)), Layout::linear}});
+          {static_cast<int>(index), constant_operand(shapes, -1 - index, shapes.outputs[0].dtype,
+                                                     attrs.integers(fmt::format("constant{}", -1 - index)))});
     }
   }
   return request;

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 
+#include "backend/code.h"
 #include "backends/regions/copy_request.h"
 #include "backends/regions/region_match.h"
+#include "base/checked.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 
@@ -211,6 +213,7 @@ PointwiseProgram read_program(const Attrs& attrs) {
     if (const std::string name = fmt::format("sizes{}", i); attrs.has(name)) {
       PointwiseProgram::Operand& operand = program.operands.back();
       operand.sizes = attrs.texts(name);
+      require_sizes(operand.constant_dims);
       require(constant && operand.dtype == DType::i64 &&
               elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
     }
@@ -270,8 +273,11 @@ std::vector<ConcreteType> operand_types(const PointwiseProgram& program, const K
   for (const PointwiseProgram::Operand& operand : program.operands) {
     HONE_CHECK(operand.constant || operand.index < static_cast<int>(shapes.inputs.size()),
                "a pointwise kernel in the plan reads input {}", operand.index);
-    types.push_back(operand.constant ? ConcreteType{operand.dtype, operand.constant_dims, Layout::linear}
-                                     : shapes.inputs[static_cast<size_t>(operand.index)]);
+    if (operand.constant && operand.sizes.empty())
+      types.push_back(constant_operand(shapes, operand.index, operand.dtype, operand.constant_dims));
+    else
+      types.push_back(operand.constant ? ConcreteType{operand.dtype, operand.constant_dims, Layout::linear}
+                                       : shapes.inputs[static_cast<size_t>(operand.index)]);
     const ConcreteType& type = types.back();
     bool valid = type.dtype == operand.dtype && type.dims.size() <= result.size();
     for (size_t i = 1; valid && i <= type.dims.size(); ++i) {

@@ -31,12 +31,12 @@ AttentionMask mask_of(int place, const Dims& dims, const Dims& scores) {
   HONE_CHECK(dims.size() <= 4, "attention in the plan has a mask of rank {}", dims.size());
   AttentionMask mask{place, Dims(4 - dims.size(), 1), {}};
   mask.dims.insert(mask.dims.end(), dims.begin(), dims.end());
-  mask.strides = strides_of(mask.dims);
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 4; ++i)
     HONE_CHECK(mask.dims[i] == 1 || mask.dims[i] == scores[i],
                "attention in the plan has a mask of {} for scores of {}", join_dims(dims), join_dims(scores));
+  mask.strides = strides_of(mask.dims);
+  for (size_t i = 0; i < 4; ++i)
     if (mask.dims[i] == 1) mask.strides[i] = 0;
-  }
   return mask;
 }
 
@@ -101,8 +101,9 @@ AttentionCode::AttentionCode(const Attrs& attrs, const KernelShapes& shapes)
   HONE_CHECK(valid, "attention in the plan has operands that do not fit together");
   if (!attrs.has("mask")) return;
   const int place = place_of(attrs, "mask", -1, shapes);
-  mask = mask_of(place, place >= 0 ? input_dims(shapes, place) : attrs.integers("mask_dims"),
-                 {q.batch, q.heads, q.rows, k.rows});
+  const Dims dims = place >= 0 ? input_dims(shapes, place)
+                               : constant_operand(shapes, 0, DType::f32, attrs.integers("mask_dims")).dims;
+  mask = mask_of(place, dims, {q.batch, q.heads, q.rows, k.rows});
 }
 
 }  // namespace hone::cpu

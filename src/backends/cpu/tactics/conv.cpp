@@ -61,7 +61,13 @@ class Conv final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Conv>(attrs, checked_conv_shape(attrs, shapes), info.isa);
+  const ConvShape shape = checked_conv_shape(attrs, shapes);
+  const ConvConfig config = read_config(attrs);
+  const int64_t panel = config.panel_channels(info.isa);
+  const auto channels = static_cast<int64_t>(packed_bias_floats(shape.oc, shape.groups, panel));
+  require_constant(shapes, 0, config.weights, Dims{channels, shape.group_ic(), shape.kh, shape.kw});
+  require_bias(attrs, shapes, shape.oc, shape.groups, panel);
+  return std::make_shared<Conv>(attrs, shape, info.isa);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "backends/cpu/jit/conv_transpose_kernel.h"
 #include "backends/cpu/jit/pack.h"
 #include "backends/cpu/tactics/convolution.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -24,6 +25,16 @@ ConvTransposeShape transpose_shape(const Attrs& attrs, const Dims& input, const 
 
 ConvTransposeShape transpose_shape(const Problem& problem, const ConvRegion& region) {
   return transpose_shape(region.attrs, input_dims(problem, region), region.match.anchor->output()->type.shape.values());
+}
+
+/// Every phase has a tap at least: only as many as the plan has weights for are gone through.
+void require_weights(const KernelShapes& shapes, const ConvTransposeShape& shape, int64_t panel) {
+  const int64_t rows = std::min(shape.stride_h, shape.oh), columns = std::min(shape.stride_w, shape.ow),
+                channels = static_cast<int64_t>(packed_bias_floats(shape.oc, shape.groups, panel)),
+                depth = shape.ic / shape.groups;
+  require_constant(shapes, 0, DType::f32, Dims{rows, columns, channels, depth});
+  require_sizes(Dims{shape.kh, shape.kw, channels, depth});
+  require_constant(shapes, 0, DType::f32, Dims{static_cast<int64_t>(packed_conv_transpose_floats(shape, panel))});
 }
 
 void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
@@ -73,6 +84,16 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
       transpose_shape(attrs, shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims, shapes.outputs[0].dims);
   const char* reason = conv_transpose_refusal(shape);
   HONE_CHECK(reason == nullptr, "a transposed convolution in the plan cannot run: {}", reason);
+  const ImageSize out = image_size(shapes.outputs[0].dims);
+  HONE_CHECK(shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 && out.n == shape.n && out.c == shape.oc,
+             "a transposed convolution in the plan gives {}, not {}", join_dims(shapes.outputs[0].dims),
+             join_dims(std::vector{shape.n, shape.oc}));
+  const ConvConfig config = read_config(attrs);
+  HONE_CHECK(config.weights == DType::f32, "a transposed convolution in the plan keeps its weights as {}",
+             name_of(config.weights));
+  const int64_t panel = config.panel_channels(info.isa);
+  require_weights(shapes, shape, panel);
+  require_bias(attrs, shapes, shape.oc, shape.groups, panel);
   return std::make_shared<ConvTranspose>(attrs, shape, info.isa);
 }
 

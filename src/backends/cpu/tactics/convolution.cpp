@@ -94,17 +94,16 @@ Dims input_dims(const Problem& problem, const ConvRegion& region) {
 }
 
 ConvShape conv_shape(const Attrs& attrs, const Dims& input, Layout layout) {
-  const auto numbers = [&](std::string_view name, size_t count) -> const std::vector<int64_t>& {
+  const auto numbers = [&](std::string_view name, size_t count, int64_t low) -> const std::vector<int64_t>& {
     const std::vector<int64_t>& values = attrs.integers(name);
-    const bool valid = values.size() == count && std::all_of(values.begin(), values.end(), [](int64_t v) {
-                         return v >= -(1 << 20) && v < (1 << 20);
-                       });
+    const bool valid = values.size() == count &&
+                       std::all_of(values.begin(), values.end(), [&](int64_t v) { return v >= low && v < (1 << 20); });
     HONE_CHECK(valid, "a convolution in the plan has bad {}", name);
     return values;
   };
   const ImageSize size = image_size(input);
-  const auto &filter = numbers("filter", 2), &strides = numbers("strides", 2), &dilations = numbers("dilations", 2),
-             &pads = numbers("pads", 4);
+  const auto &filter = numbers("filter", 2, 1), &strides = numbers("strides", 2, 1),
+             &dilations = numbers("dilations", 2, 1), &pads = numbers("pads", 4, -(1 << 20));
   ConvShape shape;
   shape.n = size.n, shape.ic = size.c, shape.ih = size.h, shape.iw = size.w;
   shape.oc = bounded(attrs, "oc", 1, 1 << 24);
@@ -130,9 +129,8 @@ ConvShape checked_conv_shape(const Attrs& attrs, const KernelShapes& shapes, Ope
   const ConcreteType& input = shapes.inputs[static_cast<size_t>(attrs.integer("input"))];
   ConvShape shape = conv_shape(attrs, input.dims, input.layout);
   const ImageSize out = image_size(shapes.outputs[0].dims);
-  const bool valid = shape.kh > 0 && shape.kw > 0 && shape.stride_h > 0 && shape.stride_w > 0 && shape.dilation_h > 0 &&
-                     shape.dilation_w > 0 && shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 &&
-                     out.n == shape.n && out.c == shape.oc && out.h == shape.oh() && out.w == shape.ow();
+  const bool valid = shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 && out.n == shape.n &&
+                     out.c == shape.oc && out.h == shape.oh() && out.w == shape.ow();
   HONE_CHECK(valid, "a convolution in the plan gives {}, not {}", join_dims(shapes.outputs[0].dims),
              join_dims(std::vector{shape.n, shape.oc}));
   return shape;
@@ -174,23 +172,22 @@ void merge(Attrs& into, const Attrs& from) {
   for (const auto& [name, value] : from) into.set(name, value);
 }
 
-int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high) {
-  const int64_t value = attrs.integer(name);
-  HONE_CHECK(value >= low && value <= high, "a kernel in the plan has {}={}, outside of {} to {}", name, value, low,
-             high);
-  return value;
-}
-
 void check_binding(const Attrs& attrs, const KernelShapes& shapes, Operands operands) {
   const int64_t inputs = static_cast<int64_t>(shapes.inputs.size());
   const int64_t input = bounded(attrs, "input", 0, inputs - 1);
   const int64_t residual = bounded(attrs, "residual", -1, inputs - 1);
   HONE_CHECK(shapes.outputs.size() == 1, "a kernel in the plan has {} results", shapes.outputs.size());
-  const DType type = shapes.inputs[static_cast<size_t>(input)].dtype;
+  const DType type = shapes.inputs[static_cast<size_t>(input)].dtype, result = shapes.outputs[0].dtype;
   HONE_CHECK(accepts(operands, type), "a kernel in the plan has an input of {}", name_of(type));
+  HONE_CHECK(accepts(operands, result), "a kernel in the plan has a result of {}", name_of(result));
   if (residual >= 0)
     HONE_CHECK(shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
                "a kernel in the plan adds tensors of different sizes");
+}
+
+void require_bias(const Attrs& attrs, const KernelShapes& shapes, int64_t oc, int64_t groups, int64_t panel) {
+  if (attrs.integer("bias") == 0) return;
+  require_constant(shapes, 1, DType::f32, Dims{static_cast<int64_t>(packed_bias_floats(oc, groups, panel))});
 }
 
 Tensor packed_bias(const std::vector<float>& bias, int64_t oc, int64_t groups, int64_t panel) {

@@ -55,9 +55,6 @@ Compiled finish_conv(std::string_view family, const Problem& problem, const Conv
 /// A bias in the panels that a kernel reads (pack.h).
 Tensor packed_bias(const std::vector<float>& bias, int64_t oc, int64_t groups, int64_t panel);
 
-/// A reader of small positive numbers of a plan.
-int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
-
 /// Where a kernel's operands are bound.
 struct ConvBinding {
   int input = 0, residual = -1;
@@ -73,6 +70,8 @@ struct ConvBinding {
             static_cast<float*>(bindings.outputs[0])};
   }
 };
+/// What a plan has to bring of a bias, in panels of `panel` of the `oc` channels in `groups` groups.
+void require_bias(const Attrs& attrs, const KernelShapes& shapes, int64_t oc, int64_t groups, int64_t panel);
 /// Throws Error when an operand does not exist or has another type.
 void check_binding(const Attrs& attrs, const KernelShapes& shapes, Operands operands = Operands::f32);
 

@@ -60,6 +60,12 @@ std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& sh
   const DType type = shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dtype;
   HONE_CHECK(shapes.outputs[0].dtype == type, "a depthwise convolution in the plan turns {} into {}", name_of(type),
              name_of(shapes.outputs[0].dtype));
+  HONE_CHECK(shape.groups == shape.ic && shape.groups == shape.oc && shape.src_layout == SrcLayout::nhwc,
+             "a depthwise convolution in the plan has {} groups", shape.groups);
+  const int64_t block = read_depthwise_config(attrs).block_channels(info.isa);
+  const auto channels = static_cast<int64_t>(packed_bias_floats(shape.oc, 1, block));
+  require_constant(shapes, 0, DType::f32, Dims{channels, shape.kh, shape.kw});
+  require_bias(attrs, shapes, shape.oc, 1, block);
   return std::make_shared<DepthwiseConv>(attrs, shape, info.isa, type);
 }
 

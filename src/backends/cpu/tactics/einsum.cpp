@@ -10,6 +10,7 @@
 #include "backends/cpu/tactic_table.h"
 #include "backends/cpu/tactics/node_code.h"
 #include "backends/cpu/tactics/region_reader.h"
+#include "base/checked.h"
 #include "ops/einsum.h"
 #include "ops/ops.h"
 
@@ -98,6 +99,7 @@ class Einsum final : public CpuKernel {
       group.add(sizes.at(label), stride_of(label, in_a, a_.type.dims), stride_of(label, in_b, b_.type.dims),
                 stride_of(label, equation.result, y_.type.dims));
     }
+    require_sizes(Dims{batch_.size(), rows_.size(), columns_.size() + kColumns, sum_.size()});
     padded_ = (columns_.size() + kUnits - 1) / kUnits * kUnits;
     row_items_ = (rows_.size() + kRows - 1) / kRows;
     column_items_ = (padded_ + kColumns - 1) / kColumns;

@@ -43,11 +43,12 @@ class GatherRows final : public ItemKernel {
         result_(node.result()) {
     const Dims& data = data_.type.dims;
     const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
-    row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * elements(std::span(data).subspan(axis + 1));
+    const int64_t behind = elements(std::span(data).subspan(axis + 1));
+    row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * behind;
     n_ = data[axis];
     count_ = elements(indices_.type.dims);
     node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
-                 result_.type.bytes() == outer_of(node) * count_ * row_);
+                 elements(result_.type.dims) == elements(Dims{outer_of(node), count_, behind}));
   }
 
  private:
@@ -136,7 +137,7 @@ class GatherNd final : public ItemKernel {
     for (size_t i = 0; i < positions_.batch(); ++i)
       node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
     node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
-                 result_.type.bytes() == count_of(node) * positions_.run() * element_);
+                 elements(result_.type.dims) == elements(Dims{count_of(node), positions_.run()}));
     node.require(elements(data_.type.dims) > 0 || result_.type.bytes() == 0);
   }
 

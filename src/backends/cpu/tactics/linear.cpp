@@ -90,9 +90,15 @@ class Linear final : public CpuKernel {
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   check_linear(attrs, shapes);
-  HONE_CHECK(read_config(attrs).weights != DType::f16 || has_half_loads(info.isa),
+  const GemmConfig config = read_config(attrs);
+  HONE_CHECK(config.weights != DType::f16 || has_half_loads(info.isa),
              "a linear layer in the plan keeps its weights in f16, which this processor cannot widen");
-  return std::make_shared<Linear>(attrs, gemm_shape(shapes.outputs[0].dims, attrs.integer("k")), info.isa);
+  const GemmShape shape = gemm_shape(shapes.outputs[0].dims, attrs.integer("k"));
+  const int64_t panel = config.panel_channels(info.isa);
+  require_constant(shapes, 0, config.weights,
+                   Dims{static_cast<int64_t>(packed_bias_floats(shape.n, 1, panel)), shape.k});
+  require_bias(attrs, shapes, shape.n, 1, panel);
+  return std::make_shared<Linear>(attrs, shape, info.isa);
 }
 
 }  // namespace

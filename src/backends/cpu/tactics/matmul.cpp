@@ -156,18 +156,36 @@ class MatMul final : public CpuKernel {
   BatchedGemmKernel kernel_;
 };
 
-Dims operand_dims(const Attrs& attrs, std::string_view name, const KernelShapes& shapes) {
+/// Constants are numbered in the order of the operands.
+Dims operand_dims(const Attrs& attrs, std::string_view name, const KernelShapes& shapes, int64_t& constants) {
   const int64_t index = bounded(attrs, name, -1, static_cast<int64_t>(shapes.inputs.size()) - 1);
-  return index >= 0 ? shapes.inputs[static_cast<size_t>(index)].dims : attrs.integers(std::string(name) + "_dims");
+  const ConcreteType type =
+      index >= 0 ? shapes.inputs[static_cast<size_t>(index)]
+                 : constant_operand(shapes, constants++, DType::f32, attrs.integers(std::string(name) + "_dims"));
+  HONE_CHECK(type.dtype == DType::f32, "a matrix product in the plan has an operand of {}", name_of(type.dtype));
+  return type.dims;
+}
+
+/// Whether leading axes are those of the result or repeat along them.
+bool broadcasts(const Dims& operand, const Dims& result) {
+  for (size_t i = 3; i <= operand.size(); ++i)
+    if (const int64_t size = operand[operand.size() - i]; size != 1 && size != result[result.size() - i]) return false;
+  return true;
 }
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const Dims a = operand_dims(attrs, "a", shapes), b = operand_dims(attrs, "b", shapes);
-  HONE_CHECK(shapes.outputs.size() == 1, "a matrix product in the plan has {} results", shapes.outputs.size());
+  int64_t constants = 0;
+  const Dims a = operand_dims(attrs, "a", shapes, constants), b = operand_dims(attrs, "b", shapes, constants);
+  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype == DType::f32,
+             "a matrix product in the plan has {} results", shapes.outputs.size());
   const Dims& c = shapes.outputs[0].dims;
   const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) &&
-                     a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2];
-  HONE_CHECK(valid, "a matrix product in the plan multiplies {} by {}", join_dims(a), join_dims(b));
+                     a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2] &&
+                     broadcasts(a, c) && broadcasts(b, c);
+  HONE_CHECK(valid, "a matrix product in the plan multiplies {} by {} to {}", join_dims(a), join_dims(b), join_dims(c));
+  const int64_t residual = bounded(attrs, "residual", -1, static_cast<int64_t>(shapes.inputs.size()) - 1);
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+             "a matrix product in the plan adds a tensor of another size");
   return std::make_shared<MatMul>(attrs, a, b, c, info);
 }
 

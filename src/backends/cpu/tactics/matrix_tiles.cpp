@@ -4,6 +4,7 @@
 #include "backends/cpu/jit/matrix_tiles.h"
 
 #include "backends/cpu/tactics/linear_region.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -49,6 +50,12 @@ std::shared_ptr<const CpuKernel> make(const Attrs& attrs, const ConvShape& shape
              "a layer in the plan multiplies matrix tiles of bf16 (AMX), which this processor does not have");
   const DType type = shapes.outputs[0].dtype;
   HONE_CHECK(type == DType::f32 || type == DType::bf16, "a layer in the plan stores {}", name_of(type));
+  require_sizes(Dims{shape.n, shape.oh() + shape.kh * shape.dilation_h, shape.ow() + shape.kw * shape.dilation_w,
+                     shape.ic + kTileDepth});  // what is packed
+  const auto up = [](int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; };
+  require_constant(shapes, 0, DType::bf16,
+                   Dims{up(shape.oc, kTileChannels), up(shape.ic, kTileDepth), shape.kh, shape.kw});
+  require_bias(attrs, shapes, shape.oc, 1, kTileChannels);
   return std::make_shared<MatrixTiles>(attrs, shape, shapes, info);
 }
 

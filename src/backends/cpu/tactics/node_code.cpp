@@ -8,6 +8,7 @@
 #include "backends/cpu/tactics/region_reader.h"
 #include "backends/regions/copy_request.h"
 #include "backends/regions/region_match.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -43,6 +44,7 @@ NodeOperand known_operand(Tensor tensor) {
 Tensor evaluated(const std::vector<std::string>& texts, const Dims& dims, const SymbolValues& symbols) {
   Dims values;
   for (const std::string& text : texts) values.push_back(Dim::parse(text).evaluate(symbols));
+  require_sizes(dims);
   HONE_CHECK(elements(dims) == static_cast<int64_t>(values.size()), "a kernel in the plan has {} numbers for {}",
              values.size(), join_dims(dims));
   return Tensor::of<int64_t>(dims, std::span<const int64_t>(values));
@@ -61,7 +63,8 @@ std::optional<NodeOperand> read_operand(const Attrs& attrs, const KernelShapes& 
   const std::optional<DType> dtype = parse_dtype(attrs.text(numbered("type", i)));
   HONE_CHECK(dtype && !is_object(*dtype) && !is_small(*dtype),
              "a kernel in the plan has a constant of an unknown type");
-  return NodeOperand{{*dtype, attrs.integers(numbered("dims", i)), Layout::linear}, place, std::nullopt};
+  return NodeOperand{constant_operand(shapes, -1 - place, *dtype, attrs.integers(numbered("dims", i))), place,
+                     std::nullopt};
 }
 
 }  // namespace
@@ -115,7 +118,7 @@ Compiled compile_node(const Problem& problem, std::string_view family) {
   return compiled;
 }
 
-NodeCode::NodeCode(const Attrs& attrs, const KernelShapes& shapes) : attrs_(attrs) {
+NodeCode::NodeCode(const Attrs& attrs, const KernelShapes& shapes) : attrs_(attrs), shapes_(shapes) {
   const int64_t count = attrs.integer("operands");
   HONE_CHECK(count >= 0 && count <= static_cast<int64_t>(kMaxOperands), "a kernel in the plan has {} operands", count);
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) operands_.push_back(read_operand(attrs, shapes, i));
@@ -125,6 +128,7 @@ NodeCode::NodeCode(const Attrs& attrs, const KernelShapes& shapes) : attrs_(attr
     if (place < 0) results_.emplace_back();
     else results_.push_back(NodeResult{shapes.outputs[static_cast<size_t>(place)], place});
   }
+  for (const std::optional<NodeOperand>& operand : operands_) require(!operand || !is_small(operand->type.dtype));
   for (const auto* list : {&shapes.inputs, &shapes.outputs})
     for (const ConcreteType& type : *list)
       require(!is_object(type.dtype) && !is_small(type.dtype) && !is_blocked(type.layout) &&
@@ -139,6 +143,10 @@ const NodeOperand& NodeCode::operand(size_t i) const {
 const NodeResult& NodeCode::result(size_t i) const {
   require(wants(i));
   return *results_[i];
+}
+
+void NodeCode::require_constants(int64_t place, const std::vector<Dims>& sizes) const {
+  for (const Dims& dims : sizes) require_constant(shapes_, place++, DType::f32, dims);
 }
 
 Dims NodeCode::integers(size_t i) const {

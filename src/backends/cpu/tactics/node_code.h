@@ -51,7 +51,7 @@ struct NodeResult {
   }
 };
 
-/// The code of compile_node() at concrete shapes. Throws Error on what it does not write.
+/// The code of compile_node() at concrete shapes, which outlive it. Throws Error on what compile_node() does not write.
 class NodeCode {
  public:
   NodeCode(const Attrs& attrs, const KernelShapes& shapes);
@@ -65,6 +65,8 @@ class NodeCode {
   /// An operand whose contents must be known: integers, or any numbers.
   Dims integers(size_t i) const;
   std::vector<double> reals(size_t i) const;
+  /// Throws Error where the plan brings no constants of so many f32 from `place` on: what a family packs itself.
+  void require_constants(int64_t place, const std::vector<Dims>& sizes) const;
   /// Throws Error naming the operator: the plan contradicts itself.
   void require(bool condition) const {
     HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", op());
@@ -72,6 +74,7 @@ class NodeCode {
 
  private:
   Attrs attrs_;
+  const KernelShapes& shapes_;
   std::vector<std::optional<NodeOperand>> operands_;
   std::vector<std::optional<NodeResult>> results_;
 };

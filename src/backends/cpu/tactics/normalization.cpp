@@ -85,9 +85,11 @@ class Normalization final : public CpuKernel {
     rows_ = count == 0 ? 0 : count / n_;
     scale_ = input(attrs, "scale", shapes);
     bias_ = input(attrs, "bias", shapes);
-    for (const int64_t parameter : {scale_, bias_})
+    for (const int64_t parameter : {scale_, bias_}) {
       HONE_CHECK(parameter < 0 || elements(shapes.inputs[static_cast<size_t>(parameter)].dims) == n_,
                  "a normalization kernel in the plan has parameters of another size");
+      if (parameter < 0 && parameter != kNone) require_constant(shapes, -1 - parameter, DType::f32, Dims{n_});
+    }
     HONE_CHECK(elements(shapes.outputs[0].dims) == count, "a normalization kernel in the plan changes the size");
     const DType dtype = shapes.outputs[0].dtype;
     if (dtype == DType::f32) return;

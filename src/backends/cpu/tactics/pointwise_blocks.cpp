@@ -196,7 +196,7 @@ class PointwiseBlocks final : public CpuKernel {
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
   PointwiseProgram program = read_program(attrs);
   HONE_CHECK(program.instructions.size() <= kMaxInstructionsHere, "a pointwise kernel in the plan is too long");
-  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype != DType::string,
+  HONE_CHECK(shapes.outputs.size() == 1 && !is_object(shapes.outputs[0].dtype) && !is_small(shapes.outputs[0].dtype),
              "a pointwise kernel in the plan has no numeric result");
   return std::make_shared<PointwiseBlocks>(std::move(program), shapes, attrs.integer("floating") != 0);
 }

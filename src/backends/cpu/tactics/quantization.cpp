@@ -72,6 +72,7 @@ class Quantization final : public ItemKernel {
     n_ = dims[axis];
     inner_ = elements(std::span(dims).subspan(axis + 1));
     if (block > 0) {
+      node.require(block <= std::max<int64_t>(n_, 1));
       block_ = block;
       scales_ = (n_ + block - 1) / block;
       node.require(elements(scale_.type.dims) == elements(std::span(dims).first(axis)) * scales_ * inner_);

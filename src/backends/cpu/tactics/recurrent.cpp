@@ -12,6 +12,7 @@
 #include "backends/cpu/tactics/recurrent_layer.h"
 #include "backends/cpu/tactics/region_reader.h"
 #include "backends/regions/region_match.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -72,9 +73,23 @@ RecurrentSizes read_sizes(const NodeCode& node) {
   const Dims& x = node.operand(0).type.dims;
   const std::optional<Cell> cell = cell_of(node.op(), node.attrs());
   const int64_t width = node.attrs().integer("width"), hidden = node.attrs().integer("hidden");
-  node.require(cell && x.size() == 3 && x[0] > 0 && x[1] > 0 && x[2] == width && width > 0 && hidden > 0 &&
-               hidden < 1 << 24);
-  return {*cell, node.attrs().text("direction") == "bidirectional" ? 2 : 1, x[0], x[1], width, hidden};
+  node.require(cell && x.size() == 3 && x[0] > 0 && x[0] < 1 << 24 && x[1] > 0 && x[2] == width && width > 0 &&
+               hidden > 0 && hidden < 1 << 24);
+  const RecurrentSizes sizes{*cell, node.attrs().text("direction") == "bidirectional" ? 2 : 1, x[0], x[1], width,
+                             hidden};
+  require_sizes(Dims{sizes.directions, sizes.steps, sizes.batch, sizes.blocks(), sizes.panel()});
+  require_sizes(Dims{sizes.directions, sizes.steps, sizes.batch, sizes.padded(), sizes.gates(), hidden});
+  return sizes;
+}
+
+/// What compile() packs, as the kernel reads it.
+std::vector<Dims> packed_constants(const RecurrentSizes& s, bool peepholes) {
+  std::vector<Dims> sizes{{s.directions, s.blocks(), s.width, s.panel()},
+                          {s.directions, s.blocks(), s.hidden, s.panel()},
+                          {s.directions, s.blocks(), s.panel()}};
+  if (s.cell == Cell::gru_late) sizes.push_back({s.directions, s.padded()});
+  if (s.cell == Cell::lstm && peepholes) sizes.push_back({s.directions, 3, s.padded()});
+  return sizes;
 }
 
 class Recurrent final : public CpuKernel {
@@ -101,6 +116,7 @@ class Recurrent final : public CpuKernel {
     wanted(1, state, h_);
     wanted(2, state, c_);
     node.require(x_.type.dtype == DType::f32 && packed_ < 16);
+    node.require_constants(static_cast<int64_t>(packed_), packed_constants(s_, peepholes_));
     phases_per_step_ = s_.cell == Cell::gru_early ? 2 : 1;
     groups_ = (s_.batch + kRowGroup - 1) / kRowGroup;
     alone_ = s_.directions % info.workers == 0;

@@ -92,7 +92,7 @@ std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) 
 class Reduce final : public CpuKernel {
  public:
   Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
-      : finish_(static_cast<Finish>(attrs.integer("finish"))) {
+      : finish_(static_cast<Finish>(bounded(attrs, "finish", 0, static_cast<int64_t>(Finish::logarithm)))) {
     const int64_t kind = attrs.integer("kind");
     HONE_CHECK(kind >= 0 && kind < kReductions, "a reduction in the plan is of the unknown kind {}", kind);
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);

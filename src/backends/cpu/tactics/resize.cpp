@@ -93,6 +93,7 @@ std::vector<Axis> read_axes(const NodeCode& node, const ConcreteType& from, cons
     axes.back().number = physical_axis(logical, from);
   }
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.number < b.number; });
+  for (size_t i = 1; i < axes.size(); ++i) node.require(axes[i - 1].number < axes[i].number);
   return axes;
 }
 

@@ -138,8 +138,8 @@ class ScatterNd final : public Scatter {
  public:
   explicit ScatterNd(const NodeCode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
     count_ = elements(std::span(indices_.type.dims).first(indices_.type.dims.size() - 1));
-    node.require(elements(updates_.type.dims) == count_ * positions_.run() &&
-                 (elements(data_.type.dims) > 0 || count_ * positions_.run() == 0));
+    const int64_t written = elements(Dims{count_, positions_.run()});
+    node.require(elements(updates_.type.dims) == written && (elements(data_.type.dims) > 0 || written == 0));
   }
 
  private:

@@ -75,6 +75,11 @@ class Winograd final : public CpuKernel {
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
   const ConvShape shape = checked_conv_shape(attrs, shapes);
   HONE_CHECK(winograd_applies(shape), "a Winograd kernel in the plan is not for a 3x3 convolution of stride 1");
+  const WinogradConfig config = read_winograd_config(attrs);
+  const int64_t panel = config.panel_channels(info.isa), n = config.output + 2,
+                channels = static_cast<int64_t>(packed_bias_floats(shape.oc, 1, panel));
+  require_constant(shapes, 0, DType::f32, Dims{channels, shape.ic, n, n});
+  require_bias(attrs, shapes, shape.oc, 1, panel);
   return std::make_shared<Winograd>(attrs, shape, info);
 }
 

@@ -133,6 +133,10 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
   HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536,
              "an attention in the plan has {} heads", q[head]);
+  const Dims expected{q[0], q[1], q[2], v[3]};
+  HONE_CHECK(k[0] == q[0] && v[0] == q[0] && k[3] == q[3] && v[head] == k[head] && v[row] == k[row] &&
+                 out == expected && q[row] < int64_t{1} << 31 && k[row] < int64_t{1} << 31,
+             "an attention in the plan has operands that do not fit together");
   AttentionArgument a{};
   a.queries = static_cast<int32_t>(q[row]);
   a.keys = static_cast<int32_t>(k[row]);
@@ -150,6 +154,10 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
     Dims mask = dims_of(context, "mask");
     HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
     mask.insert(mask.begin(), 4 - mask.size(), 1);
+    const Dims scores{q[0], q[head], q[row], k[row]};
+    for (size_t i = 0; i < 4; ++i)
+      HONE_CHECK(mask[i] == 1 || mask[i] == scores[i], "an attention in the plan has a mask {} for scores {}",
+                 join_dims(mask), join_dims(scores));
     const Dims strides = strides_of(mask);
     const auto step = [&](size_t axis) { return mask[axis] == 1 ? 0 : strides[axis]; };
     a.m_batch = step(0), a.m_head = step(1), a.m_row = step(2), a.m_column = step(3);

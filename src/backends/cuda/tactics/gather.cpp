@@ -61,12 +61,12 @@ std::shared_ptr<const CudaKernel> load_gather(const LoadContext& context) {
              context.shapes.outputs.size());
   const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
   const size_t axis = normalize_axis(context.attrs.integer("axis"), data.size());
-  int64_t outer = 1, row = static_cast<int64_t>(size_of(context.shapes.outputs[0].dtype));
-  for (size_t i = 0; i < axis; ++i) outer *= data[i];
-  for (size_t i = axis + 1; i < data.size(); ++i) row *= data[i];
+  const int64_t outer = elements(std::span(data).first(axis)), behind = elements(std::span(data).subspan(axis + 1)),
+                row = behind * static_cast<int64_t>(size_of(context.shapes.outputs[0].dtype));
   const int64_t n = data[axis], count = elements(indices);
-  HONE_CHECK(n > 0 && count > 0 && row > 0 && context.shapes.outputs[0].bytes() == outer * count * row,
-             "a gathering kernel in the plan contradicts its tensors");
+  HONE_CHECK(
+      n > 0 && count > 0 && row > 0 && elements(context.shapes.outputs[0].dims) == elements(Dims{outer, count, behind}),
+      "a gathering kernel in the plan contradicts its tensors");
   int64_t unit = 16;
   while (row % unit != 0) unit /= 2;
   const int64_t total = outer * count * (row / unit);
@@ -86,7 +86,7 @@ std::shared_ptr<const CudaKernel> load_gather_nd(const LoadContext& context) {
   const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
   HONE_CHECK(!indices.empty() && indices.back() >= 1 && indices.back() <= int64_t{kMaxDepth},
              "a gathering kernel in the plan has indices {}", join_dims(indices));
-  const auto batch = static_cast<size_t>(context.attrs.integer("batch_dims"));
+  const auto batch = static_cast<size_t>(bounded(context.attrs, "batch_dims", 0, static_cast<int64_t>(data.size())));
   const auto depth = static_cast<size_t>(indices.back());
   HONE_CHECK(batch < indices.size() && batch + depth <= data.size(),
              "a gathering kernel in the plan has data {} and indices {}", join_dims(data), join_dims(indices));
@@ -94,7 +94,7 @@ std::shared_ptr<const CudaKernel> load_gather_nd(const LoadContext& context) {
   const int64_t row = elements(std::span(data).subspan(batch + depth)) * element;
   const int64_t batches = elements(std::span(data).first(batch)), positions = elements(indices) / indices.back();
   HONE_CHECK(elements(data) > 0 && positions > 0 && positions % batches == 0 &&
-                 context.shapes.outputs[0].bytes() == positions * row,
+                 context.shapes.outputs[0].bytes() == elements(Dims{positions, row}),
              "a gathering kernel in the plan contradicts its tensors");
   int64_t unit = 16;
   while (row % unit != 0) unit /= 2;

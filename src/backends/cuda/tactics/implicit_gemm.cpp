@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/embedded.h"
 #include "backends/cuda/tactics/filters.h"
 #include "backends/cuda/tactics/source_text.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -270,6 +271,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const bool cluster = attrs.integer("cluster") != 0;
   const Dims &in = context.shapes.inputs[static_cast<size_t>(x)].dims, &out = context.shapes.outputs[0].dims;
   const auto products = static_cast<int64_t>(context.shapes.outputs.size());
+  HONE_CHECK(!in.empty() && !out.empty() && filters >= products && filters % products == 0,
+             "a product in the plan makes {} results of {} filters", products, filters);
   HONE_CHECK(attrs.integer("pixel") > 0 && (attrs.integer("images") == 0 || in.back() % attrs.integer("pixel") == 0),
              "a convolution in the plan reads patches of {}", attrs.integer("pixel"));
   const ImagesArgument images =
@@ -302,6 +305,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
     sum.arguments.value(images.pixels);
     launches.push_back(std::move(sum));
   }
+  require_sizes(Dims{splits, products, elements(out)});
   const size_t workspace =
       splits > 1 && !cluster ? static_cast<size_t>(splits * products * elements(out)) * sizeof(float) : 0;
   return std::make_shared<GridKernel>(context.module, std::move(launches), workspace);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/tactics/source_text.h"
 #include "ops/ops.h"
 
@@ -112,11 +113,26 @@ Rows rows_of(const Attrs& attrs, const Dims& dims) {
   return rows;
 }
 
+/// A scale or bias of as many elements as the kernel reads.
+void require_parameters(const LoadContext& context, const char* name, int64_t count) {
+  const int64_t place = bounded(context.attrs, name, kNoPlace, static_cast<int64_t>(context.shapes.inputs.size()) - 1);
+  if (place == kNoPlace) return;
+  const Dims dims =
+      place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : constant_dims(context.attrs, -1 - place);
+  HONE_CHECK(elements(dims) == count, "a normalization in the plan has {} of {} for rows of {}", name, join_dims(dims),
+             count);
+}
+
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const int64_t x = context.attrs.integer("x");
   HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()),
              "a normalization in the plan has no input");
-  const Rows rows = rows_of(context.attrs, context.shapes.inputs[static_cast<size_t>(x)].dims);
+  const Dims& dims = context.shapes.inputs[static_cast<size_t>(x)].dims;
+  const Rows rows = rows_of(context.attrs, dims);
+  const int64_t parameters = context.attrs.has("groups") ? dims[1] : rows.n;
+  for (const char* name : {"scale", "bias"}) require_parameters(context, name, parameters);
+  HONE_CHECK(context.shapes.outputs.size() == 1 && context.shapes.outputs[0].dims == dims,
+             "a normalization in the plan changes the size of {}", join_dims(dims));
   if (const int64_t lanes = context.attrs.integer("lanes"); lanes > 0) {
     HONE_CHECK(lanes <= 32, "a normalization in the plan spreads rows over {} lanes", lanes);
     // Few rows: a warp to a block, so that every processor has some.

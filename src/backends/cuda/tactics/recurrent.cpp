@@ -6,7 +6,9 @@
 #include <array>
 
 #include "backends/cuda/kernels/embedded.h"
+#include "backends/cuda/signature.h"
 #include "backends/cuda/tactics/source_text.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -157,6 +159,9 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const Dims& in = context.shapes.inputs[static_cast<size_t>(x)].dims;
   HONE_CHECK(in.size() == 3 && in[0] > 0 && in[1] > 0 && in[1] < 65536 && in[2] == width && rows > 0 && directions > 0,
              "a recurrent layer in the plan reads {}", join_dims(in));
+  HONE_CHECK(directions <= 2 && constant_dims(attrs, 2) == (Dims{directions, rows}),
+             "a recurrent layer in the plan has {} directions of {} rows", directions, rows);
+  require_sizes(Dims{directions, in[0], in[1], rows});
   const SizesArgument sizes{.steps = static_cast<int32_t>(in[0]),
                             .batch = static_cast<int32_t>(in[1]),
                             .directions = static_cast<int32_t>(directions),
@@ -171,7 +176,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   steps.arguments.workspace().constant(1).constant(3);
   for (const char* name : {"first_h", "first_c"}) add_place(steps.arguments, attrs.integer(name));
   for (const int64_t output : outputs) {
-    HONE_CHECK(output < static_cast<int64_t>(context.shapes.outputs.size()),
+    HONE_CHECK(output >= -1 && output < static_cast<int64_t>(context.shapes.outputs.size()),
                "a recurrent layer in the plan writes output {}", output);
     if (output < 0) steps.arguments.null();
     else steps.arguments.output(output);

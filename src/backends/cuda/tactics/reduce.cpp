@@ -115,6 +115,9 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results",
              results);
   const int64_t count = total / results;
+  int64_t kept = 1;
+  for (const AxisRun& axis : axes) kept *= axis.reduced ? 1 : axis.size;
+  HONE_CHECK(kept == results, "a reduction in the plan has {} results of {}", results, kept);
   const DType dtype = context.shapes.inputs[0].dtype;
   if (const std::optional<Columns> columns = columns_of(axes, dtype)) return load_columns(context, *columns, dtype);
   const bool rows = axes.empty() || axes.back().reduced || count > 4096;

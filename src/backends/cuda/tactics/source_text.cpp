@@ -2,6 +2,7 @@
 
 #include "backends/cuda/tactics/source_text.h"
 
+#include "backends/cuda/signature.h"
 #include "backends/regions/region_match.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -66,7 +67,11 @@ Dims dims_of(const LoadContext& context, const std::string& name) {
   const int64_t place = context.attrs.integer(name);
   HONE_CHECK(place != kNoPlace && place < static_cast<int64_t>(context.shapes.inputs.size()),
              "a kernel in the plan reads '{}' from input {}", name, place);
-  return place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : context.attrs.integers(name + "_dims");
+  if (place >= 0) return context.shapes.inputs[static_cast<size_t>(place)].dims;
+  const Dims &dims = context.attrs.integers(name + "_dims"), made = constant_dims(context.attrs, -1 - place);
+  HONE_CHECK(dims == made, "a kernel in the plan reads '{}' as {} from a constant of {}", name, join_dims(dims),
+             join_dims(made));
+  return dims;
 }
 
 }  // namespace hone::cuda

@@ -69,7 +69,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
 }
 
 std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  const auto& [inputs, outputs, symbols] = context.shapes;
+  const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
   const Dims& dims = inputs[0].dims;
   const size_t axis = normalize_axis(context.attrs.integer("axis"), dims.size());
@@ -93,8 +93,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
                     .grid = {beside ? blocks_of(lines, 256) : lines, 1, 1}};
   launch.arguments.input(0);
   for (const char* name : {"values", "places"}) {
-    const int64_t place = context.attrs.integer(name);
-    HONE_CHECK(place < static_cast<int64_t>(outputs.size()), "a ranking kernel in the plan writes result {}", place);
+    const int64_t place = bounded(context.attrs, name, -1, static_cast<int64_t>(outputs.size()) - 1);
     if (place < 0) launch.arguments.null();
     else launch.arguments.output(place);
   }

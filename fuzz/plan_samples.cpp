@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_samples.h"
+
+#include <map>
+#include <set>
+
+#include "backend/tactic.h"
+#include "builder/build.h"
+#include "ops/all.h"
+#include "ops/ops.h"
+
+namespace hone::fuzz {
+namespace {
+
+/// N is a size that only a run decides.
+constexpr std::string_view kRegions[] = {
+    // windows: winograd, conv, depthwise_conv, conv_transpose, tile_conv, onednn's convolution, pool
+    "(%x: f32[N,8,6,5], %r: f32[N,16,6,5]) {\n %w = constant f32[16,8,3,3]!01\n %b = constant f32[16]!02\n %c = "
+    "Conv(%x, %w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}\n %d = Add(%c, %r)\n "
+    "%z = Relu(%d)\n return %z\n}",
+    "(%x: f32[N,3,7,6]) {\n %w = constant f32[8,3,3,3]!01\n %z = Conv(%x, %w) {kernel_shape=[3, 3], strides=[2, 2], "
+    "pads=[0, 0, 0, 0], dilations=[1, 1], auto_pad=\"SAME_UPPER\"}\n return %z\n}",
+    "(%x: f32[N,8,9]) {\n %w = constant f32[12,4,3]!01\n %b = constant f32[12]!02\n %z = Conv(%x, %w, %b) "
+    "{kernel_shape=[3], pads=[1, 1], strides=[2], dilations=[1], group=2}\n return %z\n}",
+    "(%x: f32[N,8,5,5], %r: f32[N,8,3,3]) {\n %w = constant f32[8,1,3,3]!01\n %b = constant f32[8]!02\n %c = Conv(%x, "
+    "%w, %b) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], group=8}\n %d = Add(%c, %r)\n "
+    "%z = Clip(%d, 0, 6)\n return %z\n}",
+    "(%x: bf16[N,8,5,5]) {\n %w = constant bf16[8,1,3,3]!01\n %z = Conv(%x, %w) {kernel_shape=[3, 3], pads=[1, 1, 1, "
+    "1], strides=[1, 1], dilations=[1, 1], group=8}\n return %z\n}",
+    "(%x: bf16[N,8,5,5]) {\n %w = constant bf16[16,8,1,1]!01\n %z = Conv(%x, %w) {kernel_shape=[1, 1], pads=[0, 0, 0, "
+    "0], strides=[1, 1], dilations=[1, 1]}\n return %z\n}",
+    "(%x: f32[N,8,4,3]) {\n %w = constant f32[8,8,3,3]!01\n %b = constant f32[8]!02\n %z = ConvTranspose(%x, %w, %b) "
+    "{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, 1], output_padding=[1, 0]}\n return %z\n}",
+    "(%x: f32[N,5,6,7]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
+    "1]}\n return %z\n}",
+    "(%x: f32[N,5,6,7]) {\n %z = AveragePool(%x) {kernel_shape=[3, 2], pads=[1, 0, 1, 0], strides=[2, 1], "
+    "dilations=[1, 1], count_include_pad=1}\n return %z\n}",
+    "(%x: bf16[N,3,4,4,4]) {\n %z = AveragePool(%x) {kernel_shape=[2, 2, 2], pads=[0, 0, 0, 0, 0, 0], strides=[2, 2, "
+    "2], dilations=[1, 1, 1]}\n return %z\n}",
+    // products: linear, tile_linear, matmul, einsum and onednn's
+    "(%x: f32[N,3,16], %r: f32[N,3,24]) {\n %w = constant f32[16,24]!01\n %b = constant f32[24]!02\n %a = Linear(%x, "
+    "%w, %b)\n %g = Gelu(%a)\n %z = Add(%g, %r)\n return %z\n}",
+    "(%x: f32[N,12]) {\n %w = constant f32[9,12]!01\n %z = Linear(%x, %w) {trans_w=1}\n return %z\n}",
+    "(%a: f32[N,2,5,6], %b: f32[2,6,7], %r: f32[N,2,5,7]) {\n %c = MatMul(%a, %b)\n %d = Mul(%c, 0.5)\n %z = Add(%d, "
+    "%r)\n return %z\n}",
+    "(%a: f32[N,5,6]) {\n %b = constant f32[6,17]!01\n %z = MatMul(%a, %b)\n return %z\n}",
+    "(%a: f32[3,1,2,N,4], %b: f32[1,5,2,4,3]) {\n %z = MatMul(%a, %b)\n return %z\n}",
+    "(%a: f32[N,3,4], %b: f32[5,4,3]) {\n %z = Einsum(%a, %b) {equation=\"nij,kji->nk\"}\n return %z\n}",
+    "(%a: f32[N,3,4]) {\n %b = constant f32[3,40]!01\n %z = Einsum(%a, %b) {equation=\"nij,ik->njk\"}\n return %z\n}",
+    // attention in both layouts, of bf16 where that is allowed
+    "(%q: f32[N,2,5,8], %k: f32[N,2,7,8], %v: f32[N,2,7,6], %m: f32[N,1,5,7]) {\n %z = ScaledDotProductAttention(%q, "
+    "%k, %v, %m) {scale=0.2}\n return %z\n}",
+    "(%q: f32[N,5,4,8], %k: f32[N,7,2,8], %v: f32[N,7,2,8]) {\n %m = constant f32[5,7]!01\n %z = "
+    "ScaledDotProductAttention(%q, %k, %v, %m) {scale=0.2, layout=\"bshd\"}\n return %z\n}",
+    "(%q: f32[N,4,34,16], %k: f32[N,4,33,16], %v: f32[N,4,33,16], %m: f32[N,1,1,33]) {\n %z = "
+    "ScaledDotProductAttention(%q, %k, %v, %m) {scale=0.2}\n return %z\n}",
+    // pointwise and pointwise_blocks
+    "(%x: f32[N,3,2,5], %y: f32[3,1,1]) {\n %k = constant f32[1,3,1,5]!01\n %a = Mul(%x, %y)\n %b = Sigmoid(%a)\n %c = "
+    "Add(%b, %k)\n %z = Clip(%c, -0.5, 0.75)\n return %z\n}",
+    "(%x: bf16[N,7], %y: bf16[N,1]) {\n %a = Sub(%x, %y)\n %z = Erf(%a)\n return %z\n}",
+    "(%c: bool[N,1,7], %x: f32[N,4,7], %z: f32[7]) {\n %y = Where(%c, %x, %z)\n return %y\n}",
+    "(%x: i64[N,3], %y: i64[3]) {\n %s = SymbolicConstant() {values=[\"N\"], dims=[1]}\n %a = Mul(%x, %y)\n %z = "
+    "Add(%a, %s)\n return %z\n}",
+    "(%x: i32[N,3], %y: i32[3]) {\n %z = Mod(%x, %y)\n return %z\n}",
+    // copies
+    "(%x: f32[N,6,5,4]) {\n %z = Transpose(%x) {perm=[0, 2, 3, 1]}\n return %z\n}",
+    "(%x: f32[N,3,3,3], %y: f32[N,2,3,3]) {\n %c = constant f32[2,1,3,3]!01\n %z = Concat(%x, %y) {axis=1}\n return "
+    "%z\n}",
+    "(%x: f32[3,2]) {\n %c = constant f32[3,1]{1, 2, 3}\n %y = Concat(%c, %x, %c) {axis=1}\n return %y\n}",
+    "(%x: f32[N,7,5]) {\n %s = constant i64[3]{1, 4, 2}\n %a, %b, %c = Split(%x, %s) {axis=1}\n return %a, %b, %c\n}",
+    "(%x: f32[N,12,5]) {\n %s = constant i64[1]{2}\n %e = constant i64[1]{9}\n %a = constant i64[1]{1}\n %t = constant "
+    "i64[1]{2}\n %z = Slice(%x, %s, %e, %a, %t)\n return %z\n}",
+    "(%x: f32[N,10,7,3]) {\n %0 = constant i64[1]{0}\n %1 = constant i64[1]{1}\n %3 = constant i64[1]{3}\n %e = "
+    "constant i64[1]{99}\n %a = Slice(%x, %3, %e, %1)\n %b = Slice(%x, %0, %3, %1)\n %z = Concat(%a, %b) {axis=1}\n "
+    "return %z\n}",
+    "(%x: f32[N,3,4,4]) {\n %p = constant i64[8]{0, 0, 1, 2, 0, 0, 3, 1}\n %z = Pad(%x, %p)\n return %z\n}",
+    "(%x: f32[N,3,4,4]) {\n %p = constant i64[8]{0, 0, 1, 2, 0, 0, 3, 1}\n %z = Pad(%x, %p) {mode=\"reflect\"}\n "
+    "return %z\n}",
+    "(%x: f32[N,3,4]) {\n %r = constant i64[3]{1, 2, 3}\n %z = Tile(%x, %r)\n return %z\n}",
+    "(%x: f32[N,1,4]) {\n %s = SymbolicConstant() {values=[\"N\", \"3\", \"4\"], dims=[3]}\n %z = Expand(%x, %s)\n "
+    "return %z\n}",
+    "(%x: f32[N,8,3,2]) {\n %z = DepthToSpace(%x) {blocksize=2, mode=\"DCR\"}\n return %z\n}",
+    "(%x: f32[N,20,3,2]) {\n %z = Reformat(%x)\n return %z\n}",
+    // rows and lines
+    "(%x: f32[N,3,9]) {\n %z = Softmax(%x) {axis=2}\n return %z\n}",
+    "(%x: bf16[N,5,3,2]) {\n %z = LogSoftmax(%x) {axis=1}\n return %z\n}",
+    "(%x: f32[N,3,9], %s: f32[9]) {\n %b = constant f32[9]!01\n %z = LayerNormalization(%x, %s, %b) {axis=2}\n return "
+    "%z\n}",
+    "(%x: bf16[N,3,9]) {\n %s = constant bf16[9]!01\n %z = RMSNormalization(%x, %s) {axis=2}\n return %z\n}",
+    "(%x: f32[N,6,4,2], %s: f32[6]) {\n %b = constant f32[6]!01\n %z = InstanceNormalization(%x, %s, %b)\n return "
+    "%z\n}",
+    "(%x: f32[N,66,2,2]) {\n %s = constant f32[66]!01\n %b = constant f32[66]!02\n %z = GroupNormalization(%x, %s, %b) "
+    "{num_groups=3}\n return %z\n}",
+    "(%x: f32[N,7,5,2]) {\n %z = LRN(%x) {size=3, alpha=0.5, beta=0.75, bias=1.5}\n return %z\n}",
+    "(%x: f32[N,7,3]) {\n %z = LpNormalization(%x) {axis=1, p=2}\n return %z\n}",
+    "(%x: f32[N,6,3,5]) {\n %a = constant i64[2]{1, 3}\n %z = ReduceMean(%x, %a) {keepdims=0}\n return %z\n}",
+    "(%x: bf16[N,6,3,5]) {\n %z = GlobalAveragePool(%x)\n return %z\n}",
+    "(%x: i64[N,6,5]) {\n %a = constant i64[1]{1}\n %z = ReduceMax(%x, %a)\n return %z\n}",
+    "(%x: f32[N,6,5]) {\n %a = constant i64[2]{0, 2}\n %z = ReduceLogSumExp(%x, %a)\n return %z\n}",
+    "(%x: f32[N,6,5]) {\n %z = ArgMax(%x) {axis=1}\n return %z\n}",
+    "(%x: i32[N,6,5]) {\n %a = constant i64[]{1}\n %z = CumSum(%x, %a)\n return %z\n}",
+    "(%x: f32[N,9]) {\n %k = constant i64[1]{5}\n %v, %i = TopK(%x, %k)\n return %v, %i\n}",
+    "(%x: f32[N,9]) {\n %z = Hardmax(%x) {axis=1}\n return %z\n}",
+    // indices
+    "(%i: i64[N,5]) {\n %t = constant f32[11,8]!01\n %z = Gather(%t, %i) {axis=0}\n return %z\n}",
+    "(%x: f32[N,7,3], %i: i32[3]) {\n %z = Gather(%x, %i) {axis=1}\n return %z\n}",
+    "(%x: f32[N,6,7], %i: i64[N,4,5]) {\n %z = GatherElements(%x, %i) {axis=1}\n return %z\n}",
+    "(%x: f32[N,4,6], %i: i64[N,3,1]) {\n %z = GatherND(%x, %i) {batch_dims=1}\n return %z\n}",
+    "(%x: f32[N,6,7], %i: i64[N,4,5], %u: f32[N,4,5]) {\n %z = ScatterElements(%x, %i, %u) {axis=1, "
+    "reduction=\"add\"}\n return %z\n}",
+    "(%x: f32[5,6,7], %u: f32[20,7]) {\n %i = constant i64[20,2]!01\n %z = ScatterND(%x, %i, %u)\n return %z\n}",
+    "(%i: i64[N,3]) {\n %d = constant i64[]{6}\n %v = constant f32[2]{0, 1}\n %z = OneHot(%i, %d, %v) {axis=1}\n "
+    "return %z\n}",
+    "(%x: f32[N,5,6]) {\n %z = Trilu(%x) {upper=1}\n return %z\n}",
+    "(%a: i64[N]) {\n %s = SymbolicConstant() {values=[\"N\", \"2*N - 1\", \"floordiv(N + 1, 2)\"], "
+    "dims=[3]}\n %z = ConstantOfShape(%s)\n return %z\n}",
+    // single operators of any element type
+    "(%x: f32[N,9]) {\n %z = Cast(%x) {to=\"i64\"}\n return %z\n}",
+    "(%x: i32[N,9], %y: i32[9]) {\n %z = BitwiseXor(%x, %y)\n return %z\n}",
+    "(%x: u8[N,9], %y: u8[1]) {\n %z = BitShift(%x, %y) {direction=\"LEFT\"}\n return %z\n}",
+    "(%x: f32[N,6,5]) {\n %s = constant f32[6]!01\n %z = constant u8[6]!02\n %y = QuantizeLinear(%x, %s, %z) "
+    "{axis=1}\n return %y\n}",
+    "(%x: i8[N,70]) {\n %s = constant f32[70]!01\n %y = DequantizeLinear(%x, %s) {axis=1}\n return %y\n}",
+    "(%x: f32[N,3,6,8]) {\n %r = constant f32[0]{}\n %s = constant f32[2]{1.7, 0.6}\n %y = Resize(%x, %r, %s) "
+    "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
+    "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "
+    "return %y\n}",
+    // recurrent layers
+    "(%x: f32[4,N,5], %l: i32[N], %h0: f32[2,N,9], %c0: f32[2,N,9]) {\n %w = constant f32[2,36,5]!01\n %r = constant "
+    "f32[2,36,9]!02\n %b = constant f32[2,72]!03\n %p = constant f32[2,27]!04\n %y, %h, %c = LSTM(%x, %w, %r, %b, %l, "
+    "%h0, %c0, %p) {direction=\"bidirectional\"}\n return %y, %h, %c\n}",
+    "(%x: f32[4,N,5], %h0: f32[1,N,8]) {\n %w = constant f32[1,32,5]!01\n %r = constant f32[1,32,8]!02\n %b = constant "
+    "f32[1,64]!03\n %y, %h, %c = LSTM(%x, %w, %r, %b, _, %h0)\n return %y, %h, %c\n}",
+    "(%x: f32[3,N,5], %h0: f32[1,N,8]) {\n %w = constant f32[1,24,5]!01\n %r = constant f32[1,24,8]!02\n %b = constant "
+    "f32[1,48]!03\n %y, %h = GRU(%x, %w, %r, %b, _, %h0) {direction=\"reverse\", linear_before_reset=1}\n return %y, "
+    "%h\n}",
+    "(%x: f32[3,N,5]) {\n %w = constant f32[1,8,5]!01\n %r = constant f32[1,8,8]!02\n %y, %h = RNN(%x, %w, %r)\n "
+    "return %y\n}",
+};
+
+/// Whole networks: memory that buffers share, views, several steps, sizes that the data decide.
+constexpr std::string_view kNetworks[] = {
+    "(%x: f32[N,4,6,6]) {\n %w = constant f32[8,4,3,3]!01\n %a = Conv(%x, %w) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], "
+    "strides=[1, 1], dilations=[1, 1]} \"a\"\n %b = Relu(%a) \"b\"\n %p = GlobalAveragePool(%b) \"p\"\n %v = View(%p) "
+    "{shape=[\"N\", \"8\"]} \"v\"\n %l = constant f32[8,5]!02\n %y = Linear(%v, %l) \"l\"\n return %y\n}",
+    "(%x: f32[N,6], %t: f32[4]) {\n %r = Softmax(%x) {axis=1} \"r\"\n %v = View(%r) {shape=[\"2\", \"3*N\"]} \"v\"\n "
+    "%u = Transpose(%v) {perm=[1, 0]} \"u\"\n %i = Identity(%t) \"i\"\n %e = Exp(%u) \"e\"\n return %r, %e, %i\n}",
+    "(%x: f32[3,4]) {\n %n = NonZero(%x) \"n\"\n %c = Cast(%n) {to=\"f32\"} \"c\"\n %y = Exp(%c) \"y\"\n return %n, "
+    "%y\n}",
+};
+
+/// One step that runs the whole region.
+Plan plan_of_tactic(const Graph& symbolic, const Tactic& tactic, const Compiled& compiled) {
+  Plan plan;
+  plan.meta = {
+      .hone_version = "0.1.0", .backend = "cpu", .device = "d", .architecture = "a", .model = "m", .options = ""};
+  Profile profile;
+  Step step{.name = "step", .origin = {}, .kind = "Layer", .source = tactic.source, .tactic = tactic.name};
+  const auto add = [&](const Value* value, Layout layout, bool input) {
+    TensorType type = value->type;
+    type.layout = layout;
+    plan.io.push_back({value->name, type, input});
+    (input ? step.inputs : step.outputs).push_back(static_cast<BufferId>(profile.buffers.size()));
+    profile.buffers.push_back({value->name, type, input ? BufferKind::input : BufferKind::output});
+    if (!input || type.shape.is_static()) return;
+    const auto at = [&](int64_t n) { return type.shape.evaluate({{"N", n}}); };
+    profile.ranges.push_back({value->name, at(1), at(2), at(3)});
+  };
+  for (size_t i = 0; i < tactic.in.size(); ++i) add(symbolic.inputs()[i], tactic.in[i], true);
+  for (size_t i = 0; i < tactic.out.size(); ++i) add(symbolic.outputs()[i], tactic.out[i], false);
+  for (size_t i = 0; i < compiled.constants.size(); ++i) step.constants.push_back(static_cast<int32_t>(i));
+  step.code = 0;
+  profile.steps = {std::move(step)};
+  plan.profiles = {std::move(profile)};
+  plan.constants = compiled.constants;
+  plan.blobs = {compiled.code};
+  return plan;
+}
+
+Graph parsed(std::string_view text) {
+  Graph graph = parse_graph(text, find_op);
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    if (graph.outputs()[i]->name.empty()) graph.outputs()[i]->name = fmt::format("result {}", i);
+  return graph;
+}
+
+/// At concrete sizes shape data are ordinary constants, as the builder has them.
+Problem problem_of(const Graph& symbolic, const DeviceInfo& device) {
+  Problem problem;
+  problem.symbolic = symbolic.clone();
+  problem.symbols = {{"N", 2}};
+  problem.region = symbolic.specialize(problem.symbols);
+  if (problem.region.node_count() > 1)
+    for (Node* node : problem.region.nodes())
+      if (node->is(ops::symbolic_constant))
+        problem.region.replace(node->output(), problem.region.add_constant(evaluate_node(*node, {})[0]));
+  problem.region.erase_dead();
+  problem.device = device;
+  problem.allowed.bf16 = true;
+  return problem;
+}
+
+/// A few of each tactic's variants: the first, and those in other layouts. The reference stands behind every region: now and
+/// then is enough.
+void add_tactics(std::string_view text, const Backend& backend, Device& device, std::vector<PlanSample>& samples) {
+  const Graph symbolic = parsed(text);
+  const Problem problem = problem_of(symbolic, device.info());
+  for (const TacticSource* source : backend.sources) {
+    Candidates candidates;
+    source->propose(problem, candidates);
+    if (source->name() == "reference" && samples.size() % 4 != 0) continue;
+    std::set<std::string> known;
+    for (const Tactic& tactic : candidates.offers()) {
+      std::string form = tactic.name;
+      for (const Layout layout : tactic.in) form += name_of(layout);
+      for (const Layout layout : tactic.out) form += name_of(layout);
+      if (!known.insert(form).second || known.size() > 6) continue;
+      samples.push_back(
+          {tactic.source + "." + tactic.name, plan_of_tactic(symbolic, tactic, source->compile(problem, tactic))});
+    }
+  }
+}
+
+Plan network(std::string_view text, const Backend& backend, Device& device) {
+  BuildOptions options;
+  options.optimization_level = 0;
+  Graph graph = parsed(text);
+  for (const Value* input : graph.inputs()) {
+    const auto at = [&](int64_t n) { return input->type.shape.evaluate({{"N", n}}); };
+    if (options.profiles.empty()) options.profiles.emplace_back();
+    options.profiles[0][input->name] = {at(1), at(2), at(4)};
+  }
+  TimingCache cache;
+  return build(std::move(graph), options, backend, device, cache, silent_logger());
+}
+
+}  // namespace
+
+std::vector<PlanSample> plan_samples(const Backend& backend, Device& device) {
+  std::vector<PlanSample> samples;
+  for (const std::string_view text : kRegions)
+    with_note([&] { return fmt::format("offering tactics for {}", text); },
+              [&] { add_tactics(text, backend, device, samples); });
+  for (size_t i = 0; i < std::size(kNetworks); ++i)
+    samples.push_back({fmt::format("network {}", i), network(kNetworks[i], backend, device)});
+  return samples;
+}
+
+}  // namespace hone::fuzz
