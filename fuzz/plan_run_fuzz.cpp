@@ -31,6 +31,9 @@ class GuardedDevice final : public Device {
   void release_host(void*) noexcept override {}
   std::unique_ptr<Stream> stream() override { return cpu_.stream(); }
   void copy(void* to, const void* from, size_t bytes, Stream& stream) override { cpu_.copy(to, from, bytes, stream); }
+  void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override {
+    cpu_.fill(memory, value, bytes, stream);
+  }
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override { return cpu_.record(std::move(launches)); }
   bool host_accessible() const override { return true; }
 

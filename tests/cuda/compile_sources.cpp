@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named: what a machine
-// without a card can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
+// Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named, and loads those
+// that the device can: what a machine without a card (but with stub_driver.c's) can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
 //
 //   hone_cuda_sources [--all] sm_80,sm_90 model.onnx...
 //
@@ -60,6 +60,26 @@ std::optional<Problem> problem_of(const Region& region, const DataSizes& sizes, 
   }
 }
 
+/// As an engine does, at the sizes that it was compiled for.
+void load_kernel(const Problem& problem, const Tactic& tactic, const Compiled& compiled) {
+  const Backend& backend = *find_backend("cuda");
+  if (backend.devices() == 0) return;
+  static const std::unique_ptr<Device> device = backend.open(0);
+  if (problem.device.architecture != device->info().architecture) return;
+  KernelShapes shapes;
+  const auto add = [](std::vector<ConcreteType>& types, const std::vector<Value*>& values, const auto& layouts) {
+    for (size_t i = 0; i < values.size(); ++i)
+      types.push_back(
+          {values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
+  };
+  add(shapes.inputs, problem.region.inputs(), tactic.in);
+  add(shapes.outputs, problem.region.outputs(), tactic.out);
+  shapes.symbols = problem.symbols;
+  shapes.constant_bytes.emplace();
+  for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
+  backend.load(*device, tactic.source, compiled.code, shapes);
+}
+
 void compile_region(const Region& region, const Graph& graph, const DataSizes& sizes, const SymbolValues& opt,
                     const Options& options, Counts& counts) {
   const DeviceInfo device{.name = "any", .architecture = options.architecture, .workers = 132};
@@ -84,7 +104,7 @@ void compile_region(const Region& region, const Graph& graph, const DataSizes& s
   for (const Tactic& tactic : candidates.offers()) {
     if (!families.insert(tactic.name).second && !options.all) continue;
     with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), options.architecture, region.name()); },
-              [&] { cuda_source().compile(problem, tactic); });
+              [&] { load_kernel(problem, tactic, cuda_source().compile(problem, tactic)); });
     ++counts.compiled;
   }
 }

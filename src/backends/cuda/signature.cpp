@@ -49,7 +49,8 @@ void write_signature(Attrs& attrs, const Problem& problem, const Tactic& tactic,
   const auto texts = [](const std::vector<Value*>& values, const std::vector<Layout>& layouts) {
     std::vector<std::string> list;
     for (size_t i = 0; i < values.size(); ++i)
-      list.push_back(text_of(values[i]->type.dtype, values[i]->type.shape, layouts.at(i)));
+      list.push_back(
+          text_of(values[i]->type.dtype, values[i]->type.shape, i < layouts.size() ? layouts[i] : Layout::linear));
     return list;
   };
   attrs.set(kInputs, texts(problem.symbolic.inputs(), tactic.in));

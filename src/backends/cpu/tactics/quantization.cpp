@@ -60,6 +60,8 @@ class Quantization final : public ItemKernel {
     node.require(x_.type.dims == y_.type.dims);
     if (node.has(2)) zero_ = node.operand(2);
     node.require(!zero_ || elements(zero_->type.dims) == elements(scale_.type.dims));
+    for (const DType dtype : {x_.type.dtype, scale_.type.dtype, zero_ ? zero_->type.dtype : y_.type.dtype})
+      node.require(dtype != DType::boolean);
     stretch_ = std::max<int64_t>(elements(x_.type.dims), 1);
     if (elements(scale_.type.dims) != 1) read_axis(node);
   }

@@ -93,7 +93,7 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
                     .grid = {beside ? blocks_of(lines, 256) : lines, 1, 1}};
   launch.arguments.input(0);
   for (const char* name : {"values", "places"}) {
-    const int64_t place = bounded(context.attrs, name, -1, static_cast<int64_t>(outputs.size()) - 1);
+    const int64_t place = bounded(context.attrs, name, kNoPlace, static_cast<int64_t>(outputs.size()) - 1);
     if (place < 0) launch.arguments.null();
     else launch.arguments.output(place);
   }
