@@ -162,5 +162,16 @@ TEST(Runner, NamesThePassInAnErrorAndKeepsTheGraphBefore) {
   }
 }
 
+TEST(Document, HoldsGraphsThatAreReadAndPrintedAgain) {
+  const std::string text = read_file(HONE_SOURCE_DIR "/docs/ir.md"), begin = "```graph\n";
+  size_t found = 0;
+  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1), ++found) {
+    const size_t start = at + begin.size();
+    const Graph graph = parse_graph(text.substr(start, text.find("```", start) - start), find_op);
+    EXPECT_EQ(print(parse_graph(print(graph), find_op)), print(graph));
+  }
+  EXPECT_GE(found, 1u);
+}
+
 }  // namespace
 }  // namespace hone
