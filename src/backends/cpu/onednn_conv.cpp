@@ -82,6 +82,9 @@ Dims less_one(Dims dilations) {
   return dilations;
 }
 
+/// Rows or columns that are added, or cut off where it is negative.
+constexpr int64_t kMostPadding = 1 << 20;
+
 /// The end padding that makes the sizes meet exactly: rounding may leave the last rows unread.
 Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType& out, const Dims& weights) {
   const Dims &strides = attrs.integers("strides"), &dilations = attrs.integers("dilations"),
@@ -92,8 +95,8 @@ Dims end_padding(const Attrs& attrs, const ConcreteType& in, const ConcreteType&
              "a convolution in the plan has attributes of another rank");
   for (const Dims* list : {&strides, &dilations, &pads})
     for (const int64_t value : *list)
-      HONE_CHECK(value >= (list == &pads ? 0 : 1) && value < 1 << 20, "a convolution in the plan has the attributes {}",
-                 attrs.print());
+      HONE_CHECK(value >= (list == &pads ? -kMostPadding : 1) && value < kMostPadding,
+                 "a convolution in the plan has the attributes {}", attrs.print());
   const bool transposed = attrs.integer("transposed") != 0;
   Dims result;
   for (size_t i = 0; i < spatial; ++i) {
