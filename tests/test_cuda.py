@@ -8,6 +8,7 @@ import subprocess
 import conftest
 import materialise
 import pytest
+import zoo as models
 
 COMPILER = conftest.UNIT / "hone_cuda_sources"
 ARCHITECTURES = "sm_80,sm_90,sm_100"
@@ -20,6 +21,10 @@ def start(*arguments):
     folders = [os.environ.get("HONE_CUDA_PATH", ""), str(conftest.UNIT / "stub_driver")]
     environment = {**os.environ, "HONE_CUDA_PATH": ":".join(filter(None, folders))}
     return subprocess.Popen([COMPILER, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def with_shapes(zoo, name):
+    return f"{zoo(name)}@{models.shape_text(name)}"
 
 
 def finish(process):
@@ -43,7 +48,7 @@ def test_kernels_of_the_zoo_compile(zoo):
     """Of each family what it thinks best. A process compiles one kernel at a time, and once what its models share: two with
     half of the models each, both exports of one network in the same half."""
     networks = sorted({name.split(".")[0] for name in materialise.names()})
-    halves = [[zoo(name) for name in materialise.names() if name.split(".")[0] in networks[half::2]] for half in (0, 1)]
+    halves = [[with_shapes(zoo, name) for name in materialise.names() if name.split(".")[0] in networks[half::2]] for half in (0, 1)]
     for process in [start(ARCHITECTURES, *paths) for paths in halves]:
         finish(process)
 
@@ -52,7 +57,7 @@ def test_kernels_of_the_zoo_compile(zoo):
 @pytest.mark.long
 @pytest.mark.parametrize("name", materialise.names())
 def test_every_kernel_of_the_zoo_compiles(name, zoo):
-    finish(start("--all", ARCHITECTURES, zoo(name)))
+    finish(start("--all", ARCHITECTURES, with_shapes(zoo, name)))
 
 
 @needs_cuda

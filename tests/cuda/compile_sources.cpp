@@ -3,7 +3,9 @@
 // Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named, and loads those
 // that the device can: what a machine without a card (but with stub_driver.c's) can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
 //
-//   hone_cuda_sources [--all] sm_80,sm_90 model.onnx...
+//   hone_cuda_sources [--all] sm_80,sm_90 model.onnx[@name:1x32,...]...
+//
+// Behind @ stand the shapes of dynamic inputs; without, what is dynamic is 1.
 //
 // Prints, per model, architecture and precision, how many regions there are, how many of them the source takes, and how many
 // kernels were compiled.
@@ -109,11 +111,27 @@ void compile_region(const Region& region, const Graph& graph, const DataSizes& s
   }
 }
 
-Counts compile_model(const std::string& path, const Options& options) {
-  Graph graph = import_onnx(path, silent_logger()).graph;
+/// "x:1x32,y:1x4" as the only shapes of a profile.
+ProfileOptions shapes_of(std::string_view text) {
+  ProfileOptions profile;
+  for (const std::string_view part : split(text, ',')) {
+    const size_t colon = part.rfind(':');
+    if (colon == std::string_view::npos) continue;
+    Dims dims;
+    for (const std::string_view size : split(part.substr(colon + 1), 'x'))
+      dims.push_back(parse_integer(size).value_or(1));
+    profile[std::string(part.substr(0, colon))] = {dims, dims, dims};
+  }
+  return profile;
+}
+
+Counts compile_model(const std::string& argument, const Options& options) {
+  const size_t at = std::min(argument.rfind('@'), argument.size());
+  const std::string shapes = argument.substr(std::min(at + 1, argument.size()));
+  Graph graph = import_onnx(argument.substr(0, at), silent_logger()).graph;
   run(graph, pipeline(), {.log = silent_logger(), .precision = options.precision});
   if (!graph.size_deciders().empty()) graph.infer_all();
-  ProfilePoints points = profile_points(graph, {}, silent_logger());
+  ProfilePoints points = profile_points(graph, shapes_of(shapes), silent_logger());
   const DataSizes sizes(graph);
   for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kAnySize);
   Counts counts;
@@ -131,8 +149,9 @@ void compile_and_print(const std::string& path, Options options) {
   }
   for (auto& [precision, result] : compiling) {
     const Counts counts = result.get();
-    fmt::print("{} {} {}: {} regions, {} taken, {} kernels; not taken: {}\n", path, options.architecture,
-               name_of(precision), counts.regions, counts.taken, counts.compiled, join(counts.left, " "));
+    fmt::print("{} {} {}: {} regions, {} taken, {} kernels; not taken: {}\n", path.substr(0, path.rfind('@')),
+               options.architecture, name_of(precision), counts.regions, counts.taken, counts.compiled,
+               join(counts.left, " "));
     std::fflush(stdout);
   }
 }
