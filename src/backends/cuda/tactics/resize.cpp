@@ -99,7 +99,8 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
   const std::vector<double>& scales = context.attrs.reals("scales");
   const bool valid = in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && scales.size() == in.size() &&
                      in[0] == out[0] && in[1] == out[1];
-  for (const double scale : scales) HONE_CHECK(scale > 0, "a resize in the plan has the scale {}", scale);
+  for (const double scale : scales)  // 0: as the sizes say
+    HONE_CHECK(scale >= 0, "a resize in the plan has the scale {}", scale);
   HONE_CHECK(valid && elements(out) < int64_t{1} << 31, "a resize in the plan turns {} into {}", join_dims(in),
              join_dims(out));
   ResizeArgument resize{};
