@@ -2,7 +2,7 @@
 //
 // NumPy's files: an array whose bytes lie inside the file, or a refusal. Every byte is read, so that the sanitizer sees it.
 #include "harness.h"
-#include "tools/npy.h"
+#include "tools/common/npy.h"
 
 namespace hone::fuzz {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "backends/all.h"
-#include "backends/cpu/device.h"
+#include "backends/cpu/run/device.h"
 #include "guarded_memory.h"
 #include "harness.h"
 #include "plan_alterations.h"

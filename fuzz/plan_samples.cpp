@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "backend/tactic.h"
 #include "builder/build.h"
+#include "device/tactic.h"
 #include "ops/all.h"
 #include "ops/ops.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/device.h"
+#include "device/device.h"
 #include "plan/plan.h"
 
 namespace hone::fuzz {

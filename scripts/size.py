@@ -23,8 +23,8 @@ def lines(path):
 
 
 def statements(path):
-    """Lines of a CMakeLists.txt that are neither empty nor comment."""
-    return [line for line in lines(path) if line.strip() and not line.strip().startswith("#")]
+    """Lines of a CMakeLists.txt that are neither empty, comment nor the name of a source."""
+    return [line for line in lines(path) if not re.fullmatch(r"\s*(#.*|[\w./-]+\.(cpp|cuh)\)?|\w+/\w+\)?)?", line)]
 
 
 def code_files():

@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/jit/conv_kernel.h"
+#include "backends/cpu/conv/conv_kernel.h"
+#include "backends/cpu/conv/pack.h"
+#include "backends/cpu/conv/winograd_kernel.h"
 #include "backends/cpu/jit/emitter.h"
-#include "backends/cpu/jit/gemm_kernel.h"
-#include "backends/cpu/jit/pack.h"
-#include "backends/cpu/jit/winograd_kernel.h"
+#include "backends/cpu/matmul/gemm_kernel.h"
 #include "kernels/onednn_peer.h"
 #include "kernels/shapes.h"
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "backends/cpu/jit/conv_kernel.h"
+#include "backends/cpu/conv/conv_kernel.h"
 
 /// 0 when built without oneDNN.
 double onednn_conv_seconds(const hone::cpu::ConvShape& shape, int workers,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/jit/conv_kernel.h"
+#include "backends/cpu/conv/conv_kernel.h"
 
 struct NamedShape {
   std::string name;

@@ -7,12 +7,12 @@
 #include <cctype>
 #include <iterator>
 
-#include "backends/cpu/device.h"
-#include "backends/cpu/onednn.h"
-#include "backends/cpu/sources.h"
+#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/run/device.h"
+#include "backends/cpu/run/sources.h"
 #if HONE_WITH_CUDA
-#include "backends/cuda/device.h"
-#include "backends/cuda/sources.h"
+#include "backends/cuda/run/device.h"
+#include "backends/cuda/run/sources.h"
 #endif
 #include "backends/reference/reference.h"
 #include "base/error.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "backend/device.h"
+#include "device/device.h"
 
 namespace hone {
 

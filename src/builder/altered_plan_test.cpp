@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "backend/code.h"
 #include "backends/all.h"
 #include "builder/build.h"
+#include "device/code.h"
 #include "ops/all.h"
 #include "runtime/engine.h"
 

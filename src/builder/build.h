@@ -3,9 +3,9 @@
 // build(): graph in, plan out. See build.cpp, which reads as the table of contents of the builder.
 #pragma once
 
-#include "backend/tactic.h"
 #include "base/log.h"
 #include "builder/options.h"
+#include "device/tactic.h"
 #include "plan/plan.h"
 #include "tuner/timing_cache.h"
 

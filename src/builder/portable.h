@@ -4,8 +4,8 @@
 // fit the machine or the version.
 #pragma once
 
-#include "backend/device.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
 

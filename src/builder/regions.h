@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/tactic.h"
+#include "device/tactic.h"
 #include "ir/graph.h"
 
 namespace hone {

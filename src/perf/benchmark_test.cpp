@@ -7,8 +7,8 @@
 #include <cstring>
 #include <thread>
 
-#include "backend/device_testing.h"
 #include "base/clock.h"
+#include "device/device_testing.h"
 #include "perf/benchmark.h"
 
 namespace hone {

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "backend/device_testing.h"
+#include "device/device_testing.h"
 #include "plan/plan.h"
 
 namespace hone {

@@ -5,10 +5,10 @@
 
 #include <atomic>
 
-#include "backend/code.h"
-#include "backend/device_testing.h"
-#include "backend/tactic.h"
 #include "builder/build.h"
+#include "device/code.h"
+#include "device/device_testing.h"
+#include "device/tactic.h"
 #include "ops/all.h"
 #include "report/explain.h"
 

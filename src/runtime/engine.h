@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/device.h"
+#include "device/device.h"
 #include "plan/plan.h"
 
 namespace hone {

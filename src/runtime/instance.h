@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/device.h"
+#include "device/device.h"
 #include "plan/plan.h"
 
 namespace hone {

@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "options/documents.h"
-#include "tools/commands.h"
-#include "tools/trtexec.h"
+#include "tools/commands/commands.h"
+#include "tools/trtexec/trtexec.h"
 
 namespace {
 

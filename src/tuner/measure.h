@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "backend/tactic.h"
+#include "device/tactic.h"
 #include "tuner/timing_cache.h"
 
 namespace hone {

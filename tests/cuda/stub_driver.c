@@ -12,4 +12,4 @@
 #define HONE_SYMBOL(name)                                                                      \
   __attribute__((visibility("default"), weak)) CUresult stub_##name(void) __asm__(TEXT(name)); \
   CUresult stub_##name(void) { return CUDA_SUCCESS; }
-#include "backends/cuda/symbols/driver.def"
+#include "backends/cuda/run/symbols/driver.def"

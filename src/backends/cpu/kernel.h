@@ -4,7 +4,7 @@
 // whole chain of kernels inside one parallel region, with a barrier between phases and kernels.
 #pragma once
 
-#include "backend/device.h"
+#include "device/device.h"
 
 namespace hone::cpu {
 

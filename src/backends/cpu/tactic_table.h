@@ -11,10 +11,10 @@
 #include <span>
 #include <string_view>
 
-#include "backend/code.h"
-#include "backend/tactic.h"
 #include "backends/cpu/jit/isa.h"
 #include "backends/cpu/kernel.h"
+#include "device/code.h"
+#include "device/tactic.h"
 
 namespace hone::cpu {
 

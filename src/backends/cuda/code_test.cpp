@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <set>
 
-#include "backends/cuda/kernels/embedded.h"
-#include "backends/cuda/region_samples.h"
-#include "backends/cuda/signature.h"
-#include "backends/cuda/sources.h"
+#include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/region_samples_testing.h"
+#include "backends/cuda/support/signature.h"
 
 namespace hone::cuda {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/tactic.h"
-#include "backends/cuda/kernel.h"
+#include "backends/cuda/run/kernel.h"
+#include "device/tactic.h"
 
 namespace hone::cuda {
 

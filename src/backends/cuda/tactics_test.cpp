@@ -8,11 +8,11 @@
 #include <deque>
 #include <future>
 
-#include "backends/cuda/kernels/embedded.h"
-#include "backends/cuda/libraries.h"
-#include "backends/cuda/recording.h"
-#include "backends/cuda/region_samples.h"
-#include "backends/cuda/sources.h"
+#include "backends/cuda/run/libraries.h"
+#include "backends/cuda/run/recording.h"
+#include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/region_samples_testing.h"
 #include "tensor/layout.h"
 
 namespace hone::cuda {

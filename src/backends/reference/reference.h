@@ -4,7 +4,7 @@
 // The region itself, with its symbols, is the code; a program is that region at concrete sizes.
 #pragma once
 
-#include "backend/tactic.h"
+#include "device/tactic.h"
 
 namespace hone::reference {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "backends/cpu/jit/isa.h"
-#include "backends/regions/epilogue.h"
+#include "regions/epilogue.h"
 
 namespace hone::cpu::testing {
 

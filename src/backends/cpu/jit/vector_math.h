@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backends/cpu/jit/emitter.h"
-#include "backends/regions/epilogue.h"
+#include "regions/epilogue.h"
 
 namespace hone::cpu {
 

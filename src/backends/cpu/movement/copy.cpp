@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that only move elements: see strided_copy.h for how, regions/copy_plan.h for which.
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/movement/strided_copy.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+#include "regions/copy_request.h"
+#include "regions/layout_offers.h"
+
+namespace hone::cpu {
+namespace {
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
+
+Compiled compile(const Problem& problem, const Tactic&) {
+  Attrs attrs;
+  Compiled compiled;
+  const std::string reason = read_copy(problem, attrs, compiled.constants);
+  HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
+  compiled.code = encode_code("copy", attrs);
+  return compiled;
+}
+
+class Copy final : public CpuKernel {
+ public:
+  Copy(const CopyRequest& request, const std::vector<CopyStep>& steps) {
+    for (const CopyStep& step : steps) {
+      const CopySource& source = request.sources[static_cast<size_t>(step.source)];
+      parts_.push_back({CopyLoops(step.copy, size_of(source.type.dtype)), source.index, step.destination, items_});
+      items_ += parts_.back().loops.items();
+      fewest_items_ = std::min(fewest_items_, parts_.back().loops.items());
+      elements_ += parts_.back().loops.elements();
+    }
+  }
+  bool serial() const override { return elements_ < 4096; }
+
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    const Share all = share_of(items_, worker, workers);
+    // A share of every part where that is even enough: parts side by side in one row then have one writer.
+    const bool of_each = fewest_items_ >= 4 * workers;
+    for (const Part& part : parts_) {
+      const Share own = share_of(part.loops.items(), worker, workers);
+      const int64_t begin = of_each ? part.first + own.begin : std::max(all.begin, part.first),
+                    end = of_each ? part.first + own.end : std::min(all.end, part.first + part.loops.items());
+      if (begin >= end) continue;
+      const void* source = part.source >= 0 ? bindings.inputs[static_cast<size_t>(part.source)]
+                                            : bindings.constants[static_cast<size_t>(-1 - part.source)];
+      part.loops.run(begin - part.first, end - part.first, source,
+                     bindings.outputs[static_cast<size_t>(part.destination)]);
+    }
+  }
+
+ private:
+  struct Part {
+    CopyLoops loops;
+    int source, destination;
+    int64_t first;  // number of its first item
+  };
+  std::vector<Part> parts_;
+  int64_t items_ = 0, elements_ = 0, fewest_items_ = std::numeric_limits<int64_t>::max();
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  const CopyRequest request = copy_request(attrs, shapes);
+  return std::make_shared<Copy>(request, plan_copies(request));
+}
+
+}  // namespace
+
+const CpuTactic tactics::copy = {"copy", propose, compile, load};
+
+}  // namespace hone::cpu

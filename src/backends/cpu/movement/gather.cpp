@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gather, GatherElements and GatherND: elements and rows copied by index. An index outside of its axis is brought inside, so
+// that bad data cannot make a kernel read elsewhere.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/movement/indices.h"
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/row_walk.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+std::string reason_against(const Problem& problem, const Node& node) {
+  if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  if (!is_index_type(node.input(1)->type.dtype))
+    return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
+  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return "empty operand";
+  return {};
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !(node->is(ops::gather) || node->is(ops::gather_elements) || node->is(ops::gather_nd))) return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("gather", std::move(reason));
+  offer_linear(problem, "gather", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "gather"); }
+
+/// Whole stretches of bytes behind an axis.
+class GatherRows final : public ItemKernel {
+ public:
+  explicit GatherRows(const NodeCode& node)
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims),
+                   node.result().type.bytes() / 4),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()) {
+    const Dims& data = data_.type.dims;
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    const int64_t behind = elements(std::span(data).subspan(axis + 1));
+    row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * behind;
+    n_ = data[axis];
+    count_ = elements(indices_.type.dims);
+    node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 elements(result_.type.dims) == elements(Dims{outer_of(node), count_, behind}));
+  }
+
+ private:
+  static int64_t outer_of(const NodeCode& node) {
+    const Dims& data = node.operand(0).type.dims;
+    return elements(std::span(data).first(normalize_axis(node.attrs().integer("axis"), data.size())));
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const std::byte* data = data_.as<std::byte>(bindings);
+    std::byte* result = result_.as<std::byte>(bindings);
+    const IndexReader index(indices_, bindings);
+    for (int64_t item = begin; item < end; ++item)
+      std::memcpy(result + item * row_, data + (item / count_ * n_ + index.inside(item % count_, n_)) * row_,
+                  static_cast<size_t>(row_));
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  int64_t n_ = 1, row_ = 1, count_ = 1;
+};
+
+/// result[i][j] = data[indices[i][j]][j] for axis 0.
+class GatherElements final : public ItemKernel {
+ public:
+  explicit GatherElements(const NodeCode& node)
+      : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()),
+        walk_(walk_of(node)) {
+    const Dims& data = data_.type.dims;
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    n_ = data[axis];
+    step_ = strides_of(data)[axis];
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 indices_.type.dims == result_.type.dims && (n_ > 0 || elements(result_.type.dims) == 0));
+    for (size_t i = 0; i < data.size(); ++i) node.require(i == axis || indices_.type.dims[i] <= data[i]);
+  }
+
+ private:
+  static RowWalk walk_of(const NodeCode& node) {
+    const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
+    node.require(data.size() == dims.size() && !data.empty());
+    Dims from = strides_of(data);
+    from[normalize_axis(node.attrs().integer("axis"), data.size())] = 0;
+    return elements(dims) == 0 ? RowWalk({0}, {{1}, {1}}) : RowWalk(dims, {strides_of(dims), from});
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const IndexReader index(indices_, bindings);
+    visit_bits(size_of(data_.type.dtype), [&]<typename T>() {
+      const T* data = data_.as<T>(bindings);
+      T* result = result_.as<T>(bindings);
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t offsets[2];
+        walk_.seek(row, offsets);
+        for (int64_t j = 0; j < walk_.length(); ++j) {
+          const int64_t at = offsets[0] + j * walk_.stride(0);
+          result[at] = data[offsets[1] + j * walk_.stride(1) + index.inside(at, n_) * step_];
+        }
+      }
+    });
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  RowWalk walk_;
+  int64_t n_ = 1, step_ = 1;
+};
+
+/// The last axis of the indices holds whole positions; behind each stands a stretch of bytes.
+class GatherNd final : public ItemKernel {
+ public:
+  explicit GatherNd(const NodeCode& node)
+      : ItemKernel(count_of(node), node.result().type.bytes() / 4),
+        data_(node.operand(0)),
+        indices_(node.operand(1)),
+        result_(node.result()),
+        positions_(data_.type.dims, static_cast<size_t>(node.attrs().integer("batch_dims")),
+                   static_cast<size_t>(indices_.type.dims.back())) {
+    const int64_t batches = elements(std::span(data_.type.dims).first(positions_.batch()));
+    per_batch_ = batches == 0 ? 1 : std::max<int64_t>(count_of(node) / batches, 1);
+    batch_step_ = elements(std::span(data_.type.dims).subspan(positions_.batch()));
+    element_ = static_cast<int64_t>(size_of(data_.type.dtype));
+    for (size_t i = 0; i < positions_.batch(); ++i)
+      node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
+    node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
+                 elements(result_.type.dims) == elements(Dims{count_of(node), positions_.run()}));
+    node.require(elements(data_.type.dims) > 0 || result_.type.bytes() == 0);
+  }
+
+ private:
+  static int64_t count_of(const NodeCode& node) {
+    const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
+    const int64_t batch = node.attrs().integer("batch_dims");
+    node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) &&
+                 dims.back() <= static_cast<int64_t>(data.size()) - batch);
+    return elements(std::span(dims).first(dims.size() - 1));
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const std::byte* data = data_.as<std::byte>(bindings);
+    std::byte* result = result_.as<std::byte>(bindings);
+    const IndexReader index(indices_, bindings);
+    const int64_t bytes = positions_.run() * element_;
+    for (int64_t item = begin; item < end && bytes > 0; ++item)
+      std::memcpy(result + item * bytes,
+                  data + (item / per_batch_ * batch_step_ + positions_.offset(index, item)) * element_,
+                  static_cast<size_t>(bytes));
+  }
+
+  NodeOperand data_, indices_;
+  NodeResult result_;
+  PositionReader positions_;
+  int64_t per_batch_ = 1, batch_step_ = 1, element_ = 1;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  const NodeCode node(attrs, shapes);
+  if (node.op() == "Gather") return std::make_shared<GatherRows>(node);
+  if (node.op() == "GatherElements") return std::make_shared<GatherElements>(node);
+  node.require(node.op() == "GatherND");
+  return std::make_shared<GatherNd>(node);
+}
+
+}  // namespace
+
+const CpuTactic tactics::gather = {"gather", propose, compile, load};
+
+}  // namespace hone::cpu

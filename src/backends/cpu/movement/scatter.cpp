@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScatterElements and ScatterND with every reduction: the data are copied, then updates are put in. Updates that meet the
+// same element must keep their order, so workers share an axis along which updates can not meet.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/movement/indices.h"
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/row_walk.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+enum class Combine { none, add, mul, max, min };
+
+std::optional<Combine> combine_of(const std::string& name) {
+  constexpr std::string_view kNames[] = {"none", "add", "mul", "max", "min"};
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<Combine>(found - std::begin(kNames)));
+}
+
+template <typename T>
+T combined(Combine how, T old, T update) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
+    return T(combined(how, static_cast<float>(old), static_cast<float>(update)));
+  } else {
+    switch (how) {
+      case Combine::none: return update;
+      case Combine::add: return static_cast<T>(old + update);
+      case Combine::mul: return static_cast<T>(old * update);
+      case Combine::max: return std::max(old, update);
+      case Combine::min: return std::min(old, update);
+    }
+    return update;
+  }
+}
+
+std::string reason_against(const Node& node) {
+  if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  if (!is_index_type(node.input(1)->type.dtype))
+    return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
+  if (node.input(0)->type.dtype != node.input(2)->type.dtype) return "updates have another type";
+  return {};
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !(node->is(ops::scatter_elements) || node->is(ops::scatter_nd))) return;
+  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("scatter", std::move(reason));
+  offer_linear(problem, "scatter", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "scatter"); }
+
+/// The copy of the data; the updates are the derived class's.
+class Scatter : public CpuKernel {
+ public:
+  explicit Scatter(const NodeCode& node)
+      : data_(node.operand(0)), indices_(node.operand(1)), updates_(node.operand(2)), result_(node.result()) {
+    const std::optional<Combine> how = combine_of(node.attrs().text("reduction"));
+    node.require(how.has_value() && is_index_type(indices_.type.dtype) && data_.type == result_.type &&
+                 updates_.type.dtype == data_.type.dtype);
+    how_ = *how;
+  }
+  int phases() const override { return 2; }
+  bool serial() const override { return elements(data_.type.dims) + elements(updates_.type.dims) < 8192; }
+
+  void run(int phase, int worker, int workers, const Bindings& bindings) const override {
+    if (phase == 1) return update(worker, workers, bindings);
+    const Share share = share_of(data_.type.bytes(), worker, workers);
+    if (share.begin < share.end)
+      std::memcpy(result_.as<std::byte>(bindings) + share.begin, data_.as<std::byte>(bindings) + share.begin,
+                  static_cast<size_t>(share.end - share.begin));
+  }
+
+ protected:
+  virtual void update(int worker, int workers, const Bindings& bindings) const = 0;
+
+  NodeOperand data_, indices_, updates_;
+  NodeResult result_;
+  Combine how_ = Combine::none;
+};
+
+class ScatterElements final : public Scatter {
+ public:
+  explicit ScatterElements(const NodeCode& node) : Scatter(node) {
+    const Dims &data = data_.type.dims, &dims = indices_.type.dims;
+    node.require(data.size() == dims.size() && updates_.type.dims == dims && !dims.empty());
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    n_ = data[axis];
+    step_ = strides_of(data)[axis];
+    node.require(n_ > 0 || elements(dims) == 0);
+    for (size_t i = 0; i < dims.size(); ++i) node.require(i == axis || dims[i] <= data[i]);
+    if (elements(dims) == 0) return;
+    Dims sizes = dims, from = strides_of(dims), to = strides_of(data);
+    to[axis] = 0;
+    for (size_t i = 0; i < dims.size() && shared_ == 1; ++i) {
+      if (i == axis || dims[i] == 1) continue;
+      shared_ = dims[i], shared_from_ = from[i], shared_to_ = to[i];
+      sizes[i] = 1;
+    }
+    walk_ = RowWalk(sizes, {from, to});
+    empty_ = false;
+  }
+
+ private:
+  void update(int worker, int workers, const Bindings& bindings) const override {
+    if (empty_) return;
+    const Share share = share_of(shared_, worker, workers);
+    const IndexReader index(indices_, bindings);
+    visit(data_.type.dtype, [&]<typename T>() {
+      const T* updates = updates_.as<T>(bindings);
+      T* result = result_.as<T>(bindings);
+      for (int64_t i = share.begin; i < share.end; ++i)
+        for (int64_t row = 0; row < walk_.rows(); ++row) {
+          int64_t offsets[2];
+          walk_.seek(row, offsets);
+          const int64_t from = offsets[0] + i * shared_from_, to = offsets[1] + i * shared_to_;
+          for (int64_t j = 0; j < walk_.length(); ++j) {
+            const int64_t at = from + j * walk_.stride(0);
+            T& place = result[to + j * walk_.stride(1) + index.inside(at, n_) * step_];
+            place = combined(how_, place, updates[at]);
+          }
+        }
+    });
+  }
+
+  RowWalk walk_;
+  bool empty_ = true;
+  int64_t n_ = 1, step_ = 1;
+  int64_t shared_ = 1, shared_from_ = 0, shared_to_ = 0;  // the axis that workers share
+};
+
+class ScatterNd final : public Scatter {
+ public:
+  explicit ScatterNd(const NodeCode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
+    count_ = elements(std::span(indices_.type.dims).first(indices_.type.dims.size() - 1));
+    const int64_t written = elements(Dims{count_, positions_.run()});
+    node.require(elements(updates_.type.dims) == written && (elements(data_.type.dims) > 0 || written == 0));
+  }
+
+ private:
+  static size_t depth_of(const NodeCode& node) {
+    const Dims& dims = node.operand(1).type.dims;
+    node.require(!dims.empty() && dims.back() >= 0 &&
+                 dims.back() <= static_cast<int64_t>(node.operand(0).type.dims.size()));
+    return static_cast<size_t>(dims.back());
+  }
+
+  void update(int worker, int workers, const Bindings& bindings) const override {
+    const Share share = share_of(positions_.run(), worker, workers);
+    if (share.begin == share.end) return;
+    const IndexReader index(indices_, bindings);
+    visit(data_.type.dtype, [&]<typename T>() {
+      const T* updates = updates_.as<T>(bindings);
+      T* result = result_.as<T>(bindings);
+      for (int64_t i = 0; i < count_; ++i) {
+        const T* from = updates + i * positions_.run();
+        T* to = result + positions_.offset(index, i);
+        if (how_ == Combine::none) std::copy(from + share.begin, from + share.end, to + share.begin);
+        else
+          for (int64_t j = share.begin; j < share.end; ++j) to[j] = combined(how_, to[j], from[j]);
+      }
+    });
+  }
+
+  PositionReader positions_;
+  int64_t count_ = 0;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  const NodeCode node(attrs, shapes);
+  if (node.op() == "ScatterElements") return std::make_shared<ScatterElements>(node);
+  node.require(node.op() == "ScatterND");
+  return std::make_shared<ScatterNd>(node);
+}
+
+}  // namespace
+
+const CpuTactic tactics::scatter = {"scatter", propose, compile, load};
+
+}  // namespace hone::cpu

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LRN, which divides by the energy of neighbouring channels, and LpNormalization, which divides by the norm along an axis.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/norm/group_norm_kernel.h"
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/region_reader.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kStrip = 256;  // lines beside each other that are done together
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !(node->is(ops::lrn) || node->is(ops::lp_normalization))) return;
+  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+    return out.refuse("neighbour_norm", std::move(reason));
+  offer_linear(problem, "neighbour_norm", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "neighbour_norm"); }
+
+int64_t outer_of(const Dims& dims, size_t axis) { return elements(std::span(dims).first(axis)); }
+int64_t inner_of(const Dims& dims, size_t axis) { return elements(std::span(dims).subspan(axis + 1)); }
+
+class Lrn final : public ItemKernel {
+ public:
+  Lrn(const NodeCode& node, Isa isa)
+      : ItemKernel(node.operand(0).type.dims.at(0) * node.operand(0).type.dims.at(1),
+                   elements(node.operand(0).type.dims)),
+        kernels_(group_norm_kernels(isa)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        size_(node.attrs().integer("size")),
+        alpha_(static_cast<float>(node.attrs().real("alpha") / static_cast<double>(size_))),
+        beta_(static_cast<float>(node.attrs().real("beta"))),
+        bias_(static_cast<float>(node.attrs().real("bias"))),
+        channels_(x_.type.dims[1]),
+        pixels_(inner_of(x_.type.dims, 1)) {
+    node.require(x_.type == y_.type && x_.type.dtype == DType::f32 && size_ > 0);
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const int64_t before = (size_ - 1) / 2, after = size_ - 1 - before;
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t c = item % channels_, first = std::max<int64_t>(0, c - before),
+                    last = std::min(channels_ - 1, c + after);
+      const float* x = x_.as<float>(bindings) + item * pixels_;
+      kernels_.channel_response({x, x + (first - c) * pixels_, y_.as<float>(bindings) + item * pixels_,
+                                 last - first + 1, pixels_, pixels_, alpha_, beta_, bias_});
+    }
+  }
+
+  const GroupNormKernels kernels_;
+  NodeOperand x_;
+  NodeResult y_;
+  int64_t size_;
+  float alpha_, beta_, bias_;
+  int64_t channels_, pixels_;
+};
+
+class LpNorm final : public ItemKernel {
+ public:
+  explicit LpNorm(const NodeCode& node)
+      : ItemKernel(items_of(node), elements(node.operand(0).type.dims)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        p_(node.attrs().integer("p")),
+        n_(x_.type.dims[axis_of(node)]),
+        inner_(inner_of(x_.type.dims, axis_of(node))),
+        strips_((inner_ + kStrip - 1) / kStrip) {
+    node.require(x_.type == y_.type && x_.type.dtype == DType::f32);
+  }
+
+ private:
+  static size_t axis_of(const NodeCode& node) {
+    return normalize_axis(node.attrs().integer("axis"), node.operand(0).type.dims.size());
+  }
+  static int64_t items_of(const NodeCode& node) {
+    const Dims& dims = node.operand(0).type.dims;
+    return outer_of(dims, axis_of(node)) * ((inner_of(dims, axis_of(node)) + kStrip - 1) / kStrip);
+  }
+
+  double term(float x) const {
+    const double value = std::fabs(static_cast<double>(x));
+    return p_ == 1 ? value : p_ == 2 ? value * value : std::pow(value, static_cast<double>(p_));
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    double norms[kStrip];
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t first = item % strips_ * kStrip, count = std::min(kStrip, inner_ - first),
+                    start = item / strips_ * n_ * inner_ + first;
+      const float* x = x_.as<float>(bindings) + start;
+      float* y = y_.as<float>(bindings) + start;
+      std::fill_n(norms, count, 0.0);
+      for (int64_t k = 0; k < n_; ++k)
+        for (int64_t i = 0; i < count; ++i) norms[i] += term(x[k * inner_ + i]);
+      for (int64_t i = 0; i < count; ++i) {
+        const double norm = p_ == 1   ? norms[i]
+                            : p_ == 2 ? std::sqrt(norms[i])
+                                      : std::pow(norms[i], 1 / static_cast<double>(p_));
+        norms[i] = norm == 0 ? 0 : 1 / norm;  // a line of zeros stays one
+      }
+      for (int64_t k = 0; k < n_; ++k)
+        for (int64_t i = 0; i < count; ++i)
+          y[k * inner_ + i] = static_cast<float>(static_cast<double>(x[k * inner_ + i]) * norms[i]);
+    }
+  }
+
+  NodeOperand x_;
+  NodeResult y_;
+  int64_t p_, n_, inner_, strips_;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  const NodeCode node(attrs, shapes);
+  node.require(node.operand(0).type.dims.size() >= (node.op() == "LRN" ? 2u : 1u));
+  if (node.op() == "LRN") return std::make_shared<Lrn>(node, info.isa);
+  node.require(node.op() == "LpNormalization");
+  return std::make_shared<LpNorm>(node);
+}
+
+}  // namespace
+
+const CpuTactic tactics::neighbour_norm = {"neighbour_norm", propose, compile, load};
+
+}  // namespace hone::cpu

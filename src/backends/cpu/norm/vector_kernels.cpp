@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One pass of the preprocessor per instruction set; see Highway's quick reference. Tails go through a small buffer, so that
+// nothing is read or written past an end.
+#include "backends/cpu/norm/vector_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/norm/vector_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/support/lanes-inl.h"
+#include "backends/cpu/support/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hone::cpu {
+namespace HWY_NAMESPACE {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+template <bool kLog>
+void SoftmaxRow(const SoftmaxArgs& args) {
+  const D d;
+  const size_t n = static_cast<size_t>(args.n), lanes = hn::Lanes(d), whole = n / lanes * lanes;
+  V top0 = hn::Set(d, kLowest), top1 = top0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    top0 = hn::Max(top0, hn::LoadU(d, args.x + i));
+    top1 = hn::Max(top1, hn::LoadU(d, args.x + i + lanes));
+  }
+  for (; i < whole; i += lanes) top0 = hn::Max(top0, hn::LoadU(d, args.x + i));
+  if (whole < n) top1 = hn::Max(top1, load_some(d, args.x + whole, n - whole, kLowest));
+  const V top = hn::MaxOfLanes(d, hn::Max(top0, top1));
+  V sum = hn::Zero(d);
+  for (i = 0; i < whole; i += lanes) {
+    const V e = hn::Exp(d, hn::Sub(hn::LoadU(d, args.x + i), top));
+    if (!kLog) hn::StoreU(e, d, args.y + i);
+    sum = hn::Add(sum, e);
+  }
+  if (whole < n) {
+    const V e = hn::Exp(d, hn::Sub(load_some(d, args.x + whole, n - whole, kLowest), top));
+    if (!kLog) store_some(e, d, args.y + whole, n - whole);
+    sum = hn::Add(sum, e);
+  }
+  const float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  const V factor = hn::Set(d, 1 / total), shift = hn::Add(top, hn::Set(d, std::log(total)));
+  const auto result = [&](const float* x, const float* y) {
+    return kLog ? hn::Sub(hn::LoadU(d, x), shift) : hn::Mul(hn::LoadU(d, y), factor);
+  };
+  for (i = 0; i < whole; i += lanes) hn::StoreU(result(args.x + i, args.y + i), d, args.y + i);
+  const float scalar_shift = hn::GetLane(shift);
+  for (i = whole; i < n; ++i) args.y[i] = kLog ? args.x[i] - scalar_shift : args.y[i] / total;
+}
+
+/// One vector of columns, all the way down and three times.
+template <bool kLog>
+HWY_INLINE void softmax_strip(const SoftmaxArgs& args, int64_t column, size_t count) {
+  const D d;
+  const bool whole = count == hn::Lanes(d);
+  const auto at = [&](const float* base, int64_t i) {
+    return whole ? hn::LoadU(d, base + i * args.inner + column)
+                 : load_some(d, base + i * args.inner + column, count, 0);
+  };
+  const auto put = [&](V v, int64_t i) {
+    float* to = args.y + i * args.inner + column;
+    if (whole) hn::StoreU(v, d, to);
+    else store_some(v, d, to, count);
+  };
+  V top = hn::Set(d, kLowest), sum = hn::Zero(d);
+  for (int64_t i = 0; i < args.n; ++i) top = hn::Max(top, at(args.x, i));
+  for (int64_t i = 0; i < args.n; ++i) {
+    const V e = hn::Exp(d, hn::Sub(at(args.x, i), top));
+    sum = hn::Add(sum, e);
+    if (!kLog) put(e, i);
+  }
+  const V factor = hn::Div(hn::Set(d, 1.0f), sum), shift = kLog ? hn::Add(top, hn::Log(d, sum)) : top;
+  for (int64_t i = 0; i < args.n; ++i) put(kLog ? hn::Sub(at(args.x, i), shift) : hn::Mul(at(args.y, i), factor), i);
+}
+
+template <bool kLog>
+void SoftmaxColumns(const SoftmaxArgs& args) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t column = 0; column < args.columns; column += lanes)
+    softmax_strip<kLog>(args, column, static_cast<size_t>(std::min(lanes, args.columns - column)));
+}
+
+template <typename Step, typename Rest>
+HWY_INLINE void for_row(size_t n, size_t lanes, const Step& step, const Rest& rest) {
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) step(i);
+  if (i < n) rest(i, n - i);
+}
+
+/// Sum of f(x) over a row, in two accumulators.
+template <typename F>
+HWY_INLINE float sum_row(const float* x, size_t n, float fill, const F& f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V a = hn::Zero(d), b = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a = hn::Add(a, f(hn::LoadU(d, x + i)));
+    b = hn::Add(b, f(hn::LoadU(d, x + i + lanes)));
+  }
+  for (; i + lanes <= n; i += lanes) a = hn::Add(a, f(hn::LoadU(d, x + i)));
+  if (i < n) b = hn::Add(b, f(load_some(d, x + i, n - i, fill)));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+template <bool kCentred>
+void Norm(const NormArgs& args) {
+  const D d;
+  const size_t n = static_cast<size_t>(args.n);
+  for (int64_t row = 0; row < args.count; ++row) {
+    const float* x = args.x + row * args.n;
+    float* y = args.y + row * args.n;
+    const float mean = kCentred ? sum_row(x, n, 0, [](V v) { return v; }) / static_cast<float>(n) : 0.0f;
+    const V centre = hn::Set(d, mean);
+    const float square = sum_row(x, n, mean, [&](V v) {
+      const V t = hn::Sub(v, centre);
+      return hn::Mul(t, t);
+    });
+    const V factor = hn::Set(d, 1 / std::sqrt(square / static_cast<float>(n) + args.epsilon));
+    const auto result = [&](V v, V scale, V bias) {
+      return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), scale, bias);
+    };
+    const V one = hn::Set(d, 1.0f), none = hn::Zero(d);
+    for_row(
+        n, hn::Lanes(d),
+        [&](size_t i) {
+          hn::StoreU(result(hn::LoadU(d, x + i), args.scale != nullptr ? hn::LoadU(d, args.scale + i) : one,
+                            args.bias != nullptr ? hn::LoadU(d, args.bias + i) : none),
+                     d, y + i);
+        },
+        [&](size_t i, size_t count) {
+          store_some(result(load_some(d, x + i, count, 0),
+                            args.scale != nullptr ? load_some(d, args.scale + i, count, 0) : one,
+                            args.bias != nullptr ? load_some(d, args.bias + i, count, 0) : none),
+                     d, y + i, count);
+        });
+  }
+}
+
+VectorKernels Kernels() {
+  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>, Norm<true>, Norm<false>};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hone::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hone::cpu {
+
+HWY_EXPORT(Kernels);
+
+namespace {
+
+VectorKernels make_kernels(Isa isa) { return HWY_DISPATCH_TABLE(Kernels)[target_index(isa)](); }
+
+}  // namespace
+
+const VectorKernels& vector_kernels(Isa isa) {
+  static const VectorKernels kernels[] = {make_kernels(Isa::scalar), make_kernels(Isa::avx2),
+                                          make_kernels(Isa::avx512)};
+  return kernels[static_cast<size_t>(isa)];
+}
+
+}  // namespace hone::cpu
+#endif

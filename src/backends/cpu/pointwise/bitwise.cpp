@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot and BitShift over broadcast operands of any integer type.
+#include <algorithm>
+
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
+#include "backends/cpu/support/row_walk.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr std::string_view kNames[] = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"};
+enum class Kind { both, either, one, invert, left, right };
+
+std::optional<Kind> kind_of(std::string_view op, const Attrs& attrs) {
+  const auto found = std::find(std::begin(kNames), std::end(kNames), op);
+  if (found == std::end(kNames)) return std::nullopt;
+  const Kind kind = static_cast<Kind>(found - std::begin(kNames));
+  return kind == Kind::left && attrs.text("direction") == "RIGHT" ? Kind::right : kind;
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !kind_of(node->op_name(), node->attrs)) return;
+  for (const Value* value : node->inputs)
+    if (value->type.dtype != node->output()->type.dtype) return out.refuse("bitwise", "operands of different types");
+  offer_linear(problem, "bitwise", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "bitwise"); }
+
+/// Strides of an operand along the axes of the result.
+Dims broadcast_strides(const NodeCode& node, const Dims& operand, const Dims& result) {
+  node.require(operand.size() <= result.size());
+  const Dims own = strides_of(operand);
+  Dims strides(result.size(), 0);
+  for (size_t i = 0; i < operand.size(); ++i) {
+    const size_t axis = result.size() - operand.size() + i;
+    node.require(operand[i] == 1 || operand[i] == result[axis]);
+    strides[axis] = operand[i] == 1 ? 0 : own[i];
+  }
+  return strides;
+}
+
+RowWalk walk_of(const NodeCode& node) {
+  const Dims& result = node.result().type.dims;
+  if (elements(result) == 0) return RowWalk({0}, {{1}, {1}, {1}});
+  const Dims a = broadcast_strides(node, node.operand(0).type.dims, result);
+  return RowWalk(result,
+                 {strides_of(result), a, node.has(1) ? broadcast_strides(node, node.operand(1).type.dims, result) : a});
+}
+
+template <typename T>
+T combined(Kind kind, T a, T b) {
+  using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+  constexpr int kBits = 8 * static_cast<int>(sizeof(T));
+  const bool beyond = static_cast<int64_t>(b) < 0 || static_cast<int64_t>(b) >= kBits;
+  switch (kind) {
+    case Kind::both: return static_cast<T>(a & b);
+    case Kind::either: return static_cast<T>(a | b);
+    case Kind::one: return static_cast<T>(a ^ b);
+    case Kind::invert: return static_cast<T>(static_cast<Unsigned>(a) ^ static_cast<Unsigned>(-1));
+    case Kind::left:
+      return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) << static_cast<int>(b)));
+    case Kind::right: break;
+  }
+  if (std::is_signed_v<T>)
+    return static_cast<T>(static_cast<int64_t>(a) >> (beyond ? kBits - 1 : static_cast<int>(b)));  // keeps the sign
+  return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(a) >> static_cast<int>(b));
+}
+
+class Bitwise final : public ItemKernel {
+ public:
+  explicit Bitwise(const NodeCode& node)
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(),
+                   elements(node.result().type.dims)),
+        a_(node.operand(0)),
+        b_(node.operand(node.has(1) ? 1 : 0)),
+        y_(node.result()),
+        walk_(walk_of(node)) {
+    const std::optional<Kind> kind = kind_of(node.op(), node.attrs());
+    node.require(kind.has_value() && !is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype &&
+                 b_.type.dtype == y_.type.dtype);
+    kind_ = *kind;
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    visit(y_.type.dtype, [&]<typename T>() {
+      if constexpr (!kIsFloat<T>) {
+        for (int64_t row = begin; row < end; ++row) {
+          int64_t offsets[3];
+          walk_.seek(row, offsets);
+          T* y = y_.as<T>(bindings) + offsets[0];
+          const T *a = a_.as<T>(bindings) + offsets[1], *b = b_.as<T>(bindings) + offsets[2];
+          for (int64_t j = 0; j < walk_.length(); ++j)
+            y[j * walk_.stride(0)] = combined(kind_, a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
+        }
+      }
+    });
+  }
+
+  NodeOperand a_, b_;
+  NodeResult y_;
+  RowWalk walk_;
+  Kind kind_ = Kind::both;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<Bitwise>(NodeCode(attrs, shapes));
+}
+
+}  // namespace
+
+const CpuTactic tactics::bitwise = {"bitwise", propose, compile, load};
+
+}  // namespace hone::cpu

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MaxPool and AveragePool of one to three spatial axes. Channels-last: a pixel of the result is the vector sum (or maximum) of
+// the pixels under the window. Linear: plane by plane.
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/pool/pool_axes.h"
+#include "backends/cpu/reduce/reductions.h"
+#include "backends/cpu/support/region_reader.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kMaxTaps = 1024;
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
+  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+    return out.refuse("pool", std::move(reason));
+  if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
+  const size_t rank = node->input(0)->type.shape.rank();
+  if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
+  if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse("pool", "the window is too large");
+  offer_layouts(problem, "cpu", "pool", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) {
+  const Node* node = problem.only();
+  Attrs attrs = node->attrs;
+  attrs.set("maximum", int64_t{node->is(ops::max_pool)});
+  return {encode_code("pool", attrs), {}};
+}
+
+class Pool final : public CpuKernel {
+ public:
+  Pool(const Attrs& attrs, const KernelShapes& shapes, Layout layout, Isa isa)
+      : maximum_(attrs.integer("maximum") != 0),
+        dtype_(shapes.inputs[0].dtype),
+        pool_(pool_pixel(maximum_, dtype_, isa)),
+        include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
+        channels_last_(layout == Layout::channels_last) {
+    const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
+    const WindowAttrs window(attrs, in.size() - 2, {});
+    HONE_CHECK(elements(window.kernel) <= kMaxTaps, "a pool in the plan has a window of {}", join_dims(window.kernel));
+    n_ = in[0], c_ = in[1];
+    axes_ = pool_axes(window, in, out);
+    pixels_ = elements(out) / std::max<int64_t>(n_ * c_, 1);
+    in_pixels_ = axes_[0].input * axes_[1].input * axes_[2].input;
+    rows_ = static_cast<int64_t>(axes_[0].spans.size() * axes_[1].spans.size());
+    serial_ = elements(in) < 4096;
+  }
+  bool serial() const override { return serial_; }
+
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    if (dtype_ == DType::bf16) run_as<BFloat>(worker, workers, bindings);
+    else run_as<float>(worker, workers, bindings);
+  }
+
+ private:
+  template <typename T>
+  void run_as(int worker, int workers, const Bindings& bindings) const {
+    const T* x = static_cast<const T*>(bindings.inputs[0]);
+    T* y = static_cast<T*>(bindings.outputs[0]);
+    const int64_t images = channels_last_ ? n_ : n_ * c_, pixel = channels_last_ ? c_ : 1;
+    const int64_t columns = static_cast<int64_t>(axes_[2].spans.size()),
+                  planes = static_cast<int64_t>(axes_[1].spans.size());
+    const Share share = share_of(images * rows_, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t image = item / rows_, row = item % rows_;
+      const TapSpan &depth = axes_[0].spans[static_cast<size_t>(row / planes)],
+                    &height = axes_[1].spans[static_cast<size_t>(row % planes)];
+      const T* from = x + image * in_pixels_ * pixel;
+      T* to = y + (image * pixels_ + row * columns) * pixel;
+      if (channels_last_) run_row(from, depth, height, to);
+      else run_plane_row(from, depth, height, to);
+    }
+  }
+
+  float factor(const TapSpan& depth, const TapSpan& height, const TapSpan& width) const {
+    const int64_t count =
+        include_pad_ ? depth.padded * height.padded * width.padded : depth.count * height.count * width.count;
+    return 1.0f / static_cast<float>(count);
+  }
+
+  template <typename T>
+  void run_row(const T* x, const TapSpan& depth, const TapSpan& height, T* y) const {
+    int64_t taps[kMaxTaps];
+    for (const TapSpan& width : axes_[2].spans) {
+      int64_t count = 0;
+      for (int64_t d = 0; d < depth.count; ++d)
+        for (int64_t h = 0; h < height.count; ++h)
+          for (int64_t w = 0; w < width.count; ++w)
+            taps[count++] = (((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) *
+                                 axes_[2].input +
+                             width.first + w * axes_[2].step) *
+                            c_;
+      pool_({x, taps, count, c_, factor(depth, height, width), y});
+      y += c_;
+    }
+  }
+
+  template <typename T>
+  void run_plane_row(const T* x, const TapSpan& depth, const TapSpan& height, T* y) const {
+    for (const TapSpan& width : axes_[2].spans) {
+      float best = -std::numeric_limits<float>::infinity(), sum = 0;
+      for (int64_t d = 0; d < depth.count; ++d)
+        for (int64_t h = 0; h < height.count; ++h) {
+          const T* row =
+              x +
+              ((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) * axes_[2].input +
+              width.first;
+          for (int64_t w = 0; w < width.count; ++w) {
+            const float value = static_cast<float>(row[w * axes_[2].step]);
+            best = std::max(best, value);
+            sum += value;
+          }
+        }
+      *y++ = T(maximum_ ? best : sum * factor(depth, height, width));
+    }
+  }
+
+  bool maximum_;
+  DType dtype_;
+  PoolPixel pool_;
+  bool include_pad_, channels_last_, serial_ = false;
+  int64_t n_ = 1, c_ = 1, pixels_ = 1, in_pixels_ = 1, rows_ = 1;
+  PoolAxes axes_;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  check_f32_or_bf16(shapes, 1, "pooling");
+  const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
+  const std::optional<Layout> layout = shared_layout(in, out);
+  const bool valid = layout && in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
+                     in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
+  HONE_CHECK(valid, "a pool in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
+  return std::make_shared<Pool>(attrs, shapes, *layout, info.isa);
+}
+
+}  // namespace
+
+const CpuTactic tactics::pool = {"pool", propose, compile, load};
+
+}  // namespace hone::cpu

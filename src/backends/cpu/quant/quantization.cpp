@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QuantizeLinear and DequantizeLinear with one scale, one per index of an axis, or one per block along it. Within a stretch
+// of elements that share their scale the loop is plain.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kPiece = 4096;
+
+std::string reason_against(const Node& node) {
+  if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  const DType scale = node.input(1)->type.dtype;
+  if (!is_float(scale)) return fmt::format("the scale is {}", name_of(scale));
+  return {};
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !(node->is(ops::quantize_linear) || node->is(ops::dequantize_linear))) return;
+  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("quantization", std::move(reason));
+  offer_linear(problem, "quantization", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "quantization"); }
+
+/// Rounds to the nearest even and saturates, as the reference does.
+template <typename T>
+T quantized(double value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (std::isnan(value)) return 0;
+    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  }
+  return narrowed<T>(value);
+}
+
+double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) {
+  return visit(operand.type.dtype,
+               [&]<typename T>() { return static_cast<double>(widened(operand.as<T>(bindings)[i])); });
+}
+
+class Quantization final : public ItemKernel {
+ public:
+  explicit Quantization(const NodeCode& node)
+      : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
+        x_(node.operand(0)),
+        scale_(node.operand(1)),
+        y_(node.result()),
+        quantizes_(node.op() == "QuantizeLinear") {
+    node.require(quantizes_ || node.op() == "DequantizeLinear");
+    node.require(x_.type.dims == y_.type.dims);
+    if (node.has(2)) zero_ = node.operand(2);
+    node.require(!zero_ || elements(zero_->type.dims) == elements(scale_.type.dims));
+    for (const DType dtype : {x_.type.dtype, scale_.type.dtype, zero_ ? zero_->type.dtype : y_.type.dtype})
+      node.require(dtype != DType::boolean);
+    stretch_ = std::max<int64_t>(elements(x_.type.dims), 1);
+    if (elements(scale_.type.dims) != 1) read_axis(node);
+  }
+
+ private:
+  void read_axis(const NodeCode& node) {
+    const Dims& dims = x_.type.dims;
+    const size_t axis = normalize_axis(node.attrs().integer("axis"), dims.size());
+    const int64_t block = node.attrs().integer("block_size");
+    n_ = dims[axis];
+    inner_ = elements(std::span(dims).subspan(axis + 1));
+    if (block > 0) {
+      node.require(block <= std::max<int64_t>(n_, 1));
+      block_ = block;
+      scales_ = (n_ + block - 1) / block;
+      node.require(elements(scale_.type.dims) == elements(std::span(dims).first(axis)) * scales_ * inner_);
+      stretch_ = 1;
+    } else {
+      scales_ = n_;
+      node.require(elements(scale_.type.dims) == n_);
+      stretch_ = std::max<int64_t>(inner_, 1);
+    }
+  }
+
+  int64_t scale_of(int64_t i) const {
+    if (scales_ == 0) return 0;
+    const int64_t at = i / inner_ % n_;
+    return block_ == 0 ? at : (i / (inner_ * n_) * scales_ + at / block_) * inner_ + i % inner_;
+  }
+
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const int64_t last = std::min(end * kPiece, elements(y_.type.dims));
+    for (int64_t i = begin * kPiece; i < last;) {
+      const int64_t next = std::min(last, (i / stretch_ + 1) * stretch_), k = scale_of(i);
+      run_stretch(i, next, real_at(scale_, bindings, k), zero_ ? real_at(*zero_, bindings, k) : 0.0, bindings);
+      i = next;
+    }
+  }
+
+  void run_stretch(int64_t first, int64_t last, double scale, double zero, const Bindings& bindings) const {
+    visit(x_.type.dtype, [&]<typename X>() {
+      const X* x = x_.as<X>(bindings);
+      visit(y_.type.dtype, [&]<typename Y>() {
+        Y* y = y_.as<Y>(bindings);
+        const float divisor = static_cast<float>(scale);
+        for (int64_t i = first; i < last; ++i) {
+          if (quantizes_)
+            y[i] =
+                quantized<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
+          else y[i] = quantized<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
+        }
+      });
+    });
+  }
+
+  NodeOperand x_, scale_;
+  NodeResult y_;
+  std::optional<NodeOperand> zero_;
+  bool quantizes_;
+  int64_t n_ = 1, inner_ = 1, block_ = 0, scales_ = 0;
+  int64_t stretch_ = 1;  // elements in a row with the same scale
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<Quantization>(NodeCode(attrs, shapes));
+}
+
+}  // namespace
+
+const CpuTactic tactics::quantization = {"quantization", propose, compile, load};
+
+}  // namespace hone::cpu

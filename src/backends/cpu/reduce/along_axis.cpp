@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that walk one axis, of any element type: ArgMax, ArgMin, CumSum, Hardmax and TopK. A tensor is outer x n x inner;
+// a line is the n elements along the axis. Lines beside each other are done one after the other, so that the cache lines of
+// one serve the next.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+const OpDef* const kOperators[] = {&ops::arg_max, &ops::arg_min, &ops::cum_sum, &ops::hardmax, &ops::top_k};
+
+std::string reason_against(const Problem& problem, const Node& node) {
+  if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  if (node.input(0)->type.shape.rank() == 0) return "its input is a scalar";
+  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return "empty input";
+  const Value* axis = node.is(ops::cum_sum) ? node.input(1) : nullptr;
+  if (axis != nullptr && !axis->is_constant() && axis->symbolic == nullptr) return "its axis is not known";
+  return {};
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr ||
+      std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
+    return;
+  if (std::string reason = reason_against(problem, *node); !reason.empty())
+    return out.refuse("along_axis", std::move(reason));
+  offer_linear(problem, "along_axis", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "along_axis"); }
+
+struct Lines {
+  int64_t outer = 1, n = 1, inner = 1;
+  int64_t count() const { return outer * inner; }
+  /// Where a line begins in a tensor with `length` elements along the axis.
+  int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
+};
+
+Lines lines_of(const NodeCode& node) {
+  const Dims& dims = node.operand(0).type.dims;
+  const int64_t given = node.op() == "CumSum" ? (node.require(!node.integers(1).empty()), node.integers(1)[0])
+                                              : node.attrs().integer("axis");
+  const size_t axis = normalize_axis(given, dims.size());
+  Lines lines{elements(std::span(dims).first(axis)), dims[axis], elements(std::span(dims).subspan(axis + 1))};
+  node.require(lines.n > 0);
+  return lines;
+}
+
+/// The element that no other one along the line beats; the first of equals, or the last.
+class Best final : public ItemKernel {
+ public:
+  explicit Best(const NodeCode& node)
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        smallest_(node.op() == "ArgMin"),
+        last_(node.attrs().integer("select_last_index") != 0) {
+    node.require(y_.type.dtype == DType::i64 && elements(y_.type.dims) == lines_.count());
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    visit(x_.type.dtype, [&]<typename T>() {
+      for (int64_t line = begin; line < end; ++line) {
+        const T* x = x_.as<T>(bindings) + lines_.start(line, lines_.n);
+        y_.as<int64_t>(bindings)[line] = smallest_ ? find(x, std::less<>()) : find(x, std::greater<>());
+      }
+    });
+  }
+
+  template <typename T, typename Better>
+  int64_t find(const T* x, const Better& better) const {
+    int64_t best = 0;
+    auto top = comparable(x[0]);
+    for (int64_t k = 1; k < lines_.n; ++k) {
+      const auto value = comparable(x[k * lines_.inner]);
+      if (better(value, top) || (last_ && value == top)) best = k, top = value;
+    }
+    return best;
+  }
+
+  Lines lines_;
+  NodeOperand x_;
+  NodeResult y_;
+  bool smallest_, last_;
+};
+
+class RunningSum final : public ItemKernel {
+ public:
+  explicit RunningSum(const NodeCode& node)
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        exclusive_(node.attrs().integer("exclusive") != 0),
+        reverse_(node.attrs().integer("reverse") != 0) {
+    node.require(x_.type == y_.type);
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    const int64_t step = reverse_ ? -lines_.inner : lines_.inner, first = reverse_ ? (lines_.n - 1) * lines_.inner : 0;
+    visit(x_.type.dtype, [&]<typename T>() {
+      using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // unsigned: may wrap
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t start = lines_.start(line, lines_.n) + first;
+        const T* x = x_.as<T>(bindings) + start;
+        T* y = y_.as<T>(bindings) + start;
+        Sum sum = 0;
+        for (int64_t k = 0; k < lines_.n; ++k) {
+          const Sum before = sum;
+          sum += static_cast<Sum>(widened(x[k * step]));
+          y[k * step] = narrowed<T>(exclusive_ ? before : sum);
+        }
+      }
+    });
+  }
+
+  Lines lines_;
+  NodeOperand x_;
+  NodeResult y_;
+  bool exclusive_, reverse_;
+};
+
+class Hardmax final : public ItemKernel {
+ public:
+  explicit Hardmax(const NodeCode& node)
+      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(node)),
+        x_(node.operand(0)),
+        y_(node.result()) {
+    node.require(x_.type == y_.type);
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    visit(x_.type.dtype, [&]<typename T>() {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t start = lines_.start(line, lines_.n);
+        const T* x = x_.as<T>(bindings) + start;
+        T* y = y_.as<T>(bindings) + start;
+        int64_t best = 0;
+        for (int64_t k = 0; k < lines_.n; ++k) {
+          if (comparable(x[k * lines_.inner]) > comparable(x[best * lines_.inner])) best = k;
+          y[k * lines_.inner] = narrowed<T>(0);
+        }
+        y[best * lines_.inner] = narrowed<T>(1);
+      }
+    });
+  }
+
+  Lines lines_;
+  NodeOperand x_;
+  NodeResult y_;
+};
+
+/// Positions are ranked in the workspace, one line of them per worker. Not-a-number counts as largest; equals stay in order.
+class TopK final : public CpuKernel {
+ public:
+  TopK(const NodeCode& node, int workers)
+      : lines_(lines_of(node)), workers_(workers), largest_(node.attrs().integer("largest") != 0), x_(node.operand(0)) {
+    node.require(node.wants(0) || node.wants(1));
+    if (node.wants(0)) values_ = node.result(0);
+    if (node.wants(1)) indices_ = node.result(1);
+    const ConcreteType& type = node.wants(0) ? node.result(0).type : node.result(1).type;
+    node.require(elements(type.dims) % lines_.count() == 0);
+    k_ = elements(type.dims) / lines_.count();
+    node.require(k_ <= lines_.n);
+    if (values_) node.require(values_->type.dtype == x_.type.dtype);
+    if (indices_) node.require(indices_->type.dtype == DType::i64 && indices_->type.dims == type.dims);
+  }
+  bool serial() const override { return lines_.count() < 2 || lines_.count() * lines_.n < 2048; }
+  size_t workspace_bytes() const override { return static_cast<size_t>(lines_.n * workers_) * sizeof(int64_t); }
+
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    int64_t* order = static_cast<int64_t*>(bindings.workspace) + worker * lines_.n;
+    const Share share = share_of(lines_.count(), worker, workers);
+    visit(x_.type.dtype, [&]<typename T>() {
+      for (int64_t line = share.begin; line < share.end; ++line)
+        rank(line, x_.as<T>(bindings) + lines_.start(line, lines_.n), order, bindings);
+    });
+  }
+
+ private:
+  template <typename T>
+  void rank(int64_t line, const T* x, int64_t* order, const Bindings& bindings) const {
+    const auto below = [](auto a, auto b) {
+      if constexpr (std::is_floating_point_v<decltype(a)>) return !std::isnan(a) && (std::isnan(b) || a < b);
+      else return a < b;
+    };
+    std::iota(order, order + lines_.n, int64_t{0});
+    std::partial_sort(order, order + k_, order + lines_.n, [&](int64_t i, int64_t j) {
+      const auto a = comparable(x[i * lines_.inner]), b = comparable(x[j * lines_.inner]);
+      if (below(a, b)) return !largest_;
+      if (below(b, a)) return largest_;
+      return i < j;
+    });
+    const int64_t start = lines_.start(line, k_);
+    for (int64_t k = 0; k < k_; ++k) {
+      if (values_) values_->as<T>(bindings)[start + k * lines_.inner] = x[order[k] * lines_.inner];
+      if (indices_) indices_->as<int64_t>(bindings)[start + k * lines_.inner] = order[k];
+    }
+  }
+
+  Lines lines_;
+  int workers_;
+  bool largest_;
+  NodeOperand x_;
+  std::optional<NodeResult> values_, indices_;
+  int64_t k_ = 0;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  const NodeCode node(attrs, shapes);
+  const std::string& op = node.op();
+  node.require(elements(node.operand(0).type.dims) > 0);
+  if (op == "TopK") return std::make_shared<TopK>(node, info.workers);
+  if (op == "CumSum") return std::make_shared<RunningSum>(node);
+  if (op == "Hardmax") return std::make_shared<Hardmax>(node);
+  node.require(op == "ArgMax" || op == "ArgMin");
+  return std::make_shared<Best>(node);
+}
+
+}  // namespace
+
+const CpuTactic tactics::along_axis = {"along_axis", propose, compile, load};
+
+}  // namespace hone::cpu

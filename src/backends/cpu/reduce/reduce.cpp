@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions over any axes of an f32 or bf16 tensor, and the global pools, which are reductions over the spatial axes.
+//
+// In the order in which the bytes lie, neighbouring axes that share their fate are one. If the innermost is reduced, results
+// are sums of contiguous stretches; if it is kept, strips of results are sums of rows.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "backends/cpu/pointwise/convert.h"
+#include "backends/cpu/reduce/reductions.h"
+#include "backends/cpu/support/region_reader.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+#include "regions/reduce_axes.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kStrip = 128;  // results of an item that reduces rows
+constexpr int64_t kMaxOffsets = 1 << 22;
+
+enum class Finish : uint8_t { none, mean, root, logarithm };
+struct Row {
+  const OpDef* op;
+  Reduction kind;
+  Finish finish;
+};
+const std::array kOperators = {
+    Row{&ops::reduce_sum, Reduction::sum, Finish::none},
+    Row{&ops::reduce_mean, Reduction::sum, Finish::mean},
+    Row{&ops::reduce_max, Reduction::max, Finish::none},
+    Row{&ops::reduce_min, Reduction::min, Finish::none},
+    Row{&ops::reduce_prod, Reduction::prod, Finish::none},
+    Row{&ops::reduce_l1, Reduction::sum_abs, Finish::none},
+    Row{&ops::reduce_l2, Reduction::sum_square, Finish::root},
+    Row{&ops::reduce_sum_square, Reduction::sum_square, Finish::none},
+    Row{&ops::reduce_log_sum, Reduction::sum, Finish::logarithm},
+    Row{&ops::global_average_pool, Reduction::sum, Finish::mean},
+    Row{&ops::global_max_pool, Reduction::max, Finish::none},
+};
+
+/// The general power is left to others.
+const std::array kLpPools = {Row{&ops::global_lp_pool, Reduction::sum_abs, Finish::none},
+                             Row{&ops::global_lp_pool, Reduction::sum_square, Finish::root}};
+
+const Row* find_row(const Node& node) {
+  if (node.is(ops::global_lp_pool)) {
+    const int64_t p = node.attrs.integer("p");
+    return p == 1 || p == 2 ? &kLpPools[static_cast<size_t>(p - 1)] : nullptr;
+  }
+  for (const Row& row : kOperators)
+    if (node.is(*row.op)) return &row;
+  return nullptr;
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = problem.only();
+  if (node == nullptr || find_row(*node) == nullptr) return;
+  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+    return out.refuse("reduce", std::move(reason));
+  const std::optional<Dims> axes = reduced_axes(*node);
+  if (!axes) return out.refuse("reduce", "axes are not constant");
+  offer_reductions(problem, *axes, "cpu", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) {
+  const Node* node = problem.only();
+  const Row* row = find_row(*node);
+  const Attrs attrs{{"axes", *reduced_axes(*node)},
+                    {"kind", static_cast<int64_t>(row->kind)},
+                    {"finish", static_cast<int64_t>(row->finish)}};
+  return {encode_code("reduce", attrs), {}};
+}
+
+/// Offsets of every combination of the chosen axes.
+std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) {
+  std::vector<int64_t> offsets{0};
+  for (const AxisRun& axis : axes) {
+    if (axis.reduced != reduced) continue;
+    HONE_CHECK(static_cast<int64_t>(offsets.size()) * axis.size <= kMaxOffsets, "a reduction in the plan is too large");
+    std::vector<int64_t> next;
+    next.reserve(offsets.size() * static_cast<size_t>(axis.size));
+    for (const int64_t offset : offsets)
+      for (int64_t i = 0; i < axis.size; ++i) next.push_back(offset + i * axis.stride);
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+class Reduce final : public CpuKernel {
+ public:
+  Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
+      : finish_(static_cast<Finish>(bounded(attrs, "finish", 0, static_cast<int64_t>(Finish::logarithm)))) {
+    const int64_t kind = attrs.integer("kind");
+    HONE_CHECK(kind >= 0 && kind < kReductions, "a reduction in the plan is of the unknown kind {}", kind);
+    const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
+    std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
+    columns_ = !axes.empty() && !axes.back().reduced;
+    kernel_ = reduce_stretches(static_cast<Reduction>(kind), columns_, shapes.inputs[0].dtype, isa);
+    size_ = static_cast<int64_t>(size_of(shapes.inputs[0].dtype));
+    if (shapes.outputs[0].dtype != DType::f32) narrow_ = convert_elements(DType::f32, shapes.outputs[0].dtype, isa);
+    if (!axes.empty()) {
+      length_ = axes.back().size;
+      axes.pop_back();
+    }
+    kept_ = offsets_of(axes, false);
+    reduced_ = offsets_of(axes, true);
+    HONE_CHECK(results > 0 && static_cast<int64_t>(kept_.size()) * (columns_ ? length_ : 1) == results,
+               "a reduction in the plan has {} results", results);
+    divisor_ = static_cast<float>(count / results);
+    strips_ = columns_ ? (length_ + kStrip - 1) / kStrip : 1;
+    serial_ = count < 4096;
+  }
+  bool serial() const override { return serial_; }
+
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    const std::byte* x = static_cast<const std::byte*>(bindings.inputs[0]);
+    std::byte* y = static_cast<std::byte*>(bindings.outputs[0]);
+    float sums[kStrip];
+    const Share share = share_of(static_cast<int64_t>(kept_.size()) * strips_, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t kept = item / strips_, column = item % strips_ * kStrip;
+      const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
+      std::byte* to = y + (columns_ ? kept * length_ + column : kept) * size_;
+      float* result = narrow_ == nullptr ? reinterpret_cast<float*>(to) : sums;
+      kernel_({x + (kept_[static_cast<size_t>(kept)] + column) * size_, reduced_.data(),
+               static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, result});
+      finish(result, results);
+      if (narrow_ != nullptr) narrow_(sums, to, results);
+    }
+  }
+
+ private:
+  void finish(float* y, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) switch (finish_) {
+        case Finish::none: return;
+        case Finish::mean: y[i] /= divisor_; break;
+        case Finish::root: y[i] = std::sqrt(y[i]); break;
+        case Finish::logarithm: y[i] = std::log(y[i]); break;
+      }
+  }
+
+  Finish finish_;
+  ReduceStretches kernel_ = nullptr;
+  ConvertElements narrow_ = nullptr;  // of sums, where the result is not f32
+  int64_t size_ = sizeof(float);      // of an element
+  bool columns_ = false, serial_ = false;
+  int64_t length_ = 1, strips_ = 1;
+  float divisor_ = 1;
+  std::vector<int64_t> kept_, reduced_;  // input offsets of the results, and of what goes into each
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
+  HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
+  check_f32_or_bf16(shapes, 1, "reduction");
+  return std::make_shared<Reduce>(attrs, shapes, info.isa);
+}
+
+}  // namespace
+
+const CpuTactic tactics::reduce = {"reduce", propose, compile, load};
+
+}  // namespace hone::cpu

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions of any element type over any axes, with every function; f32 with the common functions is faster in reduce.cpp.
+// Results are items; each folds the elements that belong to it, in double precision or 64 bits.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
+#include "backends/cpu/support/row_walk.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/ops.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr std::string_view kNames[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",    "ReduceProd",
+                                       "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+enum class Kind { sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp };
+
+std::optional<Kind> kind_of(std::string_view op) {
+  const auto found = std::find(std::begin(kNames), std::end(kNames), op);
+  return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<Kind>(found - std::begin(kNames)));
+}
+
+void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+  const Node* node = single_node(problem);
+  if (node == nullptr || !kind_of(node->op_name())) return;
+  if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp)
+    return;  // reduce.cpp's
+  if (std::string reason = reason_not_numeric(*node); !reason.empty())
+    return out.refuse("reduce_any", std::move(reason));
+  if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr)
+    return out.refuse("reduce_any", "its axes are known in a run only");
+  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0))
+    return out.refuse("reduce_any", "empty input");
+  offer_linear(problem, "reduce_any", out);
+}
+
+Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "reduce_any"); }
+
+std::vector<bool> reduced_axes(const NodeCode& node) {
+  const size_t rank = node.operand(0).type.dims.size();
+  const Dims axes = node.has(1) ? node.integers(1) : Dims();
+  if (axes.empty()) return std::vector<bool>(rank, node.attrs().integer("noop_with_empty_axes") == 0);
+  std::vector<bool> reduced(rank, false);
+  for (const int64_t axis : axes) reduced[normalize_axis(axis, rank)] = true;
+  return reduced;
+}
+
+/// The walk over the axes that are reduced, or over those that are kept.
+RowWalk walk_over(const NodeCode& node, bool which) {
+  const Dims &dims = node.operand(0).type.dims, strides = strides_of(dims);
+  const std::vector<bool> reduced = reduced_axes(node);
+  Dims sizes, own;
+  for (size_t axis = 0; axis < dims.size(); ++axis)
+    if (reduced[axis] == which) sizes.push_back(dims[axis]), own.push_back(strides[axis]);
+  return RowWalk(sizes, {own});
+}
+
+class ReduceAny final : public ItemKernel {
+ public:
+  explicit ReduceAny(const NodeCode& node)
+      : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)),
+        x_(node.operand(0)),
+        y_(node.result()),
+        kept_(walk_over(node, false)),
+        inner_(walk_over(node, true)) {
+    const std::optional<Kind> kind = kind_of(node.op());
+    node.require(kind.has_value() && x_.type.dtype == y_.type.dtype &&
+                 kept_.rows() * kept_.length() == elements(y_.type.dims) && elements(x_.type.dims) > 0);
+    kind_ = *kind;
+  }
+
+ private:
+  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    visit(x_.type.dtype, [&]<typename T>() {
+      for (int64_t item = begin; item < end; ++item) {
+        int64_t start[1];
+        kept_.seek(item / kept_.length(), start);
+        const T* x = x_.as<T>(bindings) + start[0] + item % kept_.length() * kept_.stride(0);
+        const Wide<T> result = reduced(x);
+        y_.as<T>(bindings)[item] = narrowed<T>(result);
+      }
+    });
+  }
+
+  template <typename T, typename Number, typename Step>
+  Number fold(const T* x, Number value, const Step& step) const {
+    for (int64_t row = 0; row < inner_.rows(); ++row) {
+      int64_t start[1];
+      inner_.seek(row, start);
+      for (int64_t i = 0; i < inner_.length(); ++i) value = step(value, widened(x[start[0] + i * inner_.stride(0)]));
+    }
+    return value;
+  }
+
+  template <typename T>
+  Wide<T> reduced(const T* x) const {
+    using N = Wide<T>;
+    const auto sum = [&](const auto& term) { return fold(x, N(0), [&](N a, N v) { return a + term(v); }); };
+    const auto square = [](N v) { return v * v; };
+    const auto same = [](N v) { return v; };
+    const auto largest = [&] { return fold(x, widened(x[0]), [](N a, N v) { return v > a || v != v ? v : a; }); };
+    switch (kind_) {
+      case Kind::sum: return sum(same);
+      case Kind::mean: return sum(same) / static_cast<N>(inner_.rows() * inner_.length());
+      case Kind::max: return largest();
+      case Kind::min: return fold(x, widened(x[0]), [](N a, N v) { return v < a || v != v ? v : a; });
+      case Kind::prod: return fold(x, N(1), [](N a, N v) { return a * v; });
+      case Kind::l1: return sum([](N v) { return v < 0 ? -v : v; });
+      case Kind::l2: return static_cast<N>(std::sqrt(static_cast<double>(sum(square))));
+      case Kind::sum_square: return sum(square);
+      case Kind::log_sum: return static_cast<N>(std::log(static_cast<double>(sum(same))));
+      case Kind::log_sum_exp: break;
+    }
+    const double top = static_cast<double>(largest());
+    if (!std::isfinite(top)) return static_cast<N>(top);
+    return static_cast<N>(
+        top + std::log(fold(x, 0.0, [top](double a, N v) { return a + std::exp(static_cast<double>(v) - top); })));
+  }
+
+  NodeOperand x_;
+  NodeResult y_;
+  RowWalk kept_, inner_;
+  Kind kind_ = Kind::sum;
+};
+
+std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
+  return std::make_shared<ReduceAny>(NodeCode(attrs, shapes));
+}
+
+}  // namespace
+
+const CpuTactic tactics::reduce_any = {"reduce_any", propose, compile, load};
+
+}  // namespace hone::cpu

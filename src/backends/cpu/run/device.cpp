@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/run/device.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/cpu/run/ceilings.h"
+#include "backends/cpu/run/machine.h"
+#include "backends/cpu/run/recording.h"
+#include "base/error.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+
+/// Work is done when a call returns: there is nothing to wait for.
+class CpuStream final : public Stream {
+ public:
+  void synchronize() override {}
+};
+
+DeviceInfo describe(const DeviceOptions& options) {
+  const Machine machine = inspect_machine();
+  DeviceInfo info;
+  info.name = machine.name;
+  info.architecture = to_string(options.isa);
+  info.workers = options.workers > 0 ? options.workers : default_workers(machine);
+  info.memory_bytes = machine.memory_bytes;
+  info.cache_bytes = machine.cache_bytes;
+  info.clock_ghz = machine.clock_ghz;
+  info.bf16_products = HONE_WITH_ONEDNN && has_bf16_products(options.isa);
+  return info;
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const DeviceOptions& options) : isa_(options.isa), info_(describe(options)) {}
+
+Ceilings CpuDevice::ceilings() { return measure_ceilings(isa_, info_.workers); }
+
+void* CpuDevice::allocate(size_t bytes) {
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr)
+    throw Error(fmt::format("cannot allocate {} bytes of memory", bytes),
+                "use smaller shapes or a machine with more memory");
+  // Fewer entries of the page tables to walk for weights and activations; where it is refused nothing is lost.
+  if (alignment == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);
+  return memory;
+}
+
+void CpuDevice::release(void* memory) noexcept { std::free(memory); }
+
+std::unique_ptr<Stream> CpuDevice::stream() { return std::make_unique<CpuStream>(); }
+
+void CpuDevice::copy(void* destination, const void* source, size_t bytes, Stream&) {
+  if (bytes != 0) std::memcpy(destination, source, bytes);
+}
+
+void CpuDevice::fill(void* memory, std::byte value, size_t bytes, Stream&) {
+  if (bytes != 0) std::memset(memory, std::to_integer<int>(value), bytes);
+}
+
+std::unique_ptr<Recording> CpuDevice::record(std::vector<Launch> launches) {
+  return std::make_unique<CpuRecording>(std::move(launches), info_.workers);
+}
+
+}  // namespace hone::cpu

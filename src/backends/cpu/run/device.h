@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The processor as a Device: host memory, streams that run at once, recordings that replay on a team of workers.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/jit/isa.h"
+#include "device/device.h"
+
+namespace hone::cpu {
+
+struct DeviceOptions {
+  int workers = 0;  // 0: HONE_THREADS, else the cores this process may use
+  Isa isa = best_isa();
+};
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options = {});
+
+  DeviceInfo info() const override { return info_; }
+  Ceilings ceilings() override;
+  void* allocate(size_t bytes) override;
+  void release(void* memory) noexcept override;
+  std::unique_ptr<Stream> stream() override;
+  void copy(void* destination, const void* source, size_t bytes, Stream& stream) override;
+  void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override;
+  /// Every kernel must be a CpuKernel.
+  std::unique_ptr<Recording> record(std::vector<Launch> launches) override;
+  bool host_accessible() const override { return true; }
+
+ private:
+  const Isa isa_;
+  DeviceInfo info_;
+};
+
+}  // namespace hone::cpu

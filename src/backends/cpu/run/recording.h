@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replays launches with a team of workers. The idea: waking a team costs more than most layers take, so a whole chain of
+// kernels runs inside one parallel region; who computes what, and when the next kernel may start, stands on a ShareBoard.
+// A kernel that brings its own parallelism runs between two chains, on the calling thread.
+//
+// Different recordings may replay at once in different host threads: each has its own board and its own OpenMP team.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/run/share_board.h"
+#include "device/device.h"
+
+namespace hone::cpu {
+
+class CpuRecording final : public Recording {
+ public:
+  CpuRecording(std::vector<Launch> launches, int workers);
+
+  std::vector<Launch>& launches() override { return launches_; }
+  void replay(Stream& stream) override;
+  void replay(Stream& stream, const LaunchObserver& observer) override;
+
+ private:
+  struct Chain {
+    size_t begin, end;
+    bool self_parallel;
+  };
+
+  void run_chain(const Chain& chain) const;
+  /// One worker's part of a chain.
+  void work(const Chain& chain, int worker) const;
+
+  std::vector<AlignedBuffer> prepared_;  // constants of launches in other forms
+  std::vector<Launch> launches_;
+  std::vector<const CpuKernel*> kernels_;  // of the launches
+  std::vector<Chain> chains_;
+  int workers_;
+  size_t stages_ = 0;             // phases of all kernels
+  std::vector<size_t> stage_of_;  // the first stage of each launch
+  std::unique_ptr<ShareBoard> board_;
+};
+
+}  // namespace hone::cpu

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/run/sources.h"
+
+#include "backends/cpu/tactic_table.h"
+
+namespace hone::cpu {
+namespace {
+
+const CpuTactic* find_family(std::string_view name) {
+  for (const CpuTactic* family : cpu_tactics())
+    if (family->name == name) return family;
+  return nullptr;
+}
+
+class CpuSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "cpu"; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    const CpuInfo info = cpu_info(problem.device);
+    for (const CpuTactic* family : cpu_tactics()) family->propose(problem, info, out);
+  }
+
+  Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    const CpuTactic* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic cpu.{}", tactic.name);
+    return family->compile(problem, tactic);
+  }
+};
+
+/// The instruction set that the constants were packed for; the device's when they depend on none.
+Isa isa_of(const KernelCode& code, const DeviceInfo& device) {
+  const Isa available = cpu_info(device).isa;
+  if (!code.attrs.has("isa")) return available;
+  const std::string& name = code.attrs.text("isa");
+  const std::optional<Isa> needed = isa_from_string(name);
+  HONE_CHECK(needed.has_value(), "a kernel in the plan needs the unknown instruction set {}", name);
+  if (*needed > available)
+    throw Error(fmt::format("this plan was tuned for {}, this processor has {}", name, to_string(available)),
+                "rebuild it from the ONNX model on this machine; plans built with --versionCompatible choose their "
+                "tactics anew instead");
+  return *needed;
+}
+
+}  // namespace
+
+const TacticSource& source() {
+  static const CpuSource instance;
+  return instance;
+}
+
+std::shared_ptr<const CpuKernel> load(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes) {
+  const KernelCode decoded = decode_code(code);
+  const CpuTactic* family = find_family(decoded.family);
+  if (family == nullptr)
+    throw Error(fmt::format("the plan uses the kernel cpu.{}, which this version does not have", decoded.family),
+                "rebuild it from the ONNX model");
+  return family->load(decoded.attrs, shapes, {isa_of(decoded, device), device.workers});
+}
+
+}  // namespace hone::cpu

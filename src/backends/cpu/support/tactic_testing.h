@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The harness that tests tactics: every tactic that the source "cpu" offers for a region, at every instruction set that this
+// machine has, with one and two workers, against the region's meaning, in several inferences. Also checks that a kernel stays
+// inside its buffers and leaves its inputs alone, and that a tactic compiled for one size serves another. For tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "backends/cpu/run/device.h"
+#include "backends/cpu/run/sources.h"
+#include "backends/cpu/tactic_table.h"
+#include "ops/all.h"
+#include "ops/ops.h"
+#include "ops/support.h"
+#include "tensor/layout.h"
+
+namespace hone::cpu {
+
+struct CheckOptions {
+  double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
+  uint64_t seed = 1;
+  bool rounds = false;      // operands may be rounded to bf16; without the instructions for it they are emulated
+  SymbolValues tuned = {};  // sizes that the tactic is compiled for
+  std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
+  std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
+};
+
+namespace check {
+
+inline std::vector<Isa> isas() {
+  std::vector<Isa> result{Isa::scalar};
+  for (const Isa isa : {Isa::avx2, Isa::avx512})
+    if (isa <= machine_isa()) result.push_back(isa);
+  return result;
+}
+
+inline ConcreteType concrete(const Value* value, Layout layout) {
+  return {value->type.dtype, value->type.shape.values(), layout};
+}
+
+/// Device memory with a fence of known bytes behind it.
+class FencedBuffer {
+ public:
+  FencedBuffer(Device& device, size_t bytes) : buffer_(device, bytes + kFence), bytes_(bytes) {
+    std::memset(data(), 0x7e, bytes);
+    std::memset(data() + bytes, 0x5a, kFence);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(buffer_.data()); }
+  void poison() const { std::memset(data(), std::to_integer<int>(kPoison), bytes_); }
+  bool intact() const {
+    for (size_t i = 0; i < kFence; ++i)
+      if (data()[bytes_ + i] != std::byte{0x5a}) return false;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kFence = 256;
+  Buffer buffer_;
+  size_t bytes_;
+};
+
+/// Copies between a linear tensor and memory in another layout.
+inline void relayout(const ConcreteType& type, const std::byte* from, std::byte* to, bool to_layout) {
+  convert_layout(from, to, type.dtype, type.dims, to_layout ? Layout::linear : type.layout,
+                 to_layout ? type.layout : Layout::linear);
+}
+
+inline Tensor widened(const Tensor& tensor) {
+  return tensor.dtype() == DType::bf16 ? write_doubles(DType::f32, tensor.dims(), read_doubles(tensor)) : tensor;
+}
+
+/// The region as if nothing were rounded to bf16 on the way: kernels compute in f32 and round their result once.
+inline Graph widened(const Graph& region) {
+  Graph graph = region.clone();
+  for (Value* input : graph.inputs())
+    if (input->type.dtype == DType::bf16) input->type.dtype = DType::f32;
+  for (Node* node : graph.nodes()) {
+    if (node->is(ops::cast) && node->attrs.text("to") == "bf16") node->attrs.set("to", std::string("f32"));
+    for (size_t i = 0; i < node->inputs.size(); ++i)
+      if (const Value* value = node->input(i);
+          value != nullptr && value->is_constant() && value->constant->dtype() == DType::bf16)
+        graph.set_input(node, i, graph.add_constant(widened(*value->constant)));
+  }
+  graph.infer_all();
+  return graph;
+}
+
+inline std::vector<Tensor> evaluate_widened(const Graph& region, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> wide;
+  for (const Tensor& tensor : tensors) wide.push_back(widened(tensor));
+  return evaluate(widened(region), wide);
+}
+
+/// A result of bf16 may be rounded once besides, unless it is to be exact.
+inline void expect_close(const Tensor& expected, const Tensor& got, double tolerance, const std::string& label) {
+  ASSERT_EQ(expected.dims(), got.dims()) << label;
+  double scale = 1;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.real(i))) scale = std::max(scale, std::fabs(expected.real(i)));
+  if (!is_float(expected.dtype())) tolerance = 0;
+  const double rounding = tolerance > 0 && got.dtype() == DType::bf16 ? 0x1p-8 : 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double want = expected.real(i), have = got.real(i);
+    if (std::isnan(want) ? std::isnan(have)
+                         : want == have || std::fabs(want - have) <= tolerance * scale + rounding * std::fabs(want))
+      continue;
+    FAIL() << label << ": element " << i << " of " << join_dims(expected.dims()) << " is " << have << ", not " << want;
+  }
+}
+
+inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
+  KernelShapes shapes;
+  for (size_t i = 0; i < region.inputs().size(); ++i)
+    shapes.inputs.push_back(concrete(region.inputs()[i], tactic.in[i]));
+  for (size_t i = 0; i < region.outputs().size(); ++i)
+    shapes.outputs.push_back(concrete(region.outputs()[i], tactic.out[i]));
+  shapes.symbols = symbols;
+  return shapes;
+}
+
+/// Inputs of a region, and what it makes of them.
+struct Given {
+  std::vector<Tensor> inputs, expected;
+};
+
+/// The same for every tactic and team, so it is kept while one region is checked: the reference takes its time.
+inline const Given& given_at(const Graph& region, const CheckOptions& options, uint64_t draw) {
+  constexpr size_t kKept = 16;
+  static std::map<std::string, Given> kept;
+  const std::string key =
+      fmt::format("{} {} {} {}", options.seed, draw, options.tolerance == 0, options.inputs ? "" : print(region));
+  if (kept.size() >= kKept || options.inputs) kept.clear();
+  const auto [at, fresh] = kept.try_emplace(key);
+  if (!fresh) return at->second;
+  Given& given = at->second;
+  given.inputs = options.inputs ? options.inputs(region) : random_inputs(region, options.seed + 1000 * draw);
+  given.expected = options.tolerance == 0 ? evaluate(region, given.inputs) : evaluate_widened(region, given.inputs);
+  return given;
+}
+
+/// Runs a kernel of one compiled tactic for one set of sizes: three inferences of one recording, the second on other values, each
+/// on outputs and a workspace that hold NaNs.
+inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKernel>& kernel, const Compiled& compiled,
+                       const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
+                       const CheckOptions& options, const std::string& label) {
+  const KernelShapes shapes = shapes_of(region, tactic, symbols);
+  std::vector<FencedBuffer> inputs, outputs;
+  Launch launch;
+  launch.kernel = kernel;
+  for (const ConcreteType& type : shapes.inputs)
+    launch.inputs.push_back(inputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
+  for (const ConcreteType& type : shapes.outputs)
+    launch.outputs.push_back(outputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
+  for (const Tensor& constant : compiled.constants) launch.constants.push_back(constant.bytes().data());
+  const FencedBuffer workspace(device, kernel->workspace_bytes());
+  launch.workspace = workspace.data();
+  const std::unique_ptr<Stream> stream = device.stream();
+  const std::unique_ptr<Recording> recording = device.record({launch});
+
+  for (const uint64_t draw : {0, 1, 0}) {
+    const Given& given = given_at(region, options, draw);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      relayout(shapes.inputs[i], given.inputs[i].bytes().data(), inputs[i].data(), true);
+    for (const FencedBuffer& output : outputs) output.poison();
+    workspace.poison();
+    recording->replay(*stream);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TensorBuilder result(shapes.outputs[i].dtype, shapes.outputs[i].dims);
+      relayout(shapes.outputs[i], outputs[i].data(), result.bytes(), false);
+      expect_close(given.expected[i], result.finish(), options.tolerance, fmt::format("{}, draw {}", label, draw));
+      EXPECT_TRUE(outputs[i].intact()) << label << " writes past its result";
+    }
+    EXPECT_TRUE(workspace.intact()) << label << " writes past its workspace";
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      TensorBuilder after(shapes.inputs[i].dtype, shapes.inputs[i].dims);
+      relayout(shapes.inputs[i], inputs[i].data(), after.bytes(), false);
+      EXPECT_TRUE(std::ranges::equal(after.finish().bytes(), given.inputs[i].bytes())) << label << " changes its input";
+    }
+  }
+}
+
+/// Loads and runs one compiled tactic for one set of sizes.
+inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
+                       CpuDevice& device, const CheckOptions& options, const std::string& label) {
+  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols)), compiled, tactic, symbols,
+             device, options, label);
+}
+
+}  // namespace check
+
+/// At concrete sizes shape data are ordinary constants, as the builder has them.
+inline Graph with_folded_shape_data(Graph graph) {
+  if (graph.node_count() < 2) return graph;
+  for (Node* node : graph.nodes())
+    if (node->is(ops::symbolic_constant))
+      graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
+  graph.erase_dead();
+  return graph;
+}
+
+inline Problem make_problem(const Graph& symbolic, const SymbolValues& tuned, const DeviceInfo& device) {
+  Problem problem;
+  problem.symbolic = symbolic.clone();
+  problem.region = with_folded_shape_data(symbolic.specialize(tuned));
+  problem.symbols = tuned;
+  problem.device = device;
+  return problem;
+}
+
+/// What the family (all when empty) offers; refusals of the family go to `refusals`.
+inline std::vector<Tactic> offers_of(const Problem& problem, std::string_view family, std::string* refusals = nullptr) {
+  Candidates candidates;
+  source().propose(problem, candidates);
+  std::vector<Tactic> offers;
+  for (const Tactic& tactic : candidates.offers())
+    if (family.empty() || tactic.name == family) offers.push_back(tactic);
+  if (refusals != nullptr)
+    for (const Candidates::Refusal& refusal : candidates.refusals())
+      if (family.empty() || refusal.tactic == family) *refusals += refusal.tactic + ": " + refusal.reason + "\n";
+  return offers;
+}
+
+/// Runs every tactic of `family` (all when empty) for the region; returns how many there were, over all instruction sets.
+inline int check_tactics(const Graph& symbolic, std::string_view family, const CheckOptions& options = {}) {
+  SCOPED_TRACE("seed " + std::to_string(options.seed) + "\n" + print(symbolic));
+  int tried = 0;
+  if (options.rounds) setenv("HONE_CPU_BF16", "emulated", 1);
+  for (const Isa isa : check::isas())
+    for (const int workers : {1, 2}) {
+      CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
+      Problem problem = make_problem(symbolic, options.tuned, device.info());
+      problem.allowed.bf16 = options.rounds;
+      for (const Tactic& tactic : offers_of(problem, family)) {
+        const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
+        SCOPED_TRACE(label);
+        const Compiled compiled = source().compile(problem, tactic);
+        const std::vector<SymbolValues> points = options.run.empty() ? std::vector{options.tuned} : options.run;
+        for (const SymbolValues& point : points)
+          check::run_tactic(symbolic.specialize(point), compiled, tactic, point, device, options, label);
+        check::run_tactic(symbolic.specialize(options.tuned), compiled, tactic, options.tuned, other, options,
+                          label + ", loaded by another team");
+        ++tried;
+      }
+    }
+  if (options.rounds) unsetenv("HONE_CPU_BF16");
+  return tried;
+}
+
+inline int check_tactics(std::string_view text, std::string_view family, const CheckOptions& options = {}) {
+  return check_tactics(parse_graph(text, find_op), family, options);
+}
+
+}  // namespace hone::cpu

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Squeeze and excitation in one launch: three kernels of a few microseconds otherwise, each waiting for the one before.
+#include "regions/squeeze_excite.h"
+#include "backends/cuda/conv/filters.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
+#include "ops/support.h"
+#include "ops/window.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int64_t kMostChannels = 2560, kMostBetween = 1024;  // what a block's own memory holds
+constexpr int64_t kThreads = 512, kBlocksTogether = 8;
+
+void propose(const Problem& problem, Candidates& out) {
+  const std::optional<SqueezeExcite> found = read_squeeze_excite(problem.region);
+  if (!found) return;
+  const DType dtype = found->pool->input(0)->type.dtype;
+  if (!is_kernel_float(dtype))
+    return out.refuse("squeeze_excite", fmt::format("input is {}, not a float", name_of(dtype)));
+  if (found->channels() > kMostChannels || found->between() > kMostBetween)
+    return out.refuse("squeeze_excite", fmt::format("{} channels by way of {}", found->channels(), found->between()));
+  if (!has_clusters(problem.device.architecture))
+    return out.refuse("squeeze_excite", "blocks of this card cannot share an image");
+  for (const Layout layout : {Layout::channels_last, Layout::linear})
+    if (layout == Layout::linear || found->channels() % vector_width(dtype) == 0)
+      out.offer({"cuda", "squeeze_excite", {}, {layout}, {layout}});
+}
+
+Tensor weights_of(const Node& product, bool transposed) {
+  const Tensor& weights = *product.input(1)->constant;
+  const int64_t to = weights.dims()[0], from = weights.dims()[1];
+  if (!transposed) return weights;
+  const Floats source(weights);
+  std::vector<float> turned(static_cast<size_t>(to * from));
+  for (int64_t t = 0; t < to; ++t)
+    for (int64_t f = 0; f < from; ++f) turned[static_cast<size_t>(f * to + t)] = source[t * from + f];
+  return write_floats(weights.dtype(), {from, to}, turned);
+}
+
+Tensor bias_of(const Node& product) {
+  const int64_t count = product.input(1)->constant->dims()[0];
+  std::vector<float> bias(static_cast<size_t>(count), 0.0f);
+  if (product.input(2) != nullptr) {
+    const Floats source(*product.input(2)->constant);
+    for (int64_t i = 0; i < count; ++i) bias[static_cast<size_t>(i)] = source[i];
+  }
+  return Tensor::of<float>({count}, std::span<const float>(bias));
+}
+
+/// activate() under another name.
+std::string activation_as(std::string_view name, const Activation& activation) {
+  return fmt::format("#define activate {}\n{}{}#undef activate\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n", name,
+                     activation_text(activation), kernels::activation);
+}
+
+Generated generate(const Problem& problem, const std::string& architecture, const Tactic& tactic) {
+  const SqueezeExcite found = *read_squeeze_excite(problem.region);
+  const DType dtype = found.pool->input(0)->type.dtype;
+  const int64_t blocks = has_clusters(architecture) ? kBlocksTogether : 1;
+  std::string source = fmt::format("typedef {} T;\n#define V {}\n#define BLOCKS {}\n#define THREADS {}\n",
+                                   type_name(dtype), vector_width(dtype), blocks, kThreads);
+  source += fmt::format("#define CHANNELS {}\n#define BETWEEN {}\n#define RESULTS {}\n#define CHANNELS_LAST {:d}\n",
+                        found.channels(), found.between(), found.results(), tactic.in[0] == Layout::channels_last);
+  source += activation_as("squeezed", found.squeezed) + activation_as("excited", found.excited);
+  return {{{"blocks", blocks}, {"channels", found.channels()}, {"results", found.results()}},
+          source + kernels::squeeze_excite,
+          {weights_of(*found.squeeze, false), bias_of(*found.squeeze), weights_of(*found.excite, true),
+           bias_of(*found.excite)}};
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+             "a squeeze and excitation in the plan has {} inputs", context.shapes.inputs.size());
+  const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
+  const int64_t channels = context.attrs.integer("channels"), blocks = context.attrs.integer("blocks");
+  HONE_CHECK(in.size() >= 3 && out.size() == in.size() && in[0] == out[0] && in[1] == channels &&
+                 elements(out) == out[0] * context.attrs.integer("results") && out[0] < 65536 && blocks > 0 &&
+                 blocks <= kBlocksTogether && elements(in) < int64_t{1} << 31,
+             "a squeeze and excitation in the plan turns {} into {}", join_dims(in), join_dims(out));
+  GridLaunch launch{.function = context.module->function("squeeze_excite"),
+                    .grid = {blocks, out[0], 1},
+                    .block = static_cast<unsigned>(kThreads)};
+  launch.arguments.input(0).constant(0).constant(1).constant(2).constant(3).output(0).value(
+      static_cast<int32_t>(elements(spatial_of(in))));
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
+}  // namespace
+
+const CudaTactic tactics::squeeze_excite = {"squeeze_excite", propose, generate, load};
+
+}  // namespace hone::cuda

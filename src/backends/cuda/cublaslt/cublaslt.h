@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The source "cublaslt": matrix products (Linear, MatMul, Conv of single pixels) with what the library can do to a result while it is in registers:
+// + bias, + residual, an activation. Its heuristic's list is offered; the tuner times it.
+#pragma once
+
+#include <memory>
+
+#include "backends/cuda/run/device.h"
+#include "backends/cuda/run/kernel.h"
+
+namespace hone::cuda {
+
+std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& code, const KernelShapes& shapes);
+
+}  // namespace hone::cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One product as cuBLASLt describes it. The library thinks in columns: a row-major C[m,n] = A[m,k] B[k,n] is its column-major
+// C'[n,m] = B' A', so the region's right operand is the library's first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/run/libraries.h"
+#include "device/device.h"
+#include "regions/region_match.h"
+
+namespace hone::cuda {
+
+/// A product with sizes known, and what is done to its result.
+struct ProductShape {
+  int64_t m = 1, n = 1, k = 1, batch = 1;
+  int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one product of a batch to the next; 0: shared
+  bool transposed_b = false;                   // B lies as [n,k]
+  DType dtype = DType::f32;
+  bool tf32 = false;  // operands of f32 products may be rounded
+  float scale = 1;
+  bool bias = false, residual = false;  // one value per column; a whole matrix
+  ActivationKind activation = ActivationKind::none;
+};
+
+/// The library's descriptors of a product, and calls with them.
+class Product {
+ public:
+  explicit Product(const ProductShape& shape);
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  /// The library's best guesses first; empty when it cannot do this product at all.
+  std::vector<cublasLtMatmulHeuristicResult_t> heuristics(cublasLtHandle_t handle, size_t workspace, int count) const;
+  /// Workspace of an algorithm for these sizes, or nothing when it does not serve them.
+  std::optional<size_t> workspace_of(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const;
+  void run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+           const void* bias, const void* residual, void* c, void* workspace, size_t workspace_bytes,
+           CUstream stream) const;
+
+ private:
+  void set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const;
+
+  ProductShape shape_;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+};
+
+/// Why the library has no such epilogue; empty when it has.
+std::string epilogue_refusal(const RegionMatch& match, DType dtype);
+
+}  // namespace hone::cuda

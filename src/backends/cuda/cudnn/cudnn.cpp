@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/cudnn/cudnn.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cudnn/cudnn_graph.h"
+#include "backends/cuda/run/handles.h"
+#include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/signature.h"
+#include "backends/cuda/support/source_text.h"
+#include "base/error.h"
+#include "ops/ops.h"
+#include "ops/support.h"
+#include "ops/window.h"
+#include "tensor/layout.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr size_t kOffers = 4,
+                 kAsked = 16;  // per layout; of those asked for, many fall away where operands may not be rounded
+constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
+
+std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
+  const Value* x = node.input(0);
+  if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}", name_of(x->type.dtype));
+  if (input_index(problem.region, x) < 0) return "its input is a constant";
+  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
+    return "weights are not constant";
+  if (x->type.shape.rank() < 3 || x->type.shape.rank() > 5)
+    return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
+  if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
+  return graph_refusal(match);
+}
+
+Attrs attrs_of(const Problem& problem, const Node& node, const RegionMatch& match) {
+  Attrs attrs = node.attrs;
+  attrs.set("x", int64_t{input_index(problem.region, node.input(0))});
+  attrs.set("weights", node.input(1)->constant->dims());
+  write_epilogue(attrs, match, node.input(2) != nullptr || !match.biases.empty());
+  return attrs;
+}
+
+ConvolutionGraph graph_of(const Attrs& attrs, const ConcreteType& input, const ConcreteType& output) {
+  ConvolutionGraph graph;
+  graph.input = input;
+  graph.output = output;
+  graph.weights = attrs.integers("weights");
+  const size_t spatial = input.dims.size() - 2;
+  const WindowAttrs window(attrs, spatial, spatial_of(graph.weights));
+  if (spatial == 1) graph.strides = graph.dilations = {1}, graph.before = graph.after = {0};
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto [before, after] = window.padding(input.dims[2 + i], i);
+    graph.strides.push_back(window.strides[i]);
+    graph.dilations.push_back(window.dilations[i]);
+    graph.before.push_back(before);
+    graph.after.push_back(after);
+  }
+  const Epilogue epilogue = read_epilogue(attrs);
+  graph.bias = epilogue.bias;
+  graph.residual = read_residual(attrs) >= 0;
+  graph.residual_after_activation = epilogue.residual_after_activation;
+  graph.activation = epilogue.activation;
+  return graph;
+}
+
+Tensor packed_weights(const RegionMatch& match, const Tensor& weights, Layout layout) {
+  const Tensor scaled = write_floats(weights.dtype(), weights.dims(), scaled_weights(match, weights));
+  TensorBuilder packed(weights.dtype(), weights.dims());
+  convert_layout(scaled.bytes().data(), packed.bytes(), weights.dtype(), weights.dims(), Layout::linear, layout);
+  return packed.finish();
+}
+
+class CudnnSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "cudnn"; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    const Node* node = anchor_of(problem.region, ops::conv);
+    if (node == nullptr) return;
+    if (!cudnn_library().found()) return out.refuse("cudnn", cudnn_library().missing);
+    if (!card_selected()) return out.refuse("cudnn", "there is no card to ask");
+    const RegionMatch match = match_region(problem.region, node, node->input(0)->type.shape.rank() - 1);
+    if (std::string reason = reason_against(problem, *node, match); !reason.empty())
+      return out.refuse("convolution", std::move(reason));
+    const Attrs attrs = attrs_of(problem, *node, match);
+    for (const Layout layout : {Layout::channels_last, Layout::linear}) {
+      const DType dtype = node->input(0)->type.dtype;
+      if (layout == Layout::linear && dtype != DType::f32) continue;
+      const ConvolutionGraph graph = graph_of(attrs, {dtype, node->input(0)->type.shape.values(), layout},
+                                              {dtype, node->output()->type.shape.values(), layout});
+      offer(problem,
+            OperationGraph(graph, cudnn_handle())
+                .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
+            layout, dtype, out);
+    }
+  }
+
+  Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    const Node& node = *anchor_of(problem.region, ops::conv);
+    const RegionMatch match = match_region(problem.region, &node, node.input(0)->type.shape.rank() - 1);
+    Attrs attrs = attrs_of(problem, node, match);
+    attrs.set("engine", tactic.params.integer("engine"));
+    attrs.set("knobs", tactic.params.integers("knobs"));
+    Compiled compiled;
+    compiled.constants.push_back(packed_weights(match, *node.input(1)->constant, tactic.in[0]));
+    const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
+    if (!bias.empty())
+      compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
+    write_signature(attrs, problem, tactic, compiled.constants);
+    compiled.code = encode_code("convolution", attrs);
+    return compiled;
+  }
+
+ private:
+  static void offer(const Problem& problem, const std::vector<EngineChoice>& engines, Layout layout, DType dtype,
+                    Candidates& out) {
+    size_t offered = 0;
+    for (const EngineChoice& choice : engines) {
+      if (dtype == DType::f32 && choice.tensor_cores && !problem.allowed.tf32) continue;
+      out.offer({"cudnn",
+                 "convolution",
+                 {{"engine", choice.engine}, {"knobs", choice.knobs}},
+                 std::vector<Layout>(problem.region.inputs().size(), layout),
+                 {layout}});
+      if (++offered == kOffers) return;
+    }
+    if (offered == 0) out.refuse("convolution", fmt::format("the library has no engine for it in {}", name_of(layout)));
+  }
+};
+
+/// Whatever thread runs it uses its own handle, which carries the stream; the plan serves all handles of its card.
+class ConvolutionKernel final : public CudaKernel {
+ public:
+  ConvolutionKernel(const ConvolutionGraph& graph, const EngineChoice& choice, const Attrs& attrs)
+      : plan_(OperationGraph(graph, cudnn_handle()), choice, cudnn_handle()),
+        bias_(graph.bias),
+        x_(attrs.integer("x")),
+        residual_(read_residual(attrs)) {
+    HONE_CHECK(static_cast<int64_t>(plan_.workspace_bytes()) <= kMaxWorkspace, "it needs {} bytes of workspace",
+               plan_.workspace_bytes());
+  }
+
+  size_t workspace_bytes() const override { return plan_.workspace_bytes(); }
+
+  void enqueue(CUstream stream, const Bindings& bindings, bool) const override {
+    const cudnnHandle_t handle = cudnn_handle();
+    check(cudnn().cudnnSetStream(handle, stream), "choosing a stream");
+    std::vector<int64_t> names;
+    std::vector<void*> pointers;
+    const auto bind = [&](Operand name, const void* pointer) {
+      names.push_back(static_cast<int64_t>(name));
+      pointers.push_back(const_cast<void*>(pointer));
+    };
+    bind(Operand::input, bindings.inputs[static_cast<size_t>(x_)]);
+    bind(Operand::weights, bindings.constants[0]);
+    if (bias_) bind(Operand::bias, bindings.constants[1]);
+    if (residual_ >= 0) bind(Operand::residual, bindings.inputs[static_cast<size_t>(residual_)]);
+    bind(Operand::output, bindings.outputs[0]);
+    plan_.run(handle, names, pointers, bindings.workspace);
+  }
+
+ private:
+  ExecutionPlan plan_;
+  bool bias_;
+  int64_t x_, residual_;
+};
+
+}  // namespace
+
+const TacticSource& cudnn_source() {
+  static const CudnnSource instance;
+  return instance;
+}
+
+std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& code, const KernelShapes& shapes) {
+  const KernelCode decoded = decode_code(code);
+  const Attrs& attrs = decoded.attrs;
+  const int64_t x = attrs.integer("x"), inputs = static_cast<int64_t>(shapes.inputs.size());
+  HONE_CHECK(x >= 0 && x < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1,
+             "a convolution in the plan reads input {}", x);
+  const ConcreteType &in = shapes.inputs[static_cast<size_t>(x)], &out = shapes.outputs[0];
+  const Dims& weights = attrs.integers("weights");
+  const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() &&
+                     weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
+  HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
+  require_signature(attrs, shapes);
+  require_constant(shapes, 0, in.dtype, weights);
+  if (read_epilogue(attrs).bias) require_constant(shapes, 1, out.dtype, Dims{out.dims[1]});
+  const int residual = read_residual(attrs);
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
+             "a convolution in the plan adds a tensor of another type");
+  const EngineChoice choice{.engine = attrs.integer("engine"), .knobs = attrs.integers("knobs")};
+  return std::make_shared<ConvolutionKernel>(graph_of(attrs, in, out), choice, attrs);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators that only move elements, as strided copies (regions/copy_plan.h). A copy is brought to its simplest form: axes in
+// the order of the destination, neighbours merged, and elements taken together up to 16 bytes where both sides allow. Copies
+// that take as many bytes together share a launch.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
+#include "regions/copy_request.h"
+#include "regions/layout_offers.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr size_t kAxes = 8;
+struct WalkArgument {
+  int32_t sizes[kAxes], from[kAxes], to[kAxes];
+};
+
+/// Innermost axis last; at least one axis.
+StridedCopy simplified(const StridedCopy& copy) {
+  std::vector<size_t> order;
+  for (size_t axis = 0; axis < copy.sizes.size(); ++axis)
+    if (copy.sizes[axis] != 1) order.push_back(axis);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(copy.to[a]) > std::abs(copy.to[b]); });
+  StridedCopy result{{}, {}, {}, copy.from_offset, copy.to_offset};
+  for (const size_t axis : order) {
+    const bool merges = !result.sizes.empty() && result.from.back() == copy.from[axis] * copy.sizes[axis] &&
+                        result.to.back() == copy.to[axis] * copy.sizes[axis];
+    if (merges) {
+      result.sizes.back() *= copy.sizes[axis];
+      result.from.back() = copy.from[axis];
+      result.to.back() = copy.to[axis];
+    } else {
+      result.sizes.push_back(copy.sizes[axis]);
+      result.from.push_back(copy.from[axis]);
+      result.to.push_back(copy.to[axis]);
+    }
+  }
+  if (result.sizes.empty()) result.sizes = {1}, result.from = {1}, result.to = {1};
+  return result;
+}
+
+/// Takes neighbours together: returns the bytes of what is then one element.
+size_t widen(StridedCopy& copy, size_t element) {
+  const auto divisible = [&](int64_t by) {
+    bool fits = copy.from.back() == 1 && copy.to.back() == 1 && copy.sizes.back() % by == 0 &&
+                copy.from_offset % by == 0 && copy.to_offset % by == 0;
+    for (size_t axis = 0; axis + 1 < copy.sizes.size(); ++axis)
+      fits &= copy.from[axis] % by == 0 && copy.to[axis] % by == 0;
+    return fits;
+  };
+  for (size_t bytes = 16; bytes > element; bytes /= 2) {
+    const auto by = static_cast<int64_t>(bytes / element);
+    if (!divisible(by)) continue;
+    copy.sizes.back() /= by;
+    copy.from_offset /= by;
+    copy.to_offset /= by;
+    for (size_t axis = 0; axis + 1 < copy.sizes.size(); ++axis) copy.from[axis] /= by, copy.to[axis] /= by;
+    return bytes;
+  }
+  return element;
+}
+
+/// Puts the axis that is innermost in the source before the last one; false when tiles would not pay.
+bool arrange_tiles(StridedCopy& copy) {
+  const size_t last = copy.sizes.size() - 1;
+  if (copy.sizes.size() < 2 || copy.to[last] != 1 || copy.from[last] == 1 || copy.sizes[last] < 8) return false;
+  for (size_t axis = 0; axis < last; ++axis) {
+    if (copy.from[axis] != 1 || copy.sizes[axis] < 8) continue;
+    for (Dims* list : {&copy.sizes, &copy.from, &copy.to})
+      std::rotate(list->begin() + static_cast<std::ptrdiff_t>(axis),
+                  list->begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+                  list->begin() + static_cast<std::ptrdiff_t>(last));
+    return true;
+  }
+  return false;
+}
+
+WalkArgument walk_argument(const StridedCopy& copy) {
+  HONE_CHECK(copy.sizes.size() <= kAxes, "a copying kernel walks {} axes", copy.sizes.size());
+  WalkArgument walk{};
+  std::fill(std::begin(walk.sizes), std::end(walk.sizes), 1);
+  const size_t shift = kAxes - copy.sizes.size();
+  for (size_t axis = 0; axis < copy.sizes.size(); ++axis) {
+    HONE_CHECK(std::abs(copy.from[axis]) < int64_t{1} << 31 && std::abs(copy.to[axis]) < int64_t{1} << 31,
+               "a copying kernel's strides are too large");
+    walk.sizes[shift + axis] = static_cast<int32_t>(copy.sizes[axis]);
+    walk.from[shift + axis] = static_cast<int32_t>(copy.from[axis]);
+    walk.to[shift + axis] = static_cast<int32_t>(copy.to[axis]);
+  }
+  return walk;
+}
+
+/// A copy in its simplest form, of elements of so many bytes.
+struct Part {
+  StridedCopy copy;
+  size_t bytes;
+  int64_t source, destination, count;
+  bool tiles;
+
+  Part(const CopyStep& step, const CopySource& from)
+      : copy(simplified(step.copy)),
+        bytes(widen(copy, size_of(from.type.dtype))),
+        source(from.index),
+        destination(step.destination),
+        count(elements(copy.sizes)),
+        tiles(arrange_tiles(copy)) {
+    HONE_CHECK(count < int64_t{1} << 31, "a copying kernel moves {} elements", count);
+    const size_t last = copy.sizes.size() - 1;
+    if (tiles) tiles = blocks_of(copy.sizes[last - 1], 32) < 65536 && planes() < 65536;
+  }
+  int64_t planes() const { return count / copy.sizes.back() / copy.sizes[copy.sizes.size() - 2]; }
+  int64_t from_bytes() const { return copy.from_offset * static_cast<int64_t>(bytes); }
+  int64_t to_bytes() const { return copy.to_offset * static_cast<int64_t>(bytes); }
+};
+
+constexpr unsigned kThreads = 256;
+constexpr size_t kParts = 8;
+struct PartsArgument {
+  WalkArgument walks[kParts];
+  int32_t counts[kParts], first_block[kParts];
+};
+
+GridLaunch launch_of(const Module& module, const Part& part) {
+  GridLaunch launch;
+  launch.arguments.place(part.source, part.from_bytes()).output(part.destination, part.to_bytes());
+  launch.arguments.value(walk_argument(part.copy));
+  launch.function = module.function(fmt::format("{}_{}", part.tiles ? "tiles" : "elements", part.bytes));
+  launch.block = kThreads;
+  const Dims& sizes = part.copy.sizes;
+  if (part.tiles) {
+    launch.grid = {blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()};
+    return launch;
+  }
+  launch.arguments.value(static_cast<int32_t>(part.count));
+  launch.grid = {blocks_of(part.count, kThreads), 1, 1};
+  return launch;
+}
+
+/// Up to kParts copies of equally large elements; whatever has to be there for the others repeats the first one's pointers.
+GridLaunch launch_of(const Module& module, std::span<const Part* const> parts) {
+  GridLaunch launch;
+  PartsArgument argument{};
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
+    launch.arguments.place(part.source, part.from_bytes());
+  }
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
+    launch.arguments.output(part.destination, part.to_bytes());
+  }
+  int64_t blocks = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    argument.walks[i] = walk_argument(parts[i]->copy);
+    argument.counts[i] = static_cast<int32_t>(parts[i]->count);
+    argument.first_block[i] = static_cast<int32_t>(blocks);
+    blocks += blocks_of(parts[i]->count, kThreads);
+  }
+  launch.arguments.value(argument);
+  launch.function = module.function(fmt::format("parts_{}", parts[0]->bytes));
+  launch.block = kThreads;
+  launch.grid = {blocks, 1, 1};
+  return launch;
+}
+
+std::vector<GridLaunch> launches_of(const Module& module, const std::vector<Part>& parts) {
+  std::vector<GridLaunch> launches;
+  std::map<size_t, std::vector<const Part*>> by_bytes;
+  for (const Part& part : parts) {
+    if (part.tiles) launches.push_back(launch_of(module, part));
+    else by_bytes[part.bytes].push_back(&part);
+  }
+  for (const auto& [bytes, list] : by_bytes)
+    for (size_t first = 0; first < list.size(); first += kParts) {
+      const std::span<const Part* const> group = std::span(list).subspan(first, std::min(kParts, list.size() - first));
+      launches.push_back(group.size() == 1 ? launch_of(module, *group[0]) : launch_of(module, group));
+    }
+  return launches;
+}
+
+void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
+
+Generated generate(const Problem& problem, const std::string&, const Tactic&) {
+  Generated result;
+  const std::string reason = read_copy(problem, result.attrs, result.constants);
+  HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
+  result.source = kernels::copy;
+  return result;
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  const CopyRequest request = copy_request(context.attrs, context.shapes);
+  std::vector<Part> parts;
+  for (const CopyStep& step : plan_copies(request))
+    if (elements(step.copy.sizes) != 0) parts.emplace_back(step, request.sources[static_cast<size_t>(step.source)]);
+  return std::make_shared<GridKernel>(context.module, launches_of(*context.module, parts));
+}
+
+}  // namespace
+
+const CudaTactic tactics::copy = {"copy", propose, generate, load};
+
+}  // namespace hone::cuda

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fused chain of pointwise nodes as one pass over memory: its program becomes a few lines of C++ on scalars. Where all sizes
+// are known they are constants of the code, so that the compiler turns divisions into products; elsewhere they are arguments.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
+#include "base/text.h"
+#include "regions/pointwise_program.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr size_t kMaxOperands = 8, kMaxNumbers = 16;
+constexpr int kAxes = NestArgument<1>::kAxes;
+using Nest = NestArgument<kMaxOperands + 1>;  // the result's strides stand behind those of all operands
+
+/// Numbers that follow from the input shapes travel in the launch.
+struct NumbersArgument {
+  int64_t at[kMaxNumbers];
+};
+
+/// What scalars are computed in: all operands decide, so that large integers stay exact.
+std::string_view compute_type(const PointwiseProgram& program, DType result) {
+  const auto small = [](DType d) { return is_kernel_float(d) || d == DType::boolean || size_of(d) < 4; };
+  const auto integral = [](DType d) { return is_integer(d) || d == DType::boolean; };
+  bool all_small = small(result), all_integral = integral(result), any_float = is_float(result);
+  for (const PointwiseProgram::Operand& operand : program.operands) {
+    all_small &= small(operand.dtype);
+    all_integral &= integral(operand.dtype);
+    any_float |= is_float(operand.dtype);
+  }
+  return all_integral ? "i64" : any_float && all_small ? "float" : "double";
+}
+
+std::string unary(ExprKind kind, const std::string& x) {
+  switch (kind) {
+    case ExprKind::negate: return "-" + x;
+    case ExprKind::absolute: return fmt::format("({0} < 0 ? -{0} : {0})", x);
+    case ExprKind::reciprocal: return "1 / " + x;
+    case ExprKind::round_even: return fmt::format("rint({})", x);
+    case ExprKind::sign: return fmt::format("(S)(({0} > 0) - ({0} < 0))", x);
+    case ExprKind::logical_not: return fmt::format("(S)({} == 0)", x);
+    case ExprKind::is_nan: return fmt::format("(S)({0} != {0})", x);
+    case ExprKind::is_inf: return fmt::format("(S)isinf((double){})", x);
+    default: return fmt::format("{}({})", name_of(kind), x);
+  }
+}
+
+std::string binary(ExprKind kind, const std::string& a, const std::string& b, bool integral) {
+  const auto infix = [&](std::string_view op) { return fmt::format("{} {} {}", a, op, b); };
+  const auto test = [&](std::string_view op) { return fmt::format("(S)({} {} {})", a, op, b); };
+  switch (kind) {
+    case ExprKind::add: return infix("+");
+    case ExprKind::subtract: return infix("-");
+    case ExprKind::multiply: return infix("*");
+    case ExprKind::divide: return integral ? fmt::format("({1} == 0 ? 0 : {0} / {1})", a, b) : infix("/");
+    case ExprKind::minimum: return fmt::format("lesser({}, {})", a, b);
+    case ExprKind::maximum: return fmt::format("greater({}, {})", a, b);
+    case ExprKind::power:
+      return integral ? fmt::format("(S)pow((double){}, (double){})", a, b) : fmt::format("pow({}, {})", a, b);
+    case ExprKind::modulo_floor: return fmt::format("modulo_floor({}, {})", a, b);
+    case ExprKind::modulo_trunc:
+      return integral ? fmt::format("({1} == 0 ? 0 : {0} % {1})", a, b) : fmt::format("fmod({}, {})", a, b);
+    case ExprKind::less: return test("<");
+    case ExprKind::less_equal: return test("<=");
+    case ExprKind::equal: return test("==");
+    case ExprKind::not_equal: return test("!=");
+    case ExprKind::logical_and: return fmt::format("(S)({} != 0 && {} != 0)", a, b);
+    case ExprKind::logical_or: return fmt::format("(S)({} != 0 || {} != 0)", a, b);
+    default: throw InternalError(fmt::format("{} is not binary", name_of(kind)));
+  }
+}
+
+std::string number_text(double value, bool integral) {
+  if (integral) return fmt::format("(S){}LL", static_cast<int64_t>(value));
+  if (std::isnan(value)) return "(S)(INFINITY_F - INFINITY_F)";
+  if (std::isinf(value)) return value > 0 ? "(S)INFINITY_F" : "-(S)INFINITY_F";
+  return fmt::format("(S){:.17e}", value);
+}
+
+/// The program as statements: operand k is o<k>, instruction i is v<i>.
+std::string statements(const PointwiseProgram& program, std::string_view type) {
+  const bool integral = type == "i64";
+  std::string text;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const PointwiseProgram::Instruction& step = program.instructions[i];
+    const auto v = [&](int k) { return fmt::format("v{}", step.operands[k]); };
+    std::string value;
+    if (step.kind == ExprKind::number) value = number_text(step.number, integral);
+    else if (step.kind == ExprKind::input) value = fmt::format("o{}", step.operands[0]);
+    else if (step.kind == ExprKind::select) value = fmt::format("{} != 0 ? {} : {}", v(0), v(1), v(2));
+    else if (step.kind < ExprKind::add) value = unary(step.kind, v(0));
+    else value = binary(step.kind, v(0), v(1), integral);
+    text += fmt::format("  const S v{} = {};\n", i, value);
+  }
+  return text + fmt::format("  return v{};\n", program.instructions.size() - 1);
+}
+
+/// Innermost axis last; throws Error when there are more than a launch can carry.
+Nest nest_argument(const LoopNest& loops) {
+  HONE_CHECK(loops.sizes.size() <= static_cast<size_t>(kAxes), "a pointwise kernel walks {} axes", loops.sizes.size());
+  Nest nest{};
+  std::fill(std::begin(nest.sizes), std::end(nest.sizes), 1);
+  const size_t shift = static_cast<size_t>(kAxes) - loops.sizes.size();
+  for (size_t axis = 0; axis < loops.sizes.size(); ++axis) {
+    nest.sizes[shift + axis] = static_cast<int32_t>(loops.sizes[axis]);
+    for (size_t k = 0; k < loops.strides.size(); ++k)
+      nest.strides[k][shift + axis] = static_cast<int32_t>(loops.strides[k][axis]);
+    nest.strides[loops.strides.size()][shift + axis] = static_cast<int32_t>(loops.result[axis]);
+  }
+  return nest;
+}
+
+/// How many neighbours of the innermost axis one thread may take: everything must be aligned and advance by 0 or 1.
+int vector_width(const LoopNest& loops, const std::vector<DType>& types) {
+  size_t widest = 1;
+  for (const DType type : types) widest = std::max(widest, size_of(type));
+  for (int width = static_cast<int>(16 / widest); width > 1; width /= 2) {
+    bool fits = loops.sizes.back() % width == 0 && loops.result.back() == 1;
+    for (size_t axis = 0; axis + 1 < loops.sizes.size(); ++axis) {
+      fits &= loops.result[axis] % width == 0;
+      for (const Dims& strides : loops.strides) fits &= strides.back() == 0 || strides[axis] % width == 0;
+    }
+    for (const Dims& strides : loops.strides) fits &= strides.back() == 0 || strides.back() == 1;
+    if (fits) return width;
+  }
+  return 1;
+}
+
+std::vector<DType> element_types(const PointwiseProgram& program, DType result) {
+  std::vector<DType> types{result};
+  for (const PointwiseProgram::Operand& operand : program.operands) types.push_back(operand.dtype);
+  return types;
+}
+
+std::string nest_text(const Nest& nest) {
+  const auto list = [](const int32_t* values) {
+    std::vector<std::string> texts;
+    for (int axis = 0; axis < kAxes; ++axis) texts.push_back(std::to_string(values[axis]));
+    return "{" + join(texts, ", ") + "}";
+  };
+  std::vector<std::string> strides;
+  for (const auto& row : nest.strides) strides.push_back(list(row));
+  return fmt::format("{{{}, {{{}}}}}", list(nest.sizes), join(strides, ", "));
+}
+
+/// A bitmap of the operands that advance along the innermost axis: known when the code is made, even where sizes are not.
+struct Form {
+  int width = 1;
+  std::string fixed_nest;  // empty: an argument
+};
+
+Form form_of(const Problem& problem, const Tactic& tactic, const PointwiseProgram& program, DType result) {
+  KernelShapes shapes;
+  const Graph& region = problem.region;
+  for (size_t i = 0; i < region.inputs().size(); ++i)
+    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
+  shapes.outputs.push_back({result, region.outputs()[0]->type.shape.values(), tactic.out[0]});
+  for (const Value* value : problem.symbolic.inputs())
+    if (!value->type.shape.is_static()) return {};
+  const LoopNest loops = make_nest(shapes.outputs[0], operand_types(program, shapes));
+  return {vector_width(loops, element_types(program, result)), nest_text(nest_argument(loops))};
+}
+
+std::string source_of(const PointwiseProgram& program, DType result, const Form& form) {
+  const std::string_view type = compute_type(program, result);
+  std::string parameters, arguments, declarations, loads;
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    const std::string_view element = type_name(program.operands[k].dtype);
+    parameters += fmt::format("{}S o{}", k == 0 ? "" : ", ", k);
+    const bool numbers = !program.operands[k].sizes.empty();
+    arguments += numbers ? fmt::format("const Numbers n{}, ", k) : fmt::format("const {}* p{}, ", element, k);
+    if (numbers) loads += fmt::format("  const i64* p{0} = n{0}.at;\n", k);
+    loads += fmt::format("  Vector<{0}, V> e{1};\n  const bool streams{1} = LOAD(e{1}, p{1}, {1});\n", element, k);
+    declarations += fmt::format("{}convert<S>(e{}.at[streams{} ? i : 0])", k == 0 ? "" : ", ", k, k);
+  }
+  std::string text = fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n", type,
+                                 type_name(result), form.width, program.operands.size());
+  if (!form.fixed_nest.empty()) text += fmt::format("#define FIXED_NEST {}\n", form.fixed_nest);
+  text += kernels::pointwise;
+  text += fmt::format("static inline S formula({}) {{\n{}}}\n", parameters, statements(program, type));
+  text += fmt::format(
+      "extern \"C\" __global__ void pointwise({}Result* result, const Nest nest_argument, int count) {{\n  BEGIN\n{}"
+      "  Vector<Result, V> out;\n#pragma unroll\n  for (int i = 0; i < V; ++i) out.at[i] = "
+      "convert<Result>(formula({}));\n  STORE(out)\n}}\n",
+      arguments, loads, declarations);
+  return text;
+}
+
+std::string reason_against(const Problem& problem, const ProgramResult& result) {
+  if (!result.refusal.empty()) return result.refusal;
+  if (result.program.operands.size() > kMaxOperands) return "too many operands";
+  if (result.program.operands.empty()) return "nothing to read";
+  if (!has_type_name(problem.region.outputs()[0]->type.dtype)) return "a type that the card does not have";
+  for (const PointwiseProgram::Operand& operand : result.program.operands)
+    if (!has_type_name(operand.dtype)) return "a type that the card does not have";
+  for (const PointwiseProgram::Operand& operand : result.program.operands)
+    if (operand.sizes.size() > kMaxNumbers) return "too many numbers";
+  for (const Node* node : problem.region.nodes())
+    if (node->op_name().starts_with("Bit")) return "works on bits";
+  if (problem.region.outputs()[0]->type.shape.rank() > static_cast<size_t>(kAxes)) return "too many axes";
+  return {};
+}
+
+Tactic tactic_in(Layout layout, const Problem& problem) {
+  const size_t rank = problem.region.outputs()[0]->type.shape.rank();
+  std::vector<Layout> in;
+  for (const Value* input : problem.region.inputs())
+    in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
+  return {"cuda", "pointwise", {}, std::move(in), {layout}};
+}
+
+void propose(const Problem& problem, Candidates& out) {
+  if (!is_pointwise_region(problem.region)) return;
+  if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
+    return out.refuse("pointwise", std::move(reason));
+  out.offer(tactic_in(Layout::linear, problem));
+  const size_t rank = problem.region.outputs()[0]->type.shape.rank();
+  if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
+}
+
+Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
+  ProgramResult result = make_program(problem);
+  const DType type = problem.region.outputs()[0]->type.dtype;
+  const Form form = form_of(problem, tactic, result.program, type);
+  Attrs attrs{{"width", int64_t{form.width}}};
+  write_program(attrs, result.program);
+  return {std::move(attrs), source_of(result.program, type, form), std::move(result.constants)};
+}
+
+NumbersArgument numbers_argument(const std::vector<std::string>& texts, const SymbolValues& symbols) {
+  HONE_CHECK(texts.size() <= kMaxNumbers, "a pointwise kernel in the plan reads {} numbers", texts.size());
+  NumbersArgument numbers{};
+  for (size_t i = 0; i < texts.size(); ++i) numbers.at[i] = Dim::parse(texts[i]).evaluate(symbols);
+  return numbers;
+}
+
+std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+  const PointwiseProgram program = read_program(context.attrs);
+  HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands,
+             "a pointwise kernel in the plan has {} operands", program.operands.size());
+  const LoopNest loops = make_nest(context.shapes.outputs[0], operand_types(program, context.shapes));
+  const int64_t width = context.attrs.integer("width"), count = elements(loops.sizes) / std::max<int64_t>(width, 1);
+  HONE_CHECK(width >= 1 && width <= 16 && loops.sizes.back() % width == 0 && count < int64_t{1} << 31,
+             "a pointwise kernel in the plan has {} results", elements(loops.sizes));
+  GridLaunch launch{.function = context.module->function("pointwise")};
+  for (const PointwiseProgram::Operand& operand : program.operands) {
+    if (operand.sizes.empty()) launch.arguments.place(operand.constant ? -1 - operand.index : operand.index);
+    else launch.arguments.value(numbers_argument(operand.sizes, context.shapes.symbols));
+  }
+  launch.arguments.output(0).value(nest_argument(loops)).value(static_cast<int32_t>(count));
+  launch.block = count < 132 * 256 ? 128 : 256;
+  launch.grid.x = blocks_of(std::max<int64_t>(count, 1), launch.block);
+  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+}
+
+}  // namespace
+
+const CudaTactic tactics::pointwise = {"pointwise", propose, generate, load};
+
+}  // namespace hone::cuda

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/run/device.h"
+
+#include "backends/cuda/run/ceilings.h"
+#include "backends/cuda/run/recording.h"
+#include "base/error.h"
+
+namespace hone::cuda {
+namespace {
+
+int attribute(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute(&value, which, device), "asking what the card is");
+  return value;
+}
+
+DeviceInfo describe(CUdevice device) {
+  DeviceInfo info;
+  char name[256] = {};
+  check(driver().cuDeviceGetName(name, sizeof name, device), "asking for the card's name");
+  size_t bytes = 0;
+  check(driver().cuDeviceTotalMem(&bytes, device), "asking for the card's memory");
+  info.name = name;
+  info.architecture = fmt::format("sm_{}{}", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                                  attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  info.workers = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  info.memory_bytes = static_cast<int64_t>(bytes);
+  info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  info.clock_ghz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1e6;
+  info.small_floats = true;
+  return info;
+}
+
+/// Memory that was freed stays with the process: tuning allocates and frees all the time.
+void keep_freed_memory(CUdevice device) {
+  CUmemoryPool pool = nullptr;
+  check(driver().cuDeviceGetDefaultMemPool(&pool, device), "asking for the card's memory pool");
+  cuuint64_t threshold = ~cuuint64_t{0};
+  check(driver().cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+        "setting up the card's memory pool");
+}
+
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  return driver_library().found() && driver().cuDeviceGetCount(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+Context::Context(int ordinal) {
+  int count = 0;
+  check(driver().cuDeviceGetCount(&count), "counting cards");
+  if (count == 0) throw Error("the CUDA driver sees no card", "use --device=cpu");
+  if (ordinal < 0 || ordinal >= count)
+    throw Error(fmt::format("there is no card {}; there are {}", ordinal, count), "cards are numbered from 0");
+  check(driver().cuDeviceGet(&device_, ordinal), "opening the card");
+  check(driver().cuDevicePrimaryCtxRetain(&context_, device_), "opening the card");
+  select();
+}
+
+CudaStream::CudaStream(std::shared_ptr<const Context> context) : context_(std::move(context)) {
+  context_->select();
+  check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
+}
+
+CudaStream::~CudaStream() {
+  driver().cuCtxSetCurrent(context_->handle());
+  driver().cuStreamDestroy(stream_);
+}
+
+void CudaStream::synchronize() {
+  context_->select();
+  check(driver().cuStreamSynchronize(stream_), "running kernels");
+}
+
+CudaEvent::CudaEvent(std::shared_ptr<const Context> context) : context_(std::move(context)) {
+  context_->select();
+  check(driver().cuEventCreate(&event_, CU_EVENT_DEFAULT), "creating an event");
+}
+
+CudaEvent::~CudaEvent() {
+  driver().cuCtxSetCurrent(context_->handle());
+  driver().cuEventDestroy(event_);
+}
+
+void CudaEvent::record(Stream& stream) {
+  context_->select();
+  check(driver().cuEventRecord(event_, static_cast<CudaStream&>(stream).handle()), "recording an event");
+}
+
+void CudaEvent::wait() const {
+  context_->select();
+  check(driver().cuEventSynchronize(event_), "waiting for an event");
+}
+
+double CudaEvent::milliseconds_since(const Event& earlier) const {
+  float milliseconds = 0;
+  check(driver().cuEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+        "reading an event");
+  return milliseconds;
+}
+
+CudaDevice::CudaDevice(int ordinal)
+    : context_(std::make_shared<const Context>(ordinal)), info_(describe(context_->device())) {
+  memory_stream_ = std::make_unique<CudaStream>(context_);
+  keep_freed_memory(context_->device());
+}
+
+Ceilings CudaDevice::ceilings() {
+  std::call_once(ceilings_measured_, [this] {
+    context_->select();
+    ceilings_ = measure_ceilings(*this);
+  });
+  return ceilings_;
+}
+
+void* CudaDevice::allocate(size_t bytes) {
+  context_->select();
+  CUdeviceptr memory = 0;
+  const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
+  if (status == CUDA_ERROR_OUT_OF_MEMORY)
+    throw Error(fmt::format("cannot allocate {} bytes on the card", bytes),
+                "use smaller shapes, fewer streams, or a card with more memory");
+  check(status, "allocating memory on the card");
+  memory_stream_->synchronize();
+  return reinterpret_cast<void*>(memory);
+}
+
+void CudaDevice::release(void* memory) noexcept {
+  driver().cuCtxSetCurrent(context_->handle());
+  driver().cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(memory), memory_stream_->handle());
+}
+
+void* CudaDevice::allocate_host(size_t bytes) {
+  context_->select();
+  void* memory = nullptr;
+  check(driver().cuMemAllocHost(&memory, bytes == 0 ? 1 : bytes), "allocating pinned host memory");
+  return memory;
+}
+
+void CudaDevice::release_host(void* memory) noexcept {
+  driver().cuCtxSetCurrent(context_->handle());
+  driver().cuMemFreeHost(memory);
+}
+
+std::unique_ptr<Stream> CudaDevice::stream() { return std::make_unique<CudaStream>(context_); }
+std::unique_ptr<Event> CudaDevice::event() { return std::make_unique<CudaEvent>(context_); }
+
+void CudaDevice::copy(void* destination, const void* source, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  context_->select();
+  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes,
+                               static_cast<CudaStream&>(stream).handle()),
+        "copying");
+}
+
+void CudaDevice::fill(void* memory, std::byte value, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  context_->select();
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), std::to_integer<unsigned char>(value), bytes,
+                                 static_cast<CudaStream&>(stream).handle()),
+        "filling memory");
+}
+
+bool CudaDevice::can_overlap() const {
+  return attribute(context_->device(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+}
+
+std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) {
+  return std::make_unique<CudaRecording>(std::move(launches), *this);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/run/recording.h"
+
+#include "backends/cuda/run/graph_edges.h"
+#include "backends/cuda/run/ranges.h"
+#include "backends/cuda/run/schedule.h"
+#include "base/error.h"
+
+namespace hone::cuda {
+
+CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
+    : device_(device),
+      context_(device.context()),
+      launches_(std::move(launches)),
+      fence_(device, sizeof(uint32_t)),
+      overlaps_(device.can_overlap()) {
+  size_t workspace = 0;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    // Backend::load makes nothing but CudaKernels for this device.
+    const auto* kernel = static_cast<const CudaKernel*>(launches_[i].kernel.get());
+    HONE_ASSERT(kernel != nullptr, "a launch has no kernel");
+    kernels_.push_back(kernel);
+    const std::vector<CUfunction> functions = kernel->waiting_functions();
+    waiting_.insert(functions.begin(), functions.end());
+    calls_library_.push_back(functions.empty() && !kernel->on_host());
+    workspace = std::max(workspace, kernel->workspace_bytes());
+    if (runs_.empty() || runs_.back().on_host || kernel->on_host())
+      runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
+    else runs_.back().end = i + 1;
+  }
+  for (int i = 0; i < kStreams; ++i) capture_streams_.push_back(std::make_unique<CudaStream>(context_));
+  for (int i = 1; i < kStreams; ++i) workspaces_.emplace_back(device, workspace);
+}
+
+CudaRecording::~CudaRecording() { drop_graphs(); }
+
+std::vector<Launch>& CudaRecording::launches() {
+  drop_graphs();
+  replays_ = 0;
+  return launches_;
+}
+
+void CudaRecording::replay(Stream& stream) {
+  context_->select();
+  auto& own = static_cast<CudaStream&>(stream);
+  const bool graphs = replays_++ > 0 && capture_failure_.empty();
+  for (Run& run : runs_) {
+    if (run.on_host) {
+      run_on_host(run.begin, own);
+      continue;
+    }
+    if (graphs && run.graph == nullptr) capture(run);
+    if (run.graph != nullptr) check(driver().cuGraphLaunch(run.graph, own.handle()), "launching a graph");
+    else launch_all(run, own.handle());
+  }
+}
+
+void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
+  context_->select();
+  auto& own = static_cast<CudaStream&>(stream);
+  CudaEvent before(context_), after(context_);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const NamedRange range(launches_[i].name);
+    before.record(own);
+    if (kernels_[i]->on_host()) run_on_host(i, own);
+    else kernels_[i]->enqueue(own.handle(), launches_[i].bindings(), false);
+    after.record(own);
+    own.synchronize();
+    observer(i, after.milliseconds_since(before));
+  }
+}
+
+void CudaRecording::poison(Stream& stream) {
+  for (const Buffer& workspace : workspaces_) device_.fill(workspace.data(), kPoison, workspace.size(), stream);
+}
+
+void CudaRecording::launch_all(const Run& run, CUstream stream) const {
+  for (size_t i = run.begin; i < run.end; ++i) {
+    if (calls_library_[i]) wait_for_all(stream);
+    launch(i, stream, launches_[i].workspace, false);
+  }
+}
+
+void CudaRecording::wait_for_all(CUstream stream) const {
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(fence_.data()), 0, fence_.size(), stream),
+        "waiting for the kernels ahead");
+}
+
+void CudaRecording::launch(size_t index, CUstream stream, void* workspace, bool early) const {
+  const NamedRange range(launches_[index].name);
+  Bindings bindings = launches_[index].bindings();
+  bindings.workspace = workspace;
+  with_note([&] { return fmt::format("launching step {} of {}", index + 1, launches_.size()); },
+            [&] { kernels_[index]->enqueue(stream, bindings, early); });
+}
+
+/// Called while the first stream is captured: waiting for an event of it draws the others into the capture.
+void CudaRecording::launch_branches(const Run& run) {
+  const Driver& cuda = driver();
+  const std::vector<Slot> slots = schedule(std::span(launches_).subspan(run.begin, run.end - run.begin), kStreams);
+  std::vector<std::unique_ptr<CudaEvent>> events(slots.size());
+  std::vector<bool> waited(slots.size(), false), joined(kStreams, false), follows(kStreams, false);
+  for (const Slot& slot : slots)
+    for (const size_t earlier : slot.waits) waited[earlier] = true;
+  CudaEvent begin(context_);
+  begin.record(*capture_streams_[0]);
+  joined[0] = true;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto branch = static_cast<size_t>(slots[i].stream);
+    CudaStream& stream = *capture_streams_[branch];
+    if (!joined[branch]) check(cuda.cuStreamWaitEvent(stream.handle(), begin.handle(), 0), "beginning a branch");
+    joined[branch] = true;
+    for (const size_t earlier : slots[i].waits)
+      check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
+    // Only behind a kernel of the same branch, and waiting for nothing else.
+    const bool early = overlaps_ && follows[branch] && slots[i].waits.empty();
+    follows[branch] = true;
+    launch(run.begin + i, stream.handle(),
+           branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data(), early);
+    if (!waited[i]) continue;
+    events[i] = std::make_unique<CudaEvent>(context_);
+    events[i]->record(stream);
+  }
+  for (size_t branch = 1; branch < joined.size(); ++branch) {
+    if (!joined[branch]) continue;
+    CudaEvent end(context_);
+    end.record(*capture_streams_[branch]);
+    check(cuda.cuStreamWaitEvent(capture_streams_[0]->handle(), end.handle(), 0), "joining branches");
+  }
+}
+
+/// Allocates, like the reference itself: such steps are there to be right, and the report shows them. Managed operands are
+/// tensors of the host already.
+void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
+  const Launch& launch = launches_[index];
+  const KernelShapes shapes = kernels_[index]->host_shapes();
+  std::vector<AlignedBuffer> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  const auto host = [&memory](const ConcreteType& type) -> void* {
+    return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(type.bytes(), 1))).data();
+  };
+  const auto copy = [&](void* to, const void* from, int64_t bytes) {
+    if (bytes != 0)
+      check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
+                                   static_cast<size_t>(bytes), stream.handle()),
+            "copying");
+  };
+  for (size_t i = 0; i < shapes.inputs.size(); ++i) {
+    inputs.push_back(shapes.inputs[i].managed ? launch.inputs[i] : host(shapes.inputs[i]));
+    if (!shapes.inputs[i].managed) copy(const_cast<void*>(inputs.back()), launch.inputs[i], shapes.inputs[i].bytes());
+  }
+  for (size_t i = 0; i < shapes.outputs.size(); ++i)
+    outputs.push_back(shapes.outputs[i].managed ? launch.outputs[i] : host(shapes.outputs[i]));
+  stream.synchronize();
+  with_note([&] { return fmt::format("running step {} of {} on the host", index + 1, launches_.size()); },
+            [&] {
+              kernels_[index]->run_on_host({inputs, outputs, {}, nullptr});
+            });
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!shapes.outputs[i].managed) copy(launch.outputs[i], outputs[i], shapes.outputs[i].bytes());
+  stream.synchronize();
+}
+
+void CudaRecording::capture(Run& run) {
+  std::string failure = try_capture(run);
+  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run);
+  capture_failure_ = std::move(failure);
+}
+
+std::string CudaRecording::try_capture(Run& run) {
+  const Driver& cuda = driver();
+  CUgraph graph = nullptr;
+  std::string failure;
+  // Relaxed: libraries may load code while they are captured.
+  check(cuda.cuStreamBeginCapture(capture_streams_[0]->handle(), CU_STREAM_CAPTURE_MODE_RELAXED),
+        "beginning a capture");
+  const auto attempt = [&failure](const auto& step) {
+    if (!failure.empty()) return;
+    try {
+      step();
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  };
+  attempt([&] { launch_branches(run); });
+  const CUresult ended = cuda.cuStreamEndCapture(capture_streams_[0]->handle(), &graph);
+  attempt([&] {
+    check(ended, "a step cannot be captured");
+    early_launches_ += keep_early_edges(graph, waiting_);
+    check(cuda.cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+  });
+  if (graph != nullptr) cuda.cuGraphDestroy(graph);
+  return failure;
+}
+
+void CudaRecording::drop_graphs() {
+  driver().cuCtxSetCurrent(context_->handle());
+  early_launches_ = 0;
+  for (Run& run : runs_)
+    if (run.graph != nullptr) driver().cuGraphExecDestroy(std::exchange(run.graph, nullptr));
+}
+
+}  // namespace hone::cuda

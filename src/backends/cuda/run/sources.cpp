@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/run/sources.h"
+
+#include "backends/cuda/cublaslt/cublaslt.h"
+#include "backends/cuda/cudnn/cudnn.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/signature.h"
+#include "backends/cuda/tactic_table.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int kKernelVersion = 4;
+
+const CudaTactic* find_family(std::string_view name) {
+  for (const CudaTactic* family : cuda_tactics())
+    if (family->name == name) return family;
+  return nullptr;
+}
+
+class CudaSource final : public TacticSource {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  bool compiles_slowly() const override { return true; }
+
+  void propose(const Problem& problem, Candidates& out) const override {
+    for (const CudaTactic* family : cuda_tactics()) family->propose(problem, out);
+  }
+
+  Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    const CudaTactic* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic cuda.{}", tactic.name);
+    std::vector<DeviceCode> codes;
+    std::vector<Tensor> constants;
+    const auto add = [&](const std::string& architecture) {
+      Generated generated = family->generate(problem, architecture, tactic);
+      write_signature(generated.attrs, problem, tactic, generated.constants);
+      const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
+      codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs)}, cubin});
+      constants = std::move(generated.constants);  // the same for all
+    };
+    add(problem.device.architecture);
+    for (const std::string& target : problem.targets)
+      if (target != problem.device.architecture) add(target);
+    return {encode_device_code(codes), std::move(constants)};
+  }
+};
+
+std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob& code, const KernelShapes& shapes) {
+  const std::vector<DeviceCode> codes = decode_device_code(code);
+  const DeviceCode& decoded = code_for(codes, device.info().architecture);
+  const CudaTactic* family = find_family(decoded.code.family);
+  if (family == nullptr)
+    throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
+                "rebuild it from the ONNX model");
+  require_signature(decoded.code.attrs, shapes);
+  const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
+  const std::shared_ptr<const CudaKernel> kernel =
+      family->load({decoded.code.attrs, shapes, module, device.info().workers});
+  kernel->require_places(shapes);
+  return kernel;
+}
+
+}  // namespace
+
+const TacticSource& source() {
+  static const CudaSource instance;
+  return instance;
+}
+
+std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view source, const Blob& code,
+                                       const KernelShapes& shapes) {
+  device.context()->select();
+  if (source == "cuda") return load_generated(device, code, shapes);
+  if (source == "cublaslt") return load_cublaslt(device, code, shapes);
+  if (source == "cudnn") return load_cudnn(device, code, shapes);
+  return nullptr;
+}
+
+std::string versions() { return fmt::format("cuda {}, {}", kKernelVersion, library_versions()); }
+
+}  // namespace hone::cuda

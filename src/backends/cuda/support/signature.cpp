@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/support/signature.h"
+
+#include "base/checked.h"
+#include "base/text.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr const char *kInputs = "made_for", *kOutputs = "made_to", *kConstants = "made_with";
+
+/// "f32 channels_last N;16;5;7"
+std::string text_of(DType dtype, const Shape& shape, Layout layout) {
+  std::string text = fmt::format("{} {} ", name_of(dtype), name_of(layout));
+  for (size_t i = 0; i < shape.rank(); ++i) text += (i == 0 ? "" : ";") + shape[i].text();
+  return text;
+}
+
+ConcreteType read_type(const std::string& text, const SymbolValues& symbols) {
+  const size_t first = text.find(' '), second = first == std::string::npos ? first : text.find(' ', first + 1);
+  HONE_CHECK(second != std::string::npos, "a kernel in the plan was made for '{}'", text);
+  const std::optional<DType> dtype = parse_dtype(text.substr(0, first));
+  const std::optional<Layout> layout = parse_layout(text.substr(first + 1, second - first - 1));
+  HONE_CHECK(dtype && layout, "a kernel in the plan was made for '{}'", text);
+  ConcreteType type{*dtype, {}, *layout};
+  if (second + 1 == text.size()) return type;
+  for (const std::string_view size : split(std::string_view(text).substr(second + 1), ';'))
+    type.dims.push_back(Dim::parse(size).evaluate(symbols));
+  require_sizes(type.dims);
+  return type;
+}
+
+void require_like(const std::vector<std::string>& texts, const std::vector<ConcreteType>& given,
+                  const SymbolValues& symbols) {
+  HONE_CHECK(texts.size() == given.size(), "a kernel in the plan was made for {} operands, its step has {}",
+             texts.size(), given.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const ConcreteType made = read_type(texts[i], symbols);
+    HONE_CHECK(made.dtype == given[i].dtype && made.dims == given[i].dims &&
+                   same_bytes(made.dims, made.layout, given[i].layout),
+               "a kernel in the plan was made for {}, its step has {} [{}]", texts[i], name_of(given[i].dtype),
+               join_dims(given[i].dims, ","));
+  }
+}
+
+}  // namespace
+
+void write_signature(Attrs& attrs, const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants) {
+  const auto texts = [](const std::vector<Value*>& values, const std::vector<Layout>& layouts) {
+    std::vector<std::string> list;
+    for (size_t i = 0; i < values.size(); ++i)
+      list.push_back(
+          text_of(values[i]->type.dtype, values[i]->type.shape, i < layouts.size() ? layouts[i] : Layout::linear));
+    return list;
+  };
+  attrs.set(kInputs, texts(problem.symbolic.inputs(), tactic.in));
+  attrs.set(kOutputs, texts(problem.symbolic.outputs(), tactic.out));
+  std::vector<std::string> list;
+  for (const Tensor& tensor : constants) list.push_back(text_of(tensor.dtype(), Shape(tensor.dims()), Layout::linear));
+  attrs.set(kConstants, std::move(list));
+}
+
+void require_signature(const Attrs& attrs, const KernelShapes& shapes) {
+  if (!attrs.has(kInputs))
+    throw Error("a kernel in the plan does not say what it was made for", "build the plan again from the ONNX model");
+  require_like(attrs.texts(kInputs), shapes.inputs, shapes.symbols);
+  require_like(attrs.texts(kOutputs), shapes.outputs, shapes.symbols);
+  const std::vector<std::string>& constants = attrs.texts(kConstants);
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const ConcreteType type = read_type(constants[i], {});
+    require_constant(shapes, static_cast<int64_t>(i), type.dtype, type.dims);
+  }
+}
+
+Dims constant_dims(const Attrs& attrs, int64_t index) {
+  const std::vector<std::string>& constants = attrs.texts(kConstants);
+  HONE_CHECK(index >= 0 && index < static_cast<int64_t>(constants.size()), "a kernel in the plan reads constant {}",
+             index);
+  return read_type(constants[static_cast<size_t>(index)], {}).dims;
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/support/source_text.h"
+
+#include "backends/cuda/support/signature.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "regions/region_match.h"
+
+namespace hone::cuda {
+
+std::string_view type_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "float";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::f64: return "double";
+    case DType::i8: return "signed char";
+    case DType::u8: return "unsigned char";
+    case DType::i16: return "short";
+    case DType::u16: return "unsigned short";
+    case DType::i32: return "int";
+    case DType::u32: return "unsigned";
+    case DType::i64: return "i64";
+    case DType::u64: return "unsigned long long";
+    case DType::boolean: return "bool";
+    default: break;
+  }
+  throw InternalError(fmt::format("{} has no type on the card", name_of(dtype)));
+}
+
+bool has_type_name(DType dtype) {
+  return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean ||
+         (dtype >= DType::i8 && dtype <= DType::u64);
+}
+
+bool has_clusters(const std::string& architecture) {
+  return architecture.starts_with("sm_") && parse_integer(architecture.substr(3)).value_or(0) >= 90;
+}
+
+bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+std::string reason_not_float(const Problem& problem, const Node& node) {
+  if (!is_kernel_float(node.input(0)->type.dtype))
+    return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));
+  return reason_not_unary(problem, node);
+}
+
+int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants) {
+  if (value == nullptr) return kNoPlace;
+  if (!value->is_constant()) return input_index(problem.region, value);
+  constants.push_back(*value->constant);
+  return -static_cast<int64_t>(constants.size());
+}
+
+void add_place(Arguments& arguments, int64_t place) {
+  if (place == kNoPlace) arguments.null();
+  else arguments.place(place);
+}
+
+void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand) {
+  result.attrs.set(name, place_of(problem, operand, result.constants));
+  if (operand != nullptr && operand->is_constant()) result.attrs.set(name + "_dims", operand->constant->dims());
+}
+
+Dims dims_of(const LoadContext& context, const std::string& name) {
+  const int64_t place = context.attrs.integer(name);
+  HONE_CHECK(place != kNoPlace && place < static_cast<int64_t>(context.shapes.inputs.size()),
+             "a kernel in the plan reads '{}' from input {}", name, place);
+  if (place >= 0) return context.shapes.inputs[static_cast<size_t>(place)].dims;
+  const Dims &dims = context.attrs.integers(name + "_dims"), made = constant_dims(context.attrs, -1 - place);
+  HONE_CHECK(dims == made, "a kernel in the plan reads '{}' as {} from a constant of {}", name, join_dims(dims),
+             join_dims(made));
+  return dims;
+}
+
+}  // namespace hone::cuda

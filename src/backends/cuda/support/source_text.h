@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small pieces that several families build their source text and their launches from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/tactic_table.h"
+#include "regions/layout_offers.h"
+
+namespace hone::cuda {
+
+/// Whether the element type has a name in CUDA C++; and that name.
+bool has_type_name(DType dtype);
+std::string_view type_name(DType dtype);
+/// Whether blocks of the architecture ("sm_90") can share their shared memory: compute capability 9 and newer.
+bool has_clusters(const std::string& architecture);
+/// f32, f16 or bf16: what the families for floats work on.
+bool is_kernel_float(DType dtype);
+
+/// Axes of a walk over several tensors, as an argument of a launch. Unused ones have the size 1.
+template <int Operands>
+struct NestArgument {
+  static constexpr int kAxes = 6;
+  int32_t sizes[kAxes];
+  int32_t strides[Operands][kAxes];
+};
+
+/// Elements that make 16 bytes.
+inline int64_t vector_width(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
+inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block - 1) / block; }
+
+/// Why a single-node region is not one tensor in, one out, of one float type; empty when it is.
+std::string reason_not_float(const Problem& problem, const Node& node);
+/// A value as a place: region input (>= 0), or a constant -1 - k that is appended to `constants`.
+int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants);
+/// Place of an operand that is not given.
+inline constexpr int64_t kNoPlace = -1000;
+/// Adds the pointer of a place, or a null pointer.
+void add_place(Arguments& arguments, int64_t place);
+/// Notes under `name` where the kernel finds an operand, and the sizes of a constant one; dims_of() tells them when it is loaded.
+void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand);
+Dims dims_of(const LoadContext& context, const std::string& name);
+
+}  // namespace hone::cuda

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The code blob of a kernel: the family that loads it and its parameters, as JSON text, so that a plan can be read with
+// `less`. Decoding trusts nothing: a plan is data that may be damaged.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "device/device.h"
+#include "tensor/attrs.h"
+
+namespace hone {
+
+struct KernelCode {
+  std::string family;
+  Attrs attrs;
+};
+
+Blob encode_code(std::string_view family, const Attrs& attrs);
+/// Exact inverse. Throws Error on anything that encode_code() does not write.
+KernelCode decode_code(const Blob& code);
+
+/// An integer of the code that has to lie in a range; throws Error otherwise.
+int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
+/// Throws Error where a plan brings no constant `place` of so many elements, whose number is the product of `dims`. load() says it
+/// of each constant that its kernel reads.
+void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims);
+/// A constant operand of these sizes, which the plan brings.
+ConcreteType constant_operand(const KernelShapes& shapes, int64_t place, DType dtype, Dims dims);
+
+}  // namespace hone

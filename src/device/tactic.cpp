@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "device/tactic.h"
+
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+std::string join_layouts(const std::vector<Layout>& layouts) {
+  // Commonly all are the same: say it once.
+  bool uniform = true;
+  for (const Layout layout : layouts) uniform &= layout == layouts[0];
+  if (layouts.empty()) return "-";
+  if (uniform) return std::string(name_of(layouts[0]));
+  std::vector<std::string_view> names;
+  for (const Layout layout : layouts) names.push_back(name_of(layout));
+  return join(names, ",");
+}
+
+}  // namespace
+
+std::string Problem::key() const {
+  std::string text = structure_key(region);
+  if (allowed.f16) text += " +f16";
+  if (allowed.bf16) text += " +bf16";
+  if (allowed.i8) text += " +i8";
+  if (!allowed.tf32) text += " -tf32";
+  return text;
+}
+
+const Node* Problem::only() const { return region.node_count() == 1 ? region.nodes().front() : nullptr; }
+
+std::string Tactic::text() const {
+  std::string result = source + "." + name;
+  if (!params.empty()) result += "(" + params.print() + ")";
+  return result + " " + join_layouts(in) + " -> " + join_layouts(out);
+}
+
+}  // namespace hone

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "regions/pointwise_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/checked.h"
+#include "device/code.h"
+#include "ir/op.h"
+#include "ops/ops.h"
+#include "regions/copy_request.h"
+#include "regions/region_match.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kMaxInstructions = 256, kMaxOperands = 16;
+
+/// A change of the float type. Values of a program are f32, so that such a Cast costs nothing where the region begins or ends.
+bool is_float_cast(const Node& node) {
+  const auto is_known = [](const Value* value) {
+    const DType dtype = value->type.dtype;
+    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  };
+  return node.is(ops::cast) && is_known(node.input(0)) && is_known(node.output());
+}
+
+class Builder {
+ public:
+  explicit Builder(const Problem& problem) : region_(problem.symbolic) {}
+
+  ProgramResult run() {
+    for (const Node* node : region_.nodes()) {
+      if (node->is(ops::symbolic_constant)) continue;
+      if (node->is(ops::cast)) {
+        values_[node->output()] = value(node->input(0));
+        continue;
+      }
+      const Expr formula = node->op->pointwise.bind(node->attrs);
+      std::vector<int> made;
+      for (const ExprNode& expr : formula.nodes()) made.push_back(translate(*node, expr, made));
+      values_[node->output()] = made.back();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  using Instruction = PointwiseProgram::Instruction;
+
+  int emit(Instruction instruction) {
+    result_.program.instructions.push_back(instruction);
+    return static_cast<int>(result_.program.instructions.size()) - 1;
+  }
+  int number(double value) { return emit({ExprKind::number, value}); }
+  int call(ExprKind kind, int a, int b = -1, int c = -1) { return emit({kind, 0, {a, b, c}}); }
+
+  int translate(const Node& node, const ExprNode& expr, const std::vector<int>& made) {
+    if (expr.kind == ExprKind::number) return number(expr.number);
+    if (expr.kind == ExprKind::input) return value(node.input(static_cast<size_t>(expr.input)));
+    int operands[3] = {-1, -1, -1};
+    for (size_t i = 0; i < expr.operands.size(); ++i) operands[i] = made[static_cast<size_t>(expr.operands[i])];
+    if (expr.kind == ExprKind::power) return power(operands[0], operands[1]);
+    return call(expr.kind, operands[0], operands[1], operands[2]);
+  }
+
+  int power(int base, int exponent) {
+    const Instruction& e = result_.program.instructions[static_cast<size_t>(exponent)];
+    if (e.kind == ExprKind::number) {
+      if (e.number == 2) return call(ExprKind::multiply, base, base);
+      if (e.number == 3) return call(ExprKind::multiply, call(ExprKind::multiply, base, base), base);
+      if (e.number == 0.5) return call(ExprKind::sqrt, base);
+      if (e.number == -0.5) return call(ExprKind::reciprocal, call(ExprKind::sqrt, base));
+      if (e.number == -1) return call(ExprKind::reciprocal, base);
+    }
+    return call(ExprKind::power, base, exponent);
+  }
+
+  /// Large 64-bit integers are not numbers of a formula.
+  static bool is_exact(const Tensor& scalar) { return is_float(scalar.dtype()) || std::abs(scalar.real(0)) < 0x1p52; }
+
+  int value(const Value* value) {
+    const auto known = values_.find(value);
+    if (known != values_.end()) return known->second;
+    if (value->is_constant() && value->constant->size() == 1 && is_exact(*value->constant))
+      return values_[value] = number(value->constant->real(0));
+    const bool shape_data = value->producer != nullptr && value->producer->is(ops::symbolic_constant);
+    PointwiseProgram::Operand operand{value->is_constant() || shape_data, 0, value->type.dtype};
+    if (shape_data) {
+      operand.sizes = *size_texts(value);
+      operand.constant_dims = value->type.shape.values();
+    } else if (operand.constant) {
+      operand.index = static_cast<int>(result_.constants.size());
+      operand.constant_dims = value->constant->dims();
+      result_.constants.push_back(*value->constant);
+    } else {
+      operand.index = input_index(region_, value);
+    }
+    result_.program.operands.push_back(std::move(operand));
+    return values_[value] = call(ExprKind::input, static_cast<int>(result_.program.operands.size()) - 1);
+  }
+
+  const Graph& region_;
+  ProgramResult result_;
+  std::map<const Value*, int> values_;
+};
+
+std::string reason_against(const Problem& problem) {
+  const Graph& region = problem.region;
+  const std::vector<Node*> nodes = region.nodes();
+  const Value* last = nodes.back()->output();
+  if (region.outputs().size() != 1 || region.outputs()[0] != last) return "several results";
+  for (const Node* node : nodes) {
+    if (node->is(ops::cast) && node->output()->type.dtype != DType::f32 && node->output() != last)
+      return "a value is rounded on the way";
+    if (!node->is(ops::cast) && node->output()->type.shape != last->type.shape) return "steps of different shapes";
+    for (const Value* value : node->inputs)
+      if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype))
+        return "texts, numbers of few bits or missing operands";
+  }
+  if (last->type.shape.elements() == Dim(0)) return "empty result";
+  return {};
+}
+
+}  // namespace
+
+std::vector<int> PointwiseProgram::last_uses() const {
+  std::vector<int> last(instructions.size());
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    last[i] = static_cast<int>(i);
+    if (instructions[i].kind == ExprKind::input) continue;
+    for (const int operand : instructions[i].operands)
+      if (operand >= 0) last[static_cast<size_t>(operand)] = static_cast<int>(i);
+  }
+  last.back() = static_cast<int>(instructions.size());
+  return last;
+}
+
+bool is_pointwise_region(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->op->is_pointwise() || is_float_cast(*node); }) &&
+         std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
+}
+
+ProgramResult make_program(const Problem& problem) {
+  if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
+  ProgramResult result = Builder(problem).run();
+  if (result.program.instructions.size() > kMaxInstructions || result.program.operands.size() > kMaxOperands)
+    result.refusal = "too long";
+  return result;
+}
+
+void write_program(Attrs& attrs, const PointwiseProgram& program) {
+  std::vector<int64_t> code, operands, dims;
+  std::vector<double> numbers;
+  std::vector<std::string> dtypes;
+  for (const PointwiseProgram::Instruction& instruction : program.instructions) {
+    code.push_back(static_cast<int64_t>(instruction.kind));
+    code.insert(code.end(), std::begin(instruction.operands), std::end(instruction.operands));
+    numbers.push_back(instruction.number);
+  }
+  for (const PointwiseProgram::Operand& operand : program.operands) {
+    operands.push_back(operand.constant ? -1 - operand.index : operand.index);
+    dtypes.emplace_back(name_of(operand.dtype));
+    dims.push_back(static_cast<int64_t>(operand.constant_dims.size()));
+    dims.insert(dims.end(), operand.constant_dims.begin(), operand.constant_dims.end());
+  }
+  attrs.set("code", std::move(code));
+  attrs.set("numbers", std::move(numbers));
+  attrs.set("operands", std::move(operands));
+  attrs.set("operand_types", std::move(dtypes));
+  attrs.set("constant_dims", std::move(dims));
+  for (size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].sizes.empty()) attrs.set(fmt::format("sizes{}", k), program.operands[k].sizes);
+}
+
+PointwiseProgram read_program(const Attrs& attrs) {
+  const std::vector<int64_t>&code = attrs.integers("code"), &operands = attrs.integers("operands"),
+        &dims = attrs.integers("constant_dims");
+  const std::vector<double>& numbers = attrs.reals("numbers");
+  const std::vector<std::string>& dtypes = attrs.texts("operand_types");
+  const auto require = [](bool valid) { HONE_CHECK(valid, "a pointwise kernel in the plan is damaged"); };
+  require(!numbers.empty() && numbers.size() <= kMaxInstructions && code.size() == 4 * numbers.size());
+  require(operands.size() <= kMaxOperands && dtypes.size() == operands.size());
+
+  PointwiseProgram program;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    require(code[4 * i] >= 0 && code[4 * i] <= static_cast<int64_t>(ExprKind::select) &&
+            code[4 * i] != static_cast<int64_t>(ExprKind::attribute));
+    PointwiseProgram::Instruction instruction{static_cast<ExprKind>(code[4 * i]), numbers[i]};
+    const bool input = instruction.kind == ExprKind::input, leaf = input || instruction.kind == ExprKind::number;
+    const int arity = leaf ? 0 : instruction.kind < ExprKind::add ? 1 : instruction.kind < ExprKind::select ? 2 : 3;
+    for (size_t k = 0; k < 3; ++k) {
+      const int64_t operand = code[4 * i + 1 + k];
+      require(operand >= -1 && operand < (input ? static_cast<int64_t>(operands.size()) : static_cast<int64_t>(i)));
+      if (input ? k == 0 : static_cast<int>(k) < arity) require(operand >= 0);
+      instruction.operands[k] = static_cast<int>(operand);
+    }
+    program.instructions.push_back(instruction);
+  }
+  size_t at = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    require(operands[i] >= -256 && operands[i] < 256 && at < dims.size() && dims[at] >= 0 &&
+            dims[at] <= static_cast<int64_t>(dims.size() - at - 1));
+    const std::optional<DType> dtype = parse_dtype(dtypes[i]);
+    require(dtype && !is_object(*dtype) && !is_small(*dtype));
+    const bool constant = operands[i] < 0;
+    const size_t rank = static_cast<size_t>(dims[at]);
+    program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype,
+                                Dims(&dims[at] + 1, &dims[at] + 1 + rank)});
+    if (const std::string name = fmt::format("sizes{}", i); attrs.has(name)) {
+      PointwiseProgram::Operand& operand = program.operands.back();
+      operand.sizes = attrs.texts(name);
+      require_sizes(operand.constant_dims);
+      require(constant && operand.dtype == DType::i64 &&
+              elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
+    }
+    at += 1 + rank;
+  }
+  return program;
+}
+
+LoopNest make_nest(const ConcreteType& result, const std::vector<ConcreteType>& operands) {
+  const size_t rank = result.dims.size();
+  std::vector<size_t> order;  // of the axes in memory
+  for (size_t axis = 0; axis < rank; ++axis) order.push_back(axis);
+  if (result.layout == Layout::channels_last && rank > 2)
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+
+  const Dims result_strides = layout_strides(result.dims, result.layout);
+  std::vector<Dims> strides;
+  for (const ConcreteType& operand : operands) {
+    const Dims own = layout_strides(operand.dims, operand.layout);
+    Dims aligned(rank, 0);
+    for (size_t i = 0; i < operand.dims.size(); ++i) {
+      const size_t axis = rank - operand.dims.size() + i;
+      aligned[axis] = operand.dims[i] == 1 ? 0 : own[i];
+    }
+    strides.push_back(std::move(aligned));
+  }
+
+  LoopNest nest;
+  nest.strides.resize(operands.size());
+  for (const size_t axis : order) {
+    const int64_t size = result.dims[axis];
+    if (size == 1) continue;
+    bool merges = !nest.sizes.empty() && nest.result.back() == size * result_strides[axis];
+    for (size_t k = 0; k < operands.size(); ++k) merges = merges && nest.strides[k].back() == size * strides[k][axis];
+    if (merges) {
+      nest.sizes.back() *= size;
+      nest.result.back() = result_strides[axis];
+      for (size_t k = 0; k < operands.size(); ++k) nest.strides[k].back() = strides[k][axis];
+    } else {
+      nest.sizes.push_back(size);
+      nest.result.push_back(result_strides[axis]);
+      for (size_t k = 0; k < operands.size(); ++k) nest.strides[k].push_back(strides[k][axis]);
+    }
+  }
+  if (nest.sizes.empty()) {
+    nest.sizes = {1};
+    nest.result = {1};
+    for (Dims& operand : nest.strides) operand = {0};
+  }
+  return nest;
+}
+
+std::vector<ConcreteType> operand_types(const PointwiseProgram& program, const KernelShapes& shapes) {
+  HONE_CHECK(shapes.outputs.size() == 1, "a pointwise kernel in the plan has {} results", shapes.outputs.size());
+  const Dims& result = shapes.outputs[0].dims;
+  std::vector<ConcreteType> types;
+  for (const PointwiseProgram::Operand& operand : program.operands) {
+    HONE_CHECK(operand.constant || operand.index < static_cast<int>(shapes.inputs.size()),
+               "a pointwise kernel in the plan reads input {}", operand.index);
+    if (operand.constant && operand.sizes.empty())
+      types.push_back(constant_operand(shapes, operand.index, operand.dtype, operand.constant_dims));
+    else
+      types.push_back(operand.constant ? ConcreteType{operand.dtype, operand.constant_dims, Layout::linear}
+                                       : shapes.inputs[static_cast<size_t>(operand.index)]);
+    const ConcreteType& type = types.back();
+    bool valid = type.dtype == operand.dtype && type.dims.size() <= result.size();
+    for (size_t i = 1; valid && i <= type.dims.size(); ++i) {
+      const int64_t size = type.dims[type.dims.size() - i];
+      valid = size == 1 || size == result[result.size() - i];
+    }
+    HONE_CHECK(valid, "a pointwise kernel in the plan reads {} for {}", join_dims(type.dims), join_dims(result));
+  }
+  return types;
+}
+
+}  // namespace hone

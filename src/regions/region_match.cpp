@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "regions/region_match.h"
+
+#include <algorithm>
+
+#include "ops/ops.h"
+#include "ops/support.h"
+
+namespace hone {
+namespace {
+
+float real_of(const Attrs& attrs, std::string_view name) { return static_cast<float>(attrs.real(name)); }
+
+bool is_scalar_constant(const Value* value) {
+  return value->is_constant() && is_float(value->type.dtype) && value->constant->size() == 1;
+}
+
+/// One value per channel (or one for all of them) that broadcasts along the channel axis of the result.
+bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
+  if (!value->is_constant() || !is_float(value->type.dtype)) return false;
+  const Dims& dims = value->constant->dims();
+  if (dims.size() > result.rank()) return false;
+  for (size_t from_end = 1; from_end <= dims.size(); ++from_end) {
+    const int64_t size = dims[dims.size() - from_end];
+    if (size != 1 && from_end != channel_axis) return false;
+    if (size != 1 && Dim(size) != result[result.rank() - from_end]) return false;
+  }
+  return true;
+}
+
+class Matcher {
+ public:
+  Matcher(const Graph& region, const Node* anchor, size_t channel_axis) : region_(region), channel_axis_(channel_axis) {
+    match_.anchor = anchor;
+  }
+
+  RegionMatch run() {
+    const std::vector<Node*> nodes = region_.nodes();
+    const Value* current = match_.anchor->output();
+    if (match_.anchor->outputs.size() != 1) return refuse("the anchor has several results");
+    for (size_t i = 1; i < nodes.size(); ++i) {
+      const Node& node = *nodes[i];
+      if (current->uses.size() != 1 || region_.is_output(current))
+        return refuse("a result inside the region is used twice");
+      if (current->uses[0].node != &node || node.outputs.size() != 1) return refuse("the region is not a chain");
+      if (!absorb(node, current)) return refuse(fmt::format("{} cannot be part of its epilogue", node.op_name()));
+      current = node.output();
+    }
+    if (region_.outputs().size() != 1 || region_.outputs()[0] != current)
+      return refuse("the region has several results");
+    return std::move(match_);
+  }
+
+ private:
+  RegionMatch refuse(std::string reason) {
+    match_.refusal = std::move(reason);
+    return std::move(match_);
+  }
+
+  bool absorb(const Node& node, const Value* current) {
+    const bool activated = match_.activation.kind != ActivationKind::none;
+    if (const std::optional<Activation> activation = activation_of(node)) {
+      if (activated || match_.residual_after_activation) return false;
+      match_.activation = *activation;
+      return true;
+    }
+    if (node.inputs.size() != 2 || node.output()->type.shape != current->type.shape) return false;
+    const Value* other = node.inputs[0] == current ? node.inputs[1] : node.inputs[0];
+    const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated;
+    if (node.is(ops::mul) && fresh && is_scalar_constant(other)) {
+      match_.scale *= static_cast<float>(other->constant->real(0));
+      return true;
+    }
+    if (node.is(ops::div) && fresh && node.inputs[0] == current && is_scalar_constant(other)) {
+      match_.scale /= static_cast<float>(other->constant->real(0));
+      return true;
+    }
+    if (!node.is(ops::add)) return false;
+    // Adding to all channels commutes with adding the residual.
+    if (!activated && is_channel_constant(other, current->type.shape, channel_axis_)) {
+      match_.biases.push_back(other);
+      return true;
+    }
+    if (match_.residual >= 0 || other->type.shape != current->type.shape) return false;
+    match_.residual = input_index(region_, other);
+    match_.residual_after_activation = activated;
+    return match_.residual >= 0;
+  }
+
+  const Graph& region_;
+  const size_t channel_axis_;
+  RegionMatch match_;
+};
+
+constexpr std::pair<const OpDef*, ActivationKind> kPlainActivations[] = {
+    {&ops::relu, ActivationKind::relu},
+    {&ops::sigmoid, ActivationKind::sigmoid},
+    {&ops::silu, ActivationKind::silu},
+    {&ops::tanh, ActivationKind::tanh},
+    {&ops::hard_swish, ActivationKind::hard_swish},
+    {&ops::gelu_tanh, ActivationKind::gelu_tanh},
+};
+
+}  // namespace
+
+const Node* anchor_of(const Graph& region, const OpDef& op) {
+  if (region.node_count() == 0) return nullptr;
+  const Node* first = region.nodes().front();
+  return first->is(op) ? first : nullptr;
+}
+
+std::vector<const Node*> parallel_products(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
+  const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };
+  const auto type = [](const Value* value) { return value == nullptr ? TensorType{} : value->type; };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node &node = *nodes[i], &first = *nodes[0];
+    const bool fits =
+        node.is(ops::linear) && node.input(0) == first.input(0) && !node.input(0)->is_constant() &&
+        constant(node.input(1)) && constant(node.input(2)) && type(node.input(1)) == type(first.input(1)) &&
+        type(node.input(2)) == type(first.input(2)) && (node.input(2) == nullptr) == (first.input(2) == nullptr) &&
+        node.attrs.integer("trans_w") == first.attrs.integer("trans_w") && region.outputs()[i] == node.output();
+    if (!fits) return {};
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
+RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {
+  return Matcher(region, anchor, channel_axis).run();
+}
+
+std::optional<Activation> activation_of(const Node& node) {
+  if (node.outputs.size() != 1 || !is_float(node.output()->type.dtype)) return std::nullopt;
+  for (const auto& [op, kind] : kPlainActivations)
+    if (node.is(*op)) return Activation{kind, 0, 0};
+  const Attrs& attrs = node.attrs;
+  if (node.is(ops::gelu))
+    return Activation{attrs.text("approximate") == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu, 0, 0};
+  if (node.is(ops::clamp)) return Activation{ActivationKind::clip, real_of(attrs, "min"), real_of(attrs, "max")};
+  if (node.is(ops::leaky_relu)) return Activation{ActivationKind::leaky_relu, real_of(attrs, "alpha"), 0};
+  if (node.is(ops::hard_sigmoid))
+    return Activation{ActivationKind::hard_sigmoid, real_of(attrs, "alpha"), real_of(attrs, "beta")};
+  return std::nullopt;
+}
+
+int input_index(const Graph& region, const Value* value) {
+  const auto found = std::find(region.inputs().begin(), region.inputs().end(), value);
+  return found == region.inputs().end() ? -1 : static_cast<int>(found - region.inputs().begin());
+}
+
+void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias) {
+  attrs.set("bias", int64_t{bias});
+  attrs.set("residual", int64_t{match.residual});
+  attrs.set("residual_after_activation", int64_t{match.residual_after_activation});
+  attrs.set("activation", static_cast<int64_t>(match.activation.kind));
+  attrs.set("alpha", double{match.activation.alpha});
+  attrs.set("beta", double{match.activation.beta});
+}
+
+Epilogue read_epilogue(const Attrs& attrs) {
+  const int64_t kind = attrs.integer("activation");
+  HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(ActivationKind::gelu_tanh),
+             "a kernel in the plan has the unknown activation {}", kind);
+  Epilogue epilogue;
+  epilogue.bias = attrs.integer("bias") != 0;
+  epilogue.residual = attrs.integer("residual") >= 0;
+  epilogue.residual_after_activation = attrs.integer("residual_after_activation") != 0;
+  epilogue.activation = {static_cast<ActivationKind>(kind), real_of(attrs, "alpha"), real_of(attrs, "beta")};
+  return epilogue;
+}
+
+Dims physical_dims(const ConcreteType& type) {
+  Dims dims = type.dims;
+  if (type.layout == Layout::channels_last && dims.size() > 2)
+    std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  return dims;
+}
+
+size_t physical_axis(size_t axis, const ConcreteType& type) {
+  if (type.layout != Layout::channels_last || type.dims.size() <= 2 || axis == 0) return axis;
+  return axis == 1 ? type.dims.size() - 1 : axis - 1;
+}
+
+std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights) {
+  const Floats data(weights);
+  std::vector<float> scaled(data.data(), data.data() + weights.size());
+  if (match.scale != 1)
+    for (float& weight : scaled) weight *= match.scale;
+  return scaled;
+}
+
+std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int64_t channels) {
+  if (own == nullptr && match.biases.empty()) return {};
+  std::vector<float> bias(static_cast<size_t>(channels), 0.0f);
+  const auto accumulate = [&](const Value* value, float scale) {
+    const Floats data(*value->constant);
+    const bool one = value->constant->size() == 1;
+    for (size_t c = 0; c < bias.size(); ++c) bias[c] += scale * data[one ? 0 : static_cast<int64_t>(c)];
+  };
+  if (own != nullptr) accumulate(own, match.scale);
+  for (const Value* value : match.biases) accumulate(value, 1);
+  return bias;
+}
+
+}  // namespace hone

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads a region as "one anchor, then what can be done to its result while it is in registers": + bias, + residual,
+// activation. Every family with an epilogue starts here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/tactic.h"
+#include "ir/graph.h"
+#include "regions/epilogue.h"
+
+namespace hone {
+
+struct RegionMatch {
+  const Node* anchor = nullptr;
+  std::vector<const Value*> biases;  // constants added to every channel after the anchor, besides its own bias
+  float scale = 1;                   // product with a constant scalar directly behind the anchor
+  int residual = -1;                 // which region input is added, or -1
+  bool residual_after_activation = false;
+  Activation activation;
+  std::string refusal;  // why the region does not have this form; empty when it does
+
+  explicit operator bool() const { return refusal.empty(); }
+  bool plain() const { return biases.empty() && scale == 1 && residual < 0 && activation.kind == ActivationKind::none; }
+};
+
+/// The region's first node when it is an `op` (whatever follows), else null: whether a family should speak at all.
+const Node* anchor_of(const Graph& region, const OpDef& op);
+/// The products (Linear) of one input with constant weights and biases of the same sizes that make up the region, in the order
+/// of its outputs; empty where it is anything else.
+std::vector<const Node*> parallel_products(const Graph& region);
+/// `channel_axis` counts from the end: 1 is the last axis of the anchor's result (Linear), rank - 1 the second (Conv).
+RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis);
+
+/// The sizes in the order in which the bytes lie (linear and channels_last), and where a logical axis went.
+Dims physical_dims(const ConcreteType& type);
+size_t physical_axis(size_t axis, const ConcreteType& type);
+
+/// The activation that a node computes of operand 0, when it is one of the epilogue's.
+std::optional<Activation> activation_of(const Node& node);
+/// Position of a value among the region's inputs, or -1.
+int input_index(const Graph& region, const Value* value);
+
+/// The epilogue in a kernel's code, and back. The scale is not part of it: it goes into the weights, or is the family's matter.
+void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias);
+Epilogue read_epilogue(const Attrs& attrs);
+/// -1: none.
+inline int read_residual(const Attrs& attrs) { return static_cast<int>(attrs.integer_or("residual", -1)); }
+
+/// Constant weights times the region's scale.
+std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights);
+/// The anchor's own bias, scaled, plus the region's, one value per channel; empty when there is none.
+std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int64_t channels);
+
+}  // namespace hone

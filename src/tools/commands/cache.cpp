@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone cache`: what timing caches hold, several made one, old entries thrown out. Files are locked and replaced whole.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tools/commands/commands.h"
+#include "tools/common/terminal.h"
+#include "tuner/timing_cache.h"
+
+namespace hone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kUsage =
+    "usage: hone cache list FILE... [--json]          what timing caches hold\n"
+    "       hone cache list --keys FILE...            the problems they know, the slowest first: for hone bench "
+    "kernels\n"
+    "       hone cache merge TARGET SOURCE...         add the entries that TARGET lacks\n"
+    "       hone cache prune FILE [--keep TEXT] [--rejected]\n"
+    "                                                 drop damaged lines; with --keep all entries whose key lacks the "
+    "text\n"
+    "                                                 (such as a processor's name); with --rejected those of tactics "
+    "that failed\n";
+
+struct Loaded {
+  TimingCache cache;
+  size_t bytes = 0, skipped = 0;
+};
+
+Loaded load(const std::string& path) {
+  Loaded loaded;
+  loaded.cache = with_note([&] { return fmt::format("reading the timing cache {}", path); },
+                           [&] { return load_timing_cache(path, &loaded.bytes, &loaded.skipped); });
+  return loaded;
+}
+
+/// One JSON object per line of a cache file, its text beside it.
+std::vector<std::pair<std::string, Json>> rows_of(const TimingCache& cache) {
+  std::vector<std::pair<std::string, Json>> rows;
+  const std::string text = cache.text();
+  for (const std::string_view line : split(text, '\n')) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (row.is_object() && row.contains("key")) rows.emplace_back(line, row);
+  }
+  return rows;
+}
+
+int list(Words files, bool json) {
+  Json found = Json::array();
+  for (const std::string& path : files) {
+    const Loaded loaded = load(path);
+    size_t rejected = 0;
+    for (const auto& [text, row] : rows_of(loaded.cache)) rejected += row["ms"].get<double>() < 0 ? 1 : 0;
+    found.push_back({{"file", path},
+                     {"bytes", loaded.bytes},
+                     {"entries", loaded.cache.entries()},
+                     {"rejected", rejected},
+                     {"damagedLines", loaded.skipped}});
+  }
+  if (json) {
+    fmt::print("{}\n", found.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  const Page page;
+  for (const Json& file : found) {
+    page.title(file["file"].get<std::string>());
+    page.pair("entries",
+              fmt::format("{}, {} of them rejected tactics", file["entries"].dump(), file["rejected"].dump()));
+    page.pair("size", fmt::format("{} bytes", file["bytes"].dump()));
+    if (file["damagedLines"] != 0)
+      page.warning(fmt::format("  {} lines are damaged or of another version", file["damagedLines"].dump()));
+  }
+  return 0;
+}
+
+/// Each problem once, by the time of its best tactic.
+int list_keys(Words files) {
+  std::map<std::string, double> best;
+  for (const std::string& path : files)
+    for (const auto& [text, row] : rows_of(load(path).cache)) {
+      const std::string key = row["key"].get<std::string>();
+      const double ms = row["ms"].get<double>();
+      if (ms < 0) continue;
+      const auto [at, fresh] = best.try_emplace(key.substr(0, key.find(" | ")), ms);
+      if (!fresh) at->second = std::min(at->second, ms);
+    }
+  std::vector<std::pair<std::string, double>> order(best.begin(), best.end());
+  std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<std::string, double>::second);
+  for (const auto& [key, ms] : order) fmt::print("{}\n", key);
+  return 0;
+}
+
+int merge(const std::string& target, Words sources) {
+  TimingCache merged;
+  for (const std::string& path : sources) merged.merge(load(path).cache);
+  const size_t bytes = save_timing_cache(merged, target);  // locks, and keeps what the target holds
+  fmt::print("{}: {} entries, {} bytes\n", target, load(target).cache.entries(), bytes);
+  return 0;
+}
+
+int prune(const std::string& path, const std::string& keep, bool rejected) {
+  const FileLock lock(path);
+  const Loaded loaded = load(path);
+  TimingCache kept;
+  std::string text;
+  size_t dropped = 0;
+  for (const auto& [line, row] : rows_of(loaded.cache)) {
+    const bool wanted =
+        (!rejected || row["ms"].get<double>() >= 0) && row["key"].get<std::string>().find(keep) != std::string::npos;
+    if (wanted) text += line + "\n";
+    else ++dropped;
+  }
+  const std::string whole = loaded.cache.text();
+  if (const std::string head = whole.substr(0, whole.find('\n') + 1);
+      !head.empty() && !Json::parse(head, nullptr, false).contains("key"))
+    text = head + text;
+  write_file(path, text);
+  fmt::print("{}: {} entries dropped, {} damaged lines dropped, {} entries kept\n", path, dropped, loaded.skipped,
+             loaded.cache.entries() - dropped);
+  return 0;
+}
+
+int dispatch(std::vector<std::string> words) {
+  const bool json = std::erase(words, "--json") > 0;
+  const bool rejected = std::erase(words, "--rejected") > 0;
+  const bool keys = std::erase(words, "--keys") > 0;
+  const std::string action = words.empty() ? "" : words[0];
+  std::string keep;
+  if (const auto flag = std::ranges::find(words, "--keep"); flag != words.end() && flag + 1 != words.end()) {
+    keep = *(flag + 1);
+    words.erase(flag, flag + 2);
+  }
+  const Words rest = Words(words).subspan(words.empty() ? 0 : 1);
+  if (action == "list" && !rest.empty()) return keys ? list_keys(rest) : list(rest, json);
+  if (action == "merge" && rest.size() >= 2) return merge(rest[0], rest.subspan(1));
+  if (action == "prune" && rest.size() == 1) return prune(rest[0], keep, rejected);
+  const bool asked = action == "--help" || action == "-h";
+  fmt::print(asked ? stdout : stderr, "{}", kUsage);
+  return asked ? 0 : 1;
+}
+
+}  // namespace
+
+int run_cache(Words words) {
+  try {
+    return dispatch({words.begin(), words.end()});
+  } catch (const Error& error) {
+    fmt::print(stderr, "hone cache: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace hone

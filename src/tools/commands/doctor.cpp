@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone doctor`.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "backends/all.h"
+#include "base/env.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "perf/machine.h"
+#include "tools/commands/commands.h"
+#include "tools/common/terminal.h"
+
+namespace hone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json backend_json(const Backend& backend) {
+  Json json{{"name", backend.name}};
+  try {
+    const DeviceInfo info = backend.open(0)->info();
+    json.update({{"usable", true},
+                 {"device", info.name},
+                 {"architecture", info.architecture},
+                 {"workers", info.workers},
+                 {"memoryMiB", info.memory_bytes >> 20},
+                 {"cacheKiB", info.cache_bytes >> 10},
+                 {"bf16Products", info.bf16_products || info.small_floats},
+                 {"versions", backend.versions()}});
+  } catch (const Error& error) {
+    json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});
+  }
+  return json;
+}
+
+Json examine() {
+  Json json{{"version", kVersion}, {"backends", Json::array()}, {"environment", Json::object()}};
+  for (const Backend* backend : all_backends()) json["backends"].push_back(backend_json(*backend));
+  for (const EnvVariable& variable : env_table())
+    json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
+  const MachineState state = read_machine_state();
+  json["machine"] = MachineChange{state, state}.text();
+  return json;
+}
+
+void print(const Json& found) {
+  const Page page;
+  page.title(fmt::format("hone {}", found["version"].get<std::string>()));
+  for (const Json& backend : found["backends"]) {
+    const std::string label = "backend " + backend["name"].get<std::string>();
+    if (!backend["usable"]) {
+      page.pair(label, "not usable: " + backend["reason"].get<std::string>());
+      continue;
+    }
+    page.pair(label, fmt::format("{}, {}, {} workers, {} MiB, {} KiB of cache each",
+                                 backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
+                                 backend["workers"].dump(), backend["memoryMiB"].dump(), backend["cacheKiB"].dump()));
+    page.pair("", backend["versions"].get<std::string>());
+    page.pair("", backend["bf16Products"].get<bool>() ? "multiplies bf16 where --bf16 allows it"
+                                                      : "no products of bf16: --bf16 computes in f32");
+  }
+  page.pair("machine", found["machine"].get<std::string>());
+  page.title("environment");
+  for (const EnvVariable& variable : env_table())
+    page.pair(variable.name,
+              fmt::format("{} ({}: {})", found["environment"][std::string(variable.name)].get<std::string>(),
+                          variable.value_name, variable.help));
+  if (const std::string unknown = unknown_env_report(); !unknown.empty()) page.warning(trim(unknown));
+}
+
+Json limits_json() {
+  Json json = Json::array();
+  for (const Limit& limit : limit_table())
+    json.push_back({{"name", limit.name}, {"value", limit.value}, {"unit", limit.unit}, {"of", limit.meaning}});
+  return json;
+}
+
+void print_limits() {
+  const Page page;
+  page.title("limits of what files may hold");
+  for (const Limit& limit : limit_table())
+    page.pair(limit.name, fmt::format("{} {} {}", limit.value, limit.unit, limit.meaning));
+}
+
+}  // namespace
+
+int run_doctor(Words words) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const bool json = has("--json"), limits = has("--limits");
+  if (words.size() != static_cast<size_t>(json) + static_cast<size_t>(limits)) {
+    fmt::print(stderr, "usage: hone doctor [--limits] [--json]\n");
+    return 1;
+  }
+  if (limits) {
+    if (json) fmt::print("{}\n", limits_json().dump(2));
+    else print_limits();
+    return 0;
+  }
+  const Json found = examine();
+  if (json) fmt::print("{}\n", found.dump(2, ' ', false, Json::error_handler_t::replace));
+  else print(found);
+  return 0;
+}
+
+}  // namespace hone

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone inspect`: what a plan holds, layer by layer if asked for; --emit-c writes a C program that runs it.
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "report/explain.h"
+#include "report/layer_info.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/emit_c.h"
+#include "tools/common/friendly.h"
+#include "tools/common/plan_summary.h"
+#include "tools/common/terminal.h"
+
+namespace hone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      "inspect",
+      "PLAN",
+      "Shows what a plan holds. \n\nhone inspect capability MODEL.onnx: which kernels there are for a model's "
+      "nodes.\nhone inspect operators: which operators of ONNX models may use.",
+      {{"--layers", "", "", "every layer with its kernel, its time when it was tuned, and the model's nodes behind it"},
+       {"--why", "<layer>", "", "what was tried for the layers whose name contains this, with times and refusals"},
+       {"--emit-c", "<folder>", "", "write a C program there that loads the plan, runs it and measures it"}}};
+  return kCommand;
+}
+
+Json layers_of(const Plan& plan) {
+  Json layers = Json::array();
+  for (const Step& step : plan.profiles[0].steps)
+    layers.push_back({{"name", step.name},
+                      {"kind", step.code < 0 ? "view" : step.kind},
+                      {"kernel", step.code < 0 ? "" : step.source + "." + step.tactic},
+                      {"tunedMs", step.tuned_ms},
+                      {"nodes", step.origin}});
+  return layers;
+}
+
+void print_layers(const Json& layers, const Page& page) {
+  double total = 0;
+  for (const Json& layer : layers) total += layer["tunedMs"].get<double>();
+  page.title(fmt::format("{:>10} {:>6}  {:<28} {}", "tuned ms", "share", "kernel", "layer"));
+  for (const Json& layer : layers) {
+    const double ms = layer["tunedMs"].get<double>();
+    page.line(fmt::format("{:>10.4f} {:>5.1f}%  {:<28} {}", ms, total > 0 ? 100 * ms / total : 0,
+                          layer["kind"] == "view" ? "(view)" : layer["kernel"].get<std::string>(),
+                          layer["name"].get<std::string>()));
+  }
+}
+
+int inspect(const FriendlyLine& line) {
+  if (line.options.tool.load_engine.empty())
+    throw Error(fmt::format("{} is a model, not a plan", line.file),
+                fmt::format("build it first: hone build {}", line.file));
+  const Plan plan = with_note([&] { return fmt::format("loading the plan {}", line.file); },
+                              [&] { return load_plan_file(line.file); });
+  Json summary = plan_summary(plan);
+  if (line.has("--layers")) summary["layers"] = layers_of(plan);
+  if (line.has("--emit-c")) summary["written"] = emit_c(plan, line.file, line.value("--emit-c"));
+  if (line.json) {
+    fmt::print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  const Page page;
+  page.title(line.file);
+  print_plan_summary(summary, page);
+  if (line.has("--layers")) print_layers(summary["layers"], page);
+  if (line.has("--why"))
+    for (const std::string& text : explain_lines(plan, line.value("--why"))) page.line(text);
+  if (line.has("--emit-c")) page.pair("written", summary["written"].get<std::string>());
+  return 0;
+}
+
+}  // namespace
+
+int run_inspect(Words words) {
+  if (!words.empty() && words[0] == "capability") return run_capability(words.subspan(1));
+  if (!words.empty() && words[0] == "operators") return run_operators(words.subspan(1));
+  return run_friendly(command(), words, {}, inspect);
+}
+
+}  // namespace hone

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which runs are made follows from what is asked for: one clean run; or one run with the profiler, which is not reported;
+// or both, when the profile shall be separate or times shall be exported too.
+#include "tools/common/inference.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "report/layer_info.h"
+#include "report/performance.h"
+#include "report/text.h"
+#include "tools/common/input_data.h"
+#include "tools/trtexec/accuracy.h"
+#include "tools/trtexec/debug_tensors.h"
+#include "tools/trtexec/memory_usage.h"
+
+namespace hone {
+
+void export_text(const std::string& path, const std::string& text) {
+  with_note([&] { return fmt::format("writing {}", path); }, [&] { write_file(path, text); });
+}
+
+void report_layers(const Session& session, const ReportOptions& options, const InputShapes& shapes, const Logger& log) {
+  const Plan& plan = session.plan();
+  const auto profile = static_cast<size_t>(session.profile());
+  const SymbolValues symbols = symbols_at(plan, shapes);
+  if (options.dump_layer_info) {
+    log.info("Layer Information:");
+    for (const std::string& line : layer_info_lines(plan, profile, symbols)) log.info("{}", line);
+  }
+  if (!options.export_layer_info.empty())
+    export_text(options.export_layer_info, layer_info_json(plan, profile, symbols));
+}
+
+void report_optimization_profiles(const Plan& plan, const Logger& log) {
+  log.info("Optimization Profile Information:");
+  const auto dims = [](const Dims& sizes) { return sizes.empty() ? std::string("scalar") : join_dims(sizes); };
+  for (size_t i = 0; i < plan.profiles.size(); ++i)
+    for (const ProfileRange& range : plan.profiles[i].ranges)
+      log.info("Model input {} (profile {}): min={}, opt={}, max={}", range.tensor, i, dims(range.min), dims(range.opt),
+               dims(range.max));
+}
+
+Inference::Inference(const Session& session, const Options& options, const Voices& voices)
+    : session_(session), options_(options), voices_(voices) {}
+
+void Inference::set_up() {
+  if (session_.plan().profiles.size() > 1 && options_.tool.use_profile == 0)
+    voices_.tool.warning(
+        "{} profiles detected but not set. Running with profile 0. Use --useProfile to choose another.",
+        session_.plan().profiles.size());
+  check_input_files(options_.tool.load_inputs, session_.plan());
+  shapes_ = session_.run_shapes();
+  for (int i = 0; i < options_.perf.streams; ++i) set_up_stream();
+  check_debug_requests(queries_.front()->context(), options_.tool, voices_.tool);
+}
+
+/// As much as all profiles, or this one, need at their largest shapes; else memory follows the shapes that run.
+void Inference::reserve(ExecutionContext& context) const {
+  const std::vector<Profile>& profiles = session_.plan().profiles;
+  if (options_.tool.allocation_strategy == "runtime") return;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < profiles.size(); ++i)
+    if (options_.tool.allocation_strategy == "static" || static_cast<int>(i) == session_.profile())
+      bytes = std::max(bytes, profiles[i].arena_bytes);
+  context.reserve(bytes);
+}
+
+void Inference::set_up_stream() {
+  const MemoryUsage before;
+  auto context = session_.engine()->context(session_.profile());
+  for (const auto& [name, dims] : shapes_) {
+    context->set_shape(name, dims);
+    voices_.tool.info("Set shape of input tensor {} to: {}", name, join_dims(dims));
+  }
+  reserve(*context);
+  auto query = std::make_unique<Query>(std::move(context), options_.perf.data_transfers);
+  query->allocate();
+  const int64_t bytes = query->context().device_memory_bytes();
+  voices_.engine.info("Allocated activation device memory of size {}", bytes);
+  voices_.engine.info("{}", before.change("Hone-managed allocation in IExecutionContext creation"));
+  voices_.tool.info("Setting persistentCacheLimit to 0 bytes.");
+  report_allocation(bytes);
+  if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("context creation"));
+  fill_inputs(*query);
+  queries_.push_back(std::move(query));
+}
+
+void Inference::report_allocation(int64_t bytes) const {
+  constexpr double kMiB = 1 << 20;
+  const std::string& strategy = options_.tool.allocation_strategy;
+  if (strategy == "static") {
+    voices_.tool.info("Created execution context with device memory size: {:g} MiB", static_cast<double>(bytes) / kMiB);
+    return;
+  }
+  int64_t largest = 0;
+  for (const Profile& profile : session_.plan().profiles) largest = std::max(largest, profile.arena_bytes);
+  voices_.tool.info("Maximum device memory size across all profiles: {:g} MiB", static_cast<double>(largest) / kMiB);
+  voices_.tool.info("Only allocated device memory enough for current {}: {:g} MiB",
+                    strategy == "profile" ? "profile" : "input shapes", static_cast<double>(bytes) / kMiB);
+}
+
+void Inference::fill_inputs(Query& query) {
+  bool random = false;
+  for (const IoTensor& io : session_.plan().io) {
+    if (!io.is_input && session_.engine()->by_value(io.name)) {
+      voices_.tool.info("The data decide the sizes of output {}.", io.name);
+      continue;
+    }
+    const Dims dims = query.context().shape(io.name);
+    if (!io.is_input) {
+      voices_.tool.info("Output binding for {} with dimensions {} is created.", io.name, join_dims(dims));
+      continue;
+    }
+    const std::span<std::byte> memory(query.host(io.name), static_cast<size_t>(query.context().bytes(io.name)));
+    if (const std::string* file = input_file(options_.tool.load_inputs, io.name)) {
+      voices_.tool.info("Using values loaded from {} for input {}", *file, io.name);
+      load_values(*file, io, dims, memory);
+    } else {
+      voices_.tool.info("Using random values for input {}", io.name);
+      if (io.range)
+        voices_.tool.verbose("Random values for input {} are integers from {} to {}, which its consumers accept.",
+                             io.name, io.range->low, io.range->high);
+      fill_random(io, dims, memory);
+      random = true;
+    }
+    voices_.tool.info("Input binding for {} with dimensions {} is created.", io.name, join_dims(dims));
+  }
+  if (random)
+    voices_.tool.verbose("Random values are drawn with the fixed seed {}: every run gets the same.", kRandomSeed);
+}
+
+std::vector<Trace> Inference::measure() {
+  std::vector<Query*> queries;
+  for (const std::unique_ptr<Query>& query : queries_) {
+    query->upload();
+    queries.push_back(query.get());
+  }
+  std::vector<Trace> traces = run_benchmark(queries, options_.perf);
+  queries.front()->download();
+  return traces;
+}
+
+void Inference::run() {
+  const ReportOptions& report = options_.report;
+  voices_.tool.info("Starting inference");
+  if (options_.perf.use_graph)
+    for (const std::unique_ptr<Query>& query : queries_) {
+      voices_.tool.info("Capturing CUDA graph for the current execution context");
+      query->context().prepare();
+      voices_.tool.info(
+          "Successfully captured CUDA graph for the current execution context: its launches are recorded and replayed");
+    }
+  const bool both = report.wants_profile() && (options_.tool.separate_profile_run || !report.export_times.empty());
+  if (both && !options_.tool.separate_profile_run)
+    voices_.tool.warning(
+        "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
+        "profile");
+  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())],
+                       report.dump_profile ? session_.device().ceilings() : Ceilings());
+  const bool profile_first = report.wants_profile() && !both;
+  if (profile_first) {
+    queries_.front()->context().set_profiler(&profile);
+    measure();
+    voices_.tool.info(
+        "The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by "
+        "one.");
+    voices_.tool.info(
+        "To show e2e network timing report, add --separateProfileRun to profile layers in a run of their own.");
+  } else {
+    measure_and_report();
+  }
+  report_tensors();
+  save_debug_tensors(queries_.front()->context(), options_.tool, voices_.tool);
+  if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
+  if (both) {
+    queries_.front()->context().set_profiler(&profile);
+    measure();
+  }
+  if (report.wants_profile()) report_profile(profile);
+}
+
+bool Inference::validate() {
+  const ToolOptions& tool = options_.tool;
+  std::map<int, ReferencePair> pairs = tool.reference_pairs;
+  if (pairs.empty() && !tool.reference_outputs.empty()) pairs[0] = {tool.load_inputs, tool.reference_outputs};
+  bool good = true;
+  for (const auto& [index, pair] : pairs) {
+    if (pairs.size() > 1) voices_.tool.info("Accuracy of pair {}:", index);
+    good &= validate_pair(pair);
+  }
+  if (!good)
+    voices_.tool.error("Accuracy validation FAILED: a loss has reached --accuracyThreshold={:g}",
+                       tool.accuracy.threshold);
+  return good;
+}
+
+bool Inference::validate_pair(const ReferencePair& pair) {
+  const AccuracyOptions& accuracy = options_.tool.accuracy;
+  Query& query = *queries_.front();
+  check_input_files(pair.inputs, session_.plan());
+  for (const IoTensor& io : session_.plan().io)
+    if (const std::string* file = io.is_input ? input_file(pair.inputs, io.name) : nullptr)
+      load_values(*file, io, query.context().shape(io.name),
+                  {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
+  run_once();
+  bool good = true;
+  for (const BoundTensor& tensor : tensors()) {
+    const std::string* file = tensor.is_input ? nullptr : input_file(pair.outputs, tensor.name);
+    if (file == nullptr) continue;
+    AlignedBuffer bytes(std::max<size_t>(tensor.bytes.size(), 1));
+    BoundTensor reference = tensor;
+    reference.bytes = {bytes.data(), tensor.bytes.size()};
+    load_values(*file, {tensor.name, {tensor.dtype, {}, tensor.layout}, false}, tensor.dims,
+                {bytes.data(), tensor.bytes.size()});
+    const std::vector<double> expected = values_of(reference);
+    voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file,
+                      expected.size(), tensor.bytes.size());
+    const double loss = accuracy_loss(accuracy, values_of(tensor), expected);
+    const bool failed = loss >= accuracy.threshold;
+    losses_.emplace_back(tensor.name, loss);
+    voices_.tool.info("Accuracy loss for tensor {} ({}): {:.6f}{}", tensor.name, accuracy_label(accuracy.algorithm),
+                      loss, failed ? fmt::format(" [FAIL: >= threshold {:g}]", accuracy.threshold) : "");
+    good &= !failed;
+  }
+  return good;
+}
+
+std::vector<float> Inference::closed_loop(std::span<const Trace> timed) {
+  if (queries_.size() == 1) return round_trips(timed);
+  // Streams that compete say nothing about one query alone: a few more are made for that.
+  PerfOptions alone = options_.perf;
+  alone.warm_up_ms = alone.duration_s = alone.sleep_ms = alone.idle_ms = 0;
+  Query* first = queries_.front().get();
+  return round_trips(run_benchmark(std::span(&first, 1), alone));
+}
+
+Measurement Inference::measure_all() {
+  Measurement result;
+  result.circumstances.machine.before = read_machine_state();
+  result.traces = measure();
+  result.circumstances.machine.after = read_machine_state();
+  result.warm_up = warm_up_queries(result.traces, static_cast<float>(options_.perf.warm_up_ms));
+  result.circumstances.closed_loop = closed_loop(result.timed());
+  return result;
+}
+
+void Inference::measure_and_report() {
+  const Measurement measured = measure_all();
+  for (const Trace& trace : measured.timed())
+    mean_compute_ms_ += double{trace.compute()} / static_cast<double>(measured.timed().size());
+  const PerformanceContext context{.synchronous_stream = session_.device().host_accessible(),
+                                   .unstable_percent = options_.tool.release == Release::v11 ? 2.5f : 1.0f,
+                                   .circumstances = &measured.circumstances};
+  report_performance(measured.traces, options_.perf, context, voices_.tool);
+  if (!options_.report.export_times.empty()) export_text(options_.report.export_times, times_json(measured.timed()));
+  if (!options_.report.export_machine.empty())
+    export_text(options_.report.export_machine, machine_json(measured.timed(), measured.circumstances));
+}
+
+void Inference::run_once() {
+  Query& query = *queries_.front();
+  query.upload();
+  query.run(now_ms());
+  query.download();
+}
+
+void Inference::report_profile(const LayerProfile& profile) {
+  if (options_.report.dump_profile) profile.print(voices_.tool);
+  if (!options_.report.export_profile.empty()) export_text(options_.report.export_profile, profile.json());
+}
+
+std::vector<BoundTensor> Inference::tensors() {
+  Query& query = *queries_.front();
+  std::vector<BoundTensor> result;
+  for (const IoTensor& io : session_.plan().io) {
+    if (is_object(io.type.dtype) || !io.type.ranked) {
+      voices_.tool.warning("Output {} holds {}: it is not reported", io.name, io.type.text());
+      continue;
+    }
+    result.push_back({io.name,
+                      io.is_input,
+                      io.type.dtype,
+                      query.context().shape(io.name),
+                      io.type.layout,
+                      {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))}});
+  }
+  return result;
+}
+
+void Inference::report_tensors() {
+  const ReportOptions& report = options_.report;
+  const std::vector<BoundTensor> all = tensors();
+  std::vector<BoundTensor> outputs;
+  for (const BoundTensor& tensor : all)
+    if (!tensor.is_input) outputs.push_back(tensor);
+  if (report.dump_output) {
+    voices_.tool.info("Output Tensors:");
+    for (const BoundTensor& tensor : outputs) {
+      voices_.tool.info("{}: ({})", tensor.name, join_dims(tensor.dims));
+      voices_.tool.info("{}", values_line(tensor));
+    }
+  }
+  if (report.dump_raw_bindings) {
+    voices_.tool.info("Dumping I/O Bindings to RAW Files:");
+    const std::vector<std::string> names = raw_file_names(
+        all, is_at_least(options_.tool.release, Release::v10) ? RawNames::short_types : RawNames::long_types);
+    for (size_t i = 0; i < all.size(); ++i) {
+      voices_.tool.info("Writing file for {} binding {} (with datatype {} and dimensions {}) to {}",
+                        all[i].is_input ? "input" : "output", all[i].name, type_word(all[i].dtype),
+                        join_dims(all[i].dims, "."), names[i]);
+      export_text(names[i], std::string(reinterpret_cast<const char*>(all[i].bytes.data()), all[i].bytes.size()));
+    }
+  }
+  if (!report.export_output.empty()) export_text(report.export_output, outputs_json(outputs));
+}
+
+}  // namespace hone

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The run side of trtexec: contexts and their data, the measured run, the profiled run, and what is told about them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "perf/benchmark.h"
+#include "report/circumstances.h"
+#include "report/layer_profile.h"
+#include "report/tensors.h"
+#include "tools/common/session.h"
+
+namespace hone {
+
+/// A measured run.
+struct Measurement {
+  std::vector<Trace> traces;  // warm-up included
+  size_t warm_up = 0;         // how many of them
+  Circumstances circumstances;
+
+  std::span<const Trace> timed() const { return std::span(traces).subspan(warm_up); }
+};
+
+class Inference {
+ public:
+  Inference(const Session& session, const Options& options, const Voices& voices);
+
+  /// Contexts, shapes, memory and inputs of all streams.
+  void set_up();
+  /// Measures, reports, dumps, profiles, as asked for.
+  void run();
+  /// Holds the outputs against the references that were given; says what is off. True without references.
+  bool validate();
+  Measurement measure_all();
+  /// One inference on the inputs of the first stream.
+  void run_once();
+  /// Inputs and outputs of the first stream as they are now.
+  std::vector<BoundTensor> tensors();
+  /// Of the measured run; 0 when there was none.
+  double mean_compute_ms() const { return mean_compute_ms_; }
+  /// What validate() found, by output.
+  const std::vector<std::pair<std::string, double>>& losses() const { return losses_; }
+  /// The shapes that run.
+  const InputShapes& shapes() const { return shapes_; }
+
+ private:
+  void set_up_stream();
+  void fill_inputs(Query& query);
+  void report_allocation(int64_t bytes) const;
+  bool validate_pair(const ReferencePair& pair);
+  std::vector<Trace> measure();
+  std::vector<float> closed_loop(std::span<const Trace> timed);
+  void measure_and_report();
+  void report_tensors();
+  void reserve(ExecutionContext& context) const;
+  void report_profile(const LayerProfile& profile);
+
+  const Session& session_;
+  const Options& options_;
+  const Voices& voices_;
+  InputShapes shapes_;
+  std::vector<std::unique_ptr<Query>> queries_;
+  double mean_compute_ms_ = 0;
+  std::vector<std::pair<std::string, double>> losses_;
+};
+
+/// --dumpLayerInfo and --exportLayerInfo; without shapes, dynamic sizes are -1.
+void report_layers(const Session& session, const ReportOptions& options, const InputShapes& shapes, const Logger& log);
+/// --dumpOptimizationProfile.
+void report_optimization_profiles(const Plan& plan, const Logger& log);
+/// Writes a report's file; throws Error with the path when it cannot.
+void export_text(const std::string& path, const std::string& text);
+
+}  // namespace hone

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan is, as the plain-word tools tell it: on half a screen, or as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.h"
+#include "tools/common/terminal.h"
+
+namespace hone {
+
+nlohmann::ordered_json plan_summary(const Plan& plan);
+void print_plan_summary(const nlohmann::ordered_json& summary, const Page& page);
+/// "f32[n,3,224,224]".
+std::string type_line(const TensorType& type);
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/common/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/clock.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kBar = 24;
+constexpr double kRedrawMs = 100;  // more often only flickers
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  return whole < 90 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
+}
+
+bool draws_lines(std::FILE* file) {
+  const char* terminal = std::getenv("TERM");
+  return isatty(fileno(file)) != 0 && terminal != nullptr && std::string(terminal) != "dumb";
+}
+
+}  // namespace
+
+std::string progress_text(size_t done, size_t total, double elapsed_seconds) {
+  const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
+  const auto filled = static_cast<size_t>(share * kBar);
+  std::string text = fmt::format("[{:#<{}}{:.<{}}] {} of {} layers tuned", "", filled, "", kBar - filled, done, total);
+  if (done > 0 && done < total) text += ", about " + duration_text(elapsed_seconds * (1 / share - 1)) + " left";
+  return text;
+}
+
+Progress::Progress(std::FILE* terminal) : terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
+
+void Progress::update(size_t done, size_t total) {
+  if (terminal_ == nullptr || now_ms() - drawn_ms_ < kRedrawMs) return;
+  drawn_ms_ = now_ms();
+  fmt::print(terminal_, "\r\033[K{}", progress_text(done, total, seconds_since(start_ms_)));
+  std::fflush(terminal_);
+  visible_ = true;
+}
+
+void Progress::clear() {
+  if (!visible_) return;
+  fmt::print(terminal_, "\r\033[K");
+  std::fflush(terminal_);
+  visible_ = false;
+}
+
+}  // namespace hone

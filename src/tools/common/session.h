@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way from a file to a loaded engine, as trtexec goes it: device, model, shapes, timing cache, build, save, load.
+// Goes through the C interface, as any program can; reports then look into what its objects hold.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "options/tool_options.h"
+#include "tools/common/api.h"
+#include "tools/common/progress.h"
+
+namespace hone {
+
+/// Two voices: the tool's own lines, and the engine's, which carry a tag where logs are read by programs.
+struct Voices {
+  explicit Voices(const Logger& tool_log, std::string_view tag)
+      : tool(tool_log), engine([this, tag](Severity severity, std::string_view text) {
+          if (progress != nullptr) progress->clear();
+          tool.write(severity, fmt::format("{}{}", tag, text));
+        }) {
+    engine.set_threshold(tool.threshold());
+  }
+  Voices(const Voices&) = delete;
+  Voices& operator=(const Voices&) = delete;
+
+  const Logger& tool;
+  Logger engine;
+  mutable Progress* progress = nullptr;  // to be cleared before a line of the engine
+};
+
+using InputShapes = std::map<std::string, Dims>;
+
+/// The device of --device. Where several inference streams (--infStreams) compute on its cores, each gets its share of them,
+/// unless HONE_THREADS says how many: the workers of the device are those of one stream.
+OpenDevice device_for_streams(const Options& options);
+
+class Session {
+ public:
+  Session(const Options& options, OpenDevice device, const Voices& voices)
+      : options_(options), device_{std::move(device)}, voices_(voices) {}
+
+  /// Import, build and, when asked for, save; leaves what load() takes.
+  void build();
+  /// Reads the plan file, which load() takes too.
+  void read();
+  /// With --refit: --dumpRefit, --refitFromOnnx and --timeRefit, as asked for, on what build() or read() left.
+  void refit();
+  /// Makes an engine of what build() or read() left, as it will be used; reads the plan file when neither was called.
+  void load();
+
+  const std::shared_ptr<const Engine>& engine() const { return engine_->engine; }
+  Device& device() const { return *device_.device; }
+  const Plan& plan() const { return engine_->engine->plan(); }
+  /// Shapes to run with: as asked for, else the profile's opt after a build, else 1 for every dynamic size.
+  InputShapes run_shapes() const;
+  /// The profile to run with.
+  int profile() const;
+  /// Time to turn the plan's bytes into an engine once more, in ms; for --timeDeserialize.
+  double time_load() const;
+  size_t plan_bytes() const { return plan_bytes_; }
+  /// Whether Ctrl-C cut the build short.
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  void save_plan();
+  void list_weights() const;
+  void refit_from_model();
+  void time_refit() const;
+  void monitor_memory(std::string_view phase) const;
+
+  const Options& options_;
+  hone_device device_;
+  const Voices& voices_;
+  Owned<hone_model> model_;  // what was built, while it may be needed again
+  Owned<hone_plan> plan_;
+  size_t plan_bytes_ = 0;  // of the file, or of what it would be
+  Owned<hone_engine> engine_;
+  bool interrupted_ = false;
+};
+
+}  // namespace hone

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "base/file.h"
+#include "tools/common/input_data.h"
+#include "tools/common/model_shapes.h"
+#include "tools/common/progress.h"
+#include "tools/trtexec/accuracy.h"
+#include "tools/trtexec/calibration.h"
+
+namespace hone {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string error_of(auto&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Inputs x: f32[n,3,h,8] and fixed: f32[2,2].
+Graph model() {
+  Graph graph;
+  graph.add_input("x", {DType::f32, Shape{Dim::symbol("n"), 3, Dim::symbol("h"), 8}});
+  graph.add_input("fixed", {DType::f32, Shape{2, 2}});
+  return graph;
+}
+
+ProfileOptions fixed_at(const std::string& name, const Dims& dims) { return {{name, ShapeRange{dims, dims, dims}}}; }
+
+TEST(CalibrationCache, ReadsScalesAndNamesTheLinesThatItCannotRead) {
+  const CalibrationCache cache =
+      parse_calibration_cache("TRT-8601-EntropyCalibration2\nx: 3c010a14\nnet:0: 3f800000\n\n");
+  EXPECT_EQ(cache.calibrator, "TRT-8601-EntropyCalibration2");
+  ASSERT_EQ(cache.scales.size(), 2u);
+  EXPECT_EQ(cache.scales.at("net:0"), 1.0f);
+  EXPECT_NEAR(cache.scales.at("x"), 0.00787593, 1e-8);
+  const auto refused = [](std::string_view text) { return error_of([&] { parse_calibration_cache(text); }); };
+  EXPECT_THAT(refused("TRT-8601-EntropyCalibration2\nx 3c010a14\ny: 3c01\nz: 3f800000\nw: 7f800000\n: 3f800000\n"),
+              HasSubstr("4 of its lines cannot be read: line 2, 3, 5, 6"));
+  EXPECT_THAT(refused("x: 3c010a14\n"), HasSubstr("line 1 does not name a calibrator"));
+  EXPECT_THAT(refused(""), HasSubstr("line 1 does not name a calibrator"));
+}
+
+TEST(CalibrationCache, TellsHowItFitsTheNetwork) {
+  std::string said;
+  const Logger log([&](Severity, std::string_view text) { said += text; });
+  const std::string path = (std::filesystem::temp_directory_path() / "hone_calibration_test.cache").string();
+  write_file(path, "TRT-8601-EntropyCalibration2\nx: 3c010a14\nnobody: 3f800000\n");
+  check_calibration_cache(path, model(), log);
+  std::filesystem::remove(path);
+  EXPECT_THAT(said, HasSubstr("Read 2 scales of TRT-8601-EntropyCalibration2"));
+  EXPECT_THAT(said, HasSubstr("; 1 of them are of tensors that the network does not have."));
+}
+
+TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
+  std::vector<std::string> lines;
+  const Logger log([&](Severity severity, std::string_view text) {
+    if (severity == Severity::warning) lines.emplace_back(text);
+  });
+  const auto profiles = model_profiles(model(), {}, {}, log);
+  ASSERT_EQ(profiles.size(), 1u);
+  EXPECT_THAT(profiles[0].at("x").opt, ElementsAre(1, 3, 1, 8));
+  EXPECT_FALSE(profiles[0].contains("fixed"));
+  EXPECT_THAT(lines, ElementsAre("Dynamic dimensions required for input: x, but no shapes were provided. Automatically "
+                                 "overriding shape to: 1x3x1x8"));
+}
+
+TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
+  const auto refuse = [](const ProfileOptions& profile) {
+    return error_of([&] { model_profiles(model(), {profile}, {{"--shapes", "nobody:1,x:1x4x8x8"}}, silent_logger()); });
+  };
+  EXPECT_THAT(refuse(fixed_at("nobody", {1})),
+              testing::AllOf(HasSubstr("Invalid tensor names found in --shapes flag."), HasSubstr("nobody"),
+                             HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n           ^\n"),
+                             HasSubstr("hint: did you mean fixed? The inputs are x: ")));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 3, 8})), HasSubstr("has 3 sizes"));
+  EXPECT_THAT(refuse(fixed_at("x", {1, 4, 8, 8})),
+              testing::AllOf(HasSubstr("size 4 of axis 1 of input x"),
+                             HasSubstr("\n  --shapes=nobody:1,x:1x4x8x8\n                        ^\n")));
+  EXPECT_THAT(refuse(fixed_at("fixed", {2, 3})), HasSubstr("Static model does not take explicit shapes"));
+  EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
+}
+
+Plan plan_with_range() {
+  Plan plan;
+  plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true},
+             {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};
+  plan.profiles.resize(1);
+  plan.profiles[0].ranges = {{"x", {2, 4}, {4, 4}, {8, 4}}};
+  return plan;
+}
+
+TEST(EngineShapes, AreTheOptAfterABuildAndTheSmallestAfterALoad) {
+  const Plan plan = plan_with_range();
+  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, true, silent_logger()).at("x"), ElementsAre(4, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, false, silent_logger()).at("x"), ElementsAre(2, 4));
+  EXPECT_THAT(engine_shapes(plan, 0, {{"x", {3, 4}}}, {}, false, silent_logger()).at("x"), ElementsAre(3, 4));
+  EXPECT_THAT(error_of([&] { engine_shapes(plan, 0, {{"z", {3, 4}}}, {}, false, silent_logger()); }), HasSubstr("z"));
+}
+
+TEST(InputFiles, AreFoundByNameOrByOneStar) {
+  const NamedTexts files{{"a*", "star"}, {"ab", "exact"}};
+  EXPECT_EQ(*input_file(files, "ab"), "exact");
+  EXPECT_EQ(*input_file(files, "abc"), "star");
+  EXPECT_EQ(input_file(files, "b"), nullptr);
+  EXPECT_THAT(error_of([&] {
+                check_input_files({{"nobody", "f"}}, plan_with_range());
+              }),
+              HasSubstr("Invalid tensor names found in --loadInputs flag."));
+}
+
+TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
+  const std::string path = (std::filesystem::temp_directory_path() / "hone_tools_test.raw").string();
+  write_file(path, "abcdef");
+  std::array<std::byte, 4> memory{};
+  load_raw(path, memory);
+  EXPECT_EQ(memory[3], std::byte{'d'});
+  std::array<std::byte, 16> longer{};
+  EXPECT_THAT(error_of([&] { load_raw(path, longer); }),
+              testing::AllOf(HasSubstr("Unexpected file size for input file"), HasSubstr("16"), HasSubstr("6")));
+  std::filesystem::remove(path);
+  EXPECT_THAT(error_of([&] { load_raw(path, memory); }), HasSubstr("Cannot open file " + path + "!"));
+}
+
+TEST(RandomInputs, RepeatAndStayInRange) {
+  std::array<float, 64> first{}, second{};
+  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(first)));
+  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
+  EXPECT_EQ(first, second);
+  for (const float value : first) EXPECT_LE(std::abs(value), 1);
+  fill_random({"y", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
+  EXPECT_NE(first, second);
+  std::array<int64_t, 64> indices{};
+  fill_random({"x", {DType::i64, Shape{64}}}, {64}, std::as_writable_bytes(std::span(indices)));
+  EXPECT_THAT(indices, testing::Each(testing::AnyOf(0, 1)));
+  fill_random({"x", {DType::i64, Shape{64}}, true, ValueRange{3, 5}}, {64}, std::as_writable_bytes(std::span(indices)));
+  EXPECT_THAT(indices, testing::Each(testing::AnyOf(3, 4, 5)));
+  EXPECT_THAT(indices, testing::AllOf(testing::Contains(3), testing::Contains(5)));
+}
+
+double loss(const std::string& algorithm, const std::vector<double>& found, const std::vector<double>& reference) {
+  return accuracy_loss({.algorithm = algorithm, .atol = 0.1, .rtol = 0.5}, found, reference);
+}
+
+TEST(AccuracyLoss, FollowsTheFiveDefinitions) {
+  const std::vector<double> found{1, 2, 3, 4}, reference{1, 1, 1, -4};
+  EXPECT_DOUBLE_EQ(loss("l0", found, reference), 0.75);  // the first agrees; 1 > 0.1 + 0.5, 2 > 0.6, 8 > 2.1
+  EXPECT_DOUBLE_EQ(loss("l1", found, reference), 11.0 / 4);
+  EXPECT_DOUBLE_EQ(loss("l2", found, reference), 69.0 / 4);
+  EXPECT_DOUBLE_EQ(loss("lInf", found, reference), 8);
+  EXPECT_DOUBLE_EQ(loss("cos", found, reference), 1 + 10 / std::sqrt(30.0 * 19));
+  EXPECT_DOUBLE_EQ(loss("l0", {2.1}, {1.4}), 0);  // 0.7 <= 0.1 + 0.5 * 1.4
+}
+
+TEST(AccuracyLoss, CountsNaNInOneOfThemAlone) {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(loss("l0", {nan, 1}, {1, 1}), 0.5);
+  EXPECT_EQ(loss("l0", {nan, infinity}, {nan, infinity}), 0);
+  EXPECT_EQ(loss("lInf", {1}, {nan}), infinity);
+  EXPECT_EQ(loss("cos", {nan}, {1}), 1);
+}
+
+TEST(Progress, TellsHowMuchIsDoneAndLeft) {
+  EXPECT_EQ(progress_text(6, 24, 2), "[######..................] 6 of 24 layers tuned, about 6 s left");
+  EXPECT_EQ(progress_text(0, 24, 2), "[........................] 0 of 24 layers tuned");
+  EXPECT_EQ(progress_text(24, 24, 2), "[########################] 24 of 24 layers tuned");
+  EXPECT_THAT(progress_text(1, 100, 3), HasSubstr("about 4 min 57 s left"));
+}
+
+TEST(Progress, IsSilentWhereThereIsNoTerminal) {
+  const std::string path = std::filesystem::temp_directory_path() / "hone_progress_test";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  Progress(file).update(1, 2);
+  std::fclose(file);
+  EXPECT_EQ(std::filesystem::file_size(path), 0u);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace hone
