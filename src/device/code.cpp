@@ -126,17 +126,17 @@ AttrValue decode_value(const Json& json) {
 
 }  // namespace
 
-Blob encode_code(std::string_view family, const Attrs& attrs) {
+Blob encode_code(std::string_view family, const Attrs& attrs, int64_t version) {
   Json values = Json::object();
   for (const auto& [name, value] : attrs) values[name] = std::visit(Encoder{}, value);
-  return Blob::copy(Json{{"family", std::string(family)}, {"attrs", std::move(values)}}.dump(
+  return Blob::copy(Json{{"family", std::string(family)}, {"version", version}, {"attrs", std::move(values)}}.dump(
       -1, ' ', false, Json::error_handler_t::replace));
 }
 
 KernelCode decode_code(const Blob& code) {
   const Json json = Json::parse(code.text(), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) damaged("its parameters are not JSON");
-  KernelCode result{decode_text(member(json, "family")), {}};
+  KernelCode result{decode_text(member(json, "family")), {}, decode_integer(member(json, "version"))};
   const Json& attrs = member(json, "attrs");
   if (!attrs.is_object()) damaged("its parameters are missing");
   for (const auto& [name, value] : attrs.items()) result.attrs.set(name, decode_value(value));
@@ -159,6 +159,19 @@ void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, st
   HONE_CHECK(byte_size(dtype, dims) <= static_cast<int64_t>(bytes),
              "a kernel in the plan reads {}[{}] from a constant of {} bytes", name_of(dtype), join_dims(dims, ","),
              bytes);
+}
+
+void require_constants(const KernelShapes& shapes, const std::vector<ConstantSpec>& specs) {
+  if (!shapes.constant_bytes) return;
+  const std::vector<size_t>& given = *shapes.constant_bytes;
+  HONE_CHECK(given.size() == specs.size(), "a kernel in the plan reads {} constants, its step brings {}", specs.size(),
+             given.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    require_sizes(specs[i].dims);
+    const auto bytes = static_cast<size_t>(byte_size(specs[i].dtype, specs[i].dims));
+    HONE_CHECK(given[i] == bytes, "a kernel in the plan reads {}[{}] from constant {}, which has {} bytes",
+               name_of(specs[i].dtype), join_dims(specs[i].dims, ","), i, given[i]);
+  }
 }
 
 ConcreteType constant_operand(const KernelShapes& shapes, int64_t place, DType dtype, Dims dims) {

@@ -16,9 +16,10 @@ namespace hone {
 struct KernelCode {
   std::string family;
   Attrs attrs;
+  int64_t version = 1;  // of the family: a kernel of another one may read the same numbers otherwise
 };
 
-Blob encode_code(std::string_view family, const Attrs& attrs);
+Blob encode_code(std::string_view family, const Attrs& attrs, int64_t version = 1);
 /// Exact inverse. Throws Error on anything that encode_code() does not write.
 KernelCode decode_code(const Blob& code);
 
@@ -27,6 +28,13 @@ int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t 
 /// Throws Error where a plan brings no constant `place` of so many elements, whose number is the product of `dims`. load() says it
 /// of each constant that its kernel reads.
 void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims);
+/// A constant that a kernel reads: compile() makes it, a plan keeps it.
+struct ConstantSpec {
+  DType dtype = DType::f32;
+  Dims dims;
+};
+/// Throws Error where a plan brings other constants than these, in number or in bytes.
+void require_constants(const KernelShapes& shapes, const std::vector<ConstantSpec>& specs);
 /// A constant operand of these sizes, which the plan brings.
 ConcreteType constant_operand(const KernelShapes& shapes, int64_t place, DType dtype, Dims dims);
 

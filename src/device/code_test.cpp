@@ -48,14 +48,18 @@ TEST(KernelCode, KeepsNotANumber) {
 
 TEST(KernelCode, RefusesWhatItDoesNotWrite) {
   for (const char* text :
-       {"", "{", "[]", "3", R"({"family":"f"})", R"({"family":3,"attrs":{}})", R"({"family":"f","attrs":[]})",
-        R"({"family":"f","attrs":{"a":null}})", R"({"family":"f","attrs":{"a":true}})",
-        R"({"family":"f","attrs":{"a":18446744073709551615}})", R"({"family":"f","attrs":{"a":{"integers":[1.5]}}})",
-        R"({"family":"f","attrs":{"a":{"unknown":[]}}})", R"({"family":"f","attrs":{"a":{"integers":3}}})",
-        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[2],"bytes":"00"}}}})",
-        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"f32","dims":[-1],"bytes":""}}}})",
-        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"string","dims":[0],"bytes":""}}}})",
-        R"({"family":"f","attrs":{"a":{"tensor":{"dtype":"u8","dims":[1],"bytes":"zz"}}}})"})
+       {"", "{", "[]", "3", R"({"family":"f"})", R"({"family":"f","attrs":{}})",
+        R"({"family":"f","version":"1","attrs":{}})", R"({"family":3,"version":1,"attrs":{}})",
+        R"({"family":"f","version":1,"attrs":[]})", R"({"family":"f","version":1,"attrs":{"a":null}})",
+        R"({"family":"f","version":1,"attrs":{"a":true}})",
+        R"({"family":"f","version":1,"attrs":{"a":18446744073709551615}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"integers":[1.5]}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"unknown":[]}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"integers":3}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"tensor":{"dtype":"f32","dims":[2],"bytes":"00"}}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"tensor":{"dtype":"f32","dims":[-1],"bytes":""}}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"tensor":{"dtype":"string","dims":[0],"bytes":""}}}})",
+        R"({"family":"f","version":1,"attrs":{"a":{"tensor":{"dtype":"u8","dims":[1],"bytes":"zz"}}}})"})
     EXPECT_THROW(decode_code(Blob::copy(std::string_view(text))), Error) << text;
 }
 

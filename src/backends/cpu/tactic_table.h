@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family of CPU tactics is: three functions and a name. The families stand in one explicit list (tactic_table.cpp);
+// What a family of CPU tactics is: a name, a version and three functions, which family.h makes of a struct. The families stand in one explicit list (tactic_table.cpp);
 // the source "cpu" walks it. A Tactic's name is the family's name, what varies inside a family goes into its params.
 //
 // compile() writes code = encode_code(family, attrs): everything load() needs that does not follow from KernelShapes. A family
@@ -14,6 +14,7 @@
 #include "backends/cpu/jit/isa.h"
 #include "backends/cpu/kernel.h"
 #include "device/code.h"
+#include "device/fields.h"
 #include "device/tactic.h"
 
 namespace hone::cpu {
@@ -29,6 +30,8 @@ struct CpuTactic {
   void (*propose)(const Problem&, const CpuInfo&, Candidates&);
   Compiled (*compile)(const Problem&, const Tactic&);
   std::shared_ptr<const CpuKernel> (*load)(const Attrs&, const KernelShapes&, const CpuInfo&);
+  int version = 1;                           // goes up with every change of what compile() writes or load() reads of it
+  std::vector<Field> (*fields)() = nullptr;  // of its code, with bounds
 };
 
 /// All families, in order of preference.

@@ -4,10 +4,10 @@
 // bf16 is widened and narrowed by the item, in a worker's own memory.
 #include <algorithm>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/norm/vector_kernels.h"
 #include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -15,26 +15,21 @@ namespace {
 
 constexpr int64_t kStrip = 64;  // columns of an item
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
-  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
-    return out.refuse("softmax", std::move(reason));
-  offer_layouts(problem, "cpu", "softmax", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node* node = problem.only();
-  return {encode_code("softmax", {{"axis", node->attrs.integer("axis")}, {"log", int64_t{node->is(ops::log_softmax)}}}),
-          {}};
-}
+struct SoftmaxCode {
+  int64_t axis = -1;
+  bool log = false;
+  static void fields(auto& self, auto& visit) {
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("log", self.log);
+  }
+};
 
 class Softmax final : public CpuKernel {
  public:
-  Softmax(const Attrs& attrs, const ConcreteType& type, const CpuInfo& info)
-      : kernels_(vector_kernels(info.isa)), log_(attrs.integer("log") != 0) {
+  Softmax(const SoftmaxCode& code, const ConcreteType& type, const CpuInfo& info)
+      : kernels_(vector_kernels(info.isa)), log_(code.log) {
     const Dims dims = physical_dims(type);
-    const size_t axis = physical_axis(normalize_axis(attrs.integer("axis"), dims.size()), type);
+    const size_t axis = physical_axis(normalize_axis(code.axis, dims.size()), type);
     n_ = dims[axis];
     for (size_t i = axis + 1; i < dims.size(); ++i) inner_ *= dims[i];
     const int64_t count = elements(dims);
@@ -86,15 +81,34 @@ class Softmax final : public CpuKernel {
   int64_t outer_ = 0, n_ = 0, inner_ = 1, strips_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_f32_or_bf16(shapes, 1, "softmax");
-  HONE_CHECK(shapes.inputs[0] == shapes.outputs[0] && !shapes.inputs[0].dims.empty(),
-             "a softmax kernel in the plan changes its tensor's type");
-  return std::make_shared<Softmax>(attrs, shapes.inputs[0], info);
-}
+struct SoftmaxFamily {
+  static constexpr std::string_view kName = "softmax";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = SoftmaxCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
+    if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_layouts(problem, "cpu", kName, out);
+  }
+  static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    return {{.axis = node->attrs.integer("axis"), .log = node->is(ops::log_softmax)}};
+  }
+  static std::vector<ConstantSpec> constants(const Code&, const KernelShapes&, const CpuInfo&) { return {}; }
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    check_f32_or_bf16(shapes, 1, "softmax");
+    HONE_CHECK(shapes.inputs[0] == shapes.outputs[0] && !shapes.inputs[0].dims.empty(),
+               "a softmax kernel in the plan changes its tensor's type");
+    return std::make_shared<Softmax>(code, shapes.inputs[0], info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::softmax = {"softmax", propose, compile, load};
+const CpuTactic tactics::softmax = describe<SoftmaxFamily>();
 
 }  // namespace hone::cpu

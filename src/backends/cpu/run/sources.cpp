@@ -51,12 +51,18 @@ const TacticSource& source() {
 }
 
 std::shared_ptr<const CpuKernel> load(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes) {
-  const KernelCode decoded = decode_code(code);
+  KernelCode decoded = decode_code(code);
   const CpuTactic* family = find_family(decoded.family);
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel cpu.{}, which this version does not have", decoded.family),
                 "rebuild it from the ONNX model");
-  return family->load(decoded.attrs, shapes, {isa_of(decoded, device), device.workers});
+  if (decoded.version != family->version)
+    throw Error(fmt::format("the plan uses version {} of the kernel cpu.{}, this program has version {}",
+                            decoded.version, decoded.family, family->version),
+                "rebuild it from the ONNX model");
+  const Isa isa = isa_of(decoded, device);
+  decoded.attrs.erase("isa");
+  return family->load(decoded.attrs, shapes, {isa, device.workers});
 }
 
 }  // namespace hone::cpu
