@@ -20,7 +20,7 @@ constexpr EnvVariable kTable[] = {
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},
     {"HONE_POISON", "1",
      "fill memory that nobody may rely on with NaNs before every inference; results must not change"},
-    {"HONE_DUMP", "DIR", "write the graph after every pass that changed it, and the plan, into DIR"},
+    {"HONE_DUMP", "DIR", "write the graph after every pass that changed it, and what each pass took, into DIR"},
 };
 
 }  // namespace
