@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# How Hone's own code is compiled, and the three helpers that every folder's CMakeLists.txt is made of:
+# How Hone's own code is compiled, and the helpers that every folder's CMakeLists.txt is made of:
 #
 #   hone_library(<name> SOURCES a.cpp... [DEPS other hone targets...] [LIBS external targets...] [HOT])   -> hone_<name>
 #   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
 #   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow] [TIMEOUT seconds])   -> ctest "<name>"
 #   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
+#   hone_listed_sources(<variable> <list>.def)   -> the sources that a list names, so that they stand in one place
 #
 # Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
 
@@ -76,6 +77,14 @@ function(hone_link_ target deps libs)
       target_compile_options(${target} PRIVATE -fPIC)  # as the headers were compiled
     endif()
   endif()
+endfunction()
+
+function(hone_listed_sources variable list)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
+  file(STRINGS ${list} rows REGEX "^ *[A-Z]+\\(.*\\.cpp")
+  list(TRANSFORM rows REPLACE ".*[ (]([a-z0-9_/]+\\.cpp).*" "\\1")
+  list(REMOVE_DUPLICATES rows)
+  set(${variable} ${rows} PARENT_SCOPE)
 endfunction()
 
 function(hone_library name)

@@ -3,7 +3,6 @@
 // Activations: one formula each, written so that no intermediate overflows.
 #include <limits>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArgMax, ArgMin, CumSum and CumProd: walks along one axis.
-#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"

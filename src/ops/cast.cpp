@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/window.h"

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "ops/catalogue.h"
 #include "ops/image_formats.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

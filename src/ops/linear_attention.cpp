@@ -4,8 +4,8 @@
 // last positions of each channel).
 #include <cmath>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NegativeLogLikelihoodLoss; SoftmaxCrossEntropyLoss is LogSoftmax in front of it.
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

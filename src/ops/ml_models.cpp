@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/catalogue.h"
 #include "ops/ml_scores.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

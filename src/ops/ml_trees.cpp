@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "ops/catalogue.h"
 #include "ops/ml_scores.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

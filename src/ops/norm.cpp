@@ -3,7 +3,6 @@
 // Normalisations. All of them compute in double: a mean and a variance over some group of elements, then scale and shift.
 #include <cmath>
 
-#include "ops/catalogue.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 

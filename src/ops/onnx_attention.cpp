@@ -4,7 +4,6 @@
 // FlexAttention, whose scores and probabilities pass through bodies of the model. Rows are computed one after the other.
 #include <cmath>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Putting elements back where they came from: Col2Im (columns of patches), MaxUnpool (maxima), and CenterCropPad.
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
 

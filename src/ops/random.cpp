@@ -8,8 +8,8 @@
 #include <random>
 
 #include "base/hash.h"
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

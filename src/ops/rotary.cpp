@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RotaryEmbedding and TensorScatter: what stands between a projection and its cache.
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
 

@@ -4,7 +4,6 @@
 // differ; such values live on the host, and their operators run on the reference.
 #include <algorithm>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"

@@ -5,8 +5,8 @@
 #include <complex>
 #include <numbers>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

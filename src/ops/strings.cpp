@@ -6,8 +6,8 @@
 
 #include <re2/re2.h>
 
-#include "ops/catalogue.h"
 #include "ops/movement.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

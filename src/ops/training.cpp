@@ -4,7 +4,7 @@
 // groups of one operand per tensor; results are the new tensors and the new states.
 #include <cmath>
 
-#include "ops/catalogue.h"
+#include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {

@@ -18,26 +18,35 @@
 
 namespace {
 
-constexpr std::string_view kUsage =
-    "usage: hone <tool> [arguments]\n"
-    "  build      make a plan of an ONNX model\n"
-    "  run        run a plan or a model once and show its outputs\n"
-    "  bench      measure a plan or a model\n"
-    "  check      run an engine in all the ways that programs do: the results must stay the same\n"
-    "  inspect    show what a plan holds; write a C program that runs it\n"
-    "  cache      list, merge and prune timing caches\n"
-    "  doctor     what this program is and finds on this machine\n"
-    "  trtexec    all of it with trtexec's flags, log and files (see hone trtexec --help)\n"
-    "  help       this text; help flags: the page of all flags; help completion: completion for bash\n"
-    "  --version  the version\n";
-
-struct Tool {
-  std::string_view name;
+struct Command {
+  std::string_view first, second;  // words; the second empty where there is none
+  std::string_view help;
   int (*run)(hone::Words);
 };
-constexpr Tool kTools[] = {{"build", hone::run_build},  {"run", hone::run_run},         {"bench", hone::run_bench},
-                           {"check", hone::run_check},  {"inspect", hone::run_inspect}, {"cache", hone::run_cache},
-                           {"doctor", hone::run_doctor}};
+constexpr Command kCommands[] = {
+#define COMMAND(word, help, file) {#word, {}, help, hone::run_##word},
+#define SUBCOMMAND(first, second, help, file) {#first, #second, help, hone::run_##first##_##second},
+#include "tools/commands/commands.def"
+};
+
+std::string usage() {
+  std::string text = "usage: hone <tool> [arguments]\n";
+  for (const Command& command : kCommands)
+    if (command.second.empty()) text += fmt::format("  {:<9}  {}\n", command.first, command.help);
+  return text +
+         "  trtexec    all of it with trtexec's flags, log and files (see hone trtexec --help)\n"
+         "  help       this text; help flags: the page of all flags; help completion: completion for bash\n"
+         "  --version  the version\n";
+}
+
+/// The command that the words begin with, the one of two words first; null: none.
+const Command* find_command(const std::string& first, const std::vector<std::string>& rest) {
+  const Command* found = nullptr;
+  for (const Command& command : kCommands)
+    if (command.first == first && (command.second.empty() || (!rest.empty() && command.second == rest[0])))
+      if (found == nullptr || found->second.empty()) found = &command;
+  return found;
+}
 
 /// Idle threads of GNU's OpenMP spin for some 10 ms, which only the environment can change and only before the program starts.
 /// Where others use the processors, too, they spin away the time that they are then refused when there is work: an inference
@@ -52,8 +61,8 @@ void restart_with_short_spins(char** argv) {
 
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
-  for (const Tool& entry : kTools)
-    if (entry.name == tool) return entry.run(arguments);
+  if (const Command* found = find_command(tool, arguments))
+    return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   if (tool == "--version" || tool == "version") {
     fmt::print("hone {}\n", hone::kVersion);
     return 0;
@@ -65,10 +74,10 @@ int run_tool(const std::string& tool, const std::vector<std::string>& arguments,
   const bool asked = tool.empty() || tool == "help" || tool == "--help" || tool == "-h";
   if (!asked) {
     std::vector<std::string_view> names{"trtexec", "help", "--version"};
-    for (const Tool& entry : kTools) names.push_back(entry.name);
+    for (const Command& entry : kCommands) names.push_back(entry.first);
     fmt::print(stderr, "hone: there is no tool called {}; did you mean {}?\n", tool, hone::nearest(tool, names));
   }
-  fmt::print(asked ? stdout : stderr, "{}", kUsage);
+  fmt::print(asked ? stdout : stderr, "{}", usage());
   return asked ? 0 : 1;
 }
 

@@ -140,9 +140,6 @@ int bench(const FriendlyLine& line) {
 
 }  // namespace
 
-int run_bench(Words words) {
-  if (!words.empty() && words[0] == "kernels") return run_bench_kernels(words.subspan(1));
-  return run_friendly(command(), words, {}, bench);
-}
+int run_bench(Words words) { return run_friendly(command(), words, {}, bench); }
 
 }  // namespace hone

@@ -77,10 +77,6 @@ int inspect(const FriendlyLine& line) {
 
 }  // namespace
 
-int run_inspect(Words words) {
-  if (!words.empty() && words[0] == "capability") return run_capability(words.subspan(1));
-  if (!words.empty() && words[0] == "operators") return run_operators(words.subspan(1));
-  return run_friendly(command(), words, {}, inspect);
-}
+int run_inspect(Words words) { return run_friendly(command(), words, {}, inspect); }
 
 }  // namespace hone

@@ -222,6 +222,6 @@ int capability(const FriendlyLine& line) {
 
 }  // namespace
 
-int run_capability(Words words) { return run_friendly(command(), words, {}, capability); }
+int run_inspect_capability(Words words) { return run_friendly(command(), words, {}, capability); }
 
 }  // namespace hone

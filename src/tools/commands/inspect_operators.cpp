@@ -53,7 +53,7 @@ Json list_operators() {
 
 }  // namespace
 
-int run_operators(Words words) {
+int run_inspect_operators(Words words) {
   const bool json = words.size() == 1 && words[0] == "--json";
   if (!words.empty() && !json) {
     fmt::print(stderr, "usage: hone inspect operators [--json]\n");
