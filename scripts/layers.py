@@ -71,7 +71,7 @@ def row_of(path):
 def allowed(path, target):
     row = row_of(path)
     names = [row, *LAYERS[row]]
-    if path.endswith("_test.cpp"):
+    if path.endswith(("_test.cpp", "_testing.h")):
         names += TESTS.get(path.split("/")[0], [])
     return any(inside(target, name) for name in names)
 

@@ -9,8 +9,9 @@
 
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/region_samples_testing.h"
 #include "backends/cuda/support/signature.h"
+#include "backends/cuda/tactic_table.h"
+#include "device/regions_testing.h"
 
 namespace hone::cuda {
 namespace {
@@ -57,10 +58,10 @@ TEST(CudaCode, CompilesForEveryArchitectureAndLoads) {
   if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
   constexpr std::pair<DType, const char*> kTargets[] = {
       {DType::f32, "sm_90"}, {DType::f16, "sm_90"}, {DType::bf16, "sm_80"}, {DType::f16, "sm_100"}};
-  for (const std::string_view text : kRegionSamples)
+  for (const RegionSample& sample : region_samples())
     for (const auto& [dtype, architecture] : kTargets) {
       // f16 with sizes fixed, as most engines have them; the other types with a symbolic one.
-      const Graph symbolic = region_sample(text, dtype),
+      const Graph symbolic = sample.graph(dtype),
                   region = dtype == DType::f16 ? symbolic.specialize({{"N", 2}}) : symbolic.clone();
       SCOPED_TRACE(print(region) + architecture);
       const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
@@ -102,14 +103,14 @@ TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
 }
 
 TEST(CudaCode, OffersSomethingForEveryRegion) {
-  for (const std::string_view text : kRegionSamples)
+  for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      if (sample.processor_only) continue;
       // Batched products are cuBLASLt's, in f32 all products are the libraries'.
-      const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
-      const bool library = has("MatMul") || (dtype == DType::f32 && has("Linear("));
-      const Graph region = region_sample(text, dtype);
+      const bool library = sample.has("MatMul") || (dtype == DType::f32 && sample.has("Linear("));
+      const Graph region = sample.graph(dtype);
       EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty())
-          << name_of(dtype) << " " << text;
+          << name_of(dtype) << " " << sample.name;
     }
 }
 
@@ -124,8 +125,19 @@ TEST(CudaCode, RefusesDamagedCode) {
     EXPECT_THROW(decode_device_code(Blob(nullptr, whole.bytes().first(length))), Error) << length;
 }
 
+TEST(CudaCode, NoFamilyGoesWithoutARegion) {
+  std::set<std::string> names;
+  for (const RegionSample& sample : region_samples())
+    for (const DType dtype : {DType::f32, DType::f16})
+      for (const Tactic& tactic : offers_of(sample_problem(sample.graph(dtype), 2, {.architecture = "sm_90"})))
+        names.insert(tactic.name);
+  for (const CudaTactic* family : cuda_tactics())
+    EXPECT_TRUE(names.contains(std::string(family->name)))
+        << "tests/regions has none that cuda." << family->name << " takes";
+}
+
 TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
-  const Graph graph = region_sample("(%x: T[N,3,4], %y: T[3,1]) {\n %z = Mul(%x, %y)\n return %z\n}", DType::f16);
+  const Graph graph = parse_graph("(%x: f16[N,3,4], %y: f16[3,1]) {\n %z = Mul(%x, %y)\n return %z\n}", find_op);
   const Problem problem = sample_problem(graph, 2, {});
   Tactic tactic{.source = "cuda", .name = "pointwise", .params = {}};
   tactic.in = {Layout::channels_last, Layout::linear}, tactic.out = {Layout::channels_last};
@@ -162,7 +174,7 @@ TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
 
 TEST(CudaCode, HoldsMachineCodeForSeveralCards) {
   if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
-  const Graph region = region_sample(kRegionSamples[0], DType::f16);
+  const Graph region = region_samples()[0].graph(DType::f16);
   Problem problem = sample_problem(region, 2, {.name = "none", .architecture = "sm_90"});
   problem.targets = {"sm_80", "sm_90", "sm_100"};
   const std::vector<DeviceCode> codes = decode_device_code(source().compile(problem, offers_of(problem).at(0)).code);

@@ -12,7 +12,7 @@
 #include "backends/cuda/run/recording.h"
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/region_samples_testing.h"
+#include "device/regions_testing.h"
 #include "tensor/layout.h"
 
 namespace hone::cuda {
@@ -204,7 +204,7 @@ class Chain {
 
 /// One source, one type, one region (its number) at a time, so that a sanitizer can be given our own kernels without the
 /// libraries', in several processes.
-class CudaTactics : public testing::TestWithParam<std::tuple<const TacticSource*, DType, size_t>> {};
+class CudaTactics : public testing::TestWithParam<std::tuple<const TacticSource*, DType, const RegionSample*>> {};
 
 /// Every offer of a source for a region, compiled at N = 2 and run for `cases`; returns how many there were.
 int try_all(CudaDevice& device, const TacticSource& source, const Graph& symbolic, const std::vector<Case>& cases,
@@ -239,27 +239,34 @@ int try_all(CudaDevice& device, const TacticSource& source, const Graph& symboli
 }
 
 TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
-  const auto& [source, dtype, number] = GetParam();
+  const auto& [source, dtype, sample] = GetParam();
   if (device_count() == 0) GTEST_SKIP() << "there is no card: " << driver_library().missing;
   if (source == &cudnn_source() && !cudnn_library().found()) GTEST_SKIP() << cudnn_library().missing;
   if (source == &cublaslt_source() && !cublaslt_library().found()) GTEST_SKIP() << cublaslt_library().missing;
   static CudaDevice device(0);
-  const std::string_view text = kRegionSamples[number];
-  const Graph symbolic = region_sample(text, dtype);
+  const Graph symbolic = sample->graph(dtype);
   std::vector<Case> cases;
   for (const int64_t n : {2, 3}) cases.emplace_back(symbolic, n);
   int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));
   cases.pop_back();
   tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
   // Batched products are cuBLASLt's, in f32 all products are the libraries'; for all else there is a kernel of ours.
-  const TacticSource* certain = text.find("MatMul") == std::string_view::npos ? &cuda::source() : &cublaslt_source();
-  const bool f32_product = dtype == DType::f32 && text.find("Linear(") != std::string_view::npos;
+  const TacticSource* certain = sample->has("MatMul") ? &cublaslt_source() : &cuda::source();
+  const bool f32_product = dtype == DType::f32 && sample->has("Linear(");
   EXPECT_TRUE(tried > 0 || source != certain || f32_product);
 }
 
+/// The regions that a GPU has kernels for.
+std::vector<const RegionSample*> gpu_samples() {
+  std::vector<const RegionSample*> list;
+  for (const RegionSample& sample : region_samples())
+    if (!sample.processor_only) list.push_back(&sample);
+  return list;
+}
+
 std::string name_of_case(const testing::TestParamInfo<CudaTactics::ParamType>& info) {
-  const auto& [source, dtype, number] = info.param;
-  return fmt::format("{}_{}_{}", source->name(), name_of(dtype), number);
+  const auto& [source, dtype, sample] = info.param;
+  return fmt::format("{}_{}_{}", source->name(), name_of(dtype), sample->name);
 }
 
 TEST(CudaRecording, KernelsOfOursBeginEarlyInAGraph) {
@@ -285,7 +292,7 @@ TEST(CudaRecording, KernelsOfOursBeginEarlyInAGraph) {
 INSTANTIATE_TEST_SUITE_P(Sources, CudaTactics,
                          testing::Combine(testing::Values(&cudnn_source(), &cublaslt_source(), &cuda::source()),
                                           testing::Values(DType::f32, DType::f16, DType::bf16),
-                                          testing::Range<size_t>(0, std::size(kRegionSamples))),
+                                          testing::ValuesIn(gpu_samples())),
                          name_of_case);
 
 }  // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every offer for every region of tests/regions, at every instruction set that this machine has, with one and two workers.
+#include <set>
+
+#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/support/tactic_testing.h"
+#include "device/regions_testing.h"
+
+namespace hone::cpu {
+namespace {
+
+/// A region in an element type, with operands of f32 rounded to bf16 or not.
+struct Sample {
+  const RegionSample* region;
+  DType dtype = DType::f32;
+  bool rounds = false;
+
+  std::string name() const { return fmt::format("{}_{}{}", region->name, name_of(dtype), rounds ? "_rounded" : ""); }
+  /// Of the largest result. A recurrent layer hands its rounding on from step to step.
+  double tolerance() const {
+    if (dtype == DType::bf16 || rounds) return 0.02;
+    return region->has("LSTM(") || region->has("GRU(") ? 1e-3 : 1e-4;
+  }
+};
+void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name(); }
+
+std::vector<Sample> all_samples() {
+  std::vector<Sample> list;
+  for (const RegionSample& region : region_samples()) {
+    list.push_back({&region});
+    if (!region.is_typed()) continue;
+    list.push_back({&region, DType::f32, true});
+    list.push_back({&region, DType::bf16, true});
+  }
+  return list;
+}
+
+class CpuCorpus : public testing::TestWithParam<Sample> {};
+
+TEST_P(CpuCorpus, EveryOfferAgreesWithTheMeaning) {
+  const Sample& sample = GetParam();
+  check_tactics(sample.region->graph(sample.dtype), "",
+                {.tolerance = sample.tolerance(),
+                 .rounds = sample.rounds,
+                 .tuned = {{"N", 2}},
+                 .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}});
+}
+
+std::set<std::string> offered(const TacticSource& source, const DeviceInfo& device) {
+  std::set<std::string> names;
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  for (const Sample& sample : all_samples()) {
+    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2, device);
+    problem.allowed.bf16 = sample.rounds;
+    Candidates candidates;
+    source.propose(problem, candidates);
+    for (const Tactic& tactic : candidates.offers()) names.insert(tactic.name);
+  }
+  unsetenv("HONE_CPU_BF16");
+  return names;
+}
+
+TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
+  const std::set<std::string> names =
+      offered(source(), {.architecture = "avx512", .workers = 2, .bf16_products = true});
+  for (const CpuTactic* family : cpu_tactics())
+    EXPECT_TRUE(names.contains(std::string(family->name)))
+        << "tests/regions has none that cpu." << family->name << " takes";
+}
+
+#if HONE_WITH_ONEDNN
+TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
+  DeviceInfo device = CpuDevice({.workers = 2}).info();
+  device.bf16_products = true;
+  const std::set<std::string> names = offered(onednn_source(), device);
+  for (const char* family : {"convolution", "linear", "matmul", "recurrent", "attention"})
+    EXPECT_TRUE(names.contains(family)) << "tests/regions has none that onednn." << family << " takes";
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Regions, CpuCorpus, testing::ValuesIn(all_samples()),
+                         [](const auto& info) { return info.param.name(); });
+
+}  // namespace
+}  // namespace hone::cpu
