@@ -3,6 +3,10 @@
 // What a kernel does to a finished sum before it stores it: + bias, + residual, activation. Plain values.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+
 namespace hone {
 
 enum class ActivationKind {
@@ -19,9 +23,18 @@ enum class ActivationKind {
   gelu_tanh,  // x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
 };
 
+inline constexpr std::array<std::string_view, 11> kActivationNames = {
+    "none", "relu", "clip", "leaky_relu", "sigmoid", "silu", "hard_sigmoid", "hard_swish", "tanh", "gelu", "gelu_tanh"};
+constexpr const auto& field_names(ActivationKind) { return kActivationNames; }
+
 struct Activation {
   ActivationKind kind = ActivationKind::none;
   float alpha = 0, beta = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("activation", self.kind);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+  }
   bool operator==(const Activation&) const = default;
 };
 
@@ -32,6 +45,25 @@ struct Epilogue {
   bool residual_after_activation = false;  // act(sum + bias) + residual instead of act(sum + bias + residual)
   Activation activation;
   bool operator==(const Epilogue&) const = default;
+};
+
+/// Inputs of a region that a kernel's code may name.
+inline constexpr int64_t kMostOperands = 1 << 16;
+
+/// The epilogue in a kernel's code, and where its residual comes from. The scale is not part of it: it goes into the weights, or
+/// is the family's matter.
+struct EpilogueCode {
+  bool bias = false;
+  int64_t residual = -1;  // which of the kernel's inputs is added; -1: none
+  bool residual_after_activation = false;
+  Activation activation = {};
+  static void fields(auto& self, auto& visit) {
+    visit("bias", self.bias);
+    visit("residual", self.residual, -1, kMostOperands - 1);
+    visit("residual_after_activation", self.residual_after_activation);
+    Activation::fields(self.activation, visit);
+  }
+  Epilogue epilogue() const { return {1, bias, residual >= 0, residual_after_activation, activation}; }
 };
 
 /// The activation in double precision: the meaning that kernels are tested against.

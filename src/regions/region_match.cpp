@@ -150,6 +150,10 @@ int input_index(const Graph& region, const Value* value) {
   return found == region.inputs().end() ? -1 : static_cast<int>(found - region.inputs().begin());
 }
 
+EpilogueCode epilogue_code(const RegionMatch& match, bool bias) {
+  return {bias, match.residual, match.residual_after_activation, match.activation};
+}
+
 void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias) {
   attrs.set("bias", int64_t{bias});
   attrs.set("residual", int64_t{match.residual});

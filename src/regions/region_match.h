@@ -44,7 +44,8 @@ std::optional<Activation> activation_of(const Node& node);
 /// Position of a value among the region's inputs, or -1.
 int input_index(const Graph& region, const Value* value);
 
-/// The epilogue in a kernel's code, and back. The scale is not part of it: it goes into the weights, or is the family's matter.
+EpilogueCode epilogue_code(const RegionMatch& match, bool bias);
+/// The same as attributes, and back.
 void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias);
 Epilogue read_epilogue(const Attrs& attrs);
 /// -1: none.
