@@ -14,13 +14,14 @@ Dims list_or(const Attrs& attrs, std::string_view name, size_t length, int64_t f
   return list;
 }
 
-/// Total padding so that the result has ceil(input / stride) elements.
-int64_t same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation) {
-  const int64_t results = (input + stride - 1) / stride;
-  return std::max<int64_t>(0, (results - 1) * stride + (kernel - 1) * dilation + 1 - input);
-}
-
 }  // namespace
+
+std::pair<int64_t, int64_t> same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, bool upper) {
+  const int64_t results = (input + stride - 1) / stride;
+  const int64_t total = std::max<int64_t>(0, (results - 1) * stride + (kernel - 1) * dilation + 1 - input);
+  const int64_t small = total / 2;
+  return upper ? std::pair(small, total - small) : std::pair(total - small, small);
+}
 
 WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
   HONE_CHECK(rank > 0, "a window needs at least one spatial axis");
@@ -50,9 +51,7 @@ WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
 std::pair<int64_t, int64_t> WindowAttrs::padding(int64_t input, size_t axis) const {
   if (auto_pad == "NOTSET") return {pads[axis], pads[axis + kernel.size()]};
   if (auto_pad == "VALID") return {0, 0};
-  const int64_t total = same_padding(input, kernel[axis], strides[axis], dilations[axis]);
-  const int64_t small = total / 2;
-  return auto_pad == "SAME_UPPER" ? std::pair(small, total - small) : std::pair(total - small, small);
+  return same_padding(input, kernel[axis], strides[axis], dilations[axis], auto_pad == "SAME_UPPER");
 }
 
 Dim WindowAttrs::result_size(const Dim& input, size_t axis) const {

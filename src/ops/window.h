@@ -10,6 +10,9 @@
 
 namespace hone {
 
+/// Begin and end padding of an axis so that its result has ceil(input / stride) elements; an odd one stands at the end where `upper`.
+std::pair<int64_t, int64_t> same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, bool upper);
+
 /// kernel_shape, strides, dilations, pads, auto_pad, ceil_mode as a node carries them; lists are complete.
 struct WindowAttrs {
   Dims kernel, strides, dilations, pads;

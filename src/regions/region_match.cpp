@@ -154,6 +154,14 @@ EpilogueCode epilogue_code(const RegionMatch& match, bool bias) {
   return {bias, match.residual, match.residual_after_activation, match.activation};
 }
 
+void require_residual(const EpilogueCode& epilogue, const KernelShapes& shapes) {
+  if (epilogue.residual < 0) return;
+  HONE_CHECK(epilogue.residual < static_cast<int64_t>(shapes.inputs.size()),
+             "a kernel in the plan adds the residual {} of {} inputs", epilogue.residual, shapes.inputs.size());
+  HONE_CHECK(shapes.outputs.size() == 1 && shapes.inputs[static_cast<size_t>(epilogue.residual)] == shapes.outputs[0],
+             "a kernel in the plan adds tensors of different sizes");
+}
+
 void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias) {
   attrs.set("bias", int64_t{bias});
   attrs.set("residual", int64_t{match.residual});
@@ -185,6 +193,13 @@ Dims physical_dims(const ConcreteType& type) {
 size_t physical_axis(size_t axis, const ConcreteType& type) {
   if (type.layout != Layout::channels_last || type.dims.size() <= 2 || axis == 0) return axis;
   return axis == 1 ? type.dims.size() - 1 : axis - 1;
+}
+
+std::string reason_against_operands(const Graph& region, const Node& anchor) {
+  if (input_index(region, anchor.input(0)) < 0) return "its input is a constant";
+  const Value* bias = anchor.input(2);
+  if (!anchor.input(1)->is_constant() || (bias != nullptr && !bias->is_constant())) return "weights are not constant";
+  return {};
 }
 
 std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights) {

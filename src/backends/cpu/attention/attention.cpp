@@ -2,8 +2,8 @@
 //
 // The tactic of fused attention in f32: what it takes, and how a plan describes it. attention_kernel.h does the work.
 #include "backends/cpu/attention/attention_kernel.h"
-#include "backends/cpu/conv/convolution.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cpu {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "backends/cpu/attention/attention_code.h"
 
-#include "backends/cpu/conv/convolution.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
 

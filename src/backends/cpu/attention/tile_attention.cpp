@@ -3,8 +3,8 @@
 // The tactic of fused attention whose products may be rounded to bf16. tile_attention_kernel.h does the work.
 #include "backends/cpu/attention/tile_attention_kernel.h"
 
-#include "backends/cpu/conv/convolution.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cpu {
 namespace {

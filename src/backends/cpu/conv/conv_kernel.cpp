@@ -112,8 +112,8 @@ TileSpec ConvKernel::tile_spec(const DepthBlock& depth, const TileClass& tile_cl
   t.src_pixel = 4 * src_pixel_ * s.stride_w;
   t.src_channel = 4 * src_channel_;
   t.src_row = 4 * src_row_ * s.dilation_h;
-  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights));
-  t.weights = config_.weights;
+  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights()));
+  t.weights = config_.weights();
   t.weights_channel = weight_bytes * (in_place_stride_ ? in_place_stride_ : panel_);
   t.weights_row = t.weights_channel * depth.size * s.kw;
   t.weights_in_place = in_place_stride_ != 0;
@@ -188,7 +188,7 @@ void ConvKernel::run_strips(int64_t block, const DepthBlock& depth, int64_t firs
   const bool first_depth = depth.begin == 0, last_depth = depth.begin + depth.size == s.group_ic();
   const int64_t next_panel = (last_depth ? block_panels_ : 0);
   const int64_t next_depth = (last_depth ? 0 : depth.begin + depth.size);
-  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights));
+  const auto weight_bytes = static_cast<int64_t>(size_of(config_.weights()));
   const auto weights_at = [&](int64_t element) {
     return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(args.weights) + weight_bytes * element);
   };

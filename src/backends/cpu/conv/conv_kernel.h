@@ -4,8 +4,11 @@
 // A kernel knows its exact shape. It is immutable; every worker of a team calls run() at the same time with its own number.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/conv/strips.h"
@@ -50,6 +53,11 @@ struct ConvShape {
   bool operator==(const ConvShape&) const = default;
 };
 
+/// Types that packed weights may be rounded to; they are widened when they are loaded.
+enum class NarrowType { bf16, f16 };
+inline constexpr std::array<std::string_view, 2> kNarrowTypeNames = {"bf16", "f16"};
+constexpr const auto& field_names(NarrowType) { return kNarrowTypeNames; }
+
 /// What a tuner may choose. All counts; 0 means "all of it".
 struct ConvConfig {
   int pixels = 14;  // output pixels of a tile (of one row)
@@ -57,8 +65,20 @@ struct ConvConfig {
   int depth = 0;    // input channels per pass; more than one pass accumulates through dst
   int panels =
       1;  // panels of output channels that a worker takes through the image together (their weights stay in L2)
-  bool prefetch = true;        // bring the next panels' weights into L2 while working on these
-  DType weights = DType::f32;  // how packed weights are kept: f16 and bf16 are widened when they are loaded
+  bool prefetch = true;                   // bring the next panels' weights into L2 while working on these
+  std::optional<NarrowType> narrow = {};  // how packed weights are kept, where not as f32
+  static void fields(auto& self, auto& visit) {
+    visit("pixels", self.pixels, 1, 64);
+    visit("vectors", self.vectors, 1, 16);
+    visit("depth", self.depth, 0, 1 << 24);
+    visit("panels", self.panels, 0, 1 << 24);
+    visit("prefetch", self.prefetch);
+    visit("weights", self.narrow);
+  }
+  DType weights() const {
+    if (!narrow) return DType::f32;
+    return *narrow == NarrowType::f16 ? DType::f16 : DType::bf16;
+  }
   bool operator==(const ConvConfig&) const = default;
   /// Output channels of a packed panel on this instruction set.
   int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
@@ -69,7 +89,7 @@ std::vector<ConvConfig> conv_candidates(const ConvShape& shape, Isa isa, int wor
 
 struct ConvArgs {
   const float* src = nullptr;
-  const float* weights = nullptr;   // packed, kept as ConvConfig::weights says
+  const float* weights = nullptr;   // packed, of the type ConvConfig::weights()
   const float* bias = nullptr;      // packed; only with Epilogue::bias
   const float* residual = nullptr;  // only with Epilogue::residual; see accumulates_in_dst()
   float* dst = nullptr;

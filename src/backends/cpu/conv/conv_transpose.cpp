@@ -10,9 +10,11 @@
 namespace hone::cpu {
 namespace {
 
+using TransposeCode = TiledConv<ConvConfig>;
+
 /// The output's size decides what is cut off at the far side, so the pads after the image are not needed.
-ConvTransposeShape transpose_shape(const Attrs& attrs, const Dims& input, const Dims& output) {
-  const ConvShape conv = conv_shape(attrs, input, Layout::channels_last);
+ConvTransposeShape transpose_shape(const ConvCode& code, const Dims& input, const Dims& output) {
+  const ConvShape conv = conv_shape(code, input, Layout::channels_last);
   const ImageSize out = image_size(output);
   ConvTransposeShape shape;
   shape.n = conv.n, shape.ic = conv.ic, shape.ih = conv.ih, shape.iw = conv.iw;
@@ -23,52 +25,38 @@ ConvTransposeShape transpose_shape(const Attrs& attrs, const Dims& input, const 
   return shape;
 }
 
-ConvTransposeShape transpose_shape(const Problem& problem, const ConvRegion& region) {
-  return transpose_shape(region.attrs, input_dims(problem, region), region.match.anchor->output()->type.shape.values());
+ConvTransposeShape transpose_shape(const ConvRegion& region) {
+  const Node& node = region.node();
+  return transpose_shape(region.code, node.input(0)->type.shape.values(), node.output()->type.shape.values());
 }
 
-/// Every phase has a tap at least: only as many as the plan has weights for are gone through.
-void require_weights(const KernelShapes& shapes, const ConvTransposeShape& shape, int64_t panel) {
-  const int64_t rows = std::min(shape.stride_h, shape.oh), columns = std::min(shape.stride_w, shape.ow),
-                channels = static_cast<int64_t>(packed_bias_floats(shape.oc, shape.groups, panel)),
-                depth = shape.ic / shape.groups;
-  require_constant(shapes, 0, DType::f32, Dims{rows, columns, channels, depth});
-  require_sizes(Dims{shape.kh, shape.kw, channels, depth});
-  require_constant(shapes, 0, DType::f32, Dims{static_cast<int64_t>(packed_conv_transpose_floats(shape, panel))});
+ConvTransposeShape checked_shape(const TransposeCode& code, const KernelShapes& shapes) {
+  code.conv.require_operands(shapes);
+  const ConcreteType& input = code.conv.input_type(shapes);
+  HONE_CHECK(input.dtype == DType::f32 && shapes.outputs[0].dtype == DType::f32,
+             "a transposed convolution in the plan turns {} into {}", name_of(input.dtype),
+             name_of(shapes.outputs[0].dtype));
+  const ConvTransposeShape shape = transpose_shape(code.conv, input.dims, shapes.outputs[0].dims);
+  const char* reason = conv_transpose_refusal(shape);
+  HONE_CHECK(reason == nullptr, "a transposed convolution in the plan cannot run: {}", reason);
+  HONE_CHECK(!code.config.narrow, "a transposed convolution in the plan keeps its weights as {}",
+             name_of(code.config.weights()));
+  return shape;
 }
 
-void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
-  const std::optional<ConvRegion> region = read_conv_region(problem, ops::conv_transpose, "conv_transpose", info, out);
-  if (!region) return;
-  if (region->attrs.text("auto_pad").starts_with("SAME")) return out.refuse("conv_transpose", "automatic padding");
-  const ConvTransposeShape shape = transpose_shape(problem, *region);
-  if (const char* reason = conv_transpose_refusal(shape)) return out.refuse("conv_transpose", reason);
-  for (const ConvConfig& config : conv_transpose_candidates(shape, info.isa, info.workers)) {
-    Attrs params;
-    write_config(params, config);
-    out.offer(conv_tactic("conv_transpose", problem, *region, Layout::channels_last, std::move(params)));
-  }
-}
-
-Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const ConvRegion region = conv_region(problem, ops::conv_transpose);
-  const Isa isa = cpu_info(problem.device).isa;
-  const ConvConfig config = read_config(tactic.params);
-  const int64_t panel = config.panel_channels(isa);
-  const ConvTransposeShape shape = transpose_shape(problem, region);
-
-  const std::vector<float> weights = scaled_weights(region.match, *region.match.anchor->input(1)->constant);
-  Tensor packed_weights = make_floats(packed_conv_transpose_floats(shape, panel), [&](float* packed) {
-    pack_conv_transpose_weights(weights.data(), shape, panel, config.depth, packed);
-  });
-  return finish_conv("conv_transpose", problem, region, tactic, std::move(packed_weights), shape.oc, shape.groups,
-                     panel);
+/// Throws Error where the sizes overflow: the taps of the filter, and one at least of each phase.
+int64_t weight_count(const ConvTransposeShape& shape, int64_t panel) {
+  const auto channels = static_cast<int64_t>(packed_bias_floats(shape.oc, shape.groups, panel));
+  require_sizes(
+      Dims{std::max(shape.kh, shape.stride_h), std::max(shape.kw, shape.stride_w), channels, shape.ic / shape.groups});
+  return static_cast<int64_t>(packed_conv_transpose_floats(shape, panel));
 }
 
 class ConvTranspose final : public CpuKernel {
  public:
-  ConvTranspose(const Attrs& attrs, const ConvTransposeShape& shape, Isa isa)
-      : binding_(attrs), kernel_(shape, read_epilogue(attrs), read_config(attrs), isa) {}
+  ConvTranspose(const TransposeCode& code, const ConvTransposeShape& shape, Isa isa)
+      : binding_(code.conv.input, code.conv.epilogue),
+        kernel_(shape, code.conv.epilogue.epilogue(), code.config, isa) {}
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     kernel_.run(worker, workers, binding_.args(bindings));
   }
@@ -78,27 +66,48 @@ class ConvTranspose final : public CpuKernel {
   ConvTransposeKernel kernel_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_binding(attrs, shapes);
-  const ConvTransposeShape shape =
-      transpose_shape(attrs, shapes.inputs[static_cast<size_t>(attrs.integer("input"))].dims, shapes.outputs[0].dims);
-  const char* reason = conv_transpose_refusal(shape);
-  HONE_CHECK(reason == nullptr, "a transposed convolution in the plan cannot run: {}", reason);
-  const ImageSize out = image_size(shapes.outputs[0].dims);
-  HONE_CHECK(shape.ic % shape.groups == 0 && shape.oc % shape.groups == 0 && out.n == shape.n && out.c == shape.oc,
-             "a transposed convolution in the plan gives {}, not {}", join_dims(shapes.outputs[0].dims),
-             join_dims(std::vector{shape.n, shape.oc}));
-  const ConvConfig config = read_config(attrs);
-  HONE_CHECK(config.weights == DType::f32, "a transposed convolution in the plan keeps its weights as {}",
-             name_of(config.weights));
-  const int64_t panel = config.panel_channels(info.isa);
-  require_weights(shapes, shape, panel);
-  require_bias(attrs, shapes, shape.oc, shape.groups, panel);
-  return std::make_shared<ConvTranspose>(attrs, shape, info.isa);
-}
+struct ConvTransposeFamily {
+  static constexpr std::string_view kName = "conv_transpose";
+  static constexpr int kVersion = 1;
+  static constexpr bool kPacksForIsa = true;
+  using Params = ConvConfig;
+  using Code = TransposeCode;
+
+  static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
+    const std::optional<ConvRegion> region = offered_conv_region(problem, ops::conv_transpose, kName, out);
+    if (!region) return;
+    if (region->code.padding != Padding::given) return out.refuse(kName, "automatic padding");
+    const ConvTransposeShape shape = transpose_shape(*region);
+    if (const char* reason = conv_transpose_refusal(shape)) return out.refuse(kName, reason);
+    for (const ConvConfig& config : conv_transpose_candidates(shape, info.isa, info.workers))
+      out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, write_fields(config)));
+  }
+
+  static Built<Code> compile(const Problem& problem, const Params& config, const Tactic&) {
+    const ConvRegion region = *read_conv_region(problem.region);
+    const ConvTransposeShape shape = transpose_shape(region);
+    const int64_t panel = config.panel_channels(cpu_info(problem.device).isa);
+    const std::vector<float> weights = region.weights();
+    Tensor packed = make_floats(packed_conv_transpose_floats(shape, panel), [&](float* to) {
+      pack_conv_transpose_weights(weights.data(), shape, panel, config.depth, to);
+    });
+    return {{region.code, config}, with_packed_bias(std::move(packed), region.bias(), shape.oc, shape.groups, panel)};
+  }
+
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    const ConvTransposeShape shape = checked_shape(code, shapes);
+    const int64_t panel = code.config.panel_channels(info.isa);
+    return with_packed_bias({DType::f32, {weight_count(shape, panel)}}, code.conv.epilogue, shape.oc, shape.groups,
+                            panel);
+  }
+
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    return std::make_shared<ConvTranspose>(code, checked_shape(code, shapes), info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::conv_transpose = {"conv_transpose", propose, compile, load};
+const CpuTactic tactics::conv_transpose = describe<ConvTransposeFamily>();
 
 }  // namespace hone::cpu

@@ -13,6 +13,8 @@
 namespace hone::cpu {
 namespace {
 
+constexpr int64_t kMostPhases = 1 << 14;  // a convolution of its own each
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// One dimension of a phase, as a convolution with stride 1.
@@ -41,10 +43,11 @@ struct PhaseShape {
   ConvShape conv;
 };
 
+/// Also those without a pixel in a small image: the packed weights are the same for all sizes.
 std::vector<PhaseShape> phases_of(const ConvTransposeShape& s) {
   std::vector<PhaseShape> all;
-  for (int64_t py = 0; py < std::min(s.stride_h, s.oh); ++py)
-    for (int64_t px = 0; px < std::min(s.stride_w, s.ow); ++px) {
+  for (int64_t py = 0; py < s.stride_h; ++py)
+    for (int64_t px = 0; px < s.stride_w; ++px) {
       PhaseShape p{axis(py, s.ih, s.oh, s.kh, s.stride_h, s.dilation_h, s.pad_top),
                    axis(px, s.iw, s.ow, s.kw, s.stride_w, s.dilation_w, s.pad_left),
                    {}};
@@ -71,6 +74,7 @@ const char* conv_transpose_refusal(const ConvTransposeShape& s) {
   if ((s.dilation_h != 1 && s.stride_h != 1) || (s.dilation_w != 1 && s.stride_w != 1))
     return "dilation together with stride";
   if (s.pad_top < 0 || s.pad_left < 0) return "negative pads";
+  if (s.stride_h * s.stride_w > kMostPhases) return "its stride has too many phases";
   return nullptr;
 }
 
@@ -113,8 +117,10 @@ ConvTransposeKernel::ConvTransposeKernel(const ConvTransposeShape& s, const Epil
   size_t weights = 0;
   for (const PhaseShape& p : phases_of(s)) {
     const int64_t pixel = p.y.first * s.ow + p.x.first;
-    phases_.push_back({ConvKernel(p.conv, epilogue, config, isa), weights, pixel * p.conv.dst_pixel_stride / s.stride_w,
-                       pixel * p.conv.residual_pixel_stride / s.stride_w});
+    if (p.y.count > 0 && p.x.count > 0)
+      phases_.push_back({ConvKernel(p.conv, epilogue, config, isa), weights,
+                         pixel * p.conv.dst_pixel_stride / s.stride_w,
+                         pixel * p.conv.residual_pixel_stride / s.stride_w});
     weights += packed_conv_floats(p.conv, config.panel_channels(isa));
   }
 }

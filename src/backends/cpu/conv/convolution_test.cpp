@@ -144,6 +144,31 @@ TEST(ConvTactics, TransposedAgreesWithTheReference) {
   }
 }
 
+TEST(ConvTactics, TransposedServesImagesSmallerThanItsStride) {
+  const CheckOptions options{.tolerance = 1e-4, .seed = 9, .tuned = {{"S", 5}}, .run = {{{"S", 5}}, {{"S", 1}}}};
+  EXPECT_GT(check_tactics(R"((%x: f32[2,8,S,S]) {
+    %w = constant f32[8,6,3,3]!11
+    %y = ConvTranspose(%x, %w) {kernel_shape=[3,3], strides=[3,3], dilations=[1,1], pads=[1,1,1,1], output_padding=[0,0]}
+    return %y
+  })",
+                          "conv_transpose", options),
+            0);
+}
+
+TEST(ConvTactics, PadsFollowFromTheSizeWhereTheModelSaysSo) {
+  const CheckOptions options{
+      .tolerance = 1e-4, .seed = 9, .tuned = {{"S", 8}}, .run = {{{"S", 8}}, {{"S", 7}}, {{"S", 5}}}};
+  for (const char* padding : {"SAME_UPPER", "SAME_LOWER"})
+    EXPECT_GT(check_tactics(fmt::format(R"((%x: f32[1,8,S,9]) {{
+    %w = constant f32[16,8,3,4]!11
+    %y = Conv(%x, %w) {{kernel_shape=[3,4], strides=[2,3], dilations=[1,1], pads=[0,0,0,0], auto_pad="{}"}}
+    return %y
+  }})",
+                                        padding),
+                            "conv", options),
+              0);
+}
+
 TEST(ConvTactics, MatrixTilesAgreeWithTheReferenceInBothTypes) {
   if (machine_isa() != Isa::avx512) GTEST_SKIP() << "needs AVX-512";
   for (uint64_t seed = 1; seed <= 16; ++seed) {

@@ -11,6 +11,10 @@ namespace hone::cpu {
 struct DepthwiseConfig {
   int pixels = 7;
   int vectors = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("pixels", self.pixels, 1, 64);
+    visit("vectors", self.vectors, 1, 16);
+  }
   bool operator==(const DepthwiseConfig&) const = default;
   /// Channels of a packed block (pack_depthwise_weights; the bias is packed with groups 1 and this panel).
   int64_t block_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }

@@ -17,6 +17,13 @@ struct WinogradConfig {
   int pixels = 14, vectors = 2;  // of the multiplication's register tile; "pixels" are output tiles
   int panels =
       1;  // panels multiplied per pass over the positions (0: all): more reads the transformed input less often
+  static void fields(auto& self, auto& visit) {
+    visit("output", self.output, 2, 6);
+    visit("tiles", self.tiles, 1, 4096);
+    visit("pixels", self.pixels, 1, 64);
+    visit("vectors", self.vectors, 1, 16);
+    visit("panels", self.panels, 0, 1 << 24);
+  }
   bool operator==(const WinogradConfig&) const = default;
   int64_t panel_channels(Isa isa) const { return int64_t{vectors} * lanes_of(isa); }
 };

@@ -52,7 +52,8 @@ TEST(LinearTactic, KeepsWeightsOfFewRowsInSixteenBitsWhereThatIsAllowed) {
         for (const int64_t n : {3, 1, 20}) {
           const SymbolValues point{{"N", n}};
           const Graph region = symbolic.specialize(point);
-          check::run_kernel(region, load(device.info(), compiled.code, check::shapes_of(region, tactic, point)),
+          check::run_kernel(region,
+                            load(device.info(), compiled.code, check::shapes_of(region, tactic, point, compiled)),
                             compiled, tactic, point, device, {.tolerance = kept == DType::f16 ? 1e-3 : 8e-3, .seed = 5},
                             tactic.text() + " " + std::string(to_string(isa)));
         }

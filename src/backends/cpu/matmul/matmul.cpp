@@ -4,9 +4,9 @@
 // axes with a stride per operand; axes that can be walked as one are merged, any that remain are an outer loop here.
 #include <algorithm>
 
-#include "backends/cpu/conv/convolution.h"
+#include "backends/cpu/family.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
-#include "ops/ops.h"
+#include "regions/product_region.h"
 
 namespace hone::cpu {
 namespace {
@@ -72,55 +72,23 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   return match.refusal;
 }
 
-RegionMatch match(const Problem& problem, const Node* node) { return match_region(problem.region, node, 0); }
-
-void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
-  const Node* node = anchor_of(problem.region, ops::mat_mul);
-  if (node == nullptr) return;
-  const RegionMatch region = match(problem, node);
-  if (std::string reason = reason_against(problem, *node, region); !reason.empty())
-    return out.refuse("matmul", std::move(reason));
-  const Dims a = node->input(0)->type.shape.values(), b = node->input(1)->type.shape.values(),
-             c = node->output()->type.shape.values();
-  std::vector<BatchAxis> axes = batch_axes(a, b, c);
-  const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-  for (const GemmConfig& config :
-       batched_gemm_candidates(take_shape(axes, a, c, region.scale), info.isa, info.workers)) {
-    Attrs params;
-    write_config(params, config);
-    out.offer({"cpu", "matmul", std::move(params), in, {Layout::linear}});
+struct TiledMatmul {
+  MatmulCode matmul;
+  GemmConfig config;
+  static void fields(auto& self, auto& visit) {
+    MatmulCode::fields(self.matmul, visit);
+    GemmConfig::fields(self.config, visit);
   }
-}
-
-Compiled compile(const Problem& problem, const Tactic& tactic) {
-  const Node* node = anchor_of(problem.region, ops::mat_mul);
-  const RegionMatch region = match(problem, node);
-  Compiled compiled;
-  Attrs attrs = tactic.params;
-  // -1: the operand is a constant.
-  for (const auto& [name, value] : {std::pair{"a", node->input(0)}, std::pair{"b", node->input(1)}}) {
-    attrs.set(name, int64_t{input_index(problem.region, value)});
-    if (!value->is_constant()) continue;
-    attrs.set(std::string(name) + "_dims", value->constant->dims());
-    compiled.constants.push_back(*value->constant);
-  }
-  attrs.set("scale", double{region.scale});
-  attrs.set("isa", problem.device.architecture);  // the tile fits its registers
-  write_epilogue(attrs, region, false);
-  compiled.code = encode_code("matmul", attrs);
-  return compiled;
-}
+};
 
 class MatMul final : public CpuKernel {
  public:
-  MatMul(const Attrs& attrs, const Dims& a, const Dims& b, const Dims& c, const CpuInfo& info)
-      : a_(static_cast<int>(attrs.integer("a"))),
-        b_(static_cast<int>(attrs.integer("b"))),
-        residual_(read_residual(attrs)),
+  MatMul(const TiledMatmul& code, const MatmulSizes& sizes, const CpuInfo& info)
+      : code_(code.matmul),
         workers_(info.workers),
-        outer_(batch_axes(a, b, c)),
-        shape_(take_shape(outer_, a, c, static_cast<float>(attrs.real("scale")))),
-        kernel_(shape_, read_epilogue(attrs), read_config(attrs), info.isa) {
+        outer_(batch_axes(sizes.a, sizes.b, sizes.c)),
+        shape_(take_shape(outer_, sizes.a, sizes.c, code_.scale)),
+        kernel_(shape_, code_.epilogue.epilogue(), code.config, info.isa) {
     for (const BatchAxis& axis : outer_) repeats_ *= axis.size;
   }
 
@@ -129,12 +97,11 @@ class MatMul final : public CpuKernel {
   }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    size_t constant = 0;
-    const auto operand = [&](int index) {
-      return static_cast<const float*>(index >= 0 ? bindings.inputs[index] : bindings.constants[constant++]);
-    };
-    const float *a = operand(a_), *b = operand(b_);
-    const float* residual = residual_ >= 0 ? static_cast<const float*>(bindings.inputs[residual_]) : nullptr;
+    const auto* a = static_cast<const float*>(code_.operands[0].find(bindings));
+    const auto* b = static_cast<const float*>(code_.operands[1].find(bindings));
+    const int64_t added = code_.epilogue.residual;
+    const float* residual =
+        added >= 0 ? static_cast<const float*>(bindings.inputs[static_cast<size_t>(added)]) : nullptr;
     const int64_t step = shape_.batch0 * shape_.batch1 * shape_.matrix.m * shape_.matrix.n;
     for (int64_t i = 0; i < repeats_; ++i) {
       int64_t a_offset = 0, b_offset = 0, rest = i;
@@ -149,48 +116,54 @@ class MatMul final : public CpuKernel {
   }
 
  private:
-  int a_, b_, residual_, workers_;
+  const MatmulCode code_;
+  int workers_;
   std::vector<BatchAxis> outer_;
   int64_t repeats_ = 1;
   BatchedGemmShape shape_;
   BatchedGemmKernel kernel_;
 };
 
-/// Constants are numbered in the order of the operands.
-Dims operand_dims(const Attrs& attrs, std::string_view name, const KernelShapes& shapes, int64_t& constants) {
-  const int64_t index = bounded(attrs, name, -1, static_cast<int64_t>(shapes.inputs.size()) - 1);
-  const ConcreteType type =
-      index >= 0 ? shapes.inputs[static_cast<size_t>(index)]
-                 : constant_operand(shapes, constants++, DType::f32, attrs.integers(std::string(name) + "_dims"));
-  HONE_CHECK(type.dtype == DType::f32, "a matrix product in the plan has an operand of {}", name_of(type.dtype));
-  return type.dims;
-}
+struct MatmulFamily {
+  static constexpr std::string_view kName = "matmul";
+  static constexpr int kVersion = 1;
+  static constexpr bool kPacksForIsa = true;  // the tile fits its registers
+  using Params = GemmConfig;
+  using Code = TiledMatmul;
 
-/// Whether leading axes are those of the result or repeat along them.
-bool broadcasts(const Dims& operand, const Dims& result) {
-  for (size_t i = 3; i <= operand.size(); ++i)
-    if (const int64_t size = operand[operand.size() - i]; size != 1 && size != result[result.size() - i]) return false;
-  return true;
-}
+  static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
+    const std::optional<MatmulRegion> region = read_matmul_region(problem.region);
+    if (!region) return;
+    const Node& node = *region->match.anchor;
+    if (std::string reason = reason_against(problem, node, region->match); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const Dims a = node.input(0)->type.shape.values(), b = node.input(1)->type.shape.values(),
+               c = node.output()->type.shape.values();
+    std::vector<BatchAxis> axes = batch_axes(a, b, c);
+    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    for (const GemmConfig& config :
+         batched_gemm_candidates(take_shape(axes, a, c, region->code.scale), info.isa, info.workers))
+      out.offer({"cpu", std::string(kName), write_fields(config), in, {Layout::linear}});
+  }
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  int64_t constants = 0;
-  const Dims a = operand_dims(attrs, "a", shapes, constants), b = operand_dims(attrs, "b", shapes, constants);
-  HONE_CHECK(shapes.outputs.size() == 1 && shapes.outputs[0].dtype == DType::f32,
-             "a matrix product in the plan has {} results", shapes.outputs.size());
-  const Dims& c = shapes.outputs[0].dims;
-  const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) &&
-                     a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2] &&
-                     broadcasts(a, c) && broadcasts(b, c);
-  HONE_CHECK(valid, "a matrix product in the plan multiplies {} by {} to {}", join_dims(a), join_dims(b), join_dims(c));
-  const int64_t residual = bounded(attrs, "residual", -1, static_cast<int64_t>(shapes.inputs.size()) - 1);
-  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
-             "a matrix product in the plan adds a tensor of another size");
-  return std::make_shared<MatMul>(attrs, a, b, c, info);
-}
+  static Built<Code> compile(const Problem& problem, const Params& config, const Tactic&) {
+    MatmulRegion region = *read_matmul_region(problem.region);
+    return {{std::move(region.code), config}, std::move(region.constants)};
+  }
+
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
+    return operand_constants(code.matmul.operands);
+  }
+
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    HONE_CHECK(!code.config.narrow, "a matrix product in the plan reads operands of {}",
+               name_of(code.config.weights()));
+    return std::make_shared<MatMul>(code, MatmulSizes(code.matmul, shapes), info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::matmul = {"matmul", propose, compile, load};
+const CpuTactic tactics::matmul = describe<MatmulFamily>();
 
 }  // namespace hone::cpu

@@ -8,8 +8,8 @@
 
 #if HONE_WITH_ONEDNN
 #include "backends/cpu/attention/attention_code.h"
-#include "backends/cpu/conv/convolution.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cpu::onednn {
 namespace {

@@ -22,9 +22,9 @@ void check_tactic(const Graph& symbolic, const Problem& problem, const Tactic& t
     const SymbolValues point{{"N", n}};
     const Graph region = symbolic.specialize(point);
     for (CpuDevice* team : {&device, &other})
-      check::run_kernel(region, load_onednn(team->info(), compiled.code, check::shapes_of(region, tactic, point)),
-                        compiled, tactic, point, *team, {.tolerance = tolerance, .seed = 6, .inputs = inputs},
-                        tactic.text());
+      check::run_kernel(
+          region, load_onednn(team->info(), compiled.code, check::shapes_of(region, tactic, point, compiled)), compiled,
+          tactic, point, *team, {.tolerance = tolerance, .seed = 6, .inputs = inputs}, tactic.text());
   }
 }
 

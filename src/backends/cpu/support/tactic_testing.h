@@ -125,6 +125,15 @@ inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const S
   return shapes;
 }
 
+/// As an engine loads it: with the sizes of the constants that compile() made, against which those that load() declares are held.
+inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols,
+                              const Compiled& compiled) {
+  KernelShapes shapes = shapes_of(region, tactic, symbols);
+  shapes.constant_bytes.emplace();
+  for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
+  return shapes;
+}
+
 /// Inputs of a region, and what it makes of them.
 struct Given {
   std::vector<Tensor> inputs, expected;
@@ -189,8 +198,8 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
 /// Loads and runs one compiled tactic for one set of sizes.
 inline void run_tactic(const Graph& region, const Compiled& compiled, const Tactic& tactic, const SymbolValues& symbols,
                        CpuDevice& device, const CheckOptions& options, const std::string& label) {
-  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols)), compiled, tactic, symbols,
-             device, options, label);
+  run_kernel(region, load(device.info(), compiled.code, shapes_of(region, tactic, symbols, compiled)), compiled, tactic,
+             symbols, device, options, label);
 }
 
 }  // namespace check

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "regions/product_region.h"
+
+#include "ops/ops.h"
+
+namespace hone {
+namespace {
+
+/// Whether leading axes are those of the result or repeat along them.
+bool broadcasts(const Dims& operand, const Dims& result) {
+  for (size_t i = 3; i <= operand.size(); ++i)
+    if (const int64_t size = operand[operand.size() - i]; size != 1 && size != result[result.size() - i]) return false;
+  return true;
+}
+
+const Dims& dims_of(const ConcreteType& type) {
+  HONE_CHECK(type.dtype == DType::f32, "a product in the plan has an operand of {}", name_of(type.dtype));
+  return type.dims;
+}
+
+const Dims& result_dims(const KernelShapes& shapes) {
+  HONE_CHECK(shapes.outputs.size() == 1, "a product in the plan has {} results", shapes.outputs.size());
+  return dims_of(shapes.outputs[0]);
+}
+
+const OperandCode& operand(const MatmulCode& code, size_t i) {
+  HONE_CHECK(code.operands.size() == 2, "a product in the plan has {} operands", code.operands.size());
+  return code.operands[i];
+}
+
+}  // namespace
+
+void LinearCode::require_operands(const KernelShapes& shapes) const {
+  HONE_CHECK(input < static_cast<int64_t>(shapes.inputs.size()), "a linear layer in the plan has the input {} of {}",
+             input, shapes.inputs.size());
+  const Dims &in = dims_of(shapes.inputs[static_cast<size_t>(input)]), &out = result_dims(shapes);
+  const bool valid =
+      !in.empty() && !out.empty() && in.back() == k && out.back() == n && elements(in) / k == elements(out) / n;
+  HONE_CHECK(valid, "a linear layer in the plan takes {} to {}", join_dims(in), join_dims(out));
+  require_residual(epilogue, shapes);
+}
+
+std::optional<LinearRegion> read_linear_region(const Graph& region) {
+  const Node* node = anchor_of(region, ops::linear);
+  if (node == nullptr) return std::nullopt;
+  RegionMatch match = match_region(region, node, 1);
+  const Dims w = node->input(1)->type.shape.values();
+  const bool transposed = node->attrs.integer("trans_w") != 0;
+  LinearCode code{std::max(0, input_index(region, node->input(0))), w[transposed ? 0 : 1], w[transposed ? 1 : 0],
+                  epilogue_code(match, node->input(2) != nullptr || !match.biases.empty())};
+  return LinearRegion{std::move(match), std::move(code), transposed};
+}
+
+MatmulSizes::MatmulSizes(const MatmulCode& code, const KernelShapes& shapes)
+    : a(dims_of(operand_type(operand(code, 0), shapes))),
+      b(dims_of(operand_type(operand(code, 1), shapes))),
+      c(result_dims(shapes)) {
+  const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) &&
+                     a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2] &&
+                     broadcasts(a, c) && broadcasts(b, c);
+  HONE_CHECK(valid, "a product in the plan multiplies {} by {} to {}", join_dims(a), join_dims(b), join_dims(c));
+  HONE_CHECK(!code.epilogue.bias, "a product of two operands in the plan adds a bias");
+  require_residual(code.epilogue, shapes);
+}
+
+std::optional<MatmulRegion> read_matmul_region(const Graph& region) {
+  const Node* node = anchor_of(region, ops::mat_mul);
+  if (node == nullptr) return std::nullopt;
+  MatmulRegion result{match_region(region, node, 0), {}};
+  for (const Value* value : node->inputs) result.code.operands.push_back(operand_code(region, value, result.constants));
+  result.code.scale = result.match.scale;
+  result.code.epilogue = epilogue_code(result.match, false);
+  return result;
+}
+
+}  // namespace hone
