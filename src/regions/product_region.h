@@ -50,7 +50,7 @@ struct MatmulCode {
   float scale = 1;                    // of the product
   EpilogueCode epilogue = {};         // without bias
   static void fields(auto& self, auto& visit) {
-    visit("operands", self.operands, 2);
+    visit("operand", self.operands, 2);
     visit("scale", self.scale);
     EpilogueCode::fields(self.epilogue, visit);
   }

@@ -28,23 +28,23 @@ GemmConfig best_config(const BatchedGemmShape& shape, Isa isa) {
 
 }  // namespace
 
-MaskStrides mask_strides(const AttentionCode& code) {
-  if (!code.mask) return {};
-  const Dims& strides = code.mask->strides;
-  const bool full = code.mask->dims[3] == code.k.rows;
-  return {strides[0], strides[1], strides[2], full ? MaskKind::full : MaskKind::per_row};
+AttentionShape attention_shape(const AttentionLayer& layer) {
+  AttentionShape shape{layer.q, layer.k, layer.v, layer.y, {}, layer.scale};
+  if (!layer.mask) return shape;
+  const Dims& strides = layer.mask->strides;
+  const bool full = layer.mask->dims[3] == layer.k.rows;
+  shape.mask = {strides[0], strides[1], strides[2], full ? MaskKind::full : MaskKind::per_row};
+  return shape;
 }
 
-AttentionArgs attention_args(const AttentionCode& code, const Bindings& bindings, float* scratch) {
-  const auto input = [&](int i) { return static_cast<const float*>(bindings.inputs[static_cast<size_t>(i)]); };
-  AttentionArgs args{.q = input(code.q_place),
-                     .k = input(code.k_place),
-                     .v = input(code.v_place),
-                     .y = static_cast<float*>(bindings.outputs[0]),
-                     .scratch = scratch};
-  if (code.mask)
-    args.mask = code.mask->place >= 0 ? input(code.mask->place) : static_cast<const float*>(bindings.constants[0]);
-  return args;
+AttentionArgs attention_args(const AttentionLayer& layer, const Bindings& bindings, float* scratch) {
+  const auto floats = [&](const OperandCode& operand) { return static_cast<const float*>(operand.find(bindings)); };
+  return {.q = floats(layer.q_operand),
+          .k = floats(layer.k_operand),
+          .v = floats(layer.v_operand),
+          .mask = layer.mask ? floats(layer.mask->operand) : nullptr,
+          .y = static_cast<float*>(bindings.outputs[0]),
+          .scratch = scratch};
 }
 
 AttentionKernel::AttentionKernel(const AttentionShape& shape, const AttentionBlock& block, Isa isa, int workers)

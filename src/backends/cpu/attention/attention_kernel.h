@@ -8,9 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/attention/attention_code.h"
+#include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
 #include "backends/cpu/norm/softmax_code.h"
+#include "regions/attention_region.h"
 
 namespace hone::cpu {
 
@@ -28,7 +29,11 @@ struct AttentionShape {
 
 /// Queries and keys whose scores are computed together.
 struct AttentionBlock {
-  int64_t rows, keys;
+  int64_t rows = 1, keys = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("rows", self.rows, 1, 1024);
+    visit("keys", self.keys, 1, 1 << 20);
+  }
 };
 
 struct AttentionArgs {
@@ -37,8 +42,8 @@ struct AttentionArgs {
   float* scratch = nullptr;  // of this worker: scratch_floats(), 64-byte aligned
 };
 
-MaskStrides mask_strides(const AttentionCode& code);
-AttentionArgs attention_args(const AttentionCode& code, const Bindings& bindings, float* scratch);
+AttentionShape attention_shape(const AttentionLayer& layer);
+AttentionArgs attention_args(const AttentionLayer& layer, const Bindings& bindings, float* scratch);
 
 /// Work items are (image, head, group of queries); workers share nothing.
 class AttentionKernel {

@@ -7,9 +7,7 @@
 #include "backends/cpu/onednn/support.h"
 
 #if HONE_WITH_ONEDNN
-#include "backends/cpu/attention/attention_code.h"
-#include "ops/ops.h"
-#include "regions/region_match.h"
+#include "regions/attention_region.h"
 
 namespace hone::cpu::onednn {
 namespace {
@@ -22,6 +20,24 @@ constexpr int64_t kScoreKilobytes[] = {1024, 256};  // of a worker's part of a b
 constexpr int64_t kFewestRows = 32;                 // below, products do not pay for reading all keys
 constexpr int64_t kMostSteps = 2000;                // each costs some microseconds
 
+struct BlockParams {
+  int64_t kilobytes = 1;  // of scores
+  OperandType operands;
+  static void fields(auto& self, auto& visit) {
+    visit("kilobytes", self.kilobytes, 1, 1 << 20);
+    OperandType::fields(self.operands, visit);
+  }
+};
+
+struct BlockedAttention {
+  AttentionCode attention;
+  BlockParams block;
+  static void fields(auto& self, auto& visit) {
+    AttentionCode::fields(self.attention, visit);
+    BlockParams::fields(self.block, visit);
+  }
+};
+
 /// Even pieces of at most `most`.
 struct Pieces {
   int64_t total, count, size;
@@ -33,19 +49,19 @@ struct Pieces {
 bool is_even(const HeadTensor& t) { return t.batch == 1 || t.heads == 1 || t.batch_stride == t.heads * t.head_stride; }
 int64_t matrix_stride(const HeadTensor& t) { return t.heads == 1 ? t.batch_stride : t.head_stride; }
 
-bool differs(const AttentionCode& code, size_t axis) { return code.mask && code.mask->dims[axis] != 1; }
+bool differs(const AttentionLayer& layer, size_t axis) { return layer.mask && layer.mask->dims[axis] != 1; }
 
 /// Matrices (heads of an image, or of all) out of which blocks may take several.
-int64_t matrices_together(const AttentionCode& code) {
-  if (code.queries_per_key() != 1) return 1;
-  const bool even = is_even(code.q) && is_even(code.k) && is_even(code.v) && is_even(code.y),
-             even_mask = code.q.batch == 1 || code.q.heads == 1 || differs(code, 0) == differs(code, 1);
-  return even && even_mask ? code.q.batch * code.q.heads : code.q.heads;
+int64_t matrices_together(const AttentionLayer& layer) {
+  if (layer.queries_per_key() != 1) return 1;
+  const bool even = is_even(layer.q) && is_even(layer.k) && is_even(layer.v) && is_even(layer.y),
+             even_mask = layer.q.batch == 1 || layer.q.heads == 1 || differs(layer, 0) == differs(layer, 1);
+  return even && even_mask ? layer.q.batch * layer.q.heads : layer.q.heads;
 }
 
-Dims mask_dims(const AttentionCode& code, int64_t together, int64_t matrices, int64_t rows) {
-  const bool each_its_own = differs(code, 1) || (together > code.q.heads && differs(code, 0));
-  return {each_its_own ? matrices : 1, differs(code, 2) ? rows : 1, code.mask->dims[3]};
+Dims mask_dims(const AttentionLayer& layer, int64_t together, int64_t matrices, int64_t rows) {
+  const bool each_its_own = differs(layer, 1) || (together > layer.q.heads && differs(layer, 0));
+  return {each_its_own ? matrices : 1, differs(layer, 2) ? rows : 1, layer.mask->dims[3]};
 }
 
 dnnl::primitive_attr attr_with(const dnnl::post_ops& ops = {}) {
@@ -65,19 +81,21 @@ struct Block {
   bool sums_apart = false;  // one matrix of masks to several of scores: a product has only its reference for that
   Sum::primitive_desc mask_sum;
 
-  Block(const AttentionCode& code, ElementType operands, int64_t kilobytes)
-      : together(matrices_together(code)),
-        heads(together, std::max<int64_t>(1, scores_of(kilobytes) / (code.q.rows * code.k.rows))),
-        rows(code.q.rows, heads.size > 1 ? code.q.rows : std::max(kFewestRows, scores_of(kilobytes) / code.k.rows)) {
-    const int64_t keys = code.k.rows, depth = code.q.columns;
+  Block(const AttentionLayer& layer, const BlockParams& params)
+      : together(matrices_together(layer)),
+        heads(together, std::max<int64_t>(1, scores_of(params.kilobytes) / (layer.q.rows * layer.k.rows))),
+        rows(layer.q.rows,
+             heads.size > 1 ? layer.q.rows : std::max(kFewestRows, scores_of(params.kilobytes) / layer.k.rows)) {
+    const ElementType operands = params.operands.element();
+    const int64_t keys = layer.k.rows, depth = layer.q.columns;
     const Dims dims{heads.size, rows.size, keys};
-    all_queries = plain_desc({heads.size, code.q.rows, depth}, operands);
+    all_queries = plain_desc({heads.size, layer.q.rows, depth}, operands);
     queries = plain_desc({heads.size, rows.size, depth}, operands);
     scores = plain_desc(dims);
     dnnl::post_ops ops;
-    if (code.scale != 1) ops.append_eltwise(dnnl::algorithm::eltwise_linear, code.scale, 0);
-    if (code.mask) {
-      mask = plain_desc(mask_dims(code, together, heads.size, rows.size));
+    if (layer.scale != 1) ops.append_eltwise(dnnl::algorithm::eltwise_linear, layer.scale, 0);
+    if (layer.mask) {
+      mask = plain_desc(mask_dims(layer, together, heads.size, rows.size));
       sums_apart = heads.size > 1 && mask.get_dims()[0] == 1 && mask.get_dims()[1] > 1;
       if (sums_apart) mask_sum = {engine(), dnnl::algorithm::binary_add, scores, mask, scores, attr_with(), true};
       else ops.append_binary(dnnl::algorithm::binary_add, mask);
@@ -94,8 +112,8 @@ struct Block {
                true};
     value_product = {engine(),
                      weights,
-                     any_desc({heads.size, keys, code.v.columns}, operands),
-                     plain_desc({heads.size, rows.size, code.v.columns}),
+                     any_desc({heads.size, keys, layer.v.columns}, operands),
+                     plain_desc({heads.size, rows.size, layer.v.columns}),
                      attr_with(),
                      true};
   }
@@ -104,11 +122,11 @@ struct Block {
   bool fast() const {
     return is_fast(score_product) && is_fast(softmax) && is_fast(value_product) && (!sums_apart || is_fast(mask_sum));
   }
-  int64_t steps(const AttentionCode& code) const {
-    return code.q.batch * code.q.heads / together * heads.count * (4 + (sums_apart ? 4 : 3) * rows.count);
+  int64_t steps(const AttentionLayer& layer) const {
+    return layer.q.batch * layer.q.heads / together * heads.count * (4 + (sums_apart ? 4 : 3) * rows.count);
   }
-  int mask_argument(const AttentionCode& code) const {
-    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(code.scale != 1 ? 1 : 0) | DNNL_ARG_SRC_1;
+  int mask_argument(const AttentionLayer& layer) const {
+    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(layer.scale != 1 ? 1 : 0) | DNNL_ARG_SRC_1;
   }
 
  private:
@@ -125,51 +143,22 @@ KernelShapes shapes_of(const Graph& region) {
   return shapes;
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = anchor_of(problem.region, ops::scaled_dot_product_attention);
-  if (node == nullptr) return;
-  if (!may_round(problem)) return out.refuse("attention", "computes with operands in bf16 only");
-  if (std::string reason = reason_against_attention(problem, *node); !reason.empty())
-    return out.refuse("attention", std::move(reason));
-  Attrs attrs;
-  std::vector<Tensor> constants;
-  write_attention(attrs, problem, *node, constants);
-  const AttentionCode code(attrs, shapes_of(problem.region));
-  int64_t scores_before = 0;
-  for (const int64_t kilobytes : kScoreKilobytes) {
-    const Block block(code, ElementType::bf16, kilobytes);
-    if (!block || !block.fast()) return out.refuse("attention", "the library has only its reference implementation");
-    const int64_t scores = block.heads.size * block.rows.size;
-    if (block.steps(code) > kMostSteps) out.refuse("attention", fmt::format("takes {} steps", block.steps(code)));
-    else if (scores != scores_before) {
-      Attrs params{{"kilobytes", kilobytes}};
-      set_operands(params, ElementType::bf16);
-      out.offer({"onednn",
-                 "attention",
-                 std::move(params),
-                 std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-                 {Layout::linear}});
-    }
-    scores_before = scores;
-  }
-}
-
 /// The steps of a launch.
 class Writer {
  public:
-  Writer(const AttentionCode& code, const Block& block)
-      : code_(code),
+  Writer(const AttentionLayer& layer, const Block& block)
+      : layer_(layer),
         block_(block),
-        direct_(code.y.row_stride == code.y.columns),
+        direct_(layer.y.row_stride == layer.y.columns),
         queries_(program_.reserve(block.all_queries.get_size())),
         keys_(program_.reserve(block.score_product.weights_desc().get_size())),
         values_(program_.reserve(block.value_product.weights_desc().get_size())),
         scores_(program_.reserve(block.scores.get_size())),
         weights_(program_.reserve(block.softmax.dst_desc().get_size())),
-        result_(direct_ ? Operand{Operand::output, 0} : program_.reserve(matrices(code.y).get_size())) {}
+        result_(direct_ ? Operand{Operand::output, 0} : program_.reserve(matrices(layer.y).get_size())) {}
 
   Program write() && {
-    for (int64_t first = 0; first < code_.q.batch * code_.q.heads; first += block_.together)
+    for (int64_t first = 0; first < layer_.q.batch * layer_.q.heads; first += block_.together)
       for (int64_t i = 0; i < block_.heads.count; ++i) write_heads(first + block_.heads.begin(i));
     return std::move(program_);
   }
@@ -190,40 +179,38 @@ class Writer {
     return operand;
   }
 
-  Operand input(int place, const HeadTensor& t, int64_t b, int64_t head) const {
-    return at({Operand::input, place}, t.offset(b, head, 0));
+  static Operand input(const OperandCode& operand, const HeadTensor& t, int64_t b, int64_t head) {
+    return at(operand_of(operand), t.offset(b, head, 0));
   }
 
   Operand mask_at(int64_t b, int64_t h, int64_t row) const {
-    const int place = code_.mask->place;
-    return at(place >= 0 ? Operand{Operand::input, place} : Operand{Operand::constant, 0},
-              code_.mask->offset(b, h, row));
+    return at(operand_of(layer_.mask->operand), layer_.mask->offset(b, h, row));
   }
 
   void write_heads(int64_t matrix) {
-    const int64_t b = matrix / code_.q.heads, h = matrix % code_.q.heads, shared = code_.shared_head(h);
-    program_.add_reorder(given(code_.q), input(code_.q_place, code_.q, b, h), block_.all_queries, queries_);
-    if (h % code_.queries_per_key() == 0) {
-      program_.add_reorder(given(code_.k, true), input(code_.k_place, code_.k, b, shared),
+    const int64_t b = matrix / layer_.q.heads, h = matrix % layer_.q.heads, shared = layer_.shared_head(h);
+    program_.add_reorder(given(layer_.q), input(layer_.q_operand, layer_.q, b, h), block_.all_queries, queries_);
+    if (h % layer_.queries_per_key() == 0) {
+      program_.add_reorder(given(layer_.k, true), input(layer_.k_operand, layer_.k, b, shared),
                            block_.score_product.weights_desc(), keys_);
-      program_.add_reorder(given(code_.v), input(code_.v_place, code_.v, b, shared),
+      program_.add_reorder(given(layer_.v), input(layer_.v_operand, layer_.v, b, shared),
                            block_.value_product.weights_desc(), values_);
     }
-    const int64_t first = direct_ ? matrix * code_.y.rows : 0;
+    const int64_t first = direct_ ? matrix * layer_.y.rows : 0;
     for (int64_t i = 0; i < block_.rows.count; ++i) write_rows(b, h, block_.rows.begin(i), first);
     if (!direct_)
-      program_.add_reorder(matrices(code_.y), result_, given(code_.y),
-                           at({Operand::output, 0}, code_.y.offset(b, h, 0)));
+      program_.add_reorder(matrices(layer_.y), result_, given(layer_.y),
+                           at({Operand::output, 0}, layer_.y.offset(b, h, 0)));
   }
 
   /// `first`: of the rows of results, where the block's heads begin.
   void write_rows(int64_t b, int64_t h, int64_t row, int64_t first) {
     std::vector<Program::Argument> arguments{
-        {DNNL_ARG_SRC, block_.queries, at(queries_, row * code_.q.columns, size_of(block_.queries))},
+        {DNNL_ARG_SRC, block_.queries, at(queries_, row * layer_.q.columns, size_of(block_.queries))},
         {DNNL_ARG_WEIGHTS, block_.score_product.weights_desc(), keys_},
         {DNNL_ARG_DST, block_.scores, scores_}};
-    if (code_.mask && !block_.sums_apart)
-      arguments.push_back({block_.mask_argument(code_), block_.mask, mask_at(b, h, row)});
+    if (layer_.mask && !block_.sums_apart)
+      arguments.push_back({block_.mask_argument(layer_), block_.mask, mask_at(b, h, row)});
     program_.add(score_product_, block_.score_product.scratchpad_desc(), std::move(arguments));
     if (block_.sums_apart)
       program_.add(mask_sum_, block_.mask_sum.scratchpad_desc(),
@@ -235,10 +222,10 @@ class Writer {
     program_.add(value_product_, block_.value_product.scratchpad_desc(),
                  {{DNNL_ARG_SRC, block_.value_product.src_desc(), weights_},
                   {DNNL_ARG_WEIGHTS, block_.value_product.weights_desc(), values_},
-                  {DNNL_ARG_DST, block_.value_product.dst_desc(), at(result_, (first + row) * code_.y.columns)}});
+                  {DNNL_ARG_DST, block_.value_product.dst_desc(), at(result_, (first + row) * layer_.y.columns)}});
   }
 
-  const AttentionCode& code_;
+  const AttentionLayer& layer_;
   const Block& block_;
   const bool direct_;  // the rows of results lie one after the other
   Program program_;
@@ -248,17 +235,53 @@ class Writer {
   const Sum mask_sum_ = block_.sums_apart ? Sum(block_.mask_sum) : Sum();
 };
 
-Program load(const Attrs& attrs, const KernelShapes& shapes) {
-  const AttentionCode code(attrs, shapes);
-  const Block block(code, operands_of(attrs), bounded(attrs, "kilobytes", 1, 1 << 20));
-  HONE_CHECK(static_cast<bool>(block), "oneDNN has no attention like the one in the plan");
-  HONE_CHECK(block.steps(code) <= 64 * kMostSteps, "attention in the plan takes {} steps", block.steps(code));
-  return Writer(code, block).write();
-}
+struct AttentionFamily {
+  static constexpr std::string_view kName = "attention";
+  static constexpr int kVersion = 1;
+  using Params = BlockParams;
+  using Code = BlockedAttention;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const std::optional<AttentionRegion> region = read_attention_region(problem);
+    if (!region) return;
+    if (!may_round(problem)) return out.refuse(kName, "computes with operands in bf16 only");
+    if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
+    const AttentionLayer layer(region->code, shapes_of(problem.region));
+    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    int64_t scores_before = 0;
+    for (const int64_t kilobytes : kScoreKilobytes) {
+      const BlockParams params{kilobytes, OperandType(ElementType::bf16)};
+      const Block block(layer, params);
+      if (!block || !block.fast()) return out.refuse(kName, "the library has only its reference implementation");
+      const int64_t scores = block.heads.size * block.rows.size;
+      if (block.steps(layer) > kMostSteps) out.refuse(kName, fmt::format("takes {} steps", block.steps(layer)));
+      else if (scores != scores_before)
+        out.offer({"onednn", std::string(kName), write_fields(params), in, {Layout::linear}});
+      scores_before = scores;
+    }
+  }
+
+  static Built<Code> compile(const Problem& problem, const Params& params, const Tactic&) {
+    AttentionRegion region = *read_attention_region(problem);
+    return {{std::move(region.code), params}, std::move(region.constants)};
+  }
+
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&) {
+    return operand_constants(code.attention.operands);
+  }
+
+  static Program load(const Code& code, const KernelShapes& shapes) {
+    const AttentionLayer layer(code.attention, shapes);
+    const Block block(layer, code.block);
+    HONE_CHECK(static_cast<bool>(block), "oneDNN has no attention like the one in the plan");
+    HONE_CHECK(block.steps(layer) <= 64 * kMostSteps, "attention in the plan takes {} steps", block.steps(layer));
+    return Writer(layer, block).write();
+  }
+};
 
 }  // namespace
 
-const Family attention{"attention", propose, compile_attention, load};
+const Family attention = family_of<AttentionFamily>();
 
 }  // namespace hone::cpu::onednn
 #endif

@@ -54,6 +54,10 @@ std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blo
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family),
                 "rebuild it from the ONNX model");
+  if (decoded.version != family->version)
+    throw Error(fmt::format("the plan uses version {} of the kernel onednn.{}, this program has version {}",
+                            decoded.version, decoded.family, family->version),
+                "rebuild it from the ONNX model");
   const onednn::TeamSize team(device.workers);
   return onednn::guarded([&] { return family->load(decoded.attrs, shapes); }).finish(device.workers);
 }

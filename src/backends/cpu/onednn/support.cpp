@@ -148,13 +148,6 @@ const dnnl::engine& engine() {
 Desc plain_desc(const Dims& dims, ElementType element) { return {dims, element, strides_of(dims)}; }
 Desc any_desc(const Dims& dims, ElementType element) { return {dims, element, dnnl::memory::format_tag::any}; }
 
-void set_operands(Attrs& attrs, ElementType element) {
-  if (element == ElementType::bf16) attrs.set("operands", std::string("bf16"));
-  else attrs.erase("operands");
-}
-
-ElementType operands_of(const Attrs& attrs) { return attrs.has("operands") ? ElementType::bf16 : ElementType::f32; }
-
 ElementType element_of(DType dtype) {
   HONE_CHECK(dtype == DType::f32 || dtype == DType::bf16, "oneDNN kernels here take f32 and bf16, not {}",
              name_of(dtype));
@@ -191,9 +184,7 @@ Desc desc_in_format(const Dims& dims, const std::string& name, ElementType eleme
               "rebuild it from the ONNX model");
 }
 
-void require_constant(const KernelShapes& shapes, int64_t place, const Desc& desc) {
-  hone::require_constant(shapes, place, DType::u8, Dims{static_cast<int64_t>(desc.get_size())});
-}
+ConstantSpec constant_spec(const Desc& desc) { return {DType::u8, {static_cast<int64_t>(desc.get_size())}}; }
 
 Tensor packed(const float* weights, const Desc& from, const Desc& to) {
   TensorBuilder builder(DType::u8, {static_cast<int64_t>(to.get_size())});
@@ -216,6 +207,11 @@ dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result) {
   if (epilogue.residual && epilogue.residual_after_activation) residual();
   attr.set_post_ops(ops);
   return attr;
+}
+
+int residual_position(const Epilogue& epilogue) {
+  return (epilogue.scale != 1 ? 1 : 0) +
+         (epilogue.residual_after_activation && epilogue.activation.kind != ActivationKind::none ? 1 : 0);
 }
 
 bool is_fast(const dnnl::primitive_desc_base& desc) {

@@ -14,8 +14,8 @@
 #include <deque>
 #include <functional>
 
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/tactic_table.h"
+#include "backends/cpu/family.h"
+#include "regions/operand_code.h"
 #include "regions/region_match.h"
 
 namespace hone::cpu::onednn {
@@ -50,18 +50,31 @@ Desc desc_in_format(const Dims& dims, const std::string& name, ElementType eleme
 
 /// Whether products of f32 may round their operands to bf16 and gain by it.
 inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_products; }
-/// What a product's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
-void set_operands(Attrs& attrs, ElementType element);
-ElementType operands_of(const Attrs& attrs);
+enum class RoundedType { bf16 };
+inline constexpr std::array<std::string_view, 1> kRoundedTypeNames = {"bf16"};
+constexpr const auto& field_names(RoundedType) { return kRoundedTypeNames; }
 
-/// Throws Error where a plan brings no constant `place` that fills a descriptor.
-void require_constant(const KernelShapes& shapes, int64_t place, const Desc& desc);
+/// What a product's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
+struct OperandType {
+  std::optional<RoundedType> rounded;
+  OperandType() = default;
+  explicit OperandType(ElementType element) {
+    if (element == ElementType::bf16) rounded = RoundedType::bf16;
+  }
+  static void fields(auto& self, auto& visit) { visit("operands", self.rounded); }
+  ElementType element() const { return rounded ? ElementType::bf16 : ElementType::f32; }
+};
+
+/// A constant that fills a descriptor.
+ConstantSpec constant_spec(const Desc& desc);
 
 /// Constant f32 weights, reordered, and rounded where `to` is bf16.
 Tensor packed(const float* weights, const Desc& from, const Desc& to);
 
 /// scratchpad by the caller, and the epilogue as post-operations on a result of this type; the residual has the result's type.
 dnnl::primitive_attr attr_of(const Epilogue& epilogue, const Desc& result);
+/// Where the residual stands among these post-operations.
+int residual_position(const Epilogue& epilogue);
 /// Whether an implementation is worth offering.
 bool is_fast(const dnnl::primitive_desc_base& desc);
 
@@ -101,13 +114,34 @@ class Program {
 /// load time may make the library want another format than at build time), reordered at each launch otherwise.
 Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand);
 
+/// Where a launch finds an operand of a kernel's code.
+inline Operand operand_of(const OperandCode& code) {
+  return code.is_constant() ? Operand{Operand::constant, -1 - code.place} : Operand{Operand::input, code.place};
+}
+
+/// As CpuTactic, but load() lists primitives.
 struct Family {
   std::string_view name;
   void (*propose)(const Problem&, Candidates&);
   Compiled (*compile)(const Problem&, const Tactic&);
   Program (*load)(const Attrs&, const KernelShapes&);
+  int version = 1;
+  std::vector<Field> (*fields)() = nullptr;
 };
 extern const Family convolution, linear, matmul, recurrent_layer, attention;
+
+template <typename F>
+Program load_program(const Attrs& attrs, const KernelShapes& shapes) {
+  const auto code = read_fields<typename F::Code>(attrs);
+  require_constants(shapes, F::constants(code, shapes));
+  return F::load(code, shapes);
+}
+
+/// Of a struct as family.h describes it, without an instruction set: constants(code, shapes) and load(code, shapes).
+template <typename F>
+constexpr Family family_of() {
+  return {F::kName, F::propose, compile_family<F>, load_program<F>, F::kVersion, list_fields<typename F::Code>};
+}
 
 /// Runs `body` with the library's errors turned into ours.
 template <typename Body>
