@@ -63,7 +63,7 @@ void plan_flat(const CopyRequest& request, Copies& out) {
 
 void plan_transpose(const CopyRequest& request, Copies& out) {
   Walk from = walk(request.sources[0].type);
-  const Dims& order = request.attrs.integers("perm");
+  const Dims& order = request.op().perm;
   Dims sorted = order, all(from.sizes.size());
   std::sort(sorted.begin(), sorted.end());
   std::iota(all.begin(), all.end(), 0);
@@ -73,7 +73,7 @@ void plan_transpose(const CopyRequest& request, Copies& out) {
 }
 
 void plan_concat(const CopyRequest& request, Copies& out) {
-  const size_t axis = normalize_axis(request.attrs.integer("axis"), request.outputs[0].dims.size());
+  const size_t axis = normalize_axis(request.op().axis, request.outputs[0].dims.size());
   int64_t position = 0;
   for (size_t i = 0; i < request.sources.size(); ++i) {
     const Walk from = walk(request.sources[i].type);
@@ -87,8 +87,8 @@ void plan_concat(const CopyRequest& request, Copies& out) {
 }
 
 void plan_split(const CopyRequest& request, Copies& out) {
-  const size_t axis = normalize_axis(request.attrs.integer("axis"), request.sources[0].type.dims.size());
-  const Dims sizes = request.numbers("sizes"), parts = request.attrs.integers("parts");  // the part that each output is
+  const size_t axis = normalize_axis(request.op().axis, request.sources[0].type.dims.size());
+  const Dims sizes = request.numbers(request.op().sizes), &parts = request.op().parts;
   require(parts.size() == request.outputs.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     require(parts[i] >= 0 && parts[i] < static_cast<int64_t>(sizes.size()));
@@ -107,7 +107,8 @@ int64_t first_of(int64_t start, int64_t size, int64_t step) {
 
 void plan_slice(const CopyRequest& request, Copies& out) {
   Walk from = walk(request.sources[0].type);
-  const Dims starts = request.numbers("starts"), axes = request.numbers("axes"), steps = request.numbers("steps");
+  const Dims starts = request.numbers(request.op().starts), axes = request.numbers(request.op().axes),
+             steps = request.numbers(request.op().steps);
   require(starts.size() == axes.size() && starts.size() == steps.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = normalize_axis(axes[i], from.sizes.size());
@@ -170,7 +171,7 @@ Assembled joined(const std::vector<const Assembled*>& parts, size_t axis) {
   return result;
 }
 
-/// Slices and Concats of each other, as copy_request.cpp numbers them: only the boxes that remain are copied.
+/// Slices and Concats of each other: only the boxes that remain are copied.
 void plan_assembly(const CopyRequest& request, Copies& out) {
   std::vector<Assembled> values;
   for (size_t i = 0; i < request.sources.size(); ++i) {
@@ -178,28 +179,26 @@ void plan_assembly(const CopyRequest& request, Copies& out) {
     values.push_back({whole.sizes, {}});
     if (hone::elements(whole.sizes) != 0) values.back().pieces.push_back({i, whole, Dims(whole.sizes.size(), 0)});
   }
-  for (size_t k = 0; request.attrs.has(fmt::format("op{}", k)); ++k) {
-    const auto named = [k](const char* name) { return fmt::format("{}{}", name, k); };
+  for (const CopyOperator& op : request.operators) {
     std::vector<const Assembled*> operands;
-    for (const int64_t operand : request.attrs.integers(named("operands"))) {
-      require(operand >= 0 && operand < static_cast<int64_t>(values.size()));
+    for (const int64_t operand : op.operands) {
+      require(operand < static_cast<int64_t>(values.size()));
       operands.push_back(&values[static_cast<size_t>(operand)]);
     }
-    require(!operands.empty());
-    if (request.attrs.text(named("op")) == "Concat") {
-      const size_t rank = operands[0]->sizes.size();
-      values.push_back(joined(operands, normalize_axis(request.attrs.integer(named("axis")), rank)));
+    require(!operands.empty() && (op.kind == CopyKind::concat || op.kind == CopyKind::slice));
+    if (op.kind == CopyKind::concat) {
+      values.push_back(joined(operands, normalize_axis(op.axis, operands[0]->sizes.size())));
       continue;
     }
     Assembled result = *operands[0];
-    const Dims starts = request.numbers(named("starts")), axes = request.numbers(named("axes")),
-               steps = request.numbers(named("steps")), counts = request.numbers(named("counts"));
+    const Dims starts = request.numbers(op.starts), axes = request.numbers(op.axes), steps = request.numbers(op.steps),
+               counts = request.numbers(op.counts);
     require(starts.size() == axes.size() && steps.size() == axes.size() && counts.size() == axes.size());
     for (size_t i = 0; i < axes.size(); ++i)
       result = sliced(result, normalize_axis(axes[i], result.sizes.size()), starts[i], counts[i], steps[i]);
     values.push_back(std::move(result));
   }
-  require(values.size() > request.sources.size() && values.back().sizes == request.outputs[0].dims);
+  require(values.back().sizes == request.outputs[0].dims);
   for (const Piece& piece : values.back().pieces) {
     Walk to = walk(request.outputs[0]);
     for (size_t axis = 0; axis < to.sizes.size(); ++axis) to.slice(axis, piece.at[axis], piece.from.sizes[axis]);
@@ -249,15 +248,13 @@ void plan_resize(const CopyRequest& request, Copies& out) {
 
 /// The channels of the deep side as [block, block, C] or [C, block, block]; the wide side as [H, block] and [W, block].
 void plan_depth(const CopyRequest& request, Copies& out) {
-  const bool to_space = request.op == "DepthToSpace";
-  const int64_t block = request.attrs.integer("blocksize");
+  const bool to_space = request.op().kind == CopyKind::depth_to_space;
+  const int64_t block = request.op().block;
   Walk deep = walk(to_space ? request.sources[0].type : request.outputs[0]);
   Walk wide = walk(to_space ? request.outputs[0] : request.sources[0].type);
-  require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && block > 0 && block < 1 << 16 &&
-          deep.sizes[1] % (block * block) == 0);
+  require(deep.sizes.size() == 4 && wide.sizes.size() == 4 && deep.sizes[1] % (block * block) == 0);
   require(wide.sizes[2] == deep.sizes[2] * block && wide.sizes[3] == deep.sizes[3] * block);
-  const bool channels_first = request.attrs.text("mode") == "CRD";
-  if (channels_first) {
+  if (request.op().channels_first) {
     deep.split(1, block * block);  // N C bb H W
     deep.split(2, block);          // N C b b H W
     deep.permute({0, 1, 4, 2, 5, 3});
@@ -277,24 +274,24 @@ struct Stretch {
   bool filled;
 };
 
-std::vector<Stretch> stretches(const std::string& mode, int64_t size, int64_t before, int64_t after) {
+std::vector<Stretch> stretches(PadMode mode, int64_t size, int64_t before, int64_t after) {
   std::vector<Stretch> list;
   const int64_t last = size - 1;
   const int64_t cut = std::max<int64_t>(-before, 0), kept = size - cut - std::max<int64_t>(-after, 0);
-  require(kept >= 0 && (mode == "constant" || kept == size));
-  if (mode == "reflect") require(std::max(before, after) <= last);
-  if (mode == "wrap") require(std::max(before, after) <= size);
+  require(kept >= 0 && (mode == PadMode::constant || kept == size));
+  if (mode == PadMode::reflect) require(std::max(before, after) <= last);
+  if (mode == PadMode::wrap) require(std::max(before, after) <= size);
   if (before > 0)
-    list.push_back(mode == "edge"      ? Stretch{0, before, 0, 0, false}
-                   : mode == "reflect" ? Stretch{0, before, before, -1, false}
-                   : mode == "wrap"    ? Stretch{0, before, size - before, 1, false}
-                                       : Stretch{0, before, 0, 0, true});
+    list.push_back(mode == PadMode::edge      ? Stretch{0, before, 0, 0, false}
+                   : mode == PadMode::reflect ? Stretch{0, before, before, -1, false}
+                   : mode == PadMode::wrap    ? Stretch{0, before, size - before, 1, false}
+                                              : Stretch{0, before, 0, 0, true});
   list.push_back({std::max<int64_t>(before, 0), kept, cut, 1, false});
   if (after > 0)
-    list.push_back(mode == "edge"      ? Stretch{before + size, after, last, 0, false}
-                   : mode == "reflect" ? Stretch{before + size, after, last - 1, -1, false}
-                   : mode == "wrap"    ? Stretch{before + size, after, 0, 1, false}
-                                       : Stretch{std::max<int64_t>(before, 0) + kept, after, 0, 0, true});
+    list.push_back(mode == PadMode::edge      ? Stretch{before + size, after, last, 0, false}
+                   : mode == PadMode::reflect ? Stretch{before + size, after, last - 1, -1, false}
+                   : mode == PadMode::wrap    ? Stretch{before + size, after, 0, 1, false}
+                                              : Stretch{std::max<int64_t>(before, 0) + kept, after, 0, 0, true});
   return list;
 }
 
@@ -314,14 +311,9 @@ void pad_axes(const CopyRequest& request, const std::vector<std::vector<Stretch>
   }
 }
 
-/// Before and behind every axis, where perhaps only some axes are named.
+/// Before and behind every axis, where perhaps only some are padded.
 Dims all_pads(const CopyRequest& request, size_t rank) {
-  const Dims pads = request.numbers("pads");
-  if (!request.attrs.has("axes")) {
-    require(pads.size() == 2 * rank);
-    return pads;
-  }
-  const Dims axes = request.numbers("axes");
+  const Dims pads = request.numbers(request.op().pads), axes = request.numbers(request.op().axes);
   require(pads.size() == 2 * axes.size());
   Dims all(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -341,7 +333,7 @@ void plan_pad(const CopyRequest& request, Copies& out) {
     const int64_t before = pads[axis], after = pads[axis + from.sizes.size()];
     require(std::max(before, after) <= to.sizes[axis] && std::min(before, after) >= -from.sizes[axis] &&
             before + after + from.sizes[axis] == to.sizes[axis]);
-    axes.push_back(stretches(request.attrs.text("mode"), from.sizes[axis], before, after));
+    axes.push_back(stretches(request.op().mode, from.sizes[axis], before, after));
   }
   pad_axes(request, axes, 0, from, to, out);
 }
@@ -399,22 +391,22 @@ void plan_reformat(const CopyRequest& request, Copies& out) {
   out.add({zeros.sizes, Dims(zeros.sizes.size(), 0), 0}, zeros, 1);
 }
 
-struct Planner {
-  std::string_view op;
-  void (*plan)(const CopyRequest&, Copies&);
-};
-constexpr Planner kPlanners[] = {
-    {"Reformat", plan_reformat}, {"Transpose", plan_transpose}, {"Concat", plan_concat},      {"Split", plan_split},
-    {"Slice", plan_slice},       {"Expand", plan_expand},       {"Tile", plan_tile},          {"Pad", plan_pad},
-    {"Resize", plan_resize},     {"DepthToSpace", plan_depth},  {"SpaceToDepth", plan_depth}, {"Identity", plan_flat},
-    {"View", plan_flat},         {"Reshape", plan_flat},        {"Flatten", plan_flat},       {"Squeeze", plan_flat},
-    {"Unsqueeze", plan_flat},    {"Assemble", plan_assembly},
-};
-
-const Planner* find_planner(std::string_view op) {
-  for (const Planner& planner : kPlanners)
-    if (planner.op == op) return &planner;
-  return nullptr;
+void plan_operator(const CopyRequest& request, Copies& out) {
+  switch (request.op().kind) {
+    case CopyKind::identity:
+    case CopyKind::flat: return plan_flat(request, out);
+    case CopyKind::reformat: return plan_reformat(request, out);
+    case CopyKind::transpose: return plan_transpose(request, out);
+    case CopyKind::concat: return plan_concat(request, out);
+    case CopyKind::split: return plan_split(request, out);
+    case CopyKind::slice: return plan_slice(request, out);
+    case CopyKind::expand: return plan_expand(request, out);
+    case CopyKind::tile: return plan_tile(request, out);
+    case CopyKind::pad: return plan_pad(request, out);
+    case CopyKind::resize: return plan_resize(request, out);
+    case CopyKind::depth_to_space:
+    case CopyKind::space_to_depth: return plan_depth(request, out);
+  }
 }
 
 void check_inside(const Dims& sizes, const Dims& strides, int64_t offset, const ConcreteType& type) {
@@ -429,20 +421,42 @@ void check_inside(const Dims& sizes, const Dims& strides, int64_t offset, const 
 
 }  // namespace
 
-Dims CopyRequest::numbers(std::string_view name) const {
+Dims CopyRequest::numbers(const std::vector<std::string>& texts) const {
   Dims values;
-  for (const std::string& text : attrs.texts(name)) values.push_back(Dim::parse(text).evaluate(symbols));
+  for (const std::string& text : texts) values.push_back(Dim::parse(text).evaluate(symbols));
   return values;
 }
 
-bool has_copy_plan(std::string_view op) { return find_planner(op) != nullptr; }
+std::optional<CopyKind> copy_kind(std::string_view op) {
+  constexpr std::pair<std::string_view, CopyKind> kKinds[] = {
+      {"Reformat", CopyKind::reformat},
+      {"Transpose", CopyKind::transpose},
+      {"Concat", CopyKind::concat},
+      {"Split", CopyKind::split},
+      {"Slice", CopyKind::slice},
+      {"Expand", CopyKind::expand},
+      {"Tile", CopyKind::tile},
+      {"Pad", CopyKind::pad},
+      {"Resize", CopyKind::resize},
+      {"DepthToSpace", CopyKind::depth_to_space},
+      {"SpaceToDepth", CopyKind::space_to_depth},
+      {"Identity", CopyKind::identity},
+      {"View", CopyKind::flat},
+      {"Reshape", CopyKind::flat},
+      {"Flatten", CopyKind::flat},
+      {"Squeeze", CopyKind::flat},
+      {"Unsqueeze", CopyKind::flat},
+  };
+  for (const auto& [name, kind] : kKinds)
+    if (name == op) return kind;
+  return std::nullopt;
+}
 
 std::vector<CopyStep> plan_copies(const CopyRequest& request) {
-  const Planner* planner = find_planner(request.op);
-  HONE_CHECK(planner != nullptr, "a kernel in the plan copies for the unknown operator {}", request.op);
-  require(!request.sources.empty() && !request.outputs.empty());
+  require(!request.sources.empty() && !request.outputs.empty() && !request.operators.empty());
   Copies copies;
-  planner->plan(request, copies);
+  if (request.operators.size() > 1) plan_assembly(request, copies);
+  else plan_operator(request, copies);
   for (const CopyStep& step : copies.steps) {
     require(step.source < static_cast<int>(request.sources.size()));
     const ConcreteType& from = request.sources[static_cast<size_t>(step.source)].type;

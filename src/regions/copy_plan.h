@@ -4,11 +4,10 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "device/device.h"
-#include "tensor/attrs.h"
+#include "regions/copy_code.h"
 
 namespace hone {
 
@@ -31,18 +30,17 @@ struct CopyStep {
 };
 
 struct CopyRequest {
-  std::string op;
-  const Attrs& attrs;
+  std::vector<CopyOperator> operators;  // at least one
   std::vector<CopySource> sources;
   std::vector<ConcreteType> outputs;
   SymbolValues symbols;
 
+  /// The only operator, or the first of an assembly.
+  const CopyOperator& op() const { return operators.front(); }
   /// A list of size expressions, evaluated.
-  Dims numbers(std::string_view name) const;
+  Dims numbers(const std::vector<std::string>& texts) const;
 };
 
-/// Whether there is a plan for operators of this name.
-bool has_copy_plan(std::string_view op);
 /// Throws Error when the request contradicts itself: it comes out of a plan file. Every copy stays inside its tensors.
 std::vector<CopyStep> plan_copies(const CopyRequest& request);
 

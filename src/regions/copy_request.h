@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a region that only moves elements to the attributes of its kernel, and from those to the request that plan_copies()
-// answers. The attributes hold sizes as expressions, so that one compiled tactic serves every shape.
+// From a region that only moves elements to what its kernel keeps, and from that to the request that plan_copies() answers.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "device/code.h"
 #include "device/tactic.h"
 #include "regions/copy_plan.h"
 
@@ -18,9 +18,15 @@ std::optional<std::vector<std::string>> size_texts(const Value* value);
 /// The node whose result is copied together: the region's only one, or a Concat behind Slices and Concats that nothing else
 /// reads. Null for other regions.
 const Node* copy_root(const Graph& region);
-/// Reads the whole region; returns why not. `constants` in the order in which the sources number them.
+/// Reads the whole region; returns why not. `constants` in the order in which the code numbers them.
+std::string read_copy(const Problem& problem, CopyCode& code, std::vector<Tensor>& constants);
+/// The constants that read_copy() gave. Throws Error on a code that contradicts itself or its tensors.
+std::vector<ConstantSpec> copy_constants(const CopyCode& code, const KernelShapes& shapes);
+/// The inverse of read_copy(), at concrete shapes. Throws as copy_constants() does.
+CopyRequest copy_request(const CopyCode& code, const KernelShapes& shapes);
+
+/// The same by way of attributes.
 std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants);
-/// The inverse, at concrete shapes. Throws Error on attributes that read_copy() does not write.
 CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes);
 
 }  // namespace hone

@@ -14,11 +14,6 @@ constexpr Layout kPadded[] = {Layout::blocked8,  Layout::blocked16,      Layout:
 
 bool image_rank(const Value* value) { return value->type.shape.rank() >= 3 && value->type.shape.rank() <= 5; }
 
-/// Only the dimensions change, never the order of the elements.
-bool is_flat(std::string_view op) {
-  return op == "View" || op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
-}
-
 std::vector<Layout> where_images(const std::vector<Value*>& values, Layout layout) {
   std::vector<Layout> list;
   for (const Value* value : values) list.push_back(image_rank(value) ? layout : Layout::linear);
@@ -51,10 +46,10 @@ std::string reason_not_unary(const Problem& problem, const Node& node) {
 
 void offer_copies(const Problem& problem, std::string_view source, Candidates& out) {
   const Node* node = copy_root(problem.region);
-  if (node == nullptr || !has_copy_plan(node->op_name())) return;
-  Attrs attrs;
+  if (node == nullptr || !copy_kind(node->op_name())) return;
+  CopyCode code;
   std::vector<Tensor> constants;
-  if (std::string reason = read_copy(problem, attrs, constants); !reason.empty())
+  if (std::string reason = read_copy(problem, code, constants); !reason.empty())
     return out.refuse("copy", std::move(reason));
   const auto offer = [&](Layout in, Layout result) {
     out.offer({std::string(source),
@@ -63,16 +58,16 @@ void offer_copies(const Problem& problem, std::string_view source, Candidates& o
                where_images(problem.region.inputs(), in),
                where_images(problem.region.outputs(), result)});
   };
-  const std::string_view op = node->op_name();
+  const CopyKind kind = *copy_kind(node->op_name());
   const bool image =
       image_rank(node->output()) && node->input(0)->type.shape.rank() == node->output()->type.shape.rank();
-  if (!image || op != "Reformat") offer(Layout::linear, Layout::linear);
-  if (!image || is_flat(op)) return;
-  if (op != "Reformat") offer(Layout::channels_last, Layout::channels_last);
-  if (op != "Reformat" && op != "Transpose") return;
+  if (!image || kind != CopyKind::reformat) offer(Layout::linear, Layout::linear);
+  if (!image || kind == CopyKind::flat) return;
+  if (kind != CopyKind::reformat) offer(Layout::channels_last, Layout::channels_last);
+  if (kind != CopyKind::reformat && kind != CopyKind::transpose) return;
   offer(Layout::linear, Layout::channels_last);
   offer(Layout::channels_last, Layout::linear);
-  if (op == "Transpose") return;
+  if (kind == CopyKind::transpose) return;
   for (const Layout padded : kPadded)
     for (const Layout plain : kPlain) offer(plain, padded), offer(padded, plain);
 }

@@ -4,25 +4,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/movement/strided_copy.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 #include "regions/copy_request.h"
 #include "regions/layout_offers.h"
 
 namespace hone::cpu {
 namespace {
-
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  Attrs attrs;
-  Compiled compiled;
-  const std::string reason = read_copy(problem, attrs, compiled.constants);
-  HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
-  compiled.code = encode_code("copy", attrs);
-  return compiled;
-}
 
 class Copy final : public CpuKernel {
  public:
@@ -63,13 +52,30 @@ class Copy final : public CpuKernel {
   int64_t items_ = 0, elements_ = 0, fewest_items_ = std::numeric_limits<int64_t>::max();
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const CopyRequest request = copy_request(attrs, shapes);
-  return std::make_shared<Copy>(request, plan_copies(request));
-}
+struct CopyFamily {
+  static constexpr std::string_view kName = "copy";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = CopyCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
+  static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
+    Built<Code> built;
+    const std::string reason = read_copy(problem, built.code, built.constants);
+    HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
+    return built;
+  }
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+    return copy_constants(code, shapes);
+  }
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+    const CopyRequest request = copy_request(code, shapes);
+    return std::make_shared<Copy>(request, plan_copies(request));
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::copy = {"copy", propose, compile, load};
+const CpuTactic tactics::copy = describe<CopyFamily>();
 
 }  // namespace hone::cpu

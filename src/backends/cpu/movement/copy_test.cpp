@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/support/tactic_testing.h"
+#include "regions/copy_code.h"
 
 namespace hone::cpu {
 namespace {
@@ -166,37 +167,31 @@ TEST(CopyTactics, MoveBlocksBetweenDepthAndSpace) {
 
 TEST(CopyTactics, ADamagedPlanIsRefused) {
   CpuDevice device;
-  const auto load_copy = [&](const Attrs& attrs, const Dims& from, const Dims& to) {
-    return load(device.info(), encode_code("copy", attrs),
+  const auto load_copy = [&](std::vector<CopyOperator> operators, const Dims& from, const Dims& to,
+                             int64_t source = 0) {
+    const CopyCode code{{{source}}, std::move(operators)};
+    return load(device.info(), encode_code("copy", write_fields(code)),
                 {{{DType::f32, from, Layout::linear}}, {{DType::f32, to, Layout::linear}}, {}});
   };
-  const Attrs slice{{"op", std::string("Slice")},
-                    {"sources", Dims{0}},
-                    {"starts", std::vector<std::string>{"3"}},
-                    {"axes", std::vector<std::string>{"0"}},
-                    {"steps", std::vector<std::string>{"1"}}};
-  EXPECT_NE(load_copy(slice, {5}, {2}), nullptr);
-  EXPECT_THROW(load_copy(slice, {5}, {3}), Error);
-  EXPECT_THROW(
-      load_copy({{"op", std::string("Transpose")}, {"sources", Dims{0}}, {"perm", Dims{0, 0}}}, {2, 2}, {2, 2}), Error);
-  using Texts = std::vector<std::string>;
-  const Attrs assembly{{"op", std::string("Assemble")}, {"sources", Dims{0}},    {"op0", std::string("Slice")},
-                       {"operands0", Dims{0}},          {"axes0", Texts{"0"}},   {"starts0", Texts{"1"}},
-                       {"steps0", Texts{"1"}},          {"counts0", Texts{"2"}}, {"op1", std::string("Concat")},
-                       {"operands1", Dims{1, 0}},       {"axis1", int64_t{0}}};
-  const auto damaged = [&](const char* name, AttrValue value) {
-    Attrs attrs = assembly;
-    attrs.set(name, std::move(value));
-    return attrs;
+  CopyOperator slice{.kind = CopyKind::slice, .axes = {"0"}, .starts = {"3"}, .steps = {"1"}};
+  EXPECT_NE(load_copy({slice}, {5}, {2}), nullptr);
+  EXPECT_THROW(load_copy({slice}, {5}, {3}), Error);
+  EXPECT_THROW(load_copy({{.kind = CopyKind::transpose, .perm = {0, 0}}}, {2, 2}, {2, 2}), Error);
+  slice.starts = {"1"}, slice.counts = {"2"}, slice.operands = {0};
+  const CopyOperator concat{.kind = CopyKind::concat, .operands = {1, 0}};
+  const auto damaged = [](CopyOperator op, auto CopyOperator::*member, auto value) {
+    op.*member = value;
+    return op;
   };
-  EXPECT_NE(load_copy(assembly, {5}, {7}), nullptr);
-  EXPECT_THROW(load_copy(assembly, {5}, {8}), Error);
-  EXPECT_THROW(load_copy(damaged("operands1", Dims{1, 2}), {5}, {7}), Error);
-  EXPECT_THROW(load_copy(damaged("operands0", Dims{-1}), {5}, {7}), Error);
-  EXPECT_THROW(load_copy(damaged("counts0", Texts{"6"}), {5}, {7}), Error);
-  EXPECT_THROW(load_copy(damaged("steps0", Texts{"0"}), {5}, {7}), Error);
-  EXPECT_THROW(load_copy(damaged("axis1", int64_t{1}), {5}, {7}), Error);
-  EXPECT_THROW(load_copy({{"op", std::string("Identity")}, {"sources", Dims{1}}}, {2}, {2}), Error);
+  using Texts = std::vector<std::string>;
+  EXPECT_NE(load_copy({slice, concat}, {5}, {7}), nullptr);
+  EXPECT_THROW(load_copy({slice, concat}, {5}, {8}), Error);
+  EXPECT_THROW(load_copy({slice, damaged(concat, &CopyOperator::operands, Dims{1, 2})}, {5}, {7}), Error);
+  EXPECT_THROW(load_copy({damaged(slice, &CopyOperator::operands, Dims{-1}), concat}, {5}, {7}), Error);
+  EXPECT_THROW(load_copy({damaged(slice, &CopyOperator::counts, Texts{"6"}), concat}, {5}, {7}), Error);
+  EXPECT_THROW(load_copy({damaged(slice, &CopyOperator::steps, Texts{"0"}), concat}, {5}, {7}), Error);
+  EXPECT_THROW(load_copy({slice, damaged(concat, &CopyOperator::axis, 1)}, {5}, {7}), Error);
+  EXPECT_THROW(load_copy({{.kind = CopyKind::identity}}, {2}, {2}, 1), Error);
 }
 
 }  // namespace
