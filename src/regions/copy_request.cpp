@@ -237,7 +237,6 @@ std::vector<ConstantSpec> copy_constants(const CopyCode& code, const KernelShape
 }
 
 CopyRequest copy_request(const CopyCode& code, const KernelShapes& shapes) {
-  require_constants(shapes, copy_constants(code, shapes));
   CopyRequest request{code.operators, {}, shapes.outputs, shapes.symbols};
   for (const CopyOperand& source : code.sources) {
     HONE_CHECK(source.place < static_cast<int64_t>(shapes.inputs.size()), "a copying kernel in the plan reads input {}",
@@ -261,6 +260,7 @@ CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes) {
   CopyCode code;
   fields::Reader visit(attrs);
   CopyCode::fields(code, visit);
+  require_constants(shapes, copy_constants(code, shapes));
   return copy_request(code, shapes);
 }
 

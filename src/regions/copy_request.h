@@ -22,7 +22,7 @@ const Node* copy_root(const Graph& region);
 std::string read_copy(const Problem& problem, CopyCode& code, std::vector<Tensor>& constants);
 /// The constants that read_copy() gave. Throws Error on a code that contradicts itself or its tensors.
 std::vector<ConstantSpec> copy_constants(const CopyCode& code, const KernelShapes& shapes);
-/// The inverse of read_copy(), at concrete shapes. Throws as copy_constants() does.
+/// The inverse of read_copy(), at concrete shapes. Throws Error on a code that does not fit them.
 CopyRequest copy_request(const CopyCode& code, const KernelShapes& shapes);
 
 /// The same by way of attributes.

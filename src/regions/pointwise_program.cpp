@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/checked.h"
-#include "device/code.h"
 #include "ir/op.h"
 #include "ops/ops.h"
 #include "regions/copy_request.h"
@@ -15,8 +14,6 @@
 
 namespace hone {
 namespace {
-
-constexpr size_t kMaxInstructions = 256, kMaxOperands = 16;
 
 /// A change of the float type. Values of a program are f32, so that such a Cast costs nothing where the region begins or ends.
 bool is_float_cast(const Node& node) {
@@ -106,6 +103,12 @@ class Builder {
   std::map<const Value*, int> values_;
 };
 
+/// How many earlier instructions one of this kind reads.
+int arity_of(ExprKind kind) {
+  if (kind <= ExprKind::attribute) return 0;
+  return kind < ExprKind::add ? 1 : kind < ExprKind::select ? 2 : 3;
+}
+
 std::string reason_against(const Problem& problem) {
   const Graph& region = problem.region;
   const std::vector<Node*> nodes = region.nodes();
@@ -124,6 +127,16 @@ std::string reason_against(const Problem& problem) {
 }
 
 }  // namespace
+
+const std::vector<std::string_view>& field_names(ExprKind) {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> list{"number", "input", "attribute"};
+    for (int kind = static_cast<int>(list.size()); kind <= static_cast<int>(ExprKind::select); ++kind)
+      list.push_back(name_of(static_cast<ExprKind>(kind)));
+    return list;
+  }();
+  return names;
+}
 
 std::vector<int> PointwiseProgram::last_uses() const {
   std::vector<int> last(instructions.size());
@@ -147,78 +160,50 @@ bool is_pointwise_region(const Graph& region) {
 ProgramResult make_program(const Problem& problem) {
   if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
   ProgramResult result = Builder(problem).run();
-  if (result.program.instructions.size() > kMaxInstructions || result.program.operands.size() > kMaxOperands)
+  if (result.program.instructions.size() > PointwiseProgram::kMostInstructions ||
+      result.program.operands.size() > PointwiseProgram::kMostOperands)
     result.refusal = "too long";
   return result;
 }
 
-void write_program(Attrs& attrs, const PointwiseProgram& program) {
-  std::vector<int64_t> code, operands, dims;
-  std::vector<double> numbers;
-  std::vector<std::string> dtypes;
-  for (const PointwiseProgram::Instruction& instruction : program.instructions) {
-    code.push_back(static_cast<int64_t>(instruction.kind));
-    code.insert(code.end(), std::begin(instruction.operands), std::end(instruction.operands));
-    numbers.push_back(instruction.number);
+std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {
+  const auto require = [](bool valid) { HONE_CHECK(valid, "a pointwise kernel in the plan is damaged"); };
+  require(!program.instructions.empty());
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const PointwiseProgram::Instruction& instruction = program.instructions[i];
+    require(instruction.kind != ExprKind::attribute);
+    const bool input = instruction.kind == ExprKind::input;
+    for (int k = 0; k < 3; ++k) {
+      const int operand = instruction.operands[k];
+      require(operand < static_cast<int>(input ? program.operands.size() : i));
+      require(operand >= 0 || k >= (input ? 1 : arity_of(instruction.kind)));
+    }
   }
+  std::vector<ConstantSpec> specs;
   for (const PointwiseProgram::Operand& operand : program.operands) {
-    operands.push_back(operand.constant ? -1 - operand.index : operand.index);
-    dtypes.emplace_back(name_of(operand.dtype));
-    dims.push_back(static_cast<int64_t>(operand.constant_dims.size()));
-    dims.insert(dims.end(), operand.constant_dims.begin(), operand.constant_dims.end());
+    require(!is_object(operand.dtype) && !is_small(operand.dtype));
+    if (!operand.sizes.empty()) {
+      require_sizes(operand.constant_dims);
+      require(operand.constant && operand.dtype == DType::i64 &&
+              elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
+    } else if (operand.constant) {
+      require(operand.index == static_cast<int>(specs.size()));
+      specs.push_back({operand.dtype, operand.constant_dims});
+    }
   }
-  attrs.set("code", std::move(code));
-  attrs.set("numbers", std::move(numbers));
-  attrs.set("operands", std::move(operands));
-  attrs.set("operand_types", std::move(dtypes));
-  attrs.set("constant_dims", std::move(dims));
-  for (size_t k = 0; k < program.operands.size(); ++k)
-    if (!program.operands[k].sizes.empty()) attrs.set(fmt::format("sizes{}", k), program.operands[k].sizes);
+  return specs;
+}
+
+void write_program(Attrs& attrs, const PointwiseProgram& program) {
+  fields::Writer visit(attrs);
+  PointwiseProgram::fields(program, visit);
 }
 
 PointwiseProgram read_program(const Attrs& attrs) {
-  const std::vector<int64_t>&code = attrs.integers("code"), &operands = attrs.integers("operands"),
-        &dims = attrs.integers("constant_dims");
-  const std::vector<double>& numbers = attrs.reals("numbers");
-  const std::vector<std::string>& dtypes = attrs.texts("operand_types");
-  const auto require = [](bool valid) { HONE_CHECK(valid, "a pointwise kernel in the plan is damaged"); };
-  require(!numbers.empty() && numbers.size() <= kMaxInstructions && code.size() == 4 * numbers.size());
-  require(operands.size() <= kMaxOperands && dtypes.size() == operands.size());
-
   PointwiseProgram program;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    require(code[4 * i] >= 0 && code[4 * i] <= static_cast<int64_t>(ExprKind::select) &&
-            code[4 * i] != static_cast<int64_t>(ExprKind::attribute));
-    PointwiseProgram::Instruction instruction{static_cast<ExprKind>(code[4 * i]), numbers[i]};
-    const bool input = instruction.kind == ExprKind::input, leaf = input || instruction.kind == ExprKind::number;
-    const int arity = leaf ? 0 : instruction.kind < ExprKind::add ? 1 : instruction.kind < ExprKind::select ? 2 : 3;
-    for (size_t k = 0; k < 3; ++k) {
-      const int64_t operand = code[4 * i + 1 + k];
-      require(operand >= -1 && operand < (input ? static_cast<int64_t>(operands.size()) : static_cast<int64_t>(i)));
-      if (input ? k == 0 : static_cast<int>(k) < arity) require(operand >= 0);
-      instruction.operands[k] = static_cast<int>(operand);
-    }
-    program.instructions.push_back(instruction);
-  }
-  size_t at = 0;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    require(operands[i] >= -256 && operands[i] < 256 && at < dims.size() && dims[at] >= 0 &&
-            dims[at] <= static_cast<int64_t>(dims.size() - at - 1));
-    const std::optional<DType> dtype = parse_dtype(dtypes[i]);
-    require(dtype && !is_object(*dtype) && !is_small(*dtype));
-    const bool constant = operands[i] < 0;
-    const size_t rank = static_cast<size_t>(dims[at]);
-    program.operands.push_back({constant, static_cast<int>(constant ? -1 - operands[i] : operands[i]), *dtype,
-                                Dims(&dims[at] + 1, &dims[at] + 1 + rank)});
-    if (const std::string name = fmt::format("sizes{}", i); attrs.has(name)) {
-      PointwiseProgram::Operand& operand = program.operands.back();
-      operand.sizes = attrs.texts(name);
-      require_sizes(operand.constant_dims);
-      require(constant && operand.dtype == DType::i64 &&
-              elements(operand.constant_dims) == static_cast<int64_t>(operand.sizes.size()));
-    }
-    at += 1 + rank;
-  }
+  fields::Reader visit(attrs);
+  PointwiseProgram::fields(program, visit);
+  program_constants(program);
   return program;
 }
 

@@ -6,19 +6,32 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "device/code.h"
 #include "device/device.h"
+#include "device/fields.h"
 #include "device/tactic.h"
 #include "ir/expr.h"
 
 namespace hone {
 
+const std::vector<std::string_view>& field_names(ExprKind);
+
 struct PointwiseProgram {
+  static constexpr int kMostInstructions = 256, kMostOperands = 16, kMostPlaces = 256;
   struct Instruction {
-    ExprKind kind;
+    ExprKind kind = ExprKind::number;
     double number = 0;               // number
     int operands[3] = {-1, -1, -1};  // earlier instructions; of an input: the tensor operand
+    static void fields(auto& self, auto& visit) {
+      visit("kind", self.kind);
+      visit("number", self.number);
+      visit("a", self.operands[0], -1, kMostInstructions - 1);
+      visit("b", self.operands[1], -1, kMostInstructions - 1);
+      visit("c", self.operands[2], -1, kMostInstructions - 1);
+    }
   };
   /// A tensor that is read: input `index` of the region, constant `index` of the kernel, or i64 numbers that follow from
   /// the input shapes.
@@ -28,9 +41,20 @@ struct PointwiseProgram {
     DType dtype = DType::f32;
     Dims constant_dims = {};
     std::vector<std::string> sizes = {};
+    static void fields(auto& self, auto& visit) {
+      visit("constant", self.constant);
+      visit("index", self.index, 0, kMostPlaces - 1);
+      visit("dtype", self.dtype);
+      visit("constant_dims", self.constant_dims, 0, kMostSize, kMaxRank);
+      visit("sizes", self.sizes);
+    }
   };
   std::vector<Instruction> instructions;  // the last one is the result
-  std::vector<Operand> operands;
+  std::vector<Operand> operands;          // constants are numbered in order
+  static void fields(auto& self, auto& visit) {
+    visit("instructions", self.instructions, kMostInstructions);
+    visit("operands", self.operands, kMostOperands);
+  }
 
   /// Index of the last instruction that reads each one; itself when none does.
   std::vector<int> last_uses() const;
@@ -47,8 +71,11 @@ bool is_pointwise_region(const Graph& region);
 /// Splat constants become numbers, equal inputs one operand, simple powers products.
 ProgramResult make_program(const Problem& problem);
 
+/// The constants that make_program() gave. Throws Error on a program that it does not write.
+std::vector<ConstantSpec> program_constants(const PointwiseProgram& program);
+
+/// The same by way of attributes.
 void write_program(Attrs& attrs, const PointwiseProgram& program);
-/// Throws Error on a list that make_program() does not write.
 PointwiseProgram read_program(const Attrs& attrs);
 
 /// Loops over the result in its memory order, outermost first; strides in elements.

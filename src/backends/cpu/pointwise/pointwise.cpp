@@ -6,8 +6,8 @@
 // row has a partial one.
 #include <algorithm>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/pointwise/pointwise_code.h"
-#include "backends/cpu/tactic_table.h"
 
 namespace hone::cpu {
 namespace {
@@ -21,24 +21,6 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
   for (const Value* input : problem.region.inputs())
     in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
   return {"cpu", "pointwise", {}, std::move(in), {layout}};
-}
-
-void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
-  if (!is_pointwise_region(problem.region)) return;
-  ProgramResult result = make_program(problem);
-  const DType dtype = problem.region.outputs()[0]->type.dtype;
-  if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, dtype, info.isa);
-  if (!result.refusal.empty()) return out.refuse("pointwise", std::move(result.refusal));
-  out.offer(tactic_in(Layout::linear, problem));
-  const size_t rank = problem.region.outputs()[0]->type.shape.rank();
-  if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
-}
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  ProgramResult result = make_program(problem);
-  Attrs attrs;
-  write_program(attrs, result.program);
-  return {encode_code("pointwise", attrs), std::move(result.constants)};
 }
 
 /// The nest with operands that advance by 0 or 1 innermost; anything else becomes rows of one element.
@@ -122,16 +104,39 @@ class Pointwise final : public CpuKernel {
   int64_t block_rows_ = 0, blocks_ = 0;  // of the rows
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  PointwiseProgram program = read_program(attrs);
-  HONE_CHECK(shapes.outputs.size() == 1, "a pointwise kernel in the plan has {} results", shapes.outputs.size());
-  const std::string refusal = pointwise_code_refusal(program, shapes.outputs[0].dtype, info.isa);
-  HONE_CHECK(refusal.empty(), "a pointwise kernel in the plan cannot run here: {}", refusal);
-  return std::make_shared<Pointwise>(std::move(program), shapes, info.isa);
-}
+struct PointwiseFamily {
+  static constexpr std::string_view kName = "pointwise";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = PointwiseProgram;
+
+  static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
+    if (!is_pointwise_region(problem.region)) return;
+    ProgramResult result = make_program(problem);
+    const DType dtype = problem.region.outputs()[0]->type.dtype;
+    if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, dtype, info.isa);
+    if (!result.refusal.empty()) return out.refuse(kName, std::move(result.refusal));
+    out.offer(tactic_in(Layout::linear, problem));
+    const size_t rank = problem.region.outputs()[0]->type.shape.rank();
+    if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
+  }
+  static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
+    ProgramResult result = make_program(problem);
+    return {std::move(result.program), std::move(result.constants)};
+  }
+  static std::vector<ConstantSpec> constants(const Code& program, const KernelShapes&, const CpuInfo&) {
+    return program_constants(program);
+  }
+  static std::shared_ptr<const CpuKernel> load(const Code& program, const KernelShapes& shapes, const CpuInfo& info) {
+    HONE_CHECK(shapes.outputs.size() == 1, "a pointwise kernel in the plan has {} results", shapes.outputs.size());
+    const std::string refusal = pointwise_code_refusal(program, shapes.outputs[0].dtype, info.isa);
+    HONE_CHECK(refusal.empty(), "a pointwise kernel in the plan cannot run here: {}", refusal);
+    return std::make_shared<Pointwise>(program, shapes, info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::pointwise = {"pointwise", propose, compile, load};
+const CpuTactic tactics::pointwise = describe<PointwiseFamily>();
 
 }  // namespace hone::cpu

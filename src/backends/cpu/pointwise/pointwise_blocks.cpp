@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/tactic_table.h"
+#include "backends/cpu/family.h"
 #include "regions/pointwise_program.h"
 
 namespace hone::cpu {
@@ -16,36 +16,14 @@ namespace {
 constexpr int64_t kBlock = 128;
 constexpr size_t kMaxInstructionsHere = 48;  // kBlock numbers each, on the stack
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  if (!is_pointwise_region(problem.region)) return;
-  ProgramResult result = make_program(problem);
-  if (result.refusal.empty() && result.program.instructions.size() > kMaxInstructionsHere) result.refusal = "too long";
-  // One domain for the whole program: a chain may not change between integers and floats on the way.
-  if (result.refusal.empty() && problem.region.node_count() > 1)
-    for (const Node* node : problem.region.nodes())
-      if (const DType dtype = node->output()->type.dtype; dtype != DType::f32 && dtype != DType::bf16)
-        result.refusal = "a step is not f32 or bf16";
-  if (!result.refusal.empty()) return out.refuse("pointwise_blocks", std::move(result.refusal));
-  const size_t rank = problem.region.outputs()[0]->type.shape.rank();
-  for (const Layout layout : {Layout::linear, Layout::channels_last}) {
-    if (layout == Layout::channels_last && (rank < 3 || rank > 5)) continue;
-    std::vector<Layout> in;
-    for (const Value* input : problem.region.inputs())
-      in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
-    out.offer({"cpu", "pointwise_blocks", {}, std::move(in), {layout}});
+struct BlocksCode {
+  PointwiseProgram program;
+  bool floating = false;  // computed in double precision, otherwise in 64 bits
+  static void fields(auto& self, auto& visit) {
+    PointwiseProgram::fields(self.program, visit);
+    visit("floating", self.floating);
   }
-}
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  ProgramResult result = make_program(problem);
-  Attrs attrs;
-  write_program(attrs, result.program);
-  bool floating = false;
-  for (const Node* node : problem.region.nodes())
-    for (const Value* value : node->inputs) floating |= is_float(value->type.dtype);
-  attrs.set("floating", int64_t{floating});
-  return {encode_code("pointwise_blocks", attrs), std::move(result.constants)};
-}
+};
 
 template <typename Number>
 void load_elements(DType dtype, const void* base, int64_t offset, int64_t stride, int64_t count, Number* to) {
@@ -193,16 +171,52 @@ class PointwiseBlocks final : public CpuKernel {
   int64_t row_ = 1, rows_ = 1, blocks_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  PointwiseProgram program = read_program(attrs);
-  HONE_CHECK(program.instructions.size() <= kMaxInstructionsHere, "a pointwise kernel in the plan is too long");
-  HONE_CHECK(shapes.outputs.size() == 1 && !is_object(shapes.outputs[0].dtype) && !is_small(shapes.outputs[0].dtype),
-             "a pointwise kernel in the plan has no numeric result");
-  return std::make_shared<PointwiseBlocks>(std::move(program), shapes, attrs.integer("floating") != 0);
-}
+struct BlocksFamily {
+  static constexpr std::string_view kName = "pointwise_blocks";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = BlocksCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    if (!is_pointwise_region(problem.region)) return;
+    ProgramResult result = make_program(problem);
+    if (result.refusal.empty() && result.program.instructions.size() > kMaxInstructionsHere)
+      result.refusal = "too long";
+    // One domain for the whole program: a chain may not change between integers and floats on the way.
+    if (result.refusal.empty() && problem.region.node_count() > 1)
+      for (const Node* node : problem.region.nodes())
+        if (const DType dtype = node->output()->type.dtype; dtype != DType::f32 && dtype != DType::bf16)
+          result.refusal = "a step is not f32 or bf16";
+    if (!result.refusal.empty()) return out.refuse(kName, std::move(result.refusal));
+    const size_t rank = problem.region.outputs()[0]->type.shape.rank();
+    for (const Layout layout : {Layout::linear, Layout::channels_last}) {
+      if (layout == Layout::channels_last && (rank < 3 || rank > 5)) continue;
+      std::vector<Layout> in;
+      for (const Value* input : problem.region.inputs())
+        in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
+      out.offer({"cpu", std::string(kName), {}, std::move(in), {layout}});
+    }
+  }
+  static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
+    ProgramResult result = make_program(problem);
+    bool floating = false;
+    for (const Node* node : problem.region.nodes())
+      for (const Value* value : node->inputs) floating |= is_float(value->type.dtype);
+    return {{std::move(result.program), floating}, std::move(result.constants)};
+  }
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
+    return program_constants(code.program);
+  }
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+    HONE_CHECK(code.program.instructions.size() <= kMaxInstructionsHere, "a pointwise kernel in the plan is too long");
+    HONE_CHECK(shapes.outputs.size() == 1 && !is_object(shapes.outputs[0].dtype) && !is_small(shapes.outputs[0].dtype),
+               "a pointwise kernel in the plan has no numeric result");
+    return std::make_shared<PointwiseBlocks>(code.program, shapes, code.floating);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::pointwise_blocks = {"pointwise_blocks", propose, compile, load};
+const CpuTactic tactics::pointwise_blocks = describe<BlocksFamily>();
 
 }  // namespace hone::cpu
