@@ -7,10 +7,17 @@
 #include <optional>
 #include <vector>
 
+#include "device/fields.h"
 #include "device/tactic.h"
 #include "ir/graph.h"
 
 namespace hone {
+
+/// What the code of a reduction keeps of its axes: their numbers, from 0 on.
+struct ReducedAxes {
+  Dims axes;
+  static void fields(auto& self, auto& visit) { visit("axes", self.axes, 0, kMostAxes - 1); }
+};
 
 /// The axes that are reduced, or nothing when they are not constant.
 std::optional<Dims> reduced_axes(const Node& node);

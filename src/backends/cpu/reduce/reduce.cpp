@@ -8,10 +8,10 @@
 #include <array>
 #include <cmath>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/reduce/reductions.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 #include "regions/reduce_axes.h"
 
@@ -22,6 +22,19 @@ constexpr int64_t kStrip = 128;  // results of an item that reduces rows
 constexpr int64_t kMaxOffsets = 1 << 22;
 
 enum class Finish : uint8_t { none, mean, root, logarithm };
+constexpr std::array<std::string_view, 4> field_names(Finish) { return {"none", "mean", "root", "logarithm"}; }
+
+struct ReduceCode {
+  ReducedAxes reduced;
+  Reduction kind = Reduction::sum;
+  Finish finish = Finish::none;
+  static void fields(auto& self, auto& visit) {
+    ReducedAxes::fields(self.reduced, visit);
+    visit("kind", self.kind);
+    visit("finish", self.finish);
+  }
+};
+
 struct Row {
   const OpDef* op;
   Reduction kind;
@@ -55,25 +68,6 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || find_row(*node) == nullptr) return;
-  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
-    return out.refuse("reduce", std::move(reason));
-  const std::optional<Dims> axes = reduced_axes(*node);
-  if (!axes) return out.refuse("reduce", "axes are not constant");
-  offer_reductions(problem, *axes, "cpu", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node* node = problem.only();
-  const Row* row = find_row(*node);
-  const Attrs attrs{{"axes", *reduced_axes(*node)},
-                    {"kind", static_cast<int64_t>(row->kind)},
-                    {"finish", static_cast<int64_t>(row->finish)}};
-  return {encode_code("reduce", attrs), {}};
-}
-
 /// Offsets of every combination of the chosen axes.
 std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) {
   std::vector<int64_t> offsets{0};
@@ -91,14 +85,11 @@ std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) 
 
 class Reduce final : public CpuKernel {
  public:
-  Reduce(const Attrs& attrs, const KernelShapes& shapes, Isa isa)
-      : finish_(static_cast<Finish>(bounded(attrs, "finish", 0, static_cast<int64_t>(Finish::logarithm)))) {
-    const int64_t kind = attrs.integer("kind");
-    HONE_CHECK(kind >= 0 && kind < kReductions, "a reduction in the plan is of the unknown kind {}", kind);
+  Reduce(const ReduceCode& code, const KernelShapes& shapes, Isa isa) : finish_(code.finish) {
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
-    std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], attrs.integers("axes"));
+    std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], code.reduced.axes);
     columns_ = !axes.empty() && !axes.back().reduced;
-    kernel_ = reduce_stretches(static_cast<Reduction>(kind), columns_, shapes.inputs[0].dtype, isa);
+    kernel_ = reduce_stretches(code.kind, columns_, shapes.inputs[0].dtype, isa);
     size_ = static_cast<int64_t>(size_of(shapes.inputs[0].dtype));
     if (shapes.outputs[0].dtype != DType::f32) narrow_ = convert_elements(DType::f32, shapes.outputs[0].dtype, isa);
     if (!axes.empty()) {
@@ -152,14 +143,36 @@ class Reduce final : public CpuKernel {
   std::vector<int64_t> kept_, reduced_;  // input offsets of the results, and of what goes into each
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
-  check_f32_or_bf16(shapes, 1, "reduction");
-  return std::make_shared<Reduce>(attrs, shapes, info.isa);
-}
+struct ReduceFamily {
+  static constexpr std::string_view kName = "reduce";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = ReduceCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || find_row(*node) == nullptr) return;
+    if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const std::optional<Dims> axes = reduced_axes(*node);
+    if (!axes) return out.refuse(kName, "axes are not constant");
+    offer_reductions(problem, *axes, "cpu", out);
+  }
+  static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    const Row* row = find_row(*node);
+    return {{{*reduced_axes(*node)}, row->kind, row->finish}};
+  }
+  static std::vector<ConstantSpec> constants(const Code&, const KernelShapes&, const CpuInfo&) { return {}; }
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
+    check_f32_or_bf16(shapes, 1, "reduction");
+    return std::make_shared<Reduce>(code, shapes, info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::reduce = {"reduce", propose, compile, load};
+const CpuTactic tactics::reduce = describe<ReduceFamily>();
 
 }  // namespace hone::cpu

@@ -4,7 +4,9 @@
 // for every instruction set by Highway.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "backends/cpu/jit/isa.h"
 #include "tensor/dtype.h"
@@ -22,7 +24,10 @@ struct PoolArgs {
 using PoolPixel = void (*)(const PoolArgs&);
 
 enum class Reduction : uint8_t { sum, max, min, prod, sum_abs, sum_square };
-inline constexpr int kReductions = 6;
+inline constexpr size_t kReductions = 6;
+constexpr std::array<std::string_view, kReductions> field_names(Reduction) {
+  return {"sum", "max", "min", "prod", "sum_abs", "sum_square"};
+}
 
 /// Accumulates `stretches` of `length` elements each into one float, or (columns) rows of `length` elements at `offsets` into
 /// one row of floats.
