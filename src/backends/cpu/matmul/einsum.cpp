@@ -68,7 +68,7 @@ int64_t stride_of(char label, const std::string& labels, const Dims& dims) {
 
 class Einsum final : public CpuKernel {
  public:
-  Einsum(const NodeCode& node, Isa isa)
+  Einsum(const AttrNode& node, Isa isa)
       : kernels_(recurrent_kernels(isa)), a_(node.operand(0)), b_(node.operand(1)), y_(node.result()) {
     for (const ConcreteType* type : {&a_.type, &b_.type, &y_.type}) node.require(type->dtype == DType::f32);
     const EinsumEquation equation =
@@ -172,7 +172,7 @@ class Einsum final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Einsum>(NodeCode(attrs, shapes), info.isa);
+  return std::make_shared<Einsum>(AttrNode(attrs, shapes), info.isa);
 }
 
 }  // namespace

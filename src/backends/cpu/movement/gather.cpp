@@ -35,7 +35,7 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 /// Whole stretches of bytes behind an axis.
 class GatherRows final : public ItemKernel {
  public:
-  explicit GatherRows(const NodeCode& node)
+  explicit GatherRows(const AttrNode& node)
       : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims),
                    node.result().type.bytes() / 4),
         data_(node.operand(0)),
@@ -52,7 +52,7 @@ class GatherRows final : public ItemKernel {
   }
 
  private:
-  static int64_t outer_of(const NodeCode& node) {
+  static int64_t outer_of(const AttrNode& node) {
     const Dims& data = node.operand(0).type.dims;
     return elements(std::span(data).first(normalize_axis(node.attrs().integer("axis"), data.size())));
   }
@@ -74,7 +74,7 @@ class GatherRows final : public ItemKernel {
 /// result[i][j] = data[indices[i][j]][j] for axis 0.
 class GatherElements final : public ItemKernel {
  public:
-  explicit GatherElements(const NodeCode& node)
+  explicit GatherElements(const AttrNode& node)
       : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)),
         data_(node.operand(0)),
         indices_(node.operand(1)),
@@ -90,7 +90,7 @@ class GatherElements final : public ItemKernel {
   }
 
  private:
-  static RowWalk walk_of(const NodeCode& node) {
+  static RowWalk walk_of(const AttrNode& node) {
     const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
     node.require(data.size() == dims.size() && !data.empty());
     Dims from = strides_of(data);
@@ -123,7 +123,7 @@ class GatherElements final : public ItemKernel {
 /// The last axis of the indices holds whole positions; behind each stands a stretch of bytes.
 class GatherNd final : public ItemKernel {
  public:
-  explicit GatherNd(const NodeCode& node)
+  explicit GatherNd(const AttrNode& node)
       : ItemKernel(count_of(node), node.result().type.bytes() / 4),
         data_(node.operand(0)),
         indices_(node.operand(1)),
@@ -142,7 +142,7 @@ class GatherNd final : public ItemKernel {
   }
 
  private:
-  static int64_t count_of(const NodeCode& node) {
+  static int64_t count_of(const AttrNode& node) {
     const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
     const int64_t batch = node.attrs().integer("batch_dims");
     node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) &&
@@ -168,7 +168,7 @@ class GatherNd final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   if (node.op() == "Gather") return std::make_shared<GatherRows>(node);
   if (node.op() == "GatherElements") return std::make_shared<GatherElements>(node);
   node.require(node.op() == "GatherND");

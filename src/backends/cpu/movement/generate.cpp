@@ -34,7 +34,7 @@ int64_t pieces(const ConcreteType& type) { return (elements(type.dims) + kPiece 
 /// One value everywhere, or contents that are known when the shapes are.
 class Fill final : public ItemKernel {
  public:
-  Fill(const NodeCode& node, Tensor contents)
+  Fill(const AttrNode& node, Tensor contents)
       : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
         result_(node.result()),
         contents_(std::move(contents)) {
@@ -57,7 +57,7 @@ class Fill final : public ItemKernel {
   Tensor contents_;
 };
 
-Tensor shape_numbers(const NodeCode& node, const SymbolValues& symbols) {
+Tensor shape_numbers(const AttrNode& node, const SymbolValues& symbols) {
   Dims values;
   for (const std::string& text : node.attrs().texts("values")) values.push_back(Dim::parse(text).evaluate(symbols));
   return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
@@ -65,7 +65,7 @@ Tensor shape_numbers(const NodeCode& node, const SymbolValues& symbols) {
 
 class Range final : public ItemKernel {
  public:
-  explicit Range(const NodeCode& node)
+  explicit Range(const AttrNode& node)
       : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
         start_(node.operand(0)),
         step_(node.operand(2)),
@@ -94,7 +94,7 @@ class Range final : public ItemKernel {
 /// Rows of matrices: ones on a diagonal, or one side of it kept.
 class Diagonal final : public ItemKernel {
  public:
-  explicit Diagonal(const NodeCode& node)
+  explicit Diagonal(const AttrNode& node)
       : ItemKernel(rows_of(node), elements(node.result().type.dims)),
         x_(node.operand(0)),
         result_(node.result()),
@@ -109,7 +109,7 @@ class Diagonal final : public ItemKernel {
   }
 
  private:
-  static int64_t rows_of(const NodeCode& node) {
+  static int64_t rows_of(const AttrNode& node) {
     const Dims& dims = node.result().type.dims;
     node.require(dims.size() >= 2);
     return dims.back() == 0 ? 0 : elements(std::span(dims).first(dims.size() - 1));
@@ -148,7 +148,7 @@ class Diagonal final : public ItemKernel {
 /// Everything off, then one element on per index that is inside.
 class OneHot final : public ItemKernel {
  public:
-  explicit OneHot(const NodeCode& node)
+  explicit OneHot(const AttrNode& node)
       : ItemKernel(outer_of(node), elements(node.result().type.dims)),
         indices_(node.operand(0)),
         values_(node.operand(2)),
@@ -162,7 +162,7 @@ class OneHot final : public ItemKernel {
   }
 
  private:
-  static int64_t outer_of(const NodeCode& node) {
+  static int64_t outer_of(const AttrNode& node) {
     const Dims& dims = node.result().type.dims;
     node.require(!dims.empty());
     return elements(std::span(dims).first(normalize_axis(node.attrs().integer("axis"), dims.size())));
@@ -199,7 +199,7 @@ class OneHot final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   const std::string& op = node.op();
   if (op == "SymbolicConstant") return std::make_shared<Fill>(node, shape_numbers(node, shapes.symbols));
   if (op == "ConstantOfShape")

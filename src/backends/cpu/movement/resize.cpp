@@ -74,7 +74,7 @@ Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
 }
 
 /// The axes that change, in the order of the bytes.
-std::vector<Axis> read_axes(const NodeCode& node, const ConcreteType& from, const ConcreteType& to) {
+std::vector<Axis> read_axes(const AttrNode& node, const ConcreteType& from, const ConcreteType& to) {
   const std::vector<int64_t> named = resampled_axes(node.attrs(), from.dims.size());
   const bool by_size = node.has(3);
   const std::vector<double> scales = by_size ? std::vector<double>() : node.reals(2),
@@ -99,7 +99,7 @@ std::vector<Axis> read_axes(const NodeCode& node, const ConcreteType& from, cons
 
 class Resize final : public CpuKernel {
  public:
-  Resize(const NodeCode& node, const CpuInfo& info)
+  Resize(const AttrNode& node, const CpuInfo& info)
       : extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
         x_(node.operand(0)),
         y_(node.result()) {
@@ -270,7 +270,7 @@ class Resize final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Resize>(NodeCode(attrs, shapes), info);
+  return std::make_shared<Resize>(AttrNode(attrs, shapes), info);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Sizes {
   bool time_is_far = false;
 };
 
-Sizes sizes_of(const NodeCode& node) {
+Sizes sizes_of(const AttrNode& node) {
   const Dims& dims = node.operand(0).type.dims;
   const size_t time = normalize_axis(node.attrs().integer("time_axis"), dims.size()),
                batch = normalize_axis(node.attrs().integer("batch_axis"), dims.size());
@@ -55,7 +55,7 @@ Sizes sizes_of(const NodeCode& node) {
 /// An item is all of the far axis.
 class Reverse final : public ItemKernel {
  public:
-  explicit Reverse(const NodeCode& node)
+  explicit Reverse(const AttrNode& node)
       : ItemKernel(items_of(sizes_of(node)), node.operand(0).type.bytes() / 4),
         sizes_(sizes_of(node)),
         x_(node.operand(0)),
@@ -116,7 +116,7 @@ class Reverse final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   node.require(node.op() == "ReverseSequence");
   return std::make_shared<Reverse>(node);
 }

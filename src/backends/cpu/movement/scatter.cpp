@@ -58,7 +58,7 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 /// The copy of the data; the updates are the derived class's.
 class Scatter : public CpuKernel {
  public:
-  explicit Scatter(const NodeCode& node)
+  explicit Scatter(const AttrNode& node)
       : data_(node.operand(0)), indices_(node.operand(1)), updates_(node.operand(2)), result_(node.result()) {
     const std::optional<Combine> how = combine_of(node.attrs().text("reduction"));
     node.require(how.has_value() && is_index_type(indices_.type.dtype) && data_.type == result_.type &&
@@ -86,7 +86,7 @@ class Scatter : public CpuKernel {
 
 class ScatterElements final : public Scatter {
  public:
-  explicit ScatterElements(const NodeCode& node) : Scatter(node) {
+  explicit ScatterElements(const AttrNode& node) : Scatter(node) {
     const Dims &data = data_.type.dims, &dims = indices_.type.dims;
     node.require(data.size() == dims.size() && updates_.type.dims == dims && !dims.empty());
     const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
@@ -136,14 +136,14 @@ class ScatterElements final : public Scatter {
 
 class ScatterNd final : public Scatter {
  public:
-  explicit ScatterNd(const NodeCode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
+  explicit ScatterNd(const AttrNode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
     count_ = elements(std::span(indices_.type.dims).first(indices_.type.dims.size() - 1));
     const int64_t written = elements(Dims{count_, positions_.run()});
     node.require(elements(updates_.type.dims) == written && (elements(data_.type.dims) > 0 || written == 0));
   }
 
  private:
-  static size_t depth_of(const NodeCode& node) {
+  static size_t depth_of(const AttrNode& node) {
     const Dims& dims = node.operand(1).type.dims;
     node.require(!dims.empty() && dims.back() >= 0 &&
                  dims.back() <= static_cast<int64_t>(node.operand(0).type.dims.size()));
@@ -172,7 +172,7 @@ class ScatterNd final : public Scatter {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   if (node.op() == "ScatterElements") return std::make_shared<ScatterElements>(node);
   node.require(node.op() == "ScatterND");
   return std::make_shared<ScatterNd>(node);

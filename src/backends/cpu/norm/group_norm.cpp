@@ -36,7 +36,7 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 
 class GroupNorm final : public CpuKernel {
  public:
-  GroupNorm(const NodeCode& node, const CpuInfo& info)
+  GroupNorm(const AttrNode& node, const CpuInfo& info)
       : kernels_(group_norm_kernels(info.isa)),
         x_(node.operand(0)),
         scale_(node.operand(1)),
@@ -129,7 +129,7 @@ class GroupNorm final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<GroupNorm>(NodeCode(attrs, shapes), info);
+  return std::make_shared<GroupNorm>(AttrNode(attrs, shapes), info);
 }
 
 }  // namespace

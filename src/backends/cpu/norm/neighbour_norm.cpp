@@ -30,7 +30,7 @@ int64_t inner_of(const Dims& dims, size_t axis) { return elements(std::span(dims
 
 class Lrn final : public ItemKernel {
  public:
-  Lrn(const NodeCode& node, Isa isa)
+  Lrn(const AttrNode& node, Isa isa)
       : ItemKernel(node.operand(0).type.dims.at(0) * node.operand(0).type.dims.at(1),
                    elements(node.operand(0).type.dims)),
         kernels_(group_norm_kernels(isa)),
@@ -67,7 +67,7 @@ class Lrn final : public ItemKernel {
 
 class LpNorm final : public ItemKernel {
  public:
-  explicit LpNorm(const NodeCode& node)
+  explicit LpNorm(const AttrNode& node)
       : ItemKernel(items_of(node), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
@@ -79,10 +79,10 @@ class LpNorm final : public ItemKernel {
   }
 
  private:
-  static size_t axis_of(const NodeCode& node) {
+  static size_t axis_of(const AttrNode& node) {
     return normalize_axis(node.attrs().integer("axis"), node.operand(0).type.dims.size());
   }
-  static int64_t items_of(const NodeCode& node) {
+  static int64_t items_of(const AttrNode& node) {
     const Dims& dims = node.operand(0).type.dims;
     return outer_of(dims, axis_of(node)) * ((inner_of(dims, axis_of(node)) + kStrip - 1) / kStrip);
   }
@@ -120,7 +120,7 @@ class LpNorm final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   node.require(node.operand(0).type.dims.size() >= (node.op() == "LRN" ? 2u : 1u));
   if (node.op() == "LRN") return std::make_shared<Lrn>(node, info.isa);
   node.require(node.op() == "LpNormalization");

@@ -33,7 +33,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
 Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "bitwise"); }
 
 /// Strides of an operand along the axes of the result.
-Dims broadcast_strides(const NodeCode& node, const Dims& operand, const Dims& result) {
+Dims broadcast_strides(const AttrNode& node, const Dims& operand, const Dims& result) {
   node.require(operand.size() <= result.size());
   const Dims own = strides_of(operand);
   Dims strides(result.size(), 0);
@@ -45,7 +45,7 @@ Dims broadcast_strides(const NodeCode& node, const Dims& operand, const Dims& re
   return strides;
 }
 
-RowWalk walk_of(const NodeCode& node) {
+RowWalk walk_of(const AttrNode& node) {
   const Dims& result = node.result().type.dims;
   if (elements(result) == 0) return RowWalk({0}, {{1}, {1}, {1}});
   const Dims a = broadcast_strides(node, node.operand(0).type.dims, result);
@@ -74,7 +74,7 @@ T combined(Kind kind, T a, T b) {
 
 class Bitwise final : public ItemKernel {
  public:
-  explicit Bitwise(const NodeCode& node)
+  explicit Bitwise(const AttrNode& node)
       : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(),
                    elements(node.result().type.dims)),
         a_(node.operand(0)),
@@ -110,7 +110,7 @@ class Bitwise final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<Bitwise>(NodeCode(attrs, shapes));
+  return std::make_shared<Bitwise>(AttrNode(attrs, shapes));
 }
 
 }  // namespace

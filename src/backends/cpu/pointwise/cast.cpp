@@ -26,7 +26,7 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 
 class Cast final : public ItemKernel {
  public:
-  Cast(const NodeCode& node, Isa isa)
+  Cast(const AttrNode& node, Isa isa)
       : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
         x_(node.operand(0)),
         result_(node.result()),
@@ -51,7 +51,7 @@ class Cast final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Cast>(NodeCode(attrs, shapes), info.isa);
+  return std::make_shared<Cast>(AttrNode(attrs, shapes), info.isa);
 }
 
 }  // namespace

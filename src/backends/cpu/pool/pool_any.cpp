@@ -46,7 +46,7 @@ Compiled compile(const Problem& problem, const Tactic&) { return compile_node(pr
 /// An item is a row of one plane of the result.
 class Windows : public ItemKernel {
  protected:
-  Windows(const NodeCode& node, const NodeResult& result)
+  Windows(const AttrNode& node, const NodeResult& result)
       : ItemKernel(rows_of(result.type.dims), elements(node.operand(0).type.dims)), x_(node.operand(0)) {
     const Dims &in = x_.type.dims, &out = result.type.dims;
     node.require(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1]);
@@ -83,7 +83,7 @@ class Windows : public ItemKernel {
 
 class PowerSum final : public Windows {
  public:
-  explicit PowerSum(const NodeCode& node)
+  explicit PowerSum(const AttrNode& node)
       : Windows(node, node.result()), y_(node.result()), p_(node.attrs().integer("p")) {
     node.require(is_float(x_.type.dtype) && x_.type.dtype == y_.type.dtype);
   }
@@ -140,7 +140,7 @@ class PowerSum final : public Windows {
 /// then take 1.8 ms instead of 8.
 class Largest final : public Windows {
  public:
-  explicit Largest(const NodeCode& node) : Windows(node, node.wants(0) ? node.result(0) : node.result(1)) {
+  explicit Largest(const AttrNode& node) : Windows(node, node.wants(0) ? node.result(0) : node.result(1)) {
     if (node.wants(0)) values_ = node.result(0);
     if (node.wants(1)) indices_ = node.result(1);
     if (values_) node.require(values_->type.dtype == x_.type.dtype);
@@ -267,7 +267,7 @@ class Largest final : public Windows {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   if (node.op() == "LpPool") return std::make_shared<PowerSum>(node);
   node.require(node.op() == "MaxPool");
   return std::make_shared<Largest>(node);

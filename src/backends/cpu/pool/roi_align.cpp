@@ -103,7 +103,7 @@ void sum_weights(const Bins& bins, int64_t count, int64_t pixels, float* weights
 /// An item is one channel of one region.
 class RoiAlign final : public CpuKernel {
  public:
-  RoiAlign(const NodeCode& node, int workers)
+  RoiAlign(const AttrNode& node, int workers)
       : workers_(workers),
         x_(node.operand(0)),
         regions_(node.operand(1)),
@@ -216,7 +216,7 @@ class RoiAlign final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   node.require(node.op() == "RoiAlign");
   return std::make_shared<RoiAlign>(node, info.workers);
 }

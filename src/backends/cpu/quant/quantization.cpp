@@ -50,7 +50,7 @@ double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) 
 
 class Quantization final : public ItemKernel {
  public:
-  explicit Quantization(const NodeCode& node)
+  explicit Quantization(const AttrNode& node)
       : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
         x_(node.operand(0)),
         scale_(node.operand(1)),
@@ -67,7 +67,7 @@ class Quantization final : public ItemKernel {
   }
 
  private:
-  void read_axis(const NodeCode& node) {
+  void read_axis(const AttrNode& node) {
     const Dims& dims = x_.type.dims;
     const size_t axis = normalize_axis(node.attrs().integer("axis"), dims.size());
     const int64_t block = node.attrs().integer("block_size");
@@ -126,7 +126,7 @@ class Quantization final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<Quantization>(NodeCode(attrs, shapes));
+  return std::make_shared<Quantization>(AttrNode(attrs, shapes));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct Lines {
   int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-Lines lines_of(const NodeCode& node) {
+Lines lines_of(const AttrNode& node) {
   const Dims& dims = node.operand(0).type.dims;
   const int64_t given = node.op() == "CumSum" ? (node.require(!node.integers(1).empty()), node.integers(1)[0])
                                               : node.attrs().integer("axis");
@@ -58,7 +58,7 @@ Lines lines_of(const NodeCode& node) {
 /// The element that no other one along the line beats; the first of equals, or the last.
 class Best final : public ItemKernel {
  public:
-  explicit Best(const NodeCode& node)
+  explicit Best(const AttrNode& node)
       : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(node)),
         x_(node.operand(0)),
@@ -97,7 +97,7 @@ class Best final : public ItemKernel {
 
 class RunningSum final : public ItemKernel {
  public:
-  explicit RunningSum(const NodeCode& node)
+  explicit RunningSum(const AttrNode& node)
       : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(node)),
         x_(node.operand(0)),
@@ -134,7 +134,7 @@ class RunningSum final : public ItemKernel {
 
 class Hardmax final : public ItemKernel {
  public:
-  explicit Hardmax(const NodeCode& node)
+  explicit Hardmax(const AttrNode& node)
       : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(node)),
         x_(node.operand(0)),
@@ -167,7 +167,7 @@ class Hardmax final : public ItemKernel {
 /// Positions are ranked in the workspace, one line of them per worker. Not-a-number counts as largest; equals stay in order.
 class TopK final : public CpuKernel {
  public:
-  TopK(const NodeCode& node, int workers)
+  TopK(const AttrNode& node, int workers)
       : lines_(lines_of(node)), workers_(workers), largest_(node.attrs().integer("largest") != 0), x_(node.operand(0)) {
     node.require(node.wants(0) || node.wants(1));
     if (node.wants(0)) values_ = node.result(0);
@@ -221,7 +221,7 @@ class TopK final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const NodeCode node(attrs, shapes);
+  const AttrNode node(attrs, shapes);
   const std::string& op = node.op();
   node.require(elements(node.operand(0).type.dims) > 0);
   if (op == "TopK") return std::make_shared<TopK>(node, info.workers);

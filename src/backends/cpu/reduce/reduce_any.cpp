@@ -40,7 +40,7 @@ void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
 
 Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "reduce_any"); }
 
-std::vector<bool> reduced_axes(const NodeCode& node) {
+std::vector<bool> reduced_axes(const AttrNode& node) {
   const size_t rank = node.operand(0).type.dims.size();
   const Dims axes = node.has(1) ? node.integers(1) : Dims();
   if (axes.empty()) return std::vector<bool>(rank, node.attrs().integer("noop_with_empty_axes") == 0);
@@ -50,7 +50,7 @@ std::vector<bool> reduced_axes(const NodeCode& node) {
 }
 
 /// The walk over the axes that are reduced, or over those that are kept.
-RowWalk walk_over(const NodeCode& node, bool which) {
+RowWalk walk_over(const AttrNode& node, bool which) {
   const Dims &dims = node.operand(0).type.dims, strides = strides_of(dims);
   const std::vector<bool> reduced = reduced_axes(node);
   Dims sizes, own;
@@ -61,7 +61,7 @@ RowWalk walk_over(const NodeCode& node, bool which) {
 
 class ReduceAny final : public ItemKernel {
  public:
-  explicit ReduceAny(const NodeCode& node)
+  explicit ReduceAny(const AttrNode& node)
       : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
@@ -128,7 +128,7 @@ class ReduceAny final : public ItemKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<ReduceAny>(NodeCode(attrs, shapes));
+  return std::make_shared<ReduceAny>(AttrNode(attrs, shapes));
 }
 
 }  // namespace

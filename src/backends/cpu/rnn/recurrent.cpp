@@ -54,7 +54,7 @@ Compiled compile(const Problem& problem, const Tactic&) {
                        .width = w.dims()[2],
                        .hidden = r.dims()[2]};
   Compiled compiled;
-  Attrs attrs = describe_node(problem, compiled.constants, {1, 2, 3, 7});
+  Attrs attrs = node_attrs(problem, compiled.constants, {1, 2, 3, 7});
   attrs.set("packed", static_cast<int64_t>(compiled.constants.size()));
   attrs.set("width", sizes.width);
   attrs.set("hidden", sizes.hidden);
@@ -69,7 +69,7 @@ Compiled compile(const Problem& problem, const Tactic&) {
   return compiled;
 }
 
-RecurrentSizes read_sizes(const NodeCode& node) {
+RecurrentSizes read_sizes(const AttrNode& node) {
   const Dims& x = node.operand(0).type.dims;
   const std::optional<Cell> cell = cell_of(node.op(), node.attrs());
   const int64_t width = node.attrs().integer("width"), hidden = node.attrs().integer("hidden");
@@ -94,7 +94,7 @@ std::vector<Dims> packed_constants(const RecurrentSizes& s, bool peepholes) {
 
 class Recurrent final : public CpuKernel {
  public:
-  Recurrent(const NodeCode& node, const CpuInfo& info)
+  Recurrent(const AttrNode& node, const CpuInfo& info)
       : kernels_(recurrent_kernels(info.isa)),
         s_(read_sizes(node)),
         x_(node.operand(0)),
@@ -315,7 +315,7 @@ class Recurrent final : public CpuKernel {
 };
 
 std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Recurrent>(NodeCode(attrs, shapes), info);
+  return std::make_shared<Recurrent>(AttrNode(attrs, shapes), info);
 }
 
 }  // namespace

@@ -15,25 +15,27 @@ namespace hone::cpu {
 namespace {
 
 constexpr int64_t kMaxKnownBytes = 256;  // larger constants are bound at launch
-constexpr size_t kMaxOperands = 64;
 
-std::string numbered(const char* name, size_t i) { return fmt::format("{}{}", name, i); }
-
-void write_operand(Attrs& attrs, std::vector<Tensor>& constants, const Graph& region, const Value& value, size_t i) {
+OperandCode describe_operand(std::vector<Tensor>& constants, const Graph& region, const Value& value) {
+  OperandCode code;
   if (!value.is_constant()) {
-    if (const int input = input_index(region, &value); input >= 0)
-      return attrs.set(numbered("operand", i), int64_t{input});
+    if (const int input = input_index(region, &value); input >= 0) {
+      code.kind = OperandKind::input, code.index = input;
+      return code;
+    }
     std::optional<std::vector<std::string>> texts = size_texts(&value);
-    HONE_ASSERT(texts.has_value(), "operand {} of a single node is neither an input nor known", i);
-    attrs.set(numbered("sizes", i), std::move(*texts));
-    return attrs.set(numbered("dims", i), value.type.shape.values());
+    HONE_ASSERT(texts.has_value(), "an operand of a single node is neither an input nor known");
+    code.kind = OperandKind::sizes, code.sizes = std::move(*texts), code.dims = value.type.shape.values();
+    return code;
   }
-  if (static_cast<int64_t>(value.constant->bytes().size()) <= kMaxKnownBytes)
-    return attrs.set(numbered("value", i), *value.constant);
-  attrs.set(numbered("operand", i), -1 - static_cast<int64_t>(constants.size()));
-  attrs.set(numbered("type", i), std::string(name_of(value.type.dtype)));
-  attrs.set(numbered("dims", i), value.constant->dims());
+  if (static_cast<int64_t>(value.constant->bytes().size()) <= kMaxKnownBytes) {
+    code.kind = OperandKind::contents, code.contents = *value.constant;
+    return code;
+  }
+  code.kind = OperandKind::constant, code.index = static_cast<int64_t>(constants.size());
+  code.dtype = value.type.dtype, code.dims = value.constant->dims();
   constants.push_back(*value.constant);
+  return code;
 }
 
 NodeOperand known_operand(Tensor tensor) {
@@ -50,21 +52,21 @@ Tensor evaluated(const std::vector<std::string>& texts, const Dims& dims, const 
   return Tensor::of<int64_t>(dims, std::span<const int64_t>(values));
 }
 
-std::optional<NodeOperand> read_operand(const Attrs& attrs, const KernelShapes& shapes, size_t i) {
-  if (attrs.has(numbered("value", i))) return known_operand(attrs.tensor(numbered("value", i)));
-  if (attrs.has(numbered("sizes", i)))
-    return known_operand(
-        evaluated(attrs.texts(numbered("sizes", i)), attrs.integers(numbered("dims", i)), shapes.symbols));
-  if (!attrs.has(numbered("operand", i))) return std::nullopt;
-  const int64_t place = attrs.integer(numbered("operand", i));
-  HONE_CHECK(place >= -static_cast<int64_t>(kMaxOperands) && place < static_cast<int64_t>(shapes.inputs.size()),
-             "a kernel in the plan reads operand {}", place);
-  if (place >= 0) return NodeOperand{shapes.inputs[static_cast<size_t>(place)], place, std::nullopt};
-  const std::optional<DType> dtype = parse_dtype(attrs.text(numbered("type", i)));
-  HONE_CHECK(dtype && !is_object(*dtype) && !is_small(*dtype),
-             "a kernel in the plan has a constant of an unknown type");
-  return NodeOperand{constant_operand(shapes, -1 - place, *dtype, attrs.integers(numbered("dims", i))), place,
-                     std::nullopt};
+std::optional<NodeOperand> bind_operand(const OperandCode& code, const KernelShapes& shapes) {
+  switch (code.kind) {
+    case OperandKind::none: break;
+    case OperandKind::input:
+      HONE_CHECK(code.index < static_cast<int64_t>(shapes.inputs.size()), "a kernel in the plan reads operand {}",
+                 code.index);
+      return NodeOperand{shapes.inputs[static_cast<size_t>(code.index)], code.index, std::nullopt};
+    case OperandKind::constant:
+      return NodeOperand{{code.dtype, code.dims, Layout::linear}, -1 - code.index, std::nullopt};
+    case OperandKind::contents:
+      HONE_CHECK(code.contents.has_value(), "a kernel in the plan has an operand without contents");
+      return known_operand(*code.contents);
+    case OperandKind::sizes: return known_operand(evaluated(code.sizes, code.dims, shapes.symbols));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -94,71 +96,97 @@ void offer_linear(const Problem& problem, std::string_view family, Candidates& o
              linear(problem.region.outputs().size())});
 }
 
-Attrs describe_node(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without) {
+NodeCode describe_node(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without) {
   const Node& node = *single_node(problem);
-  Attrs attrs = node.attrs;
-  attrs.set("op", std::string(node.op_name()));
-  attrs.set("operands", static_cast<int64_t>(node.inputs.size()));
-  for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.input(i) != nullptr && std::find(without.begin(), without.end(), i) == without.end())
-      write_operand(attrs, constants, problem.symbolic, *node.input(i), i);
-  Dims results;
+  NodeCode code;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool left_out = node.input(i) == nullptr || std::find(without.begin(), without.end(), i) != without.end();
+    code.operands.push_back(left_out ? OperandCode() : describe_operand(constants, problem.symbolic, *node.input(i)));
+  }
   for (const Value* output : node.outputs) {
     const auto& outputs = problem.symbolic.outputs();
     const auto found = std::find(outputs.begin(), outputs.end(), output);
-    results.push_back(found == outputs.end() ? -1 : found - outputs.begin());
+    code.results.push_back(found == outputs.end() ? -1 : found - outputs.begin());
   }
-  attrs.set("results", std::move(results));
-  return attrs;
+  return code;
 }
 
-Compiled compile_node(const Problem& problem, std::string_view family) {
-  Compiled compiled;
-  compiled.code = encode_code(family, describe_node(problem, compiled.constants));
-  return compiled;
+std::vector<ConstantSpec> node_constants(const NodeCode& code) {
+  std::vector<ConstantSpec> specs;
+  for (const OperandCode& operand : code.operands) {
+    if (operand.kind != OperandKind::constant) continue;
+    HONE_CHECK(operand.index == static_cast<int64_t>(specs.size()), "a kernel in the plan reads constant {}",
+               operand.index);
+    HONE_CHECK(!is_object(operand.dtype) && !is_small(operand.dtype), "a kernel in the plan has a constant of type {}",
+               name_of(operand.dtype));
+    require_sizes(operand.dims);
+    specs.push_back({operand.dtype, operand.dims});
+  }
+  return specs;
 }
 
-NodeCode::NodeCode(const Attrs& attrs, const KernelShapes& shapes) : attrs_(attrs), shapes_(shapes) {
-  const int64_t count = attrs.integer("operands");
-  HONE_CHECK(count >= 0 && count <= static_cast<int64_t>(kMaxOperands), "a kernel in the plan has {} operands", count);
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) operands_.push_back(read_operand(attrs, shapes, i));
-  for (const int64_t place : attrs.integers("results")) {
-    HONE_CHECK(place >= -1 && place < static_cast<int64_t>(shapes.outputs.size()),
-               "a kernel in the plan writes result {}", place);
+BoundNode::BoundNode(const NodeCode& code, const KernelShapes& shapes, std::string_view family) : family_(family) {
+  for (const OperandCode& operand : code.operands) operands_.push_back(bind_operand(operand, shapes));
+  for (const int64_t place : code.results) {
+    HONE_CHECK(place < static_cast<int64_t>(shapes.outputs.size()), "a kernel in the plan writes result {}", place);
     if (place < 0) results_.emplace_back();
     else results_.push_back(NodeResult{shapes.outputs[static_cast<size_t>(place)], place});
   }
-  for (const std::optional<NodeOperand>& operand : operands_) require(!operand || !is_small(operand->type.dtype));
+  for (const std::optional<NodeOperand>& operand : operands_)
+    require(!operand || (!is_object(operand->type.dtype) && !is_small(operand->type.dtype)));
   for (const auto* list : {&shapes.inputs, &shapes.outputs})
     for (const ConcreteType& type : *list)
       require(!is_object(type.dtype) && !is_small(type.dtype) && !is_blocked(type.layout) &&
               channel_block(type.layout) == 1);
 }
 
-const NodeOperand& NodeCode::operand(size_t i) const {
+const NodeOperand& BoundNode::operand(size_t i) const {
   require(has(i));
   return *operands_[i];
 }
 
-const NodeResult& NodeCode::result(size_t i) const {
+const NodeResult& BoundNode::result(size_t i) const {
   require(wants(i));
   return *results_[i];
 }
 
-void NodeCode::require_constants(int64_t place, const std::vector<Dims>& sizes) const {
-  for (const Dims& dims : sizes) require_constant(shapes_, place++, DType::f32, dims);
-}
-
-Dims NodeCode::integers(size_t i) const {
+Dims BoundNode::integers(size_t i) const {
   require(operand(i).known.has_value());
   return operand(i).known->integers();
 }
 
-std::vector<double> NodeCode::reals(size_t i) const {
+std::vector<double> BoundNode::reals(size_t i) const {
   require(operand(i).known.has_value());
   std::vector<double> values;
   for (int64_t k = 0; k < operand(i).known->size(); ++k) values.push_back(operand(i).known->real(k));
   return values;
 }
+
+namespace {
+NodeCode code_of(const Attrs& attrs, const KernelShapes& shapes) {
+  NodeCode code;
+  fields::Reader visit(attrs);
+  NodeCode::fields(code, visit);
+  int64_t place = 0;
+  for (const ConstantSpec& spec : node_constants(code)) require_constant(shapes, place++, spec.dtype, spec.dims);
+  return code;
+}
+}  // namespace
+
+Attrs node_attrs(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without) {
+  Attrs attrs = single_node(problem)->attrs;
+  attrs.set("op", std::string(single_node(problem)->op_name()));
+  fields::Writer visit(attrs);
+  const NodeCode code = describe_node(problem, constants, without);
+  NodeCode::fields(code, visit);
+  return attrs;
+}
+Compiled compile_node(const Problem& problem, std::string_view family) {
+  Compiled compiled;
+  compiled.code = encode_code(family, node_attrs(problem, compiled.constants));
+  return compiled;
+}
+AttrNode::AttrNode(const Attrs& attrs, const KernelShapes& shapes)
+    : BoundNode(code_of(attrs, shapes), shapes, attrs.text("op")), attrs_(attrs), shapes_(shapes) {}
 
 }  // namespace hone::cpu

@@ -1,18 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel of a single node keeps of it: the operator's name, its attributes, and where each operand and result is.
-// An operand is an input of the region, a constant that is bound at launch, or contents that are known when the kernel is
-// loaded: small constants, and numbers that follow from the input shapes. Families that compute one operator stand on this.
+// What a kernel of a single node keeps of its operands and results. An operand is an input of the region, a constant that is
+// bound at launch, or contents that are known when the kernel is loaded: small constants, and numbers that follow from the
+// input shapes. Families that compute one operator stand on this: their code is a NodeCode and the operator's attributes.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/kernel.h"
 #include "device/tactic.h"
 
 namespace hone::cpu {
+
+enum class OperandKind { none, input, constant, contents, sizes };
+constexpr std::array<std::string_view, 5> field_names(OperandKind) {
+  return {"none", "input", "constant", "contents", "sizes"};
+}
+
+struct OperandCode {
+  static constexpr int kMost = 64;  // operands of a node, inputs of its region, constants of its kernel
+  OperandKind kind = OperandKind::none;
+  int64_t index = 0;                    // of the region's input, or of the kernel's constant
+  DType dtype = DType::f32;             // of a constant
+  Dims dims = {};                       // of a constant, or of the sizes
+  std::vector<std::string> sizes = {};  // as expressions
+  std::optional<Tensor> contents = {};
+
+  static void fields(auto& self, auto& visit) {
+    visit("kind", self.kind);
+    visit("index", self.index, 0, kMost - 1);
+    visit("dtype", self.dtype);
+    visit("dims", self.dims, 0, kMostSize, kMaxRank);
+    visit("sizes", self.sizes);
+    visit("contents", self.contents);
+  }
+};
+
+struct NodeCode {
+  std::vector<OperandCode> operands;  // constants are numbered in order
+  Dims results;                       // of each result of the node: the region's output that it is, or -1
+
+  static void fields(auto& self, auto& visit) {
+    visit("operands", self.operands, OperandCode::kMost);
+    visit("results", self.results, -1, OperandCode::kMost - 1, OperandCode::kMost);
+  }
+};
 
 /// The region's node, with its symbols, when there is one besides shape data; else null.
 const Node* single_node(const Problem& problem);
@@ -20,11 +56,32 @@ const Node* single_node(const Problem& problem);
 std::string reason_not_numeric(const Node& node);
 /// Everything in linear layout.
 void offer_linear(const Problem& problem, std::string_view family, Candidates& out);
-/// The node as attributes of a kernel's code; constants that are bound at launch go to `constants`. Operands in `without` are
-/// left out: the family brings them into a form of its own.
-Attrs describe_node(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without = {});
-/// compile() of a family that keeps its node as it is.
-Compiled compile_node(const Problem& problem, std::string_view family);
+/// The node's operands and results; constants that are bound at launch go to `constants`. Operands in `without` are left out: the
+/// family brings them into a form of its own.
+NodeCode describe_node(const Problem& problem, std::vector<Tensor>& constants,
+                       std::initializer_list<size_t> without = {});
+/// The constants that describe_node() gave. Throws Error on a code that it does not write.
+std::vector<ConstantSpec> node_constants(const NodeCode& code);
+
+/// What families have in common whose code is a struct with a NodeCode `node` and whose kernel reads no other constants.
+template <typename NodeFamilyCode>
+struct NodeFamily {
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = NodeFamilyCode;
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
+    return node_constants(code.node);
+  }
+};
+
+/// The value of a named enumeration that has this name; nothing where none has.
+template <NamedEnum E>
+std::optional<E> value_named(std::string_view name) {
+  const auto& names = field_names(E{});
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (names[i] == name) return static_cast<E>(i);
+  return std::nullopt;
+}
 
 struct NodeOperand {
   ConcreteType type;
@@ -51,13 +108,12 @@ struct NodeResult {
   }
 };
 
-/// The code of compile_node() at concrete shapes, which outlive it. Throws Error on what compile_node() does not write.
-class NodeCode {
+/// A NodeCode at concrete shapes. Throws Error on what describe_node() does not write.
+class BoundNode {
  public:
-  NodeCode(const Attrs& attrs, const KernelShapes& shapes);
+  /// `family` is what errors name.
+  BoundNode(const NodeCode& code, const KernelShapes& shapes, std::string_view family);
 
-  const Attrs& attrs() const { return attrs_; }
-  const std::string& op() const { return attrs_.text("op"); }
   bool has(size_t i) const { return i < operands_.size() && operands_[i].has_value(); }
   const NodeOperand& operand(size_t i) const;
   bool wants(size_t i) const { return i < results_.size() && results_[i].has_value(); }
@@ -65,18 +121,32 @@ class NodeCode {
   /// An operand whose contents must be known: integers, or any numbers.
   Dims integers(size_t i) const;
   std::vector<double> reals(size_t i) const;
-  /// Throws Error where the plan brings no constants of so many f32 from `place` on: what a family packs itself.
-  void require_constants(int64_t place, const std::vector<Dims>& sizes) const;
-  /// Throws Error naming the operator: the plan contradicts itself.
+  /// Throws Error naming the family: the plan contradicts itself.
   void require(bool condition) const {
-    HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", op());
+    HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", family_);
+  }
+
+ private:
+  std::string_view family_;
+  std::vector<std::optional<NodeOperand>> operands_;
+  std::vector<std::optional<NodeResult>> results_;
+};
+
+/// By way of attributes.
+Attrs node_attrs(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without = {});
+Compiled compile_node(const Problem& problem, std::string_view family);
+class AttrNode : public BoundNode {
+ public:
+  AttrNode(const Attrs& attrs, const KernelShapes& shapes);
+  const Attrs& attrs() const { return attrs_; }
+  const std::string& op() const { return attrs_.text("op"); }
+  void require_constants(int64_t place, const std::vector<Dims>& sizes) const {
+    for (const Dims& dims : sizes) require_constant(shapes_, place++, DType::f32, dims);
   }
 
  private:
   Attrs attrs_;
   const KernelShapes& shapes_;
-  std::vector<std::optional<NodeOperand>> operands_;
-  std::vector<std::optional<NodeResult>> results_;
 };
 
 /// A kernel whose work falls into items that do not depend on each other.
