@@ -6,7 +6,6 @@
 #include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -14,19 +13,14 @@ namespace {
 
 constexpr int64_t kPiece = 8192;
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::cast)) return;
-  if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("cast", std::move(reason));
-  if (problem.region.inputs().size() == 1) offer_layouts(problem, "cpu", "cast", out);
-  else offer_linear(problem, "cast", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "cast"); }
+struct CastCode {
+  NodeCode node;
+  static void fields(auto& self, auto& visit) { NodeCode::fields(self.node, visit); }
+};
 
 class Cast final : public ItemKernel {
  public:
-  Cast(const AttrNode& node, Isa isa)
+  Cast(const BoundNode& node, Isa isa)
       : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
         x_(node.operand(0)),
         result_(node.result()),
@@ -50,12 +44,28 @@ class Cast final : public ItemKernel {
   size_t from_size_, to_size_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Cast>(AttrNode(attrs, shapes), info.isa);
-}
+struct CastFamily : NodeFamily<CastCode> {
+  static constexpr std::string_view kName = "cast";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !node->is(ops::cast)) return;
+    if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    if (problem.region.inputs().size() == 1) offer_layouts(problem, "cpu", kName, out);
+    else offer_linear(problem, kName, out);
+  }
+  static Built<CastCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    Built<CastCode> built;
+    built.code = {describe_node(problem, built.constants)};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const CastCode& code, const KernelShapes& shapes, const CpuInfo& info) {
+    return std::make_shared<Cast>(BoundNode(code.node, shapes, kName), info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::cast = {"cast", propose, compile, load};
+const CpuTactic tactics::cast = describe<CastFamily>();
 
 }  // namespace hone::cpu
