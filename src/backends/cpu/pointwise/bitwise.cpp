@@ -6,7 +6,6 @@
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -14,6 +13,9 @@ namespace {
 
 constexpr std::string_view kNames[] = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"};
 enum class Kind { both, either, one, invert, left, right };
+constexpr std::array<std::string_view, 6> field_names(Kind) {
+  return {"both", "either", "one", "invert", "left", "right"};
+}
 
 std::optional<Kind> kind_of(std::string_view op, const Attrs& attrs) {
   const auto found = std::find(std::begin(kNames), std::end(kNames), op);
@@ -22,18 +24,17 @@ std::optional<Kind> kind_of(std::string_view op, const Attrs& attrs) {
   return kind == Kind::left && attrs.text("direction") == "RIGHT" ? Kind::right : kind;
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !kind_of(node->op_name(), node->attrs)) return;
-  for (const Value* value : node->inputs)
-    if (value->type.dtype != node->output()->type.dtype) return out.refuse("bitwise", "operands of different types");
-  offer_linear(problem, "bitwise", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "bitwise"); }
+struct BitwiseCode {
+  NodeCode node;
+  Kind kind = Kind::both;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("kind", self.kind);
+  }
+};
 
 /// Strides of an operand along the axes of the result.
-Dims broadcast_strides(const AttrNode& node, const Dims& operand, const Dims& result) {
+Dims broadcast_strides(const BoundNode& node, const Dims& operand, const Dims& result) {
   node.require(operand.size() <= result.size());
   const Dims own = strides_of(operand);
   Dims strides(result.size(), 0);
@@ -45,7 +46,7 @@ Dims broadcast_strides(const AttrNode& node, const Dims& operand, const Dims& re
   return strides;
 }
 
-RowWalk walk_of(const AttrNode& node) {
+RowWalk walk_of(const BoundNode& node) {
   const Dims& result = node.result().type.dims;
   if (elements(result) == 0) return RowWalk({0}, {{1}, {1}, {1}});
   const Dims a = broadcast_strides(node, node.operand(0).type.dims, result);
@@ -74,17 +75,15 @@ T combined(Kind kind, T a, T b) {
 
 class Bitwise final : public ItemKernel {
  public:
-  explicit Bitwise(const AttrNode& node)
+  Bitwise(const BitwiseCode& code, const BoundNode& node)
       : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(),
                    elements(node.result().type.dims)),
         a_(node.operand(0)),
         b_(node.operand(node.has(1) ? 1 : 0)),
         y_(node.result()),
-        walk_(walk_of(node)) {
-    const std::optional<Kind> kind = kind_of(node.op(), node.attrs());
-    node.require(kind.has_value() && !is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype &&
-                 b_.type.dtype == y_.type.dtype);
-    kind_ = *kind;
+        walk_(walk_of(node)),
+        kind_(code.kind) {
+    node.require(!is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype && b_.type.dtype == y_.type.dtype);
   }
 
  private:
@@ -106,15 +105,32 @@ class Bitwise final : public ItemKernel {
   NodeOperand a_, b_;
   NodeResult y_;
   RowWalk walk_;
-  Kind kind_ = Kind::both;
+  Kind kind_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<Bitwise>(AttrNode(attrs, shapes));
-}
+struct BitwiseFamily : NodeFamily<BitwiseCode> {
+  static constexpr std::string_view kName = "bitwise";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !kind_of(node->op_name(), node->attrs)) return;
+    for (const Value* value : node->inputs)
+      if (value->type.dtype != node->output()->type.dtype) return out.refuse(kName, "operands of different types");
+    offer_linear(problem, kName, out);
+  }
+  static Built<BitwiseCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<BitwiseCode> built;
+    built.code = {describe_node(problem, built.constants), *kind_of(node.op_name(), node.attrs)};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const BitwiseCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    return std::make_shared<Bitwise>(code, BoundNode(code.node, shapes, kName));
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::bitwise = {"bitwise", propose, compile, load};
+const CpuTactic tactics::bitwise = describe<BitwiseFamily>();
 
 }  // namespace hone::cpu
