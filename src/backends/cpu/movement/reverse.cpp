@@ -8,7 +8,6 @@
 
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -23,24 +22,24 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::reverse_sequence)) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("reverse", std::move(reason));
-  offer_linear(problem, "reverse", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "reverse"); }
+struct ReverseCode {
+  NodeCode node;
+  int64_t time_axis = 0, batch_axis = 1;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("time_axis", self.time_axis, -kMostAxes, kMostAxes - 1);
+    visit("batch_axis", self.batch_axis, -kMostAxes, kMostAxes - 1);
+  }
+};
 
 struct Sizes {
   int64_t outer = 1, near = 1, between = 1, far = 1, run = 1;
   bool time_is_far = false;
 };
 
-Sizes sizes_of(const AttrNode& node) {
+Sizes sizes_of(const ReverseCode& code, const BoundNode& node) {
   const Dims& dims = node.operand(0).type.dims;
-  const size_t time = normalize_axis(node.attrs().integer("time_axis"), dims.size()),
-               batch = normalize_axis(node.attrs().integer("batch_axis"), dims.size());
+  const size_t time = normalize_axis(code.time_axis, dims.size()), batch = normalize_axis(code.batch_axis, dims.size());
   node.require(time != batch);
   const size_t first = std::min(time, batch), second = std::max(time, batch);
   const std::span<const int64_t> all(dims);
@@ -55,9 +54,9 @@ Sizes sizes_of(const AttrNode& node) {
 /// An item is all of the far axis.
 class Reverse final : public ItemKernel {
  public:
-  explicit Reverse(const AttrNode& node)
-      : ItemKernel(items_of(sizes_of(node)), node.operand(0).type.bytes() / 4),
-        sizes_(sizes_of(node)),
+  Reverse(const ReverseCode& code, const BoundNode& node)
+      : ItemKernel(items_of(sizes_of(code, node)), node.operand(0).type.bytes() / 4),
+        sizes_(sizes_of(code, node)),
         x_(node.operand(0)),
         lengths_(node.operand(1)),
         y_(node.result()) {
@@ -115,14 +114,28 @@ class Reverse final : public ItemKernel {
   NodeResult y_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const AttrNode node(attrs, shapes);
-  node.require(node.op() == "ReverseSequence");
-  return std::make_shared<Reverse>(node);
-}
+struct ReverseFamily : NodeFamily<ReverseCode> {
+  static constexpr std::string_view kName = "reverse";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !node->is(ops::reverse_sequence)) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<ReverseCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Attrs& attrs = single_node(problem)->attrs;
+    Built<ReverseCode> built;
+    built.code = {describe_node(problem, built.constants), attrs.integer("time_axis"), attrs.integer("batch_axis")};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const ReverseCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    return std::make_shared<Reverse>(code, BoundNode(code.node, shapes, kName));
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::reverse = {"reverse", propose, compile, load};
+const CpuTactic tactics::reverse = describe<ReverseFamily>();
 
 }  // namespace hone::cpu
