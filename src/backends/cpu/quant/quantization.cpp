@@ -8,7 +8,6 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -23,14 +22,18 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::quantize_linear) || node->is(ops::dequantize_linear))) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("quantization", std::move(reason));
-  offer_linear(problem, "quantization", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "quantization"); }
+struct QuantizationCode {
+  NodeCode node;
+  bool quantizes = true;  // otherwise the way back
+  int64_t axis = 1;
+  int64_t block = 0;  // elements along the axis that share a scale; 0: one scale for each index
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("quantizes", self.quantizes);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("block", self.block, 0, kMostSize);
+  }
+};
 
 /// Rounds to the nearest even and saturates, as the reference does.
 template <typename T>
@@ -50,27 +53,26 @@ double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) 
 
 class Quantization final : public ItemKernel {
  public:
-  explicit Quantization(const AttrNode& node)
+  Quantization(const QuantizationCode& code, const BoundNode& node)
       : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
         x_(node.operand(0)),
         scale_(node.operand(1)),
         y_(node.result()),
-        quantizes_(node.op() == "QuantizeLinear") {
-    node.require(quantizes_ || node.op() == "DequantizeLinear");
+        quantizes_(code.quantizes) {
     node.require(x_.type.dims == y_.type.dims);
     if (node.has(2)) zero_ = node.operand(2);
     node.require(!zero_ || elements(zero_->type.dims) == elements(scale_.type.dims));
     for (const DType dtype : {x_.type.dtype, scale_.type.dtype, zero_ ? zero_->type.dtype : y_.type.dtype})
       node.require(dtype != DType::boolean);
     stretch_ = std::max<int64_t>(elements(x_.type.dims), 1);
-    if (elements(scale_.type.dims) != 1) read_axis(node);
+    if (elements(scale_.type.dims) != 1) read_axis(code, node);
   }
 
  private:
-  void read_axis(const AttrNode& node) {
+  void read_axis(const QuantizationCode& code, const BoundNode& node) {
     const Dims& dims = x_.type.dims;
-    const size_t axis = normalize_axis(node.attrs().integer("axis"), dims.size());
-    const int64_t block = node.attrs().integer("block_size");
+    const size_t axis = normalize_axis(code.axis, dims.size());
+    const int64_t block = code.block;
     n_ = dims[axis];
     inner_ = elements(std::span(dims).subspan(axis + 1));
     if (block > 0) {
@@ -125,12 +127,32 @@ class Quantization final : public ItemKernel {
   int64_t stretch_ = 1;  // elements in a row with the same scale
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<Quantization>(AttrNode(attrs, shapes));
-}
+struct QuantizationFamily : NodeFamily<QuantizationCode> {
+  static constexpr std::string_view kName = "quantization";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::quantize_linear) || node->is(ops::dequantize_linear))) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<QuantizationCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<QuantizationCode> built;
+    built.code = {
+        describe_node(problem, built.constants), node.is(ops::quantize_linear),
+        std::clamp(node.attrs.integer("axis"), -kMostAxes, kMostAxes - 1),  // any number where one scale serves all
+        std::max<int64_t>(node.attrs.integer("block_size"), 0)};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const QuantizationCode& code, const KernelShapes& shapes,
+                                               const CpuInfo&) {
+    return std::make_shared<Quantization>(code, BoundNode(code.node, shapes, kName));
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::quantization = {"quantization", propose, compile, load};
+const CpuTactic tactics::quantization = describe<QuantizationFamily>();
 
 }  // namespace hone::cpu
