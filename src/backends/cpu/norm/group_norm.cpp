@@ -8,7 +8,6 @@
 #include "backends/cpu/norm/group_norm_kernel.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -24,31 +23,32 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("group_norm", std::move(reason));
-  offer_layouts(problem, "cpu", "group_norm", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "group_norm"); }
+struct GroupNormCode {
+  NodeCode node;
+  int64_t groups = 0;  // of channels; 0: one for each channel
+  double epsilon = 0;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("groups", self.groups, 0, kMostSize);
+    visit("epsilon", self.epsilon);
+  }
+};
 
 class GroupNorm final : public CpuKernel {
  public:
-  GroupNorm(const AttrNode& node, const CpuInfo& info)
+  GroupNorm(const GroupNormCode& code, const BoundNode& node, const CpuInfo& info)
       : kernels_(group_norm_kernels(info.isa)),
         x_(node.operand(0)),
         scale_(node.operand(1)),
         bias_(node.operand(2)),
         y_(node.result()),
-        epsilon_(node.attrs().real("epsilon")),
+        epsilon_(code.epsilon),
         channels_last_(x_.type.layout == Layout::channels_last) {
     const Dims& dims = x_.type.dims;
     node.require(x_.type == y_.type && x_.type.dtype == DType::f32 && dims.size() >= 2 && elements(dims) > 0);
     images_ = dims[0], channels_ = dims[1];
     pixels_ = elements(std::span(dims).subspan(2));
-    groups_ = node.op() == "GroupNormalization" ? node.attrs().integer("num_groups") : channels_;
+    groups_ = code.groups == 0 ? channels_ : code.groups;
     node.require(groups_ > 0 && channels_ % groups_ == 0);
     for (const NodeOperand* operand : {&scale_, &bias_})
       node.require(operand->type == ConcreteType{DType::f32, {channels_}, Layout::linear});
@@ -128,12 +128,31 @@ class GroupNorm final : public CpuKernel {
   int workers_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<GroupNorm>(AttrNode(attrs, shapes), info);
-}
+struct GroupNormFamily : NodeFamily<GroupNormCode> {
+  static constexpr std::string_view kName = "group_norm";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::instance_normalization) || node->is(ops::group_normalization))) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_layouts(problem, "cpu", kName, out);
+  }
+  static Built<GroupNormCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<GroupNormCode> built;
+    built.code = {describe_node(problem, built.constants),
+                  node.is(ops::group_normalization) ? node.attrs.integer("num_groups") : 0, node.attrs.real("epsilon")};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const GroupNormCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<GroupNorm>(code, BoundNode(code.node, shapes, kName), info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::group_norm = {"group_norm", propose, compile, load};
+const CpuTactic tactics::group_norm = describe<GroupNormFamily>();
 
 }  // namespace hone::cpu
