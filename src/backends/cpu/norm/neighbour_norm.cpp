@@ -7,7 +7,6 @@
 #include "backends/cpu/norm/group_norm_kernel.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -15,34 +14,45 @@ namespace {
 
 constexpr int64_t kStrip = 256;  // lines beside each other that are done together
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::lrn) || node->is(ops::lp_normalization))) return;
-  if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
-    return out.refuse("neighbour_norm", std::move(reason));
-  offer_linear(problem, "neighbour_norm", out);
-}
+enum class Neighbours { channels, line };  // LRN, LpNormalization
+constexpr std::array<std::string_view, 2> field_names(Neighbours) { return {"channels", "line"}; }
 
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "neighbour_norm"); }
+struct NeighbourNormCode {
+  NodeCode node;
+  Neighbours neighbours = Neighbours::channels;
+  int64_t size = 1;  // of the channels: how many
+  double alpha = 0, beta = 0, bias = 0;
+  int64_t axis = -1, p = 2;  // of a line: where it lies, and its norm
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("neighbours", self.neighbours);
+    visit("size", self.size, 1, kMostSize);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+    visit("bias", self.bias);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("p", self.p, INT64_MIN, INT64_MAX);
+  }
+};
 
 int64_t outer_of(const Dims& dims, size_t axis) { return elements(std::span(dims).first(axis)); }
 int64_t inner_of(const Dims& dims, size_t axis) { return elements(std::span(dims).subspan(axis + 1)); }
 
 class Lrn final : public ItemKernel {
  public:
-  Lrn(const AttrNode& node, Isa isa)
+  Lrn(const NeighbourNormCode& code, const BoundNode& node, Isa isa)
       : ItemKernel(node.operand(0).type.dims.at(0) * node.operand(0).type.dims.at(1),
                    elements(node.operand(0).type.dims)),
         kernels_(group_norm_kernels(isa)),
         x_(node.operand(0)),
         y_(node.result()),
-        size_(node.attrs().integer("size")),
-        alpha_(static_cast<float>(node.attrs().real("alpha") / static_cast<double>(size_))),
-        beta_(static_cast<float>(node.attrs().real("beta"))),
-        bias_(static_cast<float>(node.attrs().real("bias"))),
+        size_(code.size),
+        alpha_(static_cast<float>(code.alpha / static_cast<double>(size_))),
+        beta_(static_cast<float>(code.beta)),
+        bias_(static_cast<float>(code.bias)),
         channels_(x_.type.dims[1]),
         pixels_(inner_of(x_.type.dims, 1)) {
-    node.require(x_.type == y_.type && x_.type.dtype == DType::f32 && size_ > 0);
+    node.require(x_.type == y_.type && x_.type.dtype == DType::f32);
   }
 
  private:
@@ -67,24 +77,24 @@ class Lrn final : public ItemKernel {
 
 class LpNorm final : public ItemKernel {
  public:
-  explicit LpNorm(const AttrNode& node)
-      : ItemKernel(items_of(node), elements(node.operand(0).type.dims)),
+  LpNorm(const NeighbourNormCode& code, const BoundNode& node)
+      : ItemKernel(items_of(code, node), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
-        p_(node.attrs().integer("p")),
-        n_(x_.type.dims[axis_of(node)]),
-        inner_(inner_of(x_.type.dims, axis_of(node))),
+        p_(code.p),
+        n_(x_.type.dims[axis_of(code, node)]),
+        inner_(inner_of(x_.type.dims, axis_of(code, node))),
         strips_((inner_ + kStrip - 1) / kStrip) {
     node.require(x_.type == y_.type && x_.type.dtype == DType::f32);
   }
 
  private:
-  static size_t axis_of(const AttrNode& node) {
-    return normalize_axis(node.attrs().integer("axis"), node.operand(0).type.dims.size());
+  static size_t axis_of(const NeighbourNormCode& code, const BoundNode& node) {
+    return normalize_axis(code.axis, node.operand(0).type.dims.size());
   }
-  static int64_t items_of(const AttrNode& node) {
+  static int64_t items_of(const NeighbourNormCode& code, const BoundNode& node) {
     const Dims& dims = node.operand(0).type.dims;
-    return outer_of(dims, axis_of(node)) * ((inner_of(dims, axis_of(node)) + kStrip - 1) / kStrip);
+    return outer_of(dims, axis_of(code, node)) * ((inner_of(dims, axis_of(code, node)) + kStrip - 1) / kStrip);
   }
 
   double term(float x) const {
@@ -119,16 +129,42 @@ class LpNorm final : public ItemKernel {
   int64_t p_, n_, inner_, strips_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const AttrNode node(attrs, shapes);
-  node.require(node.operand(0).type.dims.size() >= (node.op() == "LRN" ? 2u : 1u));
-  if (node.op() == "LRN") return std::make_shared<Lrn>(node, info.isa);
-  node.require(node.op() == "LpNormalization");
-  return std::make_shared<LpNorm>(node);
-}
+struct NeighbourNormFamily : NodeFamily<NeighbourNormCode> {
+  static constexpr std::string_view kName = "neighbour_norm";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::lrn) || node->is(ops::lp_normalization))) return;
+    if (std::string reason = reason_not_f32(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<NeighbourNormCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<NeighbourNormCode> built;
+    NeighbourNormCode& code = built.code;
+    code.node = describe_node(problem, built.constants);
+    if (node.is(ops::lrn)) {
+      code.size = node.attrs.integer("size");
+      code.alpha = node.attrs.real("alpha"), code.beta = node.attrs.real("beta"), code.bias = node.attrs.real("bias");
+    } else {
+      code.neighbours = Neighbours::line;
+      code.axis = node.attrs.integer("axis"), code.p = node.attrs.integer("p");
+    }
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const NeighbourNormCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    const BoundNode node(code.node, shapes, kName);
+    const bool channels = code.neighbours == Neighbours::channels;
+    node.require(node.operand(0).type.dims.size() >= (channels ? 2u : 1u));
+    if (channels) return std::make_shared<Lrn>(code, node, info.isa);
+    return std::make_shared<LpNorm>(code, node);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::neighbour_norm = {"neighbour_norm", propose, compile, load};
+const CpuTactic tactics::neighbour_norm = describe<NeighbourNormFamily>();
 
 }  // namespace hone::cpu
