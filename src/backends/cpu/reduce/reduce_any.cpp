@@ -9,7 +9,6 @@
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -18,41 +17,39 @@ namespace {
 constexpr std::string_view kNames[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",    "ReduceProd",
                                        "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
 enum class Kind { sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp };
+constexpr std::array<std::string_view, 10> field_names(Kind) {
+  return {"sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum", "log_sum_exp"};
+}
 
 std::optional<Kind> kind_of(std::string_view op) {
   const auto found = std::find(std::begin(kNames), std::end(kNames), op);
   return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<Kind>(found - std::begin(kNames)));
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !kind_of(node->op_name())) return;
-  if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp)
-    return;  // reduce.cpp's
-  if (std::string reason = reason_not_numeric(*node); !reason.empty())
-    return out.refuse("reduce_any", std::move(reason));
-  if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr)
-    return out.refuse("reduce_any", "its axes are known in a run only");
-  if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0))
-    return out.refuse("reduce_any", "empty input");
-  offer_linear(problem, "reduce_any", out);
-}
+struct ReduceAnyCode {
+  NodeCode node;
+  Kind kind = Kind::sum;
+  bool all_axes = true;  // where none is named; otherwise none
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("kind", self.kind);
+    visit("all_axes", self.all_axes);
+  }
+};
 
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "reduce_any"); }
-
-std::vector<bool> reduced_axes(const AttrNode& node) {
+std::vector<bool> reduced_axes(const ReduceAnyCode& code, const BoundNode& node) {
   const size_t rank = node.operand(0).type.dims.size();
   const Dims axes = node.has(1) ? node.integers(1) : Dims();
-  if (axes.empty()) return std::vector<bool>(rank, node.attrs().integer("noop_with_empty_axes") == 0);
+  if (axes.empty()) return std::vector<bool>(rank, code.all_axes);
   std::vector<bool> reduced(rank, false);
   for (const int64_t axis : axes) reduced[normalize_axis(axis, rank)] = true;
   return reduced;
 }
 
 /// The walk over the axes that are reduced, or over those that are kept.
-RowWalk walk_over(const AttrNode& node, bool which) {
+RowWalk walk_over(const ReduceAnyCode& code, const BoundNode& node, bool which) {
   const Dims &dims = node.operand(0).type.dims, strides = strides_of(dims);
-  const std::vector<bool> reduced = reduced_axes(node);
+  const std::vector<bool> reduced = reduced_axes(code, node);
   Dims sizes, own;
   for (size_t axis = 0; axis < dims.size(); ++axis)
     if (reduced[axis] == which) sizes.push_back(dims[axis]), own.push_back(strides[axis]);
@@ -61,16 +58,15 @@ RowWalk walk_over(const AttrNode& node, bool which) {
 
 class ReduceAny final : public ItemKernel {
  public:
-  explicit ReduceAny(const AttrNode& node)
+  ReduceAny(const ReduceAnyCode& code, const BoundNode& node)
       : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
-        kept_(walk_over(node, false)),
-        inner_(walk_over(node, true)) {
-    const std::optional<Kind> kind = kind_of(node.op());
-    node.require(kind.has_value() && x_.type.dtype == y_.type.dtype &&
-                 kept_.rows() * kept_.length() == elements(y_.type.dims) && elements(x_.type.dims) > 0);
-    kind_ = *kind;
+        kept_(walk_over(code, node, false)),
+        inner_(walk_over(code, node, true)),
+        kind_(code.kind) {
+    node.require(x_.type.dtype == y_.type.dtype && kept_.rows() * kept_.length() == elements(y_.type.dims) &&
+                 elements(x_.type.dims) > 0);
   }
 
  private:
@@ -124,15 +120,37 @@ class ReduceAny final : public ItemKernel {
   NodeOperand x_;
   NodeResult y_;
   RowWalk kept_, inner_;
-  Kind kind_ = Kind::sum;
+  Kind kind_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  return std::make_shared<ReduceAny>(AttrNode(attrs, shapes));
-}
+struct ReduceAnyFamily : NodeFamily<ReduceAnyCode> {
+  static constexpr std::string_view kName = "reduce_any";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !kind_of(node->op_name())) return;
+    if (node->input(0)->type.dtype == DType::f32 && kind_of(node->op_name()) != Kind::log_sum_exp)
+      return;  // reduce.cpp's
+    if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    if (const Value* axes = node->input(1); axes != nullptr && !axes->is_constant() && axes->symbolic == nullptr)
+      return out.refuse(kName, "its axes are known in a run only");
+    if (problem.region.nodes()[0]->input(0)->type.shape.elements() == Dim(0)) return out.refuse(kName, "empty input");
+    offer_linear(problem, kName, out);
+  }
+  static Built<ReduceAnyCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<ReduceAnyCode> built;
+    built.code = {describe_node(problem, built.constants), *kind_of(node.op_name()),
+                  node.attrs.integer("noop_with_empty_axes") == 0};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const ReduceAnyCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    return std::make_shared<ReduceAny>(code, BoundNode(code.node, shapes, kName));
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::reduce_any = {"reduce_any", propose, compile, load};
+const CpuTactic tactics::reduce_any = describe<ReduceAnyFamily>();
 
 }  // namespace hone::cpu
