@@ -9,7 +9,6 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -26,17 +25,46 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr ||
-      std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
-    return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("along_axis", std::move(reason));
-  offer_linear(problem, "along_axis", out);
+enum class Rule { arg_max, arg_min, cum_sum, hardmax, top_k };  // in the order of kOperators
+constexpr std::array<std::string_view, 5> field_names(Rule) {
+  return {"arg_max", "arg_min", "cum_sum", "hardmax", "top_k"};
 }
 
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "along_axis"); }
+struct AlongAxisCode {
+  NodeCode node;
+  Rule rule = Rule::arg_max;
+  int64_t axis = 0;                         // of a sum it is an operand
+  bool last = false;                        // of equals, for ArgMax and ArgMin
+  bool exclusive = false, reverse = false;  // of a sum
+  bool largest = true;                      // of TopK
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("rule", self.rule);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("last", self.last);
+    visit("exclusive", self.exclusive);
+    visit("reverse", self.reverse);
+    visit("largest", self.largest);
+  }
+};
+
+AlongAxisCode read_code(const Node& node) {
+  AlongAxisCode code;
+  const auto found =
+      std::find_if(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node.is(*op); });
+  code.rule = static_cast<Rule>(found - std::begin(kOperators));
+  if (code.rule != Rule::cum_sum) code.axis = node.attrs.integer("axis");
+  switch (code.rule) {
+    case Rule::arg_max:
+    case Rule::arg_min: code.last = node.attrs.integer("select_last_index") != 0; break;
+    case Rule::cum_sum:
+      code.exclusive = node.attrs.integer("exclusive") != 0, code.reverse = node.attrs.integer("reverse") != 0;
+      break;
+    case Rule::hardmax: break;
+    case Rule::top_k: code.largest = node.attrs.integer("largest") != 0; break;
+  }
+  return code;
+}
 
 struct Lines {
   int64_t outer = 1, n = 1, inner = 1;
@@ -45,10 +73,10 @@ struct Lines {
   int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-Lines lines_of(const AttrNode& node) {
+Lines lines_of(const AlongAxisCode& code, const BoundNode& node) {
   const Dims& dims = node.operand(0).type.dims;
-  const int64_t given = node.op() == "CumSum" ? (node.require(!node.integers(1).empty()), node.integers(1)[0])
-                                              : node.attrs().integer("axis");
+  const int64_t given =
+      code.rule == Rule::cum_sum ? (node.require(!node.integers(1).empty()), node.integers(1)[0]) : code.axis;
   const size_t axis = normalize_axis(given, dims.size());
   Lines lines{elements(std::span(dims).first(axis)), dims[axis], elements(std::span(dims).subspan(axis + 1))};
   node.require(lines.n > 0);
@@ -58,13 +86,13 @@ Lines lines_of(const AttrNode& node) {
 /// The element that no other one along the line beats; the first of equals, or the last.
 class Best final : public ItemKernel {
  public:
-  explicit Best(const AttrNode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
-        lines_(lines_of(node)),
+  Best(const AlongAxisCode& code, const BoundNode& node)
+      : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(code, node)),
         x_(node.operand(0)),
         y_(node.result()),
-        smallest_(node.op() == "ArgMin"),
-        last_(node.attrs().integer("select_last_index") != 0) {
+        smallest_(code.rule == Rule::arg_min),
+        last_(code.last) {
     node.require(y_.type.dtype == DType::i64 && elements(y_.type.dims) == lines_.count());
   }
 
@@ -97,13 +125,13 @@ class Best final : public ItemKernel {
 
 class RunningSum final : public ItemKernel {
  public:
-  explicit RunningSum(const AttrNode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
-        lines_(lines_of(node)),
+  RunningSum(const AlongAxisCode& code, const BoundNode& node)
+      : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(code, node)),
         x_(node.operand(0)),
         y_(node.result()),
-        exclusive_(node.attrs().integer("exclusive") != 0),
-        reverse_(node.attrs().integer("reverse") != 0) {
+        exclusive_(code.exclusive),
+        reverse_(code.reverse) {
     node.require(x_.type == y_.type);
   }
 
@@ -134,9 +162,9 @@ class RunningSum final : public ItemKernel {
 
 class Hardmax final : public ItemKernel {
  public:
-  explicit Hardmax(const AttrNode& node)
-      : ItemKernel(lines_of(node).count(), elements(node.operand(0).type.dims)),
-        lines_(lines_of(node)),
+  Hardmax(const AlongAxisCode& code, const BoundNode& node)
+      : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
+        lines_(lines_of(code, node)),
         x_(node.operand(0)),
         y_(node.result()) {
     node.require(x_.type == y_.type);
@@ -167,8 +195,8 @@ class Hardmax final : public ItemKernel {
 /// Positions are ranked in the workspace, one line of them per worker. Not-a-number counts as largest; equals stay in order.
 class TopK final : public CpuKernel {
  public:
-  TopK(const AttrNode& node, int workers)
-      : lines_(lines_of(node)), workers_(workers), largest_(node.attrs().integer("largest") != 0), x_(node.operand(0)) {
+  TopK(const AlongAxisCode& code, const BoundNode& node, int workers)
+      : lines_(lines_of(code, node)), workers_(workers), largest_(code.largest), x_(node.operand(0)) {
     node.require(node.wants(0) || node.wants(1));
     if (node.wants(0)) values_ = node.result(0);
     if (node.wants(1)) indices_ = node.result(1);
@@ -220,19 +248,40 @@ class TopK final : public CpuKernel {
   int64_t k_ = 0;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const AttrNode node(attrs, shapes);
-  const std::string& op = node.op();
-  node.require(elements(node.operand(0).type.dims) > 0);
-  if (op == "TopK") return std::make_shared<TopK>(node, info.workers);
-  if (op == "CumSum") return std::make_shared<RunningSum>(node);
-  if (op == "Hardmax") return std::make_shared<Hardmax>(node);
-  node.require(op == "ArgMax" || op == "ArgMin");
-  return std::make_shared<Best>(node);
-}
+struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
+  static constexpr std::string_view kName = "along_axis";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr ||
+        std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
+      return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<AlongAxisCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    Built<AlongAxisCode> built{read_code(*single_node(problem))};
+    built.code.node = describe_node(problem, built.constants);
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const AlongAxisCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    const BoundNode node(code.node, shapes, kName);
+    node.require(elements(node.operand(0).type.dims) > 0);
+    switch (code.rule) {
+      case Rule::arg_max:
+      case Rule::arg_min: return std::make_shared<Best>(code, node);
+      case Rule::cum_sum: return std::make_shared<RunningSum>(code, node);
+      case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
+      case Rule::top_k: return std::make_shared<TopK>(code, node, info.workers);
+    }
+    return nullptr;
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::along_axis = {"along_axis", propose, compile, load};
+const CpuTactic tactics::along_axis = describe<AlongAxisFamily>();
 
 }  // namespace hone::cpu
