@@ -8,7 +8,6 @@
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/row_walk.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -22,39 +21,46 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::gather) || node->is(ops::gather_elements) || node->is(ops::gather_nd))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("gather", std::move(reason));
-  offer_linear(problem, "gather", out);
-}
+enum class Rule { rows, elements, positions };  // Gather, GatherElements, GatherND
+constexpr std::array<std::string_view, 3> field_names(Rule) { return {"rows", "elements", "positions"}; }
 
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "gather"); }
+struct GatherCode {
+  NodeCode node;
+  Rule rule = Rule::rows;
+  int64_t axis = 0;   // of rows and elements
+  int64_t batch = 0;  // of positions: leading axes that data and indices share
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("rule", self.rule);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("batch", self.batch, 0, kMostAxes - 1);
+  }
+};
 
 /// Whole stretches of bytes behind an axis.
 class GatherRows final : public ItemKernel {
  public:
-  explicit GatherRows(const AttrNode& node)
-      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : outer_of(node) * elements(node.operand(1).type.dims),
-                   node.result().type.bytes() / 4),
+  GatherRows(const GatherCode& code, const BoundNode& node)
+      : ItemKernel(
+            elements(node.result().type.dims) == 0 ? 0 : outer_of(code, node) * elements(node.operand(1).type.dims),
+            node.result().type.bytes() / 4),
         data_(node.operand(0)),
         indices_(node.operand(1)),
         result_(node.result()) {
     const Dims& data = data_.type.dims;
-    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    const size_t axis = normalize_axis(code.axis, data.size());
     const int64_t behind = elements(std::span(data).subspan(axis + 1));
     row_ = static_cast<int64_t>(size_of(data_.type.dtype)) * behind;
     n_ = data[axis];
     count_ = elements(indices_.type.dims);
     node.require(n_ > 0 && is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
-                 elements(result_.type.dims) == elements(Dims{outer_of(node), count_, behind}));
+                 elements(result_.type.dims) == elements(Dims{outer_of(code, node), count_, behind}));
   }
 
  private:
-  static int64_t outer_of(const AttrNode& node) {
+  static int64_t outer_of(const GatherCode& code, const BoundNode& node) {
     const Dims& data = node.operand(0).type.dims;
-    return elements(std::span(data).first(normalize_axis(node.attrs().integer("axis"), data.size())));
+    return elements(std::span(data).first(normalize_axis(code.axis, data.size())));
   }
 
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
@@ -74,14 +80,14 @@ class GatherRows final : public ItemKernel {
 /// result[i][j] = data[indices[i][j]][j] for axis 0.
 class GatherElements final : public ItemKernel {
  public:
-  explicit GatherElements(const AttrNode& node)
-      : ItemKernel(walk_of(node).rows(), elements(node.result().type.dims)),
+  GatherElements(const GatherCode& code, const BoundNode& node)
+      : ItemKernel(walk_of(code, node).rows(), elements(node.result().type.dims)),
         data_(node.operand(0)),
         indices_(node.operand(1)),
         result_(node.result()),
-        walk_(walk_of(node)) {
+        walk_(walk_of(code, node)) {
     const Dims& data = data_.type.dims;
-    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    const size_t axis = normalize_axis(code.axis, data.size());
     n_ = data[axis];
     step_ = strides_of(data)[axis];
     node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
@@ -90,11 +96,11 @@ class GatherElements final : public ItemKernel {
   }
 
  private:
-  static RowWalk walk_of(const AttrNode& node) {
+  static RowWalk walk_of(const GatherCode& code, const BoundNode& node) {
     const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
     node.require(data.size() == dims.size() && !data.empty());
     Dims from = strides_of(data);
-    from[normalize_axis(node.attrs().integer("axis"), data.size())] = 0;
+    from[normalize_axis(code.axis, data.size())] = 0;
     return elements(dims) == 0 ? RowWalk({0}, {{1}, {1}}) : RowWalk(dims, {strides_of(dims), from});
   }
 
@@ -123,30 +129,28 @@ class GatherElements final : public ItemKernel {
 /// The last axis of the indices holds whole positions; behind each stands a stretch of bytes.
 class GatherNd final : public ItemKernel {
  public:
-  explicit GatherNd(const AttrNode& node)
-      : ItemKernel(count_of(node), node.result().type.bytes() / 4),
+  GatherNd(const GatherCode& code, const BoundNode& node)
+      : ItemKernel(count_of(code, node), node.result().type.bytes() / 4),
         data_(node.operand(0)),
         indices_(node.operand(1)),
         result_(node.result()),
-        positions_(data_.type.dims, static_cast<size_t>(node.attrs().integer("batch_dims")),
-                   static_cast<size_t>(indices_.type.dims.back())) {
+        positions_(data_.type.dims, static_cast<size_t>(code.batch), static_cast<size_t>(indices_.type.dims.back())) {
     const int64_t batches = elements(std::span(data_.type.dims).first(positions_.batch()));
-    per_batch_ = batches == 0 ? 1 : std::max<int64_t>(count_of(node) / batches, 1);
+    per_batch_ = batches == 0 ? 1 : std::max<int64_t>(count_of(code, node) / batches, 1);
     batch_step_ = elements(std::span(data_.type.dims).subspan(positions_.batch()));
     element_ = static_cast<int64_t>(size_of(data_.type.dtype));
     for (size_t i = 0; i < positions_.batch(); ++i)
       node.require(i + 1 < indices_.type.dims.size() && indices_.type.dims[i] == data_.type.dims[i]);
     node.require(is_index_type(indices_.type.dtype) && data_.type.dtype == result_.type.dtype &&
-                 elements(result_.type.dims) == elements(Dims{count_of(node), positions_.run()}));
+                 elements(result_.type.dims) == elements(Dims{count_of(code, node), positions_.run()}));
     node.require(elements(data_.type.dims) > 0 || result_.type.bytes() == 0);
   }
 
  private:
-  static int64_t count_of(const AttrNode& node) {
+  static int64_t count_of(const GatherCode& code, const BoundNode& node) {
     const Dims &data = node.operand(0).type.dims, &dims = node.operand(1).type.dims;
-    const int64_t batch = node.attrs().integer("batch_dims");
-    node.require(!dims.empty() && batch >= 0 && dims.back() >= 1 && batch < static_cast<int64_t>(data.size()) &&
-                 dims.back() <= static_cast<int64_t>(data.size()) - batch);
+    node.require(!dims.empty() && dims.back() >= 1 && code.batch < static_cast<int64_t>(data.size()) &&
+                 dims.back() <= static_cast<int64_t>(data.size()) - code.batch);
     return elements(std::span(dims).first(dims.size() - 1));
   }
 
@@ -167,16 +171,41 @@ class GatherNd final : public ItemKernel {
   int64_t per_batch_ = 1, batch_step_ = 1, element_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const AttrNode node(attrs, shapes);
-  if (node.op() == "Gather") return std::make_shared<GatherRows>(node);
-  if (node.op() == "GatherElements") return std::make_shared<GatherElements>(node);
-  node.require(node.op() == "GatherND");
-  return std::make_shared<GatherNd>(node);
-}
+struct GatherFamily : NodeFamily<GatherCode> {
+  static constexpr std::string_view kName = "gather";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::gather) || node->is(ops::gather_elements) || node->is(ops::gather_nd)))
+      return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<GatherCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    const bool positions = node.is(ops::gather_nd);
+    Built<GatherCode> built;
+    built.code = {describe_node(problem, built.constants),
+                  positions              ? Rule::positions
+                  : node.is(ops::gather) ? Rule::rows
+                                         : Rule::elements,
+                  positions ? 0 : node.attrs.integer("axis"), positions ? node.attrs.integer("batch_dims") : 0};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const GatherCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    const BoundNode node(code.node, shapes, kName);
+    switch (code.rule) {
+      case Rule::rows: return std::make_shared<GatherRows>(code, node);
+      case Rule::elements: return std::make_shared<GatherElements>(code, node);
+      case Rule::positions: return std::make_shared<GatherNd>(code, node);
+    }
+    return nullptr;
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::gather = {"gather", propose, compile, load};
+const CpuTactic tactics::gather = describe<GatherFamily>();
 
 }  // namespace hone::cpu
