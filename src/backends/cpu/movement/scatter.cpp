@@ -8,19 +8,13 @@
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/row_walk.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
 namespace {
 
 enum class Combine { none, add, mul, max, min };
-
-std::optional<Combine> combine_of(const std::string& name) {
-  constexpr std::string_view kNames[] = {"none", "add", "mul", "max", "min"};
-  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-  return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<Combine>(found - std::begin(kNames)));
-}
+constexpr std::array<std::string_view, 5> field_names(Combine) { return {"none", "add", "mul", "max", "min"}; }
 
 template <typename T>
 T combined(Combine how, T old, T update) {
@@ -46,24 +40,30 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::scatter_elements) || node->is(ops::scatter_nd))) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("scatter", std::move(reason));
-  offer_linear(problem, "scatter", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "scatter"); }
+struct ScatterCode {
+  NodeCode node;
+  bool positions = false;  // ScatterND, otherwise ScatterElements
+  int64_t axis = 0;        // of elements
+  Combine how = Combine::none;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("positions", self.positions);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("how", self.how);
+  }
+};
 
 /// The copy of the data; the updates are the derived class's.
 class Scatter : public CpuKernel {
  public:
-  explicit Scatter(const AttrNode& node)
-      : data_(node.operand(0)), indices_(node.operand(1)), updates_(node.operand(2)), result_(node.result()) {
-    const std::optional<Combine> how = combine_of(node.attrs().text("reduction"));
-    node.require(how.has_value() && is_index_type(indices_.type.dtype) && data_.type == result_.type &&
+  Scatter(const ScatterCode& code, const BoundNode& node)
+      : data_(node.operand(0)),
+        indices_(node.operand(1)),
+        updates_(node.operand(2)),
+        result_(node.result()),
+        how_(code.how) {
+    node.require(is_index_type(indices_.type.dtype) && data_.type == result_.type &&
                  updates_.type.dtype == data_.type.dtype);
-    how_ = *how;
   }
   int phases() const override { return 2; }
   bool serial() const override { return elements(data_.type.dims) + elements(updates_.type.dims) < 8192; }
@@ -81,15 +81,15 @@ class Scatter : public CpuKernel {
 
   NodeOperand data_, indices_, updates_;
   NodeResult result_;
-  Combine how_ = Combine::none;
+  Combine how_;
 };
 
 class ScatterElements final : public Scatter {
  public:
-  explicit ScatterElements(const AttrNode& node) : Scatter(node) {
+  ScatterElements(const ScatterCode& code, const BoundNode& node) : Scatter(code, node) {
     const Dims &data = data_.type.dims, &dims = indices_.type.dims;
     node.require(data.size() == dims.size() && updates_.type.dims == dims && !dims.empty());
-    const size_t axis = normalize_axis(node.attrs().integer("axis"), data.size());
+    const size_t axis = normalize_axis(code.axis, data.size());
     n_ = data[axis];
     step_ = strides_of(data)[axis];
     node.require(n_ > 0 || elements(dims) == 0);
@@ -136,14 +136,15 @@ class ScatterElements final : public Scatter {
 
 class ScatterNd final : public Scatter {
  public:
-  explicit ScatterNd(const AttrNode& node) : Scatter(node), positions_(data_.type.dims, 0, depth_of(node)) {
+  ScatterNd(const ScatterCode& code, const BoundNode& node)
+      : Scatter(code, node), positions_(data_.type.dims, 0, depth_of(node)) {
     count_ = elements(std::span(indices_.type.dims).first(indices_.type.dims.size() - 1));
     const int64_t written = elements(Dims{count_, positions_.run()});
     node.require(elements(updates_.type.dims) == written && (elements(data_.type.dims) > 0 || written == 0));
   }
 
  private:
-  static size_t depth_of(const AttrNode& node) {
+  static size_t depth_of(const BoundNode& node) {
     const Dims& dims = node.operand(1).type.dims;
     node.require(!dims.empty() && dims.back() >= 0 &&
                  dims.back() <= static_cast<int64_t>(node.operand(0).type.dims.size()));
@@ -171,15 +172,33 @@ class ScatterNd final : public Scatter {
   int64_t count_ = 0;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const AttrNode node(attrs, shapes);
-  if (node.op() == "ScatterElements") return std::make_shared<ScatterElements>(node);
-  node.require(node.op() == "ScatterND");
-  return std::make_shared<ScatterNd>(node);
-}
+struct ScatterFamily : NodeFamily<ScatterCode> {
+  static constexpr std::string_view kName = "scatter";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::scatter_elements) || node->is(ops::scatter_nd))) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<ScatterCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    const bool positions = node.is(ops::scatter_nd);
+    const std::optional<Combine> how = value_named<Combine>(node.attrs.text("reduction"));
+    HONE_CHECK(how.has_value(), "unknown reduction '{}' of a scatter", node.attrs.text("reduction"));
+    Built<ScatterCode> built;
+    built.code = {describe_node(problem, built.constants), positions, positions ? 0 : node.attrs.integer("axis"), *how};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const ScatterCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    const BoundNode node(code.node, shapes, kName);
+    if (code.positions) return std::make_shared<ScatterNd>(code, node);
+    return std::make_shared<ScatterElements>(code, node);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::scatter = {"scatter", propose, compile, load};
+const CpuTactic tactics::scatter = describe<ScatterFamily>();
 
 }  // namespace hone::cpu
