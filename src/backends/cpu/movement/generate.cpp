@@ -7,7 +7,6 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -18,23 +17,52 @@ constexpr int64_t kPiece = 4096;  // elements of an item, for results that have 
 const OpDef* const kOperators[] = {
     &ops::range, &ops::constant_of_shape, &ops::symbolic_constant, &ops::eye_like, &ops::trilu, &ops::one_hot};
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr ||
-      std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
-    return;
-  if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse("generate", std::move(reason));
-  offer_linear(problem, "generate", out);
+enum class Rule { range, fill, sizes, eye, triangle, one_hot };  // in the order of kOperators
+constexpr std::array<std::string_view, 6> field_names(Rule) {
+  return {"range", "fill", "sizes", "eye", "triangle", "one_hot"};
 }
 
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "generate"); }
+struct GenerateCode {
+  NodeCode node;
+  Rule rule = Rule::range;
+  std::optional<Tensor> value = {};     // that fills
+  std::vector<std::string> sizes = {};  // as expressions
+  int64_t diagonal = 0;                 // of the identity
+  bool upper = true;                    // triangle
+  int64_t axis = -1;                    // of OneHot
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("rule", self.rule);
+    visit("value", self.value);
+    visit("sizes", self.sizes);
+    visit("diagonal", self.diagonal, -kMostSize, kMostSize);
+    visit("upper", self.upper);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+  }
+};
+
+GenerateCode read_code(const Node& node) {
+  GenerateCode code;
+  const auto found =
+      std::find_if(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node.is(*op); });
+  code.rule = static_cast<Rule>(found - std::begin(kOperators));
+  switch (code.rule) {
+    case Rule::range: break;
+    case Rule::fill: code.value = node.attrs.has("value") ? node.attrs.tensor("value") : Tensor::scalar(0.0f); break;
+    case Rule::sizes: code.sizes = node.attrs.texts("values"); break;
+    case Rule::eye: code.diagonal = std::clamp(node.attrs.integer("k"), -kMostSize, kMostSize); break;
+    case Rule::triangle: code.upper = node.attrs.integer("upper") != 0; break;
+    case Rule::one_hot: code.axis = node.attrs.integer("axis"); break;
+  }
+  return code;
+}
 
 int64_t pieces(const ConcreteType& type) { return (elements(type.dims) + kPiece - 1) / kPiece; }
 
 /// One value everywhere, or contents that are known when the shapes are.
 class Fill final : public ItemKernel {
  public:
-  Fill(const AttrNode& node, Tensor contents)
+  Fill(const BoundNode& node, Tensor contents)
       : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
         result_(node.result()),
         contents_(std::move(contents)) {
@@ -57,15 +85,15 @@ class Fill final : public ItemKernel {
   Tensor contents_;
 };
 
-Tensor shape_numbers(const AttrNode& node, const SymbolValues& symbols) {
+Tensor shape_numbers(const GenerateCode& code, const SymbolValues& symbols) {
   Dims values;
-  for (const std::string& text : node.attrs().texts("values")) values.push_back(Dim::parse(text).evaluate(symbols));
+  for (const std::string& text : code.sizes) values.push_back(Dim::parse(text).evaluate(symbols));
   return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
 }
 
 class Range final : public ItemKernel {
  public:
-  explicit Range(const AttrNode& node)
+  explicit Range(const BoundNode& node)
       : ItemKernel(pieces(node.result().type), elements(node.result().type.dims)),
         start_(node.operand(0)),
         step_(node.operand(2)),
@@ -94,22 +122,22 @@ class Range final : public ItemKernel {
 /// Rows of matrices: ones on a diagonal, or one side of it kept.
 class Diagonal final : public ItemKernel {
  public:
-  explicit Diagonal(const AttrNode& node)
+  Diagonal(const GenerateCode& code, const BoundNode& node)
       : ItemKernel(rows_of(node), elements(node.result().type.dims)),
         x_(node.operand(0)),
         result_(node.result()),
-        eye_(node.op() == "EyeLike") {
+        eye_(code.rule == Rule::eye),
+        upper_(code.upper),
+        k_(code.diagonal) {
     node.require(x_.type == result_.type);
     columns_ = result_.type.dims.back();
     rows_ = result_.type.dims[result_.type.dims.size() - 2];
-    if (eye_) k_ = node.attrs().integer("k");
-    else upper_ = node.attrs().integer("upper") != 0;
     if (!eye_ && node.has(1)) given_k_ = node.operand(1);
     node.require(!given_k_ || (given_k_->type.dtype == DType::i64 && elements(given_k_->type.dims) == 1));
   }
 
  private:
-  static int64_t rows_of(const AttrNode& node) {
+  static int64_t rows_of(const BoundNode& node) {
     const Dims& dims = node.result().type.dims;
     node.require(dims.size() >= 2);
     return dims.back() == 0 ? 0 : elements(std::span(dims).first(dims.size() - 1));
@@ -141,31 +169,31 @@ class Diagonal final : public ItemKernel {
   NodeOperand x_;
   NodeResult result_;
   std::optional<NodeOperand> given_k_;
-  bool eye_, upper_ = false;
-  int64_t rows_ = 1, columns_ = 1, k_ = 0;
+  bool eye_, upper_;
+  int64_t k_, rows_ = 1, columns_ = 1;
 };
 
 /// Everything off, then one element on per index that is inside.
 class OneHot final : public ItemKernel {
  public:
-  explicit OneHot(const AttrNode& node)
-      : ItemKernel(outer_of(node), elements(node.result().type.dims)),
+  OneHot(const GenerateCode& code, const BoundNode& node)
+      : ItemKernel(outer_of(code, node), elements(node.result().type.dims)),
         indices_(node.operand(0)),
         values_(node.operand(2)),
         result_(node.result()) {
     const Dims& dims = result_.type.dims;
-    const size_t axis = normalize_axis(node.attrs().integer("axis"), dims.size());
+    const size_t axis = normalize_axis(code.axis, dims.size());
     depth_ = dims[axis];
     after_ = elements(std::span(dims).subspan(axis + 1));
     node.require(values_.type.dtype == result_.type.dtype && elements(values_.type.dims) == 2 &&
-                 elements(indices_.type.dims) == outer_of(node) * after_);
+                 elements(indices_.type.dims) == outer_of(code, node) * after_);
   }
 
  private:
-  static int64_t outer_of(const AttrNode& node) {
+  static int64_t outer_of(const GenerateCode& code, const BoundNode& node) {
     const Dims& dims = node.result().type.dims;
     node.require(!dims.empty());
-    return elements(std::span(dims).first(normalize_axis(node.attrs().integer("axis"), dims.size())));
+    return elements(std::span(dims).first(normalize_axis(code.axis, dims.size())));
   }
 
   int64_t index_at(int64_t i, const Bindings& bindings) const {
@@ -198,20 +226,39 @@ class OneHot final : public ItemKernel {
   int64_t depth_ = 0, after_ = 1;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const AttrNode node(attrs, shapes);
-  const std::string& op = node.op();
-  if (op == "SymbolicConstant") return std::make_shared<Fill>(node, shape_numbers(node, shapes.symbols));
-  if (op == "ConstantOfShape")
-    return std::make_shared<Fill>(node, attrs.has("value") ? attrs.tensor("value") : Tensor::scalar(0.0f));
-  if (op == "Range") return std::make_shared<Range>(node);
-  if (op == "OneHot") return std::make_shared<OneHot>(node);
-  node.require(op == "EyeLike" || op == "Trilu");
-  return std::make_shared<Diagonal>(node);
-}
+struct GenerateFamily : NodeFamily<GenerateCode> {
+  static constexpr std::string_view kName = "generate";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr ||
+        std::none_of(std::begin(kOperators), std::end(kOperators), [&](const OpDef* op) { return node->is(*op); }))
+      return;
+    if (std::string reason = reason_not_numeric(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<GenerateCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    Built<GenerateCode> built{read_code(*single_node(problem))};
+    built.code.node = describe_node(problem, built.constants);
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const GenerateCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    const BoundNode node(code.node, shapes, kName);
+    node.require(code.value.has_value() || code.rule != Rule::fill);
+    switch (code.rule) {
+      case Rule::range: return std::make_shared<Range>(node);
+      case Rule::fill: return std::make_shared<Fill>(node, *code.value);
+      case Rule::sizes: return std::make_shared<Fill>(node, shape_numbers(code, shapes.symbols));
+      case Rule::eye:
+      case Rule::triangle: return std::make_shared<Diagonal>(code, node);
+      case Rule::one_hot: return std::make_shared<OneHot>(code, node);
+    }
+    return nullptr;
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::generate = {"generate", propose, compile, load};
+const CpuTactic tactics::generate = describe<GenerateFamily>();
 
 }  // namespace hone::cpu
