@@ -9,7 +9,6 @@
 #include "backends/cpu/rnn/recurrent_kernel.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "base/checked.h"
 #include "ops/einsum.h"
 #include "ops/ops.h"
@@ -29,15 +28,14 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::einsum)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("einsum", std::move(reason));
-  offer_linear(problem, "einsum", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "einsum"); }
+struct EinsumCode {
+  NodeCode node;
+  std::string equation;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("equation", self.equation);
+  }
+};
 
 /// A group of labels: how many combinations, and where each lies in both operands and in the result.
 struct Group {
@@ -68,11 +66,10 @@ int64_t stride_of(char label, const std::string& labels, const Dims& dims) {
 
 class Einsum final : public CpuKernel {
  public:
-  Einsum(const AttrNode& node, Isa isa)
+  Einsum(const EinsumCode& code, const BoundNode& node, Isa isa)
       : kernels_(recurrent_kernels(isa)), a_(node.operand(0)), b_(node.operand(1)), y_(node.result()) {
     for (const ConcreteType* type : {&a_.type, &b_.type, &y_.type}) node.require(type->dtype == DType::f32);
-    const EinsumEquation equation =
-        parse_einsum(node.attrs().text("equation"), {a_.type.dims.size(), b_.type.dims.size()});
+    const EinsumEquation equation = parse_einsum(code.equation, {a_.type.dims.size(), b_.type.dims.size()});
     const std::string &in_a = equation.operands[0], &in_b = equation.operands[1];
     node.require(equation.result.size() == y_.type.dims.size());
     std::map<char, int64_t> sizes;
@@ -171,12 +168,29 @@ class Einsum final : public CpuKernel {
   int64_t packed_b_ = 0, results_ = 0, zeros_ = 0;  // places in the workspace, in floats; the packed rows come first
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Einsum>(AttrNode(attrs, shapes), info.isa);
-}
+struct EinsumFamily : NodeFamily<EinsumCode> {
+  static constexpr std::string_view kName = "einsum";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !node->is(ops::einsum)) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<EinsumCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    Built<EinsumCode> built;
+    built.code = {describe_node(problem, built.constants), single_node(problem)->attrs.text("equation")};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const EinsumCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<Einsum>(code, BoundNode(code.node, shapes, kName), info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::einsum = {"einsum", propose, compile, load};
+const CpuTactic tactics::einsum = describe<EinsumFamily>();
 
 }  // namespace hone::cpu
