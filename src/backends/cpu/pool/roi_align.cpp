@@ -9,7 +9,6 @@
 
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
-#include "backends/cpu/tactic_table.h"
 #include "base/checked.h"
 #include "ops/ops.h"
 
@@ -28,32 +27,33 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::roi_align)) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("roi_align", std::move(reason));
-  const Node& concrete = *problem.region.nodes()[0];
-  const Shape &in = concrete.input(0)->type.shape, &result = concrete.output()->type.shape;
-  if (in.elements() == Dim(0)) return out.refuse("roi_align", "empty input");
-  if (in[2].value() * result[2].value() + in[3].value() * result[3].value() > kMaxWeights)
-    return out.refuse("roi_align", "too many weights");
-  offer_linear(problem, "roi_align", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "roi_align"); }
+struct RoiAlignCode {
+  NodeCode node;
+  double scale = 1;        // from a region's coordinates to pixels
+  int64_t samples = 0;     // per bin and axis; 0: as many as a bin has pixels
+  bool half_pixel = true;  // a pixel's centre is half a pixel from its corner
+  bool largest = false;    // of the samples, otherwise their mean
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("scale", self.scale);
+    visit("samples", self.samples, 0, kMaxSamples);
+    visit("half_pixel", self.half_pixel);
+    visit("largest", self.largest);
+  }
+};
 
 /// One axis of one region: where its bins begin, and how they are sampled.
 struct Bins {
   float start = 0, size = 0;
   int64_t samples = 0;
 
-  Bins(float low, float high, int64_t count, int64_t ratio, float scale, bool half_pixel) {
+  Bins(float low, float high, int64_t count, int64_t given, float scale, bool half_pixel) {
     const float offset = half_pixel ? 0.5f : 0.0f;
     start = low * scale - offset;
     float extent = high * scale - offset - start;
     if (!half_pixel) extent = std::max(extent, 1.0f);
     size = extent / static_cast<float>(count);
-    if (ratio > 0) samples = std::min(ratio, kMaxSamples);
+    if (given > 0) samples = given;
     else if (size > 0) samples = static_cast<int64_t>(std::ceil(std::min(size, static_cast<float>(kMaxSamples))));
   }
   float position(int64_t bin, int64_t sample) const {
@@ -103,16 +103,16 @@ void sum_weights(const Bins& bins, int64_t count, int64_t pixels, float* weights
 /// An item is one channel of one region.
 class RoiAlign final : public CpuKernel {
  public:
-  RoiAlign(const AttrNode& node, int workers)
+  RoiAlign(const RoiAlignCode& code, const BoundNode& node, int workers)
       : workers_(workers),
         x_(node.operand(0)),
         regions_(node.operand(1)),
         images_(node.operand(2)),
         y_(node.result()),
-        scale_(static_cast<float>(node.attrs().real("spatial_scale"))),
-        ratio_(node.attrs().integer("sampling_ratio")),
-        half_pixel_(node.attrs().text("coordinate_transformation_mode") == "half_pixel"),
-        largest_(node.attrs().text("mode") == "max") {
+        scale_(static_cast<float>(code.scale)),
+        given_(code.samples),
+        half_pixel_(code.half_pixel),
+        largest_(code.largest) {
     const Dims &in = x_.type.dims, &out = y_.type.dims;
     node.require(x_.type.dtype == DType::f32 && regions_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 &&
                  is_index_type(images_.type.dtype) && in.size() == 4 && out.size() == 4 && in[1] == out[1] &&
@@ -136,8 +136,8 @@ class RoiAlign final : public CpuKernel {
     for (int64_t item = share.begin; item < share.end;) {
       const int64_t region = item / channels_, end = std::min(share.end, (region + 1) * channels_);
       const float* box = regions_.as<float>(bindings) + region * 4;
-      const Bins across(box[0], box[2], columns_, ratio_, scale_, half_pixel_),
-          down(box[1], box[3], rows_, ratio_, scale_, half_pixel_);
+      const Bins across(box[0], box[2], columns_, given_, scale_, half_pixel_),
+          down(box[1], box[3], rows_, given_, scale_, half_pixel_);
       if (!largest_) {
         sum_weights(down, rows_, height_, weights, covered);
         sum_weights(across, columns_, width_, weights + rows_ * height_, covered + rows_);
@@ -210,19 +210,41 @@ class RoiAlign final : public CpuKernel {
   NodeOperand x_, regions_, images_;
   NodeResult y_;
   float scale_;
-  int64_t ratio_;
+  int64_t given_;  // samples
   bool half_pixel_, largest_;
   int64_t count_ = 0, channels_ = 0, height_ = 0, width_ = 0, rows_ = 0, columns_ = 0;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  const AttrNode node(attrs, shapes);
-  node.require(node.op() == "RoiAlign");
-  return std::make_shared<RoiAlign>(node, info.workers);
-}
+struct RoiAlignFamily : NodeFamily<RoiAlignCode> {
+  static constexpr std::string_view kName = "roi_align";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !node->is(ops::roi_align)) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    const Node& concrete = *problem.region.nodes()[0];
+    const Shape &in = concrete.input(0)->type.shape, &result = concrete.output()->type.shape;
+    if (in.elements() == Dim(0)) return out.refuse(kName, "empty input");
+    if (in[2].value() * result[2].value() + in[3].value() * result[3].value() > kMaxWeights)
+      return out.refuse(kName, "too many weights");
+    offer_linear(problem, kName, out);
+  }
+  static Built<RoiAlignCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Attrs& attrs = single_node(problem)->attrs;
+    Built<RoiAlignCode> built;
+    built.code = {describe_node(problem, built.constants), attrs.real("spatial_scale"),
+                  std::clamp<int64_t>(attrs.integer("sampling_ratio"), 0, kMaxSamples),
+                  attrs.text("coordinate_transformation_mode") == "half_pixel", attrs.text("mode") == "max"};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const RoiAlignCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<RoiAlign>(code, BoundNode(code.node, shapes, kName), info.workers);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::roi_align = {"roi_align", propose, compile, load};
+const CpuTactic tactics::roi_align = describe<RoiAlignFamily>();
 
 }  // namespace hone::cpu
