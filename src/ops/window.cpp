@@ -35,17 +35,22 @@ WindowAttrs::WindowAttrs(const Attrs& attrs, size_t rank, Dims own_kernel) {
   pads = list_or(attrs, "pads", 2 * rank, 0);
   if (attrs.has("auto_pad")) auto_pad = attrs.text("auto_pad");
   if (auto_pad.empty()) auto_pad = "NOTSET";
+  ceil_mode = attrs.integer_or("ceil_mode", 0) != 0;
+  check(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    HONE_CHECK(kernel[i] > 0 && kernel[i] <= kMost, "kernel size {} is out of range", kernel[i]);
+    HONE_CHECK(strides[i] > 0 && strides[i] <= kMost, "stride {} is out of range", strides[i]);
+    HONE_CHECK(dilations[i] > 0 && dilations[i] <= kMost, "dilation {} is out of range", dilations[i]);
+    for (const int64_t pad : {pads[i], pads[i + rank]})
+      HONE_CHECK(pad >= -kMost && pad <= kMost, "padding {} is out of range", pad);
+  }
+}
+
+void WindowAttrs::check(size_t rank) const {
+  HONE_CHECK(kernel.size() == rank && strides.size() == rank && dilations.size() == rank && pads.size() == 2 * rank,
+             "a window over {} axes has {} sizes", rank, kernel.size());
   HONE_CHECK(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER",
              "auto_pad '{}' is not known", auto_pad);
-  ceil_mode = attrs.integer_or("ceil_mode", 0) != 0;
-  constexpr int64_t kLimit = 1 << 30;
-  for (size_t i = 0; i < rank; ++i) {
-    HONE_CHECK(kernel[i] > 0 && kernel[i] < kLimit, "kernel size {} is out of range", kernel[i]);
-    HONE_CHECK(strides[i] > 0 && strides[i] < kLimit, "stride {} is out of range", strides[i]);
-    HONE_CHECK(dilations[i] > 0 && dilations[i] < kLimit, "dilation {} is out of range", dilations[i]);
-    for (const int64_t pad : {pads[i], pads[i + rank]})
-      HONE_CHECK(pad > -kLimit && pad < kLimit, "padding {} is out of range", pad);
-  }
 }
 
 std::pair<int64_t, int64_t> WindowAttrs::padding(int64_t input, size_t axis) const {

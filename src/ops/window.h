@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "base/limits.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -19,12 +20,25 @@ struct WindowAttrs {
   std::string auto_pad = "NOTSET";
   bool ceil_mode = false;
 
+  WindowAttrs() = default;
   /// `kernel` is used when the node carries none (convolutions: the weight's sizes). Checks lengths and ranges.
   WindowAttrs(const Attrs& attrs, size_t rank, Dims kernel);
+  /// Throws Error where what fields() brought does not describe a window over `rank` axes.
+  void check(size_t rank) const;
   /// Sizes of a result axis for a symbolic input size.
   Dim result_size(const Dim& input, size_t axis) const;
   /// Begin and end padding of an axis for a known input size.
   std::pair<int64_t, int64_t> padding(int64_t input, size_t axis) const;
+
+  static constexpr int64_t kMost = (1 << 30) - 1;
+  /// What a kernel keeps of it (device/fields.h): all but ceil_mode, which says no more once the result's sizes are known.
+  static void fields(auto& self, auto& visit) {
+    visit("kernel_shape", self.kernel, 1, kMost, kMaxRank);
+    visit("strides", self.strides, 1, kMost, kMaxRank);
+    visit("dilations", self.dilations, 1, kMost, kMaxRank);
+    visit("pads", self.pads, -kMost, kMost, 2 * kMaxRank);
+    visit("auto_pad", self.auto_pad);
+  }
 };
 
 /// offsets[tap * results + result]: the flat spatial input element, or -1 in the padding.

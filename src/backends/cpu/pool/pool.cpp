@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/pool/pool_axes.h"
 #include "backends/cpu/reduce/reductions.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -16,35 +17,29 @@ namespace {
 
 constexpr int64_t kMaxTaps = 1024;
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-  if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
-    return out.refuse("pool", std::move(reason));
-  if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
-  const size_t rank = node->input(0)->type.shape.rank();
-  if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
-  if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse("pool", "the window is too large");
-  offer_layouts(problem, "cpu", "pool", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node* node = problem.only();
-  Attrs attrs = node->attrs;
-  attrs.set("maximum", int64_t{node->is(ops::max_pool)});
-  return {encode_code("pool", attrs), {}};
-}
+struct PoolCode {
+  WindowAttrs window;
+  bool maximum = true;
+  bool count_padding = false;  // in the mean
+  static void fields(auto& self, auto& visit) {
+    WindowAttrs::fields(self.window, visit);
+    visit("maximum", self.maximum);
+    visit("count_padding", self.count_padding);
+  }
+};
 
 class Pool final : public CpuKernel {
  public:
-  Pool(const Attrs& attrs, const KernelShapes& shapes, Layout layout, Isa isa)
-      : maximum_(attrs.integer("maximum") != 0),
+  Pool(const PoolCode& code, const KernelShapes& shapes, Layout layout, Isa isa)
+      : maximum_(code.maximum),
         dtype_(shapes.inputs[0].dtype),
         pool_(pool_pixel(maximum_, dtype_, isa)),
-        include_pad_(attrs.integer_or("count_include_pad", 0) != 0),
+        include_pad_(code.count_padding),
         channels_last_(layout == Layout::channels_last) {
     const Dims &in = shapes.inputs[0].dims, &out = shapes.outputs[0].dims;
-    const WindowAttrs window(attrs, in.size() - 2, {});
+    const WindowAttrs& window = code.window;
+    window.check(in.size() - 2);
+    require_sizes(window.kernel);
     HONE_CHECK(elements(window.kernel) <= kMaxTaps, "a pool in the plan has a window of {}", join_dims(window.kernel));
     n_ = in[0], c_ = in[1];
     axes_ = pool_axes(window, in, out);
@@ -131,18 +126,42 @@ class Pool final : public CpuKernel {
   PoolAxes axes_;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_f32_or_bf16(shapes, 1, "pooling");
-  const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
-  const std::optional<Layout> layout = shared_layout(in, out);
-  const bool valid = layout && in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
-                     in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
-  HONE_CHECK(valid, "a pool in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
-  return std::make_shared<Pool>(attrs, shapes, *layout, info.isa);
-}
+struct PoolFamily {
+  static constexpr std::string_view kName = "pool";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = PoolCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
+    if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    if (problem.region.outputs()[0] != node->output(0)) return out.refuse(kName, "indices are wanted");
+    const size_t rank = node->input(0)->type.shape.rank();
+    if (rank < 3 || rank > 5) return out.refuse(kName, fmt::format("{} spatial axes", rank - 2));
+    if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse(kName, "the window is too large");
+    offer_layouts(problem, "cpu", kName, out);
+  }
+  static Built<PoolCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node* node = problem.only();
+    return {{WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {}), node->is(ops::max_pool),
+             node->attrs.integer_or("count_include_pad", 0) != 0}};
+  }
+  static std::vector<ConstantSpec> constants(const Code&, const KernelShapes&, const CpuInfo&) { return {}; }
+  static std::shared_ptr<const CpuKernel> load(const PoolCode& code, const KernelShapes& shapes, const CpuInfo& info) {
+    check_f32_or_bf16(shapes, 1, "pooling");
+    const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
+    const std::optional<Layout> layout = shared_layout(in, out);
+    const bool valid = layout && in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&
+                       in.dims[0] == out.dims[0] && in.dims[1] == out.dims[1];
+    HONE_CHECK(valid, "a pool in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
+    return std::make_shared<Pool>(code, shapes, *layout, info.isa);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::pool = {"pool", propose, compile, load};
+const CpuTactic tactics::pool = describe<PoolFamily>();
 
 }  // namespace hone::cpu

@@ -9,7 +9,6 @@
 #include "backends/cpu/pool/pool_axes.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -34,23 +33,30 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !(node->is(ops::lp_pool) || node->is(ops::max_pool)) || is_plain(problem, *node)) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("pool_any", std::move(reason));
-  offer_linear(problem, "pool_any", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "pool_any"); }
+struct PoolAnyCode {
+  NodeCode node;
+  WindowAttrs window;
+  bool maximum = true;        // otherwise a norm
+  int64_t p = 2;              // of the norm
+  bool column_major = false;  // an index counts along the first spatial axis first
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    WindowAttrs::fields(self.window, visit);
+    visit("maximum", self.maximum);
+    visit("p", self.p, INT64_MIN, INT64_MAX);
+    visit("column_major", self.column_major);
+  }
+};
 
 /// An item is a row of one plane of the result.
 class Windows : public ItemKernel {
  protected:
-  Windows(const AttrNode& node, const NodeResult& result)
+  Windows(const PoolAnyCode& code, const BoundNode& node, const NodeResult& result)
       : ItemKernel(rows_of(result.type.dims), elements(node.operand(0).type.dims)), x_(node.operand(0)) {
     const Dims &in = x_.type.dims, &out = result.type.dims;
     node.require(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1]);
-    axes_ = pool_axes(WindowAttrs(node.attrs(), in.size() - 2, {}), in, out);
+    code.window.check(in.size() - 2);
+    axes_ = pool_axes(code.window, in, out);
   }
 
   /// Calls visit(where the plane begins, number of the first result, spans of depth and height) for each item.
@@ -83,8 +89,8 @@ class Windows : public ItemKernel {
 
 class PowerSum final : public Windows {
  public:
-  explicit PowerSum(const AttrNode& node)
-      : Windows(node, node.result()), y_(node.result()), p_(node.attrs().integer("p")) {
+  PowerSum(const PoolAnyCode& code, const BoundNode& node)
+      : Windows(code, node, node.result()), y_(node.result()), p_(code.p) {
     node.require(is_float(x_.type.dtype) && x_.type.dtype == y_.type.dtype);
   }
 
@@ -140,18 +146,18 @@ class PowerSum final : public Windows {
 /// then take 1.8 ms instead of 8.
 class Largest final : public Windows {
  public:
-  explicit Largest(const AttrNode& node) : Windows(node, node.wants(0) ? node.result(0) : node.result(1)) {
+  Largest(const PoolAnyCode& code, const BoundNode& node)
+      : Windows(code, node, node.wants(0) ? node.result(0) : node.result(1)) {
     if (node.wants(0)) values_ = node.result(0);
     if (node.wants(1)) indices_ = node.result(1);
     if (values_) node.require(values_->type.dtype == x_.type.dtype);
     if (indices_) node.require(indices_->type.dtype == DType::i64);
     if (values_ && indices_) node.require(values_->type.dims == indices_->type.dims);
     const auto& [depth, height, width] = axes_;
-    if (node.attrs().integer("storage_order") != 0) steps_ = {1, depth.input, depth.input * height.input};
+    if (code.column_major) steps_ = {1, depth.input, depth.input * height.input};
     else steps_ = {height.input * width.input, width.input, 1};
-    const WindowAttrs window(node.attrs(), x_.type.dims.size() - 2, {});
-    stride_ = window.strides.back();
-    const auto whole = [taps = window.kernel.back()](const TapSpan& span) { return span.count == taps; };
+    stride_ = code.window.strides.back();
+    const auto whole = [taps = code.window.kernel.back()](const TapSpan& span) { return span.count == taps; };
     inner_begin_ = std::find_if(width.spans.begin(), width.spans.end(), whole) - width.spans.begin();
     inner_end_ = inner_begin_;
     while (inner_end_ < static_cast<int64_t>(width.spans.size()) && whole(width.spans[static_cast<size_t>(inner_end_)]))
@@ -266,15 +272,33 @@ class Largest final : public Windows {
   bool small_ = true;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo&) {
-  const AttrNode node(attrs, shapes);
-  if (node.op() == "LpPool") return std::make_shared<PowerSum>(node);
-  node.require(node.op() == "MaxPool");
-  return std::make_shared<Largest>(node);
-}
+struct PoolAnyFamily : NodeFamily<PoolAnyCode> {
+  static constexpr std::string_view kName = "pool_any";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !(node->is(ops::lp_pool) || node->is(ops::max_pool)) || is_plain(problem, *node)) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<PoolAnyCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    const bool maximum = node.is(ops::max_pool);
+    Built<PoolAnyCode> built;
+    built.code = {describe_node(problem, built.constants),
+                  WindowAttrs(node.attrs, node.input(0)->type.shape.rank() - 2, {}), maximum,
+                  maximum ? 2 : node.attrs.integer("p"), maximum && node.attrs.integer("storage_order") != 0};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const PoolAnyCode& code, const KernelShapes& shapes, const CpuInfo&) {
+    const BoundNode node(code.node, shapes, kName);
+    if (code.maximum) return std::make_shared<Largest>(code, node);
+    return std::make_shared<PowerSum>(code, node);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::pool_any = {"pool_any", propose, compile, load};
+const CpuTactic tactics::pool_any = describe<PoolAnyFamily>();
 
 }  // namespace hone::cpu
