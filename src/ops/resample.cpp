@@ -10,43 +10,55 @@
 namespace hone {
 namespace {
 
-double source_coordinate(const AxisResampling& plan, const std::string& mode, double out) {
+template <typename E>
+E value_of(const Attrs& attrs, std::string_view name) {
+  const auto names = field_names(E{});
+  const auto found = std::find(names.begin(), names.end(), attrs.text(name));
+  HONE_CHECK(found != names.end(), "unknown {} '{}' of Resize", name, attrs.text(name));
+  return static_cast<E>(found - names.begin());
+}
+
+double source_coordinate(const AxisResampling& plan, ResampleCoordinates coordinates, double out) {
   const double scale = plan.scale, length = static_cast<double>(plan.in);
-  if (mode == "half_pixel") return (out + 0.5) / scale - 0.5;
-  if (mode == "asymmetric") return out / scale;
-  if (mode == "align_corners") {
-    const double width = scale * length;  // before it is rounded down to whole elements
-    return width == 1 ? 0 : out * (length - 1) / (width - 1);
+  switch (coordinates) {
+    case ResampleCoordinates::half_pixel: break;
+    case ResampleCoordinates::asymmetric: return out / scale;
+    case ResampleCoordinates::align_corners: {
+      const double width = scale * length;  // before it is rounded down to whole elements
+      return width == 1 ? 0 : out * (length - 1) / (width - 1);
+    }
+    case ResampleCoordinates::pytorch_half_pixel: return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
+    case ResampleCoordinates::half_pixel_symmetric: {
+      const double adjustment = static_cast<double>(plan.out) / (scale * length);
+      return length / 2 * (1 - adjustment) + (out + 0.5) / scale - 0.5;
+    }
+    case ResampleCoordinates::tf_half_pixel_for_nn: return (out + 0.5) / scale;
+    case ResampleCoordinates::tf_crop_and_resize:
+      return plan.out > 1 ? plan.roi_start * (length - 1) + out * (plan.roi_end - plan.roi_start) * (length - 1) /
+                                                                (static_cast<double>(plan.out) - 1)
+                          : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
   }
-  if (mode == "pytorch_half_pixel") return plan.out > 1 ? (out + 0.5) / scale - 0.5 : 0;
-  if (mode == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(plan.out) / (scale * length);
-    return length / 2 * (1 - adjustment) + (out + 0.5) / scale - 0.5;
-  }
-  if (mode == "tf_half_pixel_for_nn") return (out + 0.5) / scale;
-  if (mode == "tf_crop_and_resize")
-    return plan.out > 1 ? plan.roi_start * (length - 1) +
-                              out * (plan.roi_end - plan.roi_start) * (length - 1) / (static_cast<double>(plan.out) - 1)
-                        : 0.5 * (plan.roi_start + plan.roi_end) * (length - 1);
-  throw Error("unknown coordinate_transformation_mode '" + mode + "' of Resize");
+  return (out + 0.5) / scale - 0.5;
 }
 
-int64_t nearest_index(const std::string& mode, double x) {
-  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
-  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
-  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
-  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-  throw Error("unknown nearest_mode '" + mode + "' of Resize");
+int64_t nearest_index(ResampleRounding rounding, double x) {
+  switch (rounding) {
+    case ResampleRounding::round_prefer_floor: return static_cast<int64_t>(std::ceil(x - 0.5));
+    case ResampleRounding::round_prefer_ceil: return static_cast<int64_t>(std::floor(x + 0.5));
+    case ResampleRounding::floor: break;
+    case ResampleRounding::ceil: return static_cast<int64_t>(std::ceil(x));
+  }
+  return static_cast<int64_t>(std::floor(x));
 }
 
-std::vector<ResampleTap> cubic_taps(const Attrs& attrs, int64_t left, double t, int64_t size) {
-  const double a = attrs.real("cubic_coeff_a");
+std::vector<ResampleTap> cubic_taps(const ResampleRule& rule, int64_t left, double t, int64_t size) {
+  const double a = rule.cubic;
   const double w[] = {((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
                       ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
                       ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a};
   std::vector<ResampleTap> taps;
   double total = 0;
-  const bool exclude = attrs.integer("exclude_outside") != 0;
+  const bool exclude = rule.exclude_outside;
   for (int64_t k = 0; k < 4; ++k) {
     const int64_t index = left - 1 + k;
     if (exclude && (index < 0 || index >= size)) continue;
@@ -58,21 +70,21 @@ std::vector<ResampleTap> cubic_taps(const Attrs& attrs, int64_t left, double t, 
 }
 
 /// The curve of mode "linear" or "cubic" at a distance from its middle.
-double curve(const Attrs& attrs, double distance) {
-  const double d = std::abs(distance), a = attrs.real("cubic_coeff_a");
-  if (attrs.text("mode") == "linear") return std::max(0.0, 1 - d);
+double curve(const ResampleRule& rule, double distance) {
+  const double d = std::abs(distance), a = rule.cubic;
+  if (rule.mode == ResampleMode::linear) return std::max(0.0, 1 - d);
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
 /// Against aliasing the curve is as wide as an output element, in input elements.
-std::vector<ResampleTap> wide_taps(const AxisResampling& plan, const Attrs& attrs, double x) {
-  const double reach = (attrs.text("mode") == "linear" ? 1 : 2) / plan.scale;
+std::vector<ResampleTap> wide_taps(const AxisResampling& plan, const ResampleRule& rule, double x) {
+  const double reach = (rule.mode == ResampleMode::linear ? 1 : 2) / plan.scale;
   std::vector<ResampleTap> taps;
   double total = 0;
   for (auto i = static_cast<int64_t>(std::floor(x - reach)); i <= static_cast<int64_t>(std::ceil(x + reach)); ++i) {
-    const double weight = curve(attrs, (static_cast<double>(i) - x) * plan.scale);
-    if (weight == 0 || (attrs.integer("exclude_outside") != 0 && (i < 0 || i >= plan.in))) continue;
+    const double weight = curve(rule, (static_cast<double>(i) - x) * plan.scale);
+    if (weight == 0 || (rule.exclude_outside && (i < 0 || i >= plan.in))) continue;
     taps.push_back({std::clamp<int64_t>(i, 0, plan.in - 1), weight});
     total += weight;
   }
@@ -89,22 +101,30 @@ std::vector<int64_t> resampled_axes(const Attrs& attrs, size_t rank) {
   return axes;
 }
 
-bool is_identity(const AxisResampling& plan, const Attrs& attrs) {
-  return plan.out == plan.in && plan.scale == 1 && attrs.text("coordinate_transformation_mode") != "tf_crop_and_resize";
+ResampleRule::ResampleRule(const Attrs& attrs)
+    : mode(value_of<ResampleMode>(attrs, "mode")),
+      coordinates(value_of<ResampleCoordinates>(attrs, "coordinate_transformation_mode")),
+      cubic(attrs.real("cubic_coeff_a")),
+      exclude_outside(attrs.integer("exclude_outside") != 0),
+      antialias(attrs.integer("antialias") != 0) {
+  if (mode == ResampleMode::nearest) rounding = value_of<ResampleRounding>(attrs, "nearest_mode");
 }
 
-std::vector<ResampleTap> taps_of(const AxisResampling& plan, const Attrs& attrs, int64_t out) {
-  const std::string &mode = attrs.text("mode"), &coordinates = attrs.text("coordinate_transformation_mode");
-  const double x = source_coordinate(plan, coordinates, static_cast<double>(out));
-  if (coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(plan.in - 1))) return {};
+bool is_identity(const AxisResampling& plan, const ResampleRule& rule) {
+  return plan.out == plan.in && plan.scale == 1 && rule.coordinates != ResampleCoordinates::tf_crop_and_resize;
+}
+
+std::vector<ResampleTap> taps_of(const AxisResampling& plan, const ResampleRule& rule, int64_t out) {
+  const double x = source_coordinate(plan, rule.coordinates, static_cast<double>(out));
+  if (rule.coordinates == ResampleCoordinates::tf_crop_and_resize && (x < 0 || x > static_cast<double>(plan.in - 1)))
+    return {};
   const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i, 0, plan.in - 1); };
-  if (mode == "nearest") return {{clamp(nearest_index(attrs.text("nearest_mode"), x)), 1}};
-  if (attrs.integer("antialias") != 0 && plan.scale < 1) return wide_taps(plan, attrs, x);
+  if (rule.mode == ResampleMode::nearest) return {{clamp(nearest_index(rule.rounding, x)), 1}};
+  if (rule.antialias && plan.scale < 1) return wide_taps(plan, rule, x);
   const double base = std::floor(x), t = x - base;
   const auto left = static_cast<int64_t>(base);
-  if (mode == "linear") return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
-  HONE_CHECK(mode == "cubic", "unknown mode '{}' of Resize", mode);
-  return cubic_taps(attrs, left, t, plan.in);
+  if (rule.mode == ResampleMode::linear) return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
+  return cubic_taps(rule, left, t, plan.in);
 }
 
 }  // namespace hone

@@ -87,6 +87,7 @@ void eval_resize(EvalContext& context) {
   const Tensor& x = context.input(0);
   const Attrs& attrs = context.attrs();
   const size_t rank = x.dims().size();
+  const ResampleRule rule(attrs);
   const std::vector<int64_t> axes = resampled_axes(attrs, rank);
   Dims dims = resized_dims(context, axes);
   Dims now = x.dims();
@@ -100,11 +101,11 @@ void eval_resize(EvalContext& context) {
       plan.roi_start = context.input(1).real(static_cast<int64_t>(i));
       plan.roi_end = context.input(1).real(static_cast<int64_t>(i + axes.size()));
     }
-    if (is_identity(plan, attrs)) continue;
+    if (is_identity(plan, rule)) continue;
     const AxisView s(now, axis);
     std::vector<double> next(static_cast<size_t>(s.outer * plan.out * s.inner));
     for (int64_t o = 0; o < plan.out; ++o) {
-      const std::vector<ResampleTap> taps = taps_of(plan, attrs, o);
+      const std::vector<ResampleTap> taps = taps_of(plan, rule, o);
       for (int64_t a = 0; a < s.outer; ++a)
         for (int64_t b = 0; b < s.inner; ++b) {
           double sum = taps.empty() ? attrs.real("extrapolation_value") : 0;

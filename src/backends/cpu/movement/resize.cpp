@@ -8,7 +8,6 @@
 #include "backends/cpu/movement/resample.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 #include "ops/resample.h"
 
@@ -29,15 +28,18 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !node->is(ops::resize)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("resize", std::move(reason));
-  offer_layouts(problem, "cpu", "resize", out);
-}
-
-Compiled compile(const Problem& problem, const Tactic&) { return compile_node(problem, "resize"); }
+struct ResizeCode {
+  NodeCode node;
+  ResampleRule rule;
+  Dims axes;  // that scales and regions name
+  double extrapolated = 0;
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    ResampleRule::fields(self.rule, visit);
+    visit("axes", self.axes, -kMostAxes, kMostAxes - 1, kMaxRank);
+    visit("extrapolated", self.extrapolated);
+  }
+};
 
 /// An axis in the order in which the bytes lie, with its taps in columns: [tap][output position].
 struct Axis {
@@ -53,11 +55,11 @@ struct Axis {
   }
 };
 
-Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
+Axis make_axis(const AxisResampling& plan, const ResampleRule& rule) {
   Axis axis{.in = plan.in, .out = plan.out};
   std::vector<std::vector<ResampleTap>> all;
   for (int64_t o = 0; o < plan.out; ++o) {
-    all.push_back(taps_of(plan, attrs, o));
+    all.push_back(taps_of(plan, rule, o));
     axis.taps = std::max(axis.taps, static_cast<int>(all.back().size()));
     if (all.back().empty()) axis.outside.push_back(o);
   }
@@ -74,8 +76,9 @@ Axis make_axis(const AxisResampling& plan, const Attrs& attrs) {
 }
 
 /// The axes that change, in the order of the bytes.
-std::vector<Axis> read_axes(const AttrNode& node, const ConcreteType& from, const ConcreteType& to) {
-  const std::vector<int64_t> named = resampled_axes(node.attrs(), from.dims.size());
+std::vector<Axis> read_axes(const ResizeCode& code, const BoundNode& node, const ConcreteType& from,
+                            const ConcreteType& to) {
+  const Dims& named = code.axes;
   const bool by_size = node.has(3);
   const std::vector<double> scales = by_size ? std::vector<double>() : node.reals(2),
                             roi = node.has(1) ? node.reals(1) : std::vector<double>();
@@ -88,8 +91,8 @@ std::vector<Axis> read_axes(const AttrNode& node, const ConcreteType& from, cons
     plan.scale = by_size ? static_cast<double>(plan.out) / static_cast<double>(plan.in) : scales[i];
     node.require(plan.scale > 0);
     if (roi.size() == 2 * named.size()) plan.roi_start = roi[i], plan.roi_end = roi[i + named.size()];
-    if (is_identity(plan, node.attrs())) continue;
-    axes.push_back(make_axis(plan, node.attrs()));
+    if (is_identity(plan, code.rule)) continue;
+    axes.push_back(make_axis(plan, code.rule));
     axes.back().number = physical_axis(logical, from);
   }
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.number < b.number; });
@@ -99,15 +102,13 @@ std::vector<Axis> read_axes(const AttrNode& node, const ConcreteType& from, cons
 
 class Resize final : public CpuKernel {
  public:
-  Resize(const AttrNode& node, const CpuInfo& info)
-      : extrapolated_(static_cast<float>(node.attrs().real("extrapolation_value"))),
-        x_(node.operand(0)),
-        y_(node.result()) {
+  Resize(const ResizeCode& code, const BoundNode& node, const CpuInfo& info)
+      : extrapolated_(static_cast<float>(code.extrapolated)), x_(node.operand(0)), y_(node.result()) {
     const std::optional<Layout> layout = shared_layout(x_.type, y_.type);
     node.require((x_.type.dtype == DType::f32 || x_.type.dtype == DType::bf16) && x_.type.dtype == y_.type.dtype &&
                  layout && x_.type.dims.size() == y_.type.dims.size());
     x_.type.layout = y_.type.layout = *layout;
-    axes_ = read_axes(node, x_.type, y_.type);
+    axes_ = read_axes(code, node, x_.type, y_.type);
     const auto kernels = [&](DType from, DType to) { return resample_kernels(from, to, info.isa); };
     whole_ = kernels(x_.type.dtype, y_.type.dtype), first_ = kernels(x_.type.dtype, DType::f32);
     between_two_ = kernels(DType::f32, DType::f32), last_ = kernels(DType::f32, y_.type.dtype);
@@ -269,12 +270,32 @@ class Resize final : public CpuKernel {
   int64_t between_ = 0, scratch_ = 0;  // floats: between two passes; of a worker
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Resize>(AttrNode(attrs, shapes), info);
-}
+struct ResizeFamily : NodeFamily<ResizeCode> {
+  static constexpr std::string_view kName = "resize";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !node->is(ops::resize)) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_layouts(problem, "cpu", kName, out);
+  }
+  static Built<ResizeCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    Built<ResizeCode> built;
+    built.code = {describe_node(problem, built.constants), ResampleRule(node.attrs),
+                  resampled_axes(node.attrs, node.input(0)->type.shape.rank()), node.attrs.real("extrapolation_value")};
+    return built;
+  }
+  static std::shared_ptr<const CpuKernel> load(const ResizeCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    HONE_CHECK(!code.rule.antialias, "a resizing kernel in the plan filters against aliasing");
+    return std::make_shared<Resize>(code, BoundNode(code.node, shapes, kName), info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::resize = {"resize", propose, compile, load};
+const CpuTactic tactics::resize = describe<ResizeFamily>();
 
 }  // namespace hone::cpu
