@@ -4,10 +4,10 @@
 // Rows of bf16 are widened and narrowed a few at a time, in a worker's own memory.
 #include <algorithm>
 
+#include "backends/cpu/family.h"
 #include "backends/cpu/norm/vector_kernels.h"
 #include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "regions/region_match.h"
@@ -33,67 +33,54 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::layer_normalization) || node->is(ops::rms_normalization))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("normalization", std::move(reason));
-  out.offer({"cpu",
-             "normalization",
-             {},
-             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-             {Layout::linear}});
-}
-
-/// A parameter's place: region input (>= 0), constant -1 - k, or kNone.
-constexpr int64_t kNone = -100;
-
 Tensor in_f32(const Tensor& tensor) {
   return tensor.dtype() == DType::f32 ? tensor : write_doubles(DType::f32, tensor.dims(), read_doubles(tensor));
 }
 
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node* node = problem.only();
-  Compiled compiled;
-  Attrs attrs{{"axis", node->attrs.integer("axis")},
-              {"epsilon", node->attrs.real("epsilon")},
-              {"centred", int64_t{node->is(ops::layer_normalization)}}};
-  attrs.set("x", int64_t{input_index(problem.region, node->input(0))});
-  const auto place = [&](const char* name, const Value* value) {
-    if (value == nullptr) return attrs.set(name, kNone);
-    if (!value->is_constant()) return attrs.set(name, int64_t{input_index(problem.region, value)});
-    attrs.set(name, -1 - static_cast<int64_t>(compiled.constants.size()));
-    compiled.constants.push_back(in_f32(*value->constant));
-  };
-  place("scale", node->input(1));
-  place("bias", node->input(2));
-  compiled.code = encode_code("normalization", attrs);
-  return compiled;
+struct NormalizationCode {
+  int64_t axis = -1;  // the first of a row
+  double epsilon = 0;
+  bool centred = true;
+  int64_t x = 0;                       // region input
+  std::optional<int64_t> scale, bias;  // region input, or constant -1 - place of the kernel
+  static void fields(auto& self, auto& visit) {
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("epsilon", self.epsilon);
+    visit("centred", self.centred);
+    visit("x", self.x, 0, 2);
+    visit("scale", self.scale, -2, 2);
+    visit("bias", self.bias, -2, 2);
+  }
+};
+
+/// Elements of a row.
+int64_t row_size(const NormalizationCode& code, const KernelShapes& shapes) {
+  for (const std::optional<int64_t>& place : {std::optional(code.x), code.scale, code.bias})
+    HONE_CHECK(!place || *place < static_cast<int64_t>(shapes.inputs.size()),
+               "a normalization kernel in the plan reads input {}", *place);
+  const std::span<const int64_t> dims(shapes.inputs[static_cast<size_t>(code.x)].dims);
+  return elements(dims.subspan(normalize_axis(code.axis, dims.size())));
 }
 
 class Normalization final : public CpuKernel {
  public:
-  Normalization(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info)
-      : kernel_(attrs.integer("centred") != 0 ? vector_kernels(info.isa).layer_norm
-                                              : vector_kernels(info.isa).rms_norm),
-        epsilon_(static_cast<float>(attrs.real("epsilon"))),
-        x_(input(attrs, "x", shapes)) {
-    HONE_CHECK(x_ >= 0, "a normalization kernel in the plan has no input");
-    const Dims& dims = shapes.inputs[static_cast<size_t>(x_)].dims;
-    for (size_t i = normalize_axis(attrs.integer("axis"), dims.size()); i < dims.size(); ++i) n_ *= dims[i];
-    const int64_t count = elements(dims);
+  Normalization(const NormalizationCode& code, const KernelShapes& shapes, const CpuInfo& info)
+      : kernel_(code.centred ? vector_kernels(info.isa).layer_norm : vector_kernels(info.isa).rms_norm),
+        epsilon_(static_cast<float>(code.epsilon)),
+        x_(static_cast<size_t>(code.x)),
+        scale_(code.scale),
+        bias_(code.bias),
+        n_(row_size(code, shapes)) {
+    const int64_t count = elements(shapes.inputs[x_].dims);
     rows_ = count == 0 ? 0 : count / n_;
-    scale_ = input(attrs, "scale", shapes);
-    bias_ = input(attrs, "bias", shapes);
-    for (const int64_t parameter : {scale_, bias_}) {
-      HONE_CHECK(parameter < 0 || elements(shapes.inputs[static_cast<size_t>(parameter)].dims) == n_,
+    for (const std::optional<int64_t>& place : {scale_, bias_})
+      HONE_CHECK(place.value_or(-1) < 0 || elements(shapes.inputs[static_cast<size_t>(*place)].dims) == n_,
                  "a normalization kernel in the plan has parameters of another size");
-      if (parameter < 0 && parameter != kNone) require_constant(shapes, -1 - parameter, DType::f32, Dims{n_});
-    }
     HONE_CHECK(elements(shapes.outputs[0].dims) == count, "a normalization kernel in the plan changes the size");
     const DType dtype = shapes.outputs[0].dtype;
     if (dtype == DType::f32) return;
-    HONE_CHECK(scale_ < 0 && bias_ < 0, "a normalization kernel in the plan has parameters that are not f32");
+    HONE_CHECK(scale_.value_or(-1) < 0 && bias_.value_or(-1) < 0,
+               "a normalization kernel in the plan has parameters that are not f32");
     widen_ = convert_elements(dtype, DType::f32, info.isa);
     narrow_ = convert_elements(DType::f32, dtype, info.isa);
     size_ = static_cast<int64_t>(size_of(dtype));
@@ -105,12 +92,12 @@ class Normalization final : public CpuKernel {
   size_t workspace_bytes() const override { return sizeof(float) * static_cast<size_t>(room_ * workers_); }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const auto parameter = [&](int64_t place) {
-      return static_cast<const float*>(place == kNone ? nullptr
-                                       : place >= 0   ? bindings.inputs[static_cast<size_t>(place)]
-                                                      : bindings.constants[static_cast<size_t>(-1 - place)]);
+    const auto parameter = [&](const std::optional<int64_t>& place) {
+      return static_cast<const float*>(!place        ? nullptr
+                                       : *place >= 0 ? bindings.inputs[static_cast<size_t>(*place)]
+                                                     : bindings.constants[static_cast<size_t>(-1 - *place)]);
     };
-    const void* x = bindings.inputs[static_cast<size_t>(x_)];
+    const void* x = bindings.inputs[x_];
     void* y = bindings.outputs[0];
     const float *scale = parameter(scale_), *bias = parameter(bias_);
     const Share share = share_of(rows_, worker, workers);
@@ -130,28 +117,69 @@ class Normalization final : public CpuKernel {
   }
 
  private:
-  static int64_t input(const Attrs& attrs, std::string_view name, const KernelShapes& shapes) {
-    const int64_t place = attrs.integer(name);
-    HONE_CHECK(place == kNone || (place >= -2 && place < static_cast<int64_t>(shapes.inputs.size())),
-               "a normalization kernel in the plan reads operand {}", place);
-    return place;
-  }
-
   void (*kernel_)(const NormArgs&);
   ConvertElements widen_ = nullptr, narrow_ = nullptr;  // where the tensors are not f32
   float epsilon_;
-  int64_t x_ = 0, scale_ = kNone, bias_ = kNone, rows_ = 0, n_ = 1;
+  size_t x_;
+  std::optional<int64_t> scale_, bias_;
+  int64_t rows_ = 0, n_;
   int64_t size_ = sizeof(float), block_ = 1, room_ = 0,
           workers_ = 1;  // of an element; rows at a time; floats of a worker
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  check_f32_or_bf16(shapes, 1, "normalization");
-  return std::make_shared<Normalization>(attrs, shapes, info);
-}
+struct NormalizationFamily {
+  static constexpr std::string_view kName = "normalization";
+  static constexpr int kVersion = 1;
+  using Params = NoParams;
+  using Code = NormalizationCode;
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::layer_normalization) || node->is(ops::rms_normalization))) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    out.offer({"cpu",
+               std::string(kName),
+               {},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               {Layout::linear}});
+  }
+  static Built<NormalizationCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node* node = problem.only();
+    Built<NormalizationCode> built;
+    const auto place = [&](const Value* value) -> std::optional<int64_t> {
+      if (value == nullptr) return std::nullopt;
+      if (!value->is_constant()) return input_index(problem.region, value);
+      built.constants.push_back(in_f32(*value->constant));
+      return -static_cast<int64_t>(built.constants.size());
+    };
+    built.code = {.axis = node->attrs.integer("axis"),
+                  .epsilon = node->attrs.real("epsilon"),
+                  .centred = node->is(ops::layer_normalization),
+                  .x = input_index(problem.region, node->input(0)),
+                  .scale = place(node->input(1)),
+                  .bias = place(node->input(2))};
+    return built;
+  }
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+    std::vector<ConstantSpec> specs;
+    for (const std::optional<int64_t>& place : {code.scale, code.bias}) {
+      if (place.value_or(0) >= 0) continue;
+      HONE_CHECK(*place == -1 - static_cast<int64_t>(specs.size()),
+                 "a normalization kernel in the plan reads constant {}", -1 - *place);
+      specs.push_back({DType::f32, {row_size(code, shapes)}});
+    }
+    return specs;
+  }
+  static std::shared_ptr<const CpuKernel> load(const NormalizationCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    check_f32_or_bf16(shapes, 1, kName);
+    return std::make_shared<Normalization>(code, shapes, info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::normalization = {"normalization", propose, compile, load};
+const CpuTactic tactics::normalization = describe<NormalizationFamily>();
 
 }  // namespace hone::cpu
