@@ -10,7 +10,6 @@
 
 #include "backends/cpu/rnn/recurrent_layer.h"
 #include "backends/cpu/support/region_reader.h"
-#include "backends/cpu/tactic_table.h"
 #include "base/checked.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
@@ -39,69 +38,52 @@ std::string reason_against(const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-  const Node* node = single_node(problem);
-  if (node == nullptr || !cell_of(node->op_name(), node->attrs)) return;
-  if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse("recurrent", std::move(reason));
-  offer_linear(problem, "recurrent", out);
-}
+enum class Direction { forward, reverse, bidirectional };
+constexpr std::array<std::string_view, 3> field_names(Direction) { return {"forward", "reverse", "bidirectional"}; }
 
-Compiled compile(const Problem& problem, const Tactic&) {
-  const Node& node = *single_node(problem);
-  const Tensor &w = *node.input(1)->constant, &r = *node.input(2)->constant;
-  RecurrentSizes sizes{.cell = *cell_of(node.op_name(), node.attrs),
-                       .directions = w.dims()[0],
-                       .width = w.dims()[2],
-                       .hidden = r.dims()[2]};
-  Compiled compiled;
-  Attrs attrs = node_attrs(problem, compiled.constants, {1, 2, 3, 7});
-  attrs.set("packed", static_cast<int64_t>(compiled.constants.size()));
-  attrs.set("width", sizes.width);
-  attrs.set("hidden", sizes.hidden);
-  attrs.set("peepholes", int64_t{node.input(7) != nullptr});
-  const Tensor* bias = node.input(3) == nullptr ? nullptr : &*node.input(3)->constant;
-  compiled.constants.push_back(pack_panels(w, sizes.gates()));
-  compiled.constants.push_back(pack_panels(r, sizes.gates()));
-  compiled.constants.push_back(pack_bias(bias, sizes));
-  if (sizes.cell == Cell::gru_late) compiled.constants.push_back(pack_late_bias(bias, sizes));
-  if (node.input(7) != nullptr) compiled.constants.push_back(pack_peepholes(*node.input(7)->constant, sizes));
-  compiled.code = encode_code("recurrent", attrs);
-  return compiled;
-}
+struct RecurrentCode {
+  NodeCode node;  // without weights and biases, whose packed forms follow its constants
+  Cell cell = Cell::lstm;
+  Direction direction = Direction::forward;
+  int64_t width = 1, hidden = 1;
+  bool peepholes = false;
+  std::vector<GateRule> rules;  // of each direction
+  static void fields(auto& self, auto& visit) {
+    NodeCode::fields(self.node, visit);
+    visit("cell", self.cell);
+    visit("direction", self.direction);
+    visit("width", self.width, 1, kMostSize);
+    visit("hidden", self.hidden, 1, (1 << 24) - 1);
+    visit("peepholes", self.peepholes);
+    visit("rules", self.rules, 2);
+  }
+  RecurrentSizes sizes() const {
+    return {
+        .cell = cell, .directions = direction == Direction::bidirectional ? 2 : 1, .width = width, .hidden = hidden};
+  }
+};
 
-RecurrentSizes read_sizes(const AttrNode& node) {
+RecurrentSizes read_sizes(const RecurrentCode& code, const BoundNode& node) {
   const Dims& x = node.operand(0).type.dims;
-  const std::optional<Cell> cell = cell_of(node.op(), node.attrs());
-  const int64_t width = node.attrs().integer("width"), hidden = node.attrs().integer("hidden");
-  node.require(cell && x.size() == 3 && x[0] > 0 && x[0] < 1 << 24 && x[1] > 0 && x[2] == width && width > 0 &&
-               hidden > 0 && hidden < 1 << 24);
-  const RecurrentSizes sizes{*cell, node.attrs().text("direction") == "bidirectional" ? 2 : 1, x[0], x[1], width,
-                             hidden};
+  node.require(x.size() == 3 && x[0] > 0 && x[0] < 1 << 24 && x[1] > 0 && x[2] == code.width);
+  RecurrentSizes sizes = code.sizes();
+  sizes.steps = x[0], sizes.batch = x[1];
   require_sizes(Dims{sizes.directions, sizes.steps, sizes.batch, sizes.blocks(), sizes.panel()});
-  require_sizes(Dims{sizes.directions, sizes.steps, sizes.batch, sizes.padded(), sizes.gates(), hidden});
-  return sizes;
-}
-
-/// What compile() packs, as the kernel reads it.
-std::vector<Dims> packed_constants(const RecurrentSizes& s, bool peepholes) {
-  std::vector<Dims> sizes{{s.directions, s.blocks(), s.width, s.panel()},
-                          {s.directions, s.blocks(), s.hidden, s.panel()},
-                          {s.directions, s.blocks(), s.panel()}};
-  if (s.cell == Cell::gru_late) sizes.push_back({s.directions, s.padded()});
-  if (s.cell == Cell::lstm && peepholes) sizes.push_back({s.directions, 3, s.padded()});
+  require_sizes(Dims{sizes.directions, sizes.steps, sizes.batch, sizes.padded(), sizes.gates(), sizes.hidden});
   return sizes;
 }
 
 class Recurrent final : public CpuKernel {
  public:
-  Recurrent(const AttrNode& node, const CpuInfo& info)
+  Recurrent(const RecurrentCode& code, const BoundNode& node, const CpuInfo& info)
       : kernels_(recurrent_kernels(info.isa)),
-        s_(read_sizes(node)),
+        s_(read_sizes(code, node)),
         x_(node.operand(0)),
-        packed_(static_cast<size_t>(node.attrs().integer("packed"))),
-        reverse_(node.attrs().text("direction") == "reverse"),
-        peepholes_(node.attrs().integer("peepholes") != 0) {
-    for (int64_t d = 0; d < s_.directions; ++d) rules_[d] = gate_rule(node.attrs(), s_.cell, d);
+        packed_(node_constants(code.node).size()),
+        reverse_(code.direction == Direction::reverse),
+        rules_(code.rules),
+        peepholes_(code.peepholes) {
+    node.require(static_cast<int64_t>(rules_.size()) == s_.directions);
     const ConcreteType state{DType::f32, {s_.directions, s_.batch, s_.hidden}, Layout::linear};
     const auto optional = [&](size_t i, const ConcreteType& type, std::optional<NodeOperand>& to) {
       if (node.has(i)) to = node.operand(i), node.require(to->type == type);
@@ -115,8 +97,7 @@ class Recurrent final : public CpuKernel {
     wanted(0, {DType::f32, {s_.steps, s_.directions, s_.batch, s_.hidden}, Layout::linear}, y_);
     wanted(1, state, h_);
     wanted(2, state, c_);
-    node.require(x_.type.dtype == DType::f32 && packed_ < 16);
-    node.require_constants(static_cast<int64_t>(packed_), packed_constants(s_, peepholes_));
+    node.require(x_.type.dtype == DType::f32);
     phases_per_step_ = s_.cell == Cell::gru_early ? 2 : 1;
     groups_ = (s_.batch + kRowGroup - 1) / kRowGroup;
     alone_ = s_.directions % info.workers == 0;
@@ -235,7 +216,7 @@ class Recurrent final : public CpuKernel {
   }
 
   void run_part(const Part& p, int64_t time, bool reset, const Bindings& b) const {
-    const GateRule& rule = rules_[p.d];
+    const GateRule& rule = rules_[static_cast<size_t>(p.d)];
     const int64_t at = state_at(p.d, p.first), block = p.block * kUnits;
     const float *input = projected_at(b, p.d, p.block, time * s_.batch + p.first),
                 *state = room(b, state_[p.step % 2]) + at;
@@ -301,12 +282,13 @@ class Recurrent final : public CpuKernel {
 
   const RecurrentKernels kernels_;
   const RecurrentSizes s_;
-  GateRule rules_[2];
   NodeOperand x_;
   std::optional<NodeOperand> lengths_, h0_, c0_;
   std::optional<NodeResult> y_, h_, c_;
   size_t packed_;  // first of the packed constants
-  bool reverse_, peepholes_, serial_ = false;
+  bool reverse_;
+  std::vector<GateRule> rules_;  // of each direction
+  bool peepholes_, serial_ = false;
   bool alone_ = false;  // a worker runs its directions without meeting others
   int phases_per_step_ = 1;
   int64_t groups_ = 1;  // of rows
@@ -314,12 +296,56 @@ class Recurrent final : public CpuKernel {
   int64_t state_[2] = {}, cell_ = 0, scaled_ = 0, gates_ = 0, projected_ = 0, room_ = 0;
 };
 
-std::shared_ptr<const CpuKernel> load(const Attrs& attrs, const KernelShapes& shapes, const CpuInfo& info) {
-  return std::make_shared<Recurrent>(AttrNode(attrs, shapes), info);
-}
+struct RecurrentFamily : NodeFamily<RecurrentCode> {
+  static constexpr std::string_view kName = "recurrent";
+
+  static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
+    const Node* node = single_node(problem);
+    if (node == nullptr || !cell_of(node->op_name(), node->attrs)) return;
+    if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
+    offer_linear(problem, kName, out);
+  }
+  static Built<RecurrentCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
+    const Node& node = *single_node(problem);
+    const Tensor &w = *node.input(1)->constant, &r = *node.input(2)->constant;
+    const std::string& direction = node.attrs.text("direction");
+    Built<RecurrentCode> built;
+    RecurrentCode& code = built.code;
+    code.node = describe_node(problem, built.constants, {1, 2, 3, 7});
+    code.cell = *cell_of(node.op_name(), node.attrs);
+    code.direction = direction == "bidirectional" ? Direction::bidirectional
+                     : direction == "reverse"     ? Direction::reverse
+                                                  : Direction::forward;
+    code.width = w.dims()[2], code.hidden = r.dims()[2];
+    code.peepholes = node.input(7) != nullptr;
+    const RecurrentSizes sizes = code.sizes();
+    for (int64_t d = 0; d < sizes.directions; ++d) code.rules.push_back(gate_rule(node.attrs, code.cell, d));
+    const Tensor* bias = node.input(3) == nullptr ? nullptr : &*node.input(3)->constant;
+    built.constants.push_back(pack_panels(w, sizes.gates()));
+    built.constants.push_back(pack_panels(r, sizes.gates()));
+    built.constants.push_back(pack_bias(bias, sizes));
+    if (code.cell == Cell::gru_late) built.constants.push_back(pack_late_bias(bias, sizes));
+    if (code.peepholes) built.constants.push_back(pack_peepholes(*node.input(7)->constant, sizes));
+    return built;
+  }
+  static std::vector<ConstantSpec> constants(const RecurrentCode& code, const KernelShapes&, const CpuInfo&) {
+    const RecurrentSizes s = code.sizes();
+    std::vector<ConstantSpec> specs = node_constants(code.node);
+    specs.push_back({DType::f32, {s.directions, s.blocks(), s.width, s.panel()}});
+    specs.push_back({DType::f32, {s.directions, s.blocks(), s.hidden, s.panel()}});
+    specs.push_back({DType::f32, {s.directions, s.blocks(), s.panel()}});
+    if (s.cell == Cell::gru_late) specs.push_back({DType::f32, {s.directions, s.padded()}});
+    if (code.peepholes) specs.push_back({DType::f32, {s.directions, 3, s.padded()}});
+    return specs;
+  }
+  static std::shared_ptr<const CpuKernel> load(const RecurrentCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<Recurrent>(code, BoundNode(code.node, shapes, kName), info);
+  }
+};
 
 }  // namespace
 
-const CpuTactic tactics::recurrent = {"recurrent", propose, compile, load};
+const CpuTactic tactics::recurrent = describe<RecurrentFamily>();
 
 }  // namespace hone::cpu

@@ -5,7 +5,9 @@
 // registers together: rows times panel, then the gates of one row and block.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "backends/cpu/jit/isa.h"
 
@@ -37,6 +39,10 @@ enum class GateFunction : uint8_t {
   softsign,
   softplus
 };
+constexpr std::array<std::string_view, 11> field_names(GateFunction) {
+  return {"sigmoid",     "tanh",   "relu", "hard_sigmoid", "leaky_relu", "thresholded_relu",
+          "scaled_tanh", "affine", "elu",  "softsign",     "softplus"};
+}
 struct GateActivation {
   GateFunction function = GateFunction::sigmoid;
   float alpha = 1, beta = 0;
@@ -47,6 +53,18 @@ struct GateRule {
   GateActivation activations[3];
   float clip = 0;        // bounds what goes into an activation; infinity for none
   bool coupled = false;  // LSTM: forgets what it does not take in
+
+  static void fields(auto& self, auto& visit) {
+    constexpr std::array<std::string_view, 3> kFunction{"function0", "function1", "function2"},
+        kAlpha{"alpha0", "alpha1", "alpha2"}, kBeta{"beta0", "beta1", "beta2"};
+    for (size_t i = 0; i < 3; ++i) {
+      visit(kFunction[i], self.activations[i].function);
+      visit(kAlpha[i], self.activations[i].alpha);
+      visit(kBeta[i], self.activations[i].beta);
+    }
+    visit("clip", self.clip);
+    visit("coupled", self.coupled);
+  }
 };
 
 /// One row, one block. Gates in ONNX's order, kUnits each: i o f c; z r h; h. Peepholes (i o f) are null when there are none.
