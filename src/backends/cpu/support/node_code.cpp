@@ -162,31 +162,4 @@ std::vector<double> BoundNode::reals(size_t i) const {
   return values;
 }
 
-namespace {
-NodeCode code_of(const Attrs& attrs, const KernelShapes& shapes) {
-  NodeCode code;
-  fields::Reader visit(attrs);
-  NodeCode::fields(code, visit);
-  int64_t place = 0;
-  for (const ConstantSpec& spec : node_constants(code)) require_constant(shapes, place++, spec.dtype, spec.dims);
-  return code;
-}
-}  // namespace
-
-Attrs node_attrs(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without) {
-  Attrs attrs = single_node(problem)->attrs;
-  attrs.set("op", std::string(single_node(problem)->op_name()));
-  fields::Writer visit(attrs);
-  const NodeCode code = describe_node(problem, constants, without);
-  NodeCode::fields(code, visit);
-  return attrs;
-}
-Compiled compile_node(const Problem& problem, std::string_view family) {
-  Compiled compiled;
-  compiled.code = encode_code(family, node_attrs(problem, compiled.constants));
-  return compiled;
-}
-AttrNode::AttrNode(const Attrs& attrs, const KernelShapes& shapes)
-    : BoundNode(code_of(attrs, shapes), shapes, attrs.text("op")), attrs_(attrs), shapes_(shapes) {}
-
 }  // namespace hone::cpu

@@ -132,23 +132,6 @@ class BoundNode {
   std::vector<std::optional<NodeResult>> results_;
 };
 
-/// By way of attributes.
-Attrs node_attrs(const Problem& problem, std::vector<Tensor>& constants, std::initializer_list<size_t> without = {});
-Compiled compile_node(const Problem& problem, std::string_view family);
-class AttrNode : public BoundNode {
- public:
-  AttrNode(const Attrs& attrs, const KernelShapes& shapes);
-  const Attrs& attrs() const { return attrs_; }
-  const std::string& op() const { return attrs_.text("op"); }
-  void require_constants(int64_t place, const std::vector<Dims>& sizes) const {
-    for (const Dims& dims : sizes) require_constant(shapes_, place++, DType::f32, dims);
-  }
-
- private:
-  Attrs attrs_;
-  const KernelShapes& shapes_;
-};
-
 /// A kernel whose work falls into items that do not depend on each other.
 class ItemKernel : public CpuKernel {
  public:
