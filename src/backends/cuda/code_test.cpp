@@ -9,6 +9,7 @@
 
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/place.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/tactic_table.h"
 #include "device/regions_testing.h"
@@ -90,6 +91,14 @@ size_t count(std::string_view text, std::string_view word) {
   return found;
 }
 
+TEST(CudaCode, RefusesAPlanOfAnotherVersion) {
+  if (device_count() == 0) GTEST_SKIP();
+  CudaDevice device(0);
+  const KernelShapes shapes{.inputs = {{DType::f32, {4}}}, .outputs = {{DType::f16, {4}}}, .symbols = {}};
+  const Blob code = encode_device_code({{"sm_90", {"cast", {}, 1}, Blob::copy("machine code")}});
+  EXPECT_THROW(load(device, "cuda", code, shapes), Error);
+}
+
 TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   using namespace kernels;
   for (const char* text :
@@ -141,21 +150,20 @@ TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
   const Problem problem = sample_problem(graph, 2, {});
   Tactic tactic{.source = "cuda", .name = "pointwise", .params = {}};
   tactic.in = {Layout::channels_last, Layout::linear}, tactic.out = {Layout::channels_last};
-  Attrs attrs;
-  write_signature(attrs, problem, tactic, {Tensor::of<float>({2, 2}, {1, 2, 3, 4})});
-  EXPECT_EQ(constant_dims(attrs, 0), (Dims{2, 2}));
-  EXPECT_THROW(constant_dims(attrs, 1), Error);
+  const Signature made = signature_of(problem, tactic, {Tensor::of<float>({2, 2}, {1, 2, 3, 4})});
+  ASSERT_EQ(constants_of(made).size(), 1u);
+  EXPECT_EQ(constants_of(made)[0].dims, (Dims{2, 2}));
 
   KernelShapes shapes;
   shapes.inputs = {{DType::f16, {5, 3, 4}, Layout::channels_last}, {DType::f16, {3, 1}, Layout::linear}};
   shapes.outputs = {{DType::f16, {5, 3, 4}, Layout::channels_last}};
   shapes.symbols = {{"N", 5}};
   shapes.constant_bytes = {16};
-  EXPECT_NO_THROW(require_signature(attrs, shapes));
+  EXPECT_NO_THROW(require_signature(made, shapes));
   const auto refused = [&](auto&& alter) {
     KernelShapes altered = shapes;
     alter(altered);
-    EXPECT_THROW(require_signature(attrs, altered), Error);
+    EXPECT_THROW(require_signature(made, altered), Error);
   };
   refused([](KernelShapes& s) { s.inputs[0].dims[1] = 2; });
   refused([](KernelShapes& s) { s.inputs[1].dtype = DType::i8; });
@@ -165,11 +173,14 @@ TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
   refused([](KernelShapes& s) { s.constant_bytes = {12}; });
   refused([](KernelShapes& s) { s.constant_bytes->clear(); });
   EXPECT_THROW(require_signature({}, shapes), Error);
+  refused([](KernelShapes& s) { s.constant_bytes = {16, 16}; });
 
-  EXPECT_NO_THROW(Arguments().input(1).output(0).constant(0).null().require_places(shapes));
-  EXPECT_THROW(Arguments().input(2).require_places(shapes), Error);
-  EXPECT_THROW(Arguments().output(1).require_places(shapes), Error);
-  EXPECT_THROW(Arguments().place(-2).require_places(shapes), Error);
+  const Place second{PlaceKind::constant, 1};
+  EXPECT_NO_THROW(Arguments().pointer(input(1)).pointer(output(0)).pointer(constant(0)).require_places(shapes));
+  EXPECT_NO_THROW(Arguments().pointer(Place().pointer()).value(5).require_places(shapes));
+  EXPECT_THROW(Arguments().pointer(input(2)).require_places(shapes), Error);
+  EXPECT_THROW(Arguments().pointer(output(1)).require_places(shapes), Error);
+  EXPECT_THROW(Arguments().pointer(second.pointer()).require_places(shapes), Error);
 }
 
 TEST(CudaCode, HoldsMachineCodeForSeveralCards) {

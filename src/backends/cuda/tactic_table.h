@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family of generated CUDA kernels is: three functions and a name, in one explicit list that the source "cuda" walks.
+// What a family of generated CUDA kernels is: a name, a version and three functions, which family.h makes of a struct, in one
+// explicit list that the source "cuda" walks.
 //
-// compile() writes source text, which the source turns into machine code for the card, and the attributes that load() needs
-// besides KernelShapes. Everything that varies with shapes is an argument of the launch, except where all sizes are fixed.
+// generate() writes source text, which the source turns into machine code for the card, and the code that load() needs besides
+// KernelShapes. Everything that varies with shapes is an argument of the launch, except where all sizes are fixed.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,9 @@
 #include <vector>
 
 #include "backends/cuda/run/kernel.h"
+#include "backends/cuda/support/place.h"
+#include "device/code.h"
+#include "device/fields.h"
 #include "device/tactic.h"
 
 namespace hone::cuda {
@@ -25,18 +29,23 @@ struct Generated {
 
 /// What load() works with.
 struct LoadContext {
-  const Attrs& attrs;
   const KernelShapes& shapes;
+  std::vector<ConstantSpec> constants;  // those that the kernel was made with
   std::shared_ptr<const Module> module;
   int processors = 1;  // of the card
+  /// An operand that has to be given; throws Error where the plan has none at this place.
+  const Dims& dims_of(const Place& place) const;
 };
 
 struct CudaTactic {
   std::string_view name;
+  int version;
   /// Silent when the region is not about this family at all; refuses with a reason when it nearly is.
   void (*propose)(const Problem&, Candidates&);
   Generated (*generate)(const Problem&, const std::string& architecture, const Tactic&);
-  std::shared_ptr<const CudaKernel> (*load)(const LoadContext&);
+  std::shared_ptr<const CudaKernel> (*load)(const Attrs&, const KernelShapes&, std::shared_ptr<const Module>,
+                                            int processors);
+  std::vector<Field> (*fields)();  // of its code, with bounds
 };
 
 /// All families, in order of preference.

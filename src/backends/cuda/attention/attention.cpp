@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -123,7 +124,7 @@ Strides strides_of_heads(const Dims& dims, bool by_head) {
   return by_head ? Strides{strides[0], strides[1], strides[2]} : Strides{strides[0], strides[2], strides[1]};
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const Attrs& attrs = context.attrs;
   const bool by_head = attrs.text("layout") == "bhsd";
   const Dims q = dims_of(context, "q"), k = dims_of(context, "k"), v = dims_of(context, "v"),
@@ -178,6 +179,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::attention = {"attention", propose, generate, load};
+const CudaTactic tactics::attention = describe_old<generate, load>("attention", propose);
 
 }  // namespace hone::cuda

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/conv/filters.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -98,7 +99,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic& tac
   return result;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const Attrs& attrs = context.attrs;
   const int64_t x = attrs.integer("x"), inputs = static_cast<int64_t>(context.shapes.inputs.size());
   const int64_t channels = attrs.integer("channels"), results = attrs.integer("results"),
@@ -129,6 +130,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::depthwise = {"depthwise", propose, generate, load};
+const CudaTactic tactics::depthwise = describe_old<generate, load>("depthwise", propose);
 
 }  // namespace hone::cuda

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/conv/filters.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -96,7 +97,7 @@ ConvArgument conv_argument(const Attrs& attrs, const Dims& in, const Dims& out) 
   return conv;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const int64_t x = context.attrs.integer("x");
   const Epilogue epilogue = read_epilogue(context.attrs);
   const int residual = read_residual(context.attrs);
@@ -119,6 +120,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::direct_conv = {"direct_conv", propose, generate, load};
+const CudaTactic tactics::direct_conv = describe_old<generate, load>("direct_conv", propose);
 
 }  // namespace hone::cuda

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/conv/filters.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -256,7 +257,7 @@ ImagesArgument images_argument(const Dims& in, const Dims& out, bool images, int
   return argument;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const Attrs& attrs = context.attrs;
   const int64_t x = attrs.integer("x"), filters = attrs.integer("filters"), splits = attrs.integer("splits"),
                 inputs = static_cast<int64_t>(context.shapes.inputs.size());
@@ -313,6 +314,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::implicit_gemm = {"implicit_gemm", propose, generate, load};
+const CudaTactic tactics::implicit_gemm = describe_old<generate, load>("implicit_gemm", propose);
 
 }  // namespace hone::cuda

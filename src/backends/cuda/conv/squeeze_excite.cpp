@@ -4,6 +4,7 @@
 #include "regions/squeeze_excite.h"
 #include "backends/cuda/conv/filters.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/support.h"
 #include "ops/window.h"
@@ -71,7 +72,7 @@ Generated generate(const Problem& problem, const std::string& architecture, cons
            bias_of(*found.excite)}};
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
              "a squeeze and excitation in the plan has {} inputs", context.shapes.inputs.size());
   const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
@@ -90,6 +91,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::squeeze_excite = {"squeeze_excite", propose, generate, load};
+const CudaTactic tactics::squeeze_excite = describe_old<generate, load>("squeeze_excite", propose);
 
 }  // namespace hone::cuda

@@ -7,6 +7,7 @@
 #include "backends/cuda/cublaslt/cublaslt_product.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/error.h"
@@ -122,8 +123,8 @@ Read read_region(const Problem& problem, const Node& node) {
   read.refusal = reason_against(problem, node, match);
   if (!read.refusal.empty()) return read;
   const DType dtype = node.output()->type.dtype;
-  read.attrs = {{"a", place_of(problem, node.input(0), read.constants)},
-                {"b", place_of(problem, node.input(1), read.constants)}};
+  read.attrs = {{"a", old_place_of(problem, node.input(0), read.constants)},
+                {"b", old_place_of(problem, node.input(1), read.constants)}};
   Dims b_dims = node.input(1)->is_constant() ? node.input(1)->constant->dims() : Dims();
   if (images) b_dims.resize(2);
   read.attrs.set("b_dims", std::move(b_dims));
@@ -186,7 +187,7 @@ class CublasLtSource final : public TacticSource {
     Dims words;
     for (const uint64_t word : found[static_cast<size_t>(rank)].algo.data) words.push_back(static_cast<int64_t>(word));
     read.attrs.set("algorithm", std::move(words));
-    write_signature(read.attrs, problem, tactic, read.constants);
+    for (const auto& [name, value] : write_fields(signature_of(problem, tactic, read.constants))) read.attrs.set(name, value);
     return {encode_code("product", read.attrs), std::move(read.constants)};
   }
 };
@@ -273,7 +274,7 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& code, c
   const int64_t a = attrs.integer("a"), b = attrs.integer("b"), inputs = static_cast<int64_t>(shapes.inputs.size());
   HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && !shapes.outputs.empty(),
              "a product in the plan reads inputs {} and {}", a, b);
-  require_signature(attrs, shapes);
+  require_signature(old_signature(attrs), shapes);
   const Dims& b_dims = b >= 0 ? shapes.inputs[static_cast<size_t>(b)].dims : attrs.integers("b_dims");
   const std::optional<ProductShape> shape =
       product_of(attrs, matrix_dims(shapes.inputs[static_cast<size_t>(a)].dims, attrs.integer("images") != 0), b_dims,

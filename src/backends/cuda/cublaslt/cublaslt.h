@@ -11,6 +11,9 @@
 
 namespace hone::cuda {
 
+/// Goes up with every change of what a plan keeps of a product.
+inline constexpr int kProductVersion = 2;
+
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& code, const KernelShapes& shapes);
 
 }  // namespace hone::cuda

@@ -7,6 +7,7 @@
 #include "backends/cuda/cudnn/cudnn_graph.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/error.h"
@@ -108,7 +109,7 @@ class CudnnSource final : public TacticSource {
     const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
     if (!bias.empty())
       compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
-    write_signature(attrs, problem, tactic, compiled.constants);
+    for (const auto& [name, value] : write_fields(signature_of(problem, tactic, compiled.constants))) attrs.set(name, value);
     compiled.code = encode_code("convolution", attrs);
     return compiled;
   }
@@ -185,7 +186,7 @@ std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& code, cons
   const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() &&
                      weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
   HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
-  require_signature(attrs, shapes);
+  require_signature(old_signature(attrs), shapes);
   require_constant(shapes, 0, in.dtype, weights);
   if (read_epilogue(attrs).bias) require_constant(shapes, 1, out.dtype, Dims{out.dims[1]});
   const int residual = read_residual(attrs);

@@ -11,6 +11,9 @@
 
 namespace hone::cuda {
 
+/// Goes up with every change of what a plan keeps of a convolution.
+inline constexpr int kConvolutionVersion = 2;
+
 std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice& device, const Blob& code, const KernelShapes& shapes);
 
 }  // namespace hone::cuda

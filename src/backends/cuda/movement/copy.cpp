@@ -9,6 +9,7 @@
 #include <span>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "regions/copy_request.h"
 #include "regions/layout_offers.h"
@@ -194,7 +195,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   return result;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const CopyRequest request = copy_request(context.attrs, context.shapes);
   std::vector<Part> parts;
   for (const CopyStep& step : plan_copies(request))
@@ -204,6 +205,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::copy = {"copy", propose, generate, load};
+const CudaTactic tactics::copy = describe_old<generate, load>("copy", propose);
 
 }  // namespace hone::cuda

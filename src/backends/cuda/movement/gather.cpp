@@ -2,6 +2,7 @@
 //
 // Gather and GatherND: rows copied by index or by position, in units of up to 16 bytes.
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -56,7 +57,7 @@ Generated generate_gather_nd(const Problem& problem, const std::string&, const T
   return generate(problem, "batch_dims", kernels::gather_nd);
 }
 
-std::shared_ptr<const CudaKernel> load_gather(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load_gather(const OldContext& context) {
   HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
              context.shapes.outputs.size());
   const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
@@ -80,7 +81,7 @@ std::shared_ptr<const CudaKernel> load_gather(const LoadContext& context) {
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }
 
-std::shared_ptr<const CudaKernel> load_gather_nd(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load_gather_nd(const OldContext& context) {
   HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
              context.shapes.outputs.size());
   const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
@@ -116,7 +117,7 @@ std::shared_ptr<const CudaKernel> load_gather_nd(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::gather = {"gather", propose_gather, generate_gather, load_gather};
-const CudaTactic tactics::gather_nd = {"gather_nd", propose_gather_nd, generate_gather_nd, load_gather_nd};
+const CudaTactic tactics::gather = describe_old<generate_gather, load_gather>("gather", propose_gather);
+const CudaTactic tactics::gather_nd = describe_old<generate_gather_nd, load_gather_nd>("gather_nd", propose_gather_nd);
 
 }  // namespace hone::cuda

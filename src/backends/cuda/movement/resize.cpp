@@ -2,6 +2,7 @@
 //
 // Resize of images by nearest neighbour or linear interpolation, in every coordinate mode that is affine and keeps to the image.
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -93,7 +94,7 @@ void set_axis(ResizeArgument& resize, size_t axis, const std::string& mode, doub
   }
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   HONE_CHECK(!context.shapes.inputs.empty() && context.shapes.outputs.size() == 1, "a resize in the plan has no input");
   const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
   const std::vector<double>& scales = context.attrs.reals("scales");
@@ -118,6 +119,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::resize = {"resize", propose, generate, load};
+const CudaTactic tactics::resize = describe_old<generate, load>("resize", propose);
 
 }  // namespace hone::cuda

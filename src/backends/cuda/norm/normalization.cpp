@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/signature.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -85,9 +85,9 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
                   {"lanes", form.lanes}};
   if (!over_rows(*node))
     result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
-  result.attrs.set("x", place_of(problem, node->input(0), result.constants));
-  result.attrs.set("scale", place_of(problem, node->input(1), result.constants));
-  result.attrs.set("bias", place_of(problem, node->input(2), result.constants));
+  result.attrs.set("x", old_place_of(problem, node->input(0), result.constants));
+  result.attrs.set("scale", old_place_of(problem, node->input(1), result.constants));
+  result.attrs.set("bias", old_place_of(problem, node->input(2), result.constants));
   return result;
 }
 
@@ -114,7 +114,7 @@ Rows rows_of(const Attrs& attrs, const Dims& dims) {
 }
 
 /// A scale or bias of as many elements as the kernel reads.
-void require_parameters(const LoadContext& context, const char* name, int64_t count) {
+void require_parameters(const OldContext& context, const char* name, int64_t count) {
   const int64_t place = bounded(context.attrs, name, kNoPlace, static_cast<int64_t>(context.shapes.inputs.size()) - 1);
   if (place == kNoPlace) return;
   const Dims dims =
@@ -123,7 +123,7 @@ void require_parameters(const LoadContext& context, const char* name, int64_t co
              count);
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const int64_t x = context.attrs.integer("x");
   HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()),
              "a normalization in the plan has no input");
@@ -166,6 +166,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::normalization = {"normalization", propose, generate, load};
+const CudaTactic tactics::normalization = describe_old<generate, load>("normalization", propose);
 
 }  // namespace hone::cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Softmax or LogSoftmax; a row's elements are `inner` apart. A row per block, or per thread where rows are short and begin side by
-// side. Before this stand T and LOG.
+// side. Before this stand T, LOG and the parameters.
 
-extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
+extern "C" __global__ void softmax(SOFTMAX_PARAMETERS) {
   await_operands();
   __shared__ float scratch[32];
   const i64 row = blockIdx.x, base = row / inner * n * inner + row % inner;
@@ -21,7 +21,7 @@ extern "C" __global__ void softmax(const T* x, T* y, int n, int inner) {
   }
 }
 
-extern "C" __global__ void softmax_by_thread(const T* x, T* y, int n, int inner, int rows) {
+extern "C" __global__ void softmax_by_thread(SOFTMAX_BY_THREAD_PARAMETERS) {
   await_operands();
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= rows) return;

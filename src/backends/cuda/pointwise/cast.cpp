@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cast between any two numeric types, in whatever layout the tensor has: one element per thread.
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
@@ -8,39 +9,57 @@
 namespace hone::cuda {
 namespace {
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !node->is(ops::cast)) return;
-  if (!has_type_name(node->input(0)->type.dtype) || !has_type_name(node->output()->type.dtype))
-    return out.refuse("cast", "a type that the card does not have");
-  if (node->input(0)->is_constant() || problem.region.inputs().empty())
-    return out.refuse("cast", "its input is a constant");
-  out.offer({"cuda", "cast", {}, {Layout::linear}, {Layout::linear}});
-  const size_t rank = node->output()->type.shape.rank();
-  if (rank >= 3 && rank <= 5) out.offer({"cuda", "cast", {}, {Layout::channels_last}, {Layout::channels_last}});
-}
+struct CastParameters {
+  static constexpr std::string_view kKernel = "cast";
+  Reads from;
+  Writes to;
+  int32_t count = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("from", self.from, "From");
+    visit("to", self.to, "To");
+    visit("count", self.count);
+  }
+};
 
-Generated generate(const Problem& problem, const std::string&, const Tactic&) {
-  const Node* node = problem.only();
-  std::string source = fmt::format("typedef {} From;\ntypedef {} To;\n", type_name(node->input(0)->type.dtype),
-                                   type_name(node->output()->type.dtype));
-  return {{}, source + kernels::cast, {}};
-}
+struct CastFamily {
+  static constexpr std::string_view kName = "cast";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = NoCode;
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1 &&
-                 context.shapes.inputs[0].dims == context.shapes.outputs[0].dims,
-             "a cast in the plan changes the size");
-  const int64_t count = elements(context.shapes.outputs[0].dims);
-  HONE_CHECK(count < int64_t{1} << 31, "a cast in the plan has {} elements", count);
-  GridLaunch launch{.function = context.module->function("cast")};
-  launch.arguments.input(0).output(0).value(static_cast<int32_t>(count));
-  launch.grid.x = blocks_of(std::max<int64_t>(count, 1), launch.block);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !node->is(ops::cast)) return;
+    if (!has_type_name(node->input(0)->type.dtype) || !has_type_name(node->output()->type.dtype))
+      return out.refuse(kName, "a type that the card does not have");
+    if (node->input(0)->is_constant() || problem.region.inputs().empty())
+      return out.refuse(kName, "its input is a constant");
+    const auto offer = [&](Layout layout) { out.offer({"cuda", std::string(kName), {}, {layout}, {layout}}); };
+    offer(Layout::linear);
+    const size_t rank = node->output()->type.shape.rank();
+    if (rank >= 3 && rank <= 5) offer(Layout::channels_last);
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    const std::string types = fmt::format("typedef {} From;\ntypedef {} To;\n", type_name(node->input(0)->type.dtype),
+                                          type_name(node->output()->type.dtype));
+    return {{}, types + declare<CastParameters>() + kernels::cast};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code&, const LoadContext& context) {
+    HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1 &&
+                   context.shapes.inputs[0].dims == context.shapes.outputs[0].dims,
+               "a cast in the plan changes the size");
+    const int64_t count = elements(context.shapes.outputs[0].dims);
+    HONE_CHECK(count < int64_t{1} << 31, "a cast in the plan has {} elements", count);
+    const CastParameters parameters{.from = input(0), .to = output(0), .count = static_cast<int32_t>(count)};
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(std::max<int64_t>(count, 1), 256)}}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::cast = {"cast", propose, generate, load};
+const CudaTactic tactics::cast = describe<CastFamily>();
 
 }  // namespace hone::cuda

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/text.h"
 #include "regions/pointwise_program.h"
@@ -238,7 +239,7 @@ NumbersArgument numbers_argument(const std::vector<std::string>& texts, const Sy
   return numbers;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const PointwiseProgram program = read_program(context.attrs);
   HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands,
              "a pointwise kernel in the plan has {} operands", program.operands.size());
@@ -259,6 +260,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::pointwise = {"pointwise", propose, generate, load};
+const CudaTactic tactics::pointwise = describe_old<generate, load>("pointwise", propose);
 
 }  // namespace hone::cuda

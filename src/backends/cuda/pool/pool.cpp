@@ -2,6 +2,7 @@
 //
 // MaxPool and AveragePool of one to three spatial axes.
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -35,7 +36,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic& tac
   return {std::move(attrs), source + fmt::format("#define V {}\n", width) + kernels::pool, {}};
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
              "a pool in the plan has {} inputs", context.shapes.inputs.size());
   const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
@@ -76,6 +77,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::pool = {"pool", propose, generate, load};
+const CudaTactic tactics::pool = describe_old<generate, load>("pool", propose);
 
 }  // namespace hone::cuda

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "regions/reduce_axes.h"
@@ -91,7 +92,7 @@ std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype)
   return fits ? std::optional(columns) : std::nullopt;
 }
 
-std::shared_ptr<const CudaKernel> load_columns(const LoadContext& context, const Columns& columns, DType dtype) {
+std::shared_ptr<const CudaKernel> load_columns(const OldContext& context, const Columns& columns, DType dtype) {
   const int64_t vectors = columns.inner / vector_width(dtype);
   int64_t lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
@@ -107,7 +108,7 @@ std::shared_ptr<const CudaKernel> load_columns(const LoadContext& context, const
   return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
              "a reduction in the plan has {} inputs", context.shapes.inputs.size());
   const std::vector<AxisRun> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
@@ -135,6 +136,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::reduce = {"reduce", propose, generate, load};
+const CudaTactic tactics::reduce = describe_old<generate, load>("reduce", propose);
 
 }  // namespace hone::cuda

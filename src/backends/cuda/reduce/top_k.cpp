@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -68,7 +69,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   return result;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
   const Dims& dims = inputs[0].dims;
@@ -104,6 +105,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::top_k = {"top_k", propose, generate, load};
+const CudaTactic tactics::top_k = describe_old<generate, load>("top_k", propose);
 
 }  // namespace hone::cuda

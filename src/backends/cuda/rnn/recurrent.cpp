@@ -6,7 +6,7 @@
 #include <array>
 
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/signature.h"
+#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -129,9 +129,9 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   result.attrs = {{"rows", gates * hidden}, {"hidden", hidden}, {"width", width}, {"directions", directions}};
   result.attrs.set("backwards", int64_t{node.attrs.text("direction") == "reverse"});
   result.attrs.set("spread", Dims{spread.blocks, gates * spread.units * spread.parts});
-  result.attrs.set("x", place_of(problem, node.input(0), result.constants));
-  result.attrs.set("first_h", place_of(problem, node.input(5), result.constants));
-  result.attrs.set("first_c", place_of(problem, node.input(6), result.constants));
+  result.attrs.set("x", old_place_of(problem, node.input(0), result.constants));
+  result.attrs.set("first_h", old_place_of(problem, node.input(5), result.constants));
+  result.attrs.set("first_c", old_place_of(problem, node.input(6), result.constants));
   Dims outputs;
   const auto& wanted = problem.region.outputs();
   for (size_t i = 0; i < 3; ++i) {
@@ -148,7 +148,7 @@ Generated generate(const Problem& problem, const std::string&, const Tactic&) {
   return result;
 }
 
-std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
+std::shared_ptr<const CudaKernel> load(const OldContext& context) {
   const Attrs& attrs = context.attrs;
   const int64_t x = attrs.integer("x"), rows = attrs.integer("rows"), width = attrs.integer("width"),
                 directions = attrs.integer("directions");
@@ -188,6 +188,6 @@ std::shared_ptr<const CudaKernel> load(const LoadContext& context) {
 
 }  // namespace
 
-const CudaTactic tactics::recurrent = {"recurrent", propose, generate, load};
+const CudaTactic tactics::recurrent = describe_old<generate, load>("recurrent", propose);
 
 }  // namespace hone::cuda

@@ -12,10 +12,19 @@ void* moved(const void* pointer, int64_t bytes) {
 }
 }  // namespace
 
-Arguments& Arguments::pointer(Kind kind, int64_t at, int64_t offset) {
+Arguments& Arguments::add(const Slot& slot) {
   HONE_ASSERT(slots_.size() < kMost, "a launch has more than {} arguments", kMost);
-  slots_.push_back({kind, at, offset});
+  slots_.push_back(slot);
   return *this;
+}
+
+Arguments& Arguments::pointer(const Pointer& pointer) { return add({pointer, std::nullopt}); }
+
+Arguments& Arguments::bytes(const void* value, size_t size) {
+  const size_t at = bytes_.size();
+  bytes_.resize((at + size + 7) / 8 * 8);
+  std::memcpy(bytes_.data() + at, value, size);
+  return add({{}, at});
 }
 
 void Arguments::require_places(const KernelShapes& shapes) const {
@@ -23,27 +32,26 @@ void Arguments::require_places(const KernelShapes& shapes) const {
     HONE_CHECK(at >= 0 && at < static_cast<int64_t>(count), "a kernel in the plan has the {} {} of {}", what, at,
                count);
   };
-  for (const Slot& slot : slots_) {
-    if (slot.kind == Kind::input) require("input", slot.at, shapes.inputs.size());
-    if (slot.kind == Kind::output) require("result", slot.at, shapes.outputs.size());
-    if (slot.kind == Kind::constant && shapes.constant_bytes)
-      require("constant", slot.at, shapes.constant_bytes->size());
+  for (const auto& [pointer, value] : slots_) {
+    if (pointer.from == Pointer::From::input) require("input", pointer.index, shapes.inputs.size());
+    if (pointer.from == Pointer::From::output) require("result", pointer.index, shapes.outputs.size());
+    if (pointer.from == Pointer::From::constant && shapes.constant_bytes)
+      require("constant", pointer.index, shapes.constant_bytes->size());
   }
 }
 
 void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& pointers,
                         std::array<void*, kMost>& list) const {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& slot = slots_[i];
-    const auto at = static_cast<size_t>(slot.at);
-    list[i] = &pointers[i];
-    switch (slot.kind) {
-      case Kind::input: pointers[i] = moved(bindings.inputs[at], slot.offset); break;
-      case Kind::output: pointers[i] = moved(bindings.outputs[at], slot.offset); break;
-      case Kind::constant: pointers[i] = moved(bindings.constants[at], slot.offset); break;
-      case Kind::workspace: pointers[i] = moved(bindings.workspace, slot.offset); break;
-      case Kind::null: pointers[i] = nullptr; break;
-      case Kind::value: list[i] = const_cast<std::byte*>(bytes_.data() + at); break;
+    const auto& [pointer, value] = slots_[i];
+    const auto at = static_cast<size_t>(pointer.index);
+    list[i] = value ? const_cast<std::byte*>(bytes_.data() + *value) : static_cast<void*>(&pointers[i]);
+    switch (pointer.from) {
+      case Pointer::From::input: pointers[i] = moved(bindings.inputs[at], pointer.bytes); break;
+      case Pointer::From::output: pointers[i] = moved(bindings.outputs[at], pointer.bytes); break;
+      case Pointer::From::constant: pointers[i] = moved(bindings.constants[at], pointer.bytes); break;
+      case Pointer::From::workspace: pointers[i] = moved(bindings.workspace, pointer.bytes); break;
+      case Pointer::From::nowhere: pointers[i] = nullptr; break;
     }
   }
 }

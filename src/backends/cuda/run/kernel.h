@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "backends/cuda/run/libraries.h"
@@ -31,27 +32,42 @@ class CudaKernel : public Kernel {
   virtual KernelShapes host_shapes() const { return {}; }
 };
 
-/// The arguments of one launch: pointers are named by where they come from, everything else is stored as it is.
+/// A pointer of a launch, named by where it comes from; `bytes` behind its start.
+struct Pointer {
+  enum class From : uint8_t { input, output, constant, workspace, nowhere };
+  From from = From::nowhere;  // nowhere: null
+  int64_t index = 0, bytes = 0;
+};
+/// What a kernel reads and what it writes; neither serves as the other.
+struct Reads : Pointer {};
+struct Writes : Pointer {};
+
+inline Reads input(int64_t index, int64_t bytes = 0) { return {{Pointer::From::input, index, bytes}}; }
+inline Reads constant(int64_t index, int64_t bytes = 0) { return {{Pointer::From::constant, index, bytes}}; }
+inline Reads from_workspace() { return {{Pointer::From::workspace}}; }
+inline Writes output(int64_t index, int64_t bytes = 0) { return {{Pointer::From::output, index, bytes}}; }
+inline Writes to_workspace() { return {{Pointer::From::workspace}}; }
+
+/// The arguments of one launch: pointers by name, everything else as it is.
 class Arguments {
  public:
-  Arguments& input(int64_t index, int64_t bytes = 0) { return pointer(Kind::input, index, bytes); }
-  Arguments& output(int64_t index, int64_t bytes = 0) { return pointer(Kind::output, index, bytes); }
-  Arguments& constant(int64_t index, int64_t bytes = 0) { return pointer(Kind::constant, index, bytes); }
-  Arguments& workspace(int64_t bytes = 0) { return pointer(Kind::workspace, 0, bytes); }
-  Arguments& null() { return pointer(Kind::null, 0, 0); }
-  /// A region input (>= 0) or constant -1 - k, as kernels' codes number places; `bytes` behind its start.
-  Arguments& place(int64_t index, int64_t bytes = 0) {
-    return index >= 0 ? input(index, bytes) : constant(-1 - index, bytes);
-  }
+  Arguments& pointer(const Pointer& pointer);
   template <typename T>
   Arguments& value(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    slots_.push_back({Kind::value, static_cast<int64_t>(bytes_.size())});
-    bytes_.resize((bytes_.size() + sizeof(T) + 7) / 8 * 8);
-    std::memcpy(bytes_.data() + slots_.back().at, &value, sizeof(T));
-    return *this;
+    return bytes(&value, sizeof(T));
   }
 
+  // OLD
+  Arguments& input(int64_t index, int64_t bytes = 0) { return pointer(cuda::input(index, bytes)); }
+  Arguments& output(int64_t index, int64_t bytes = 0) { return pointer(cuda::output(index, bytes)); }
+  Arguments& constant(int64_t index, int64_t bytes = 0) { return pointer(cuda::constant(index, bytes)); }
+  Arguments& workspace() { return pointer(to_workspace()); }
+  Arguments& null() { return pointer({}); }
+  Arguments& place(int64_t index, int64_t bytes = 0) {
+    return index >= 0 ? input(index, bytes) : constant(-1 - index, bytes);
+  }
+  // END OLD
   void require_places(const KernelShapes& shapes) const;
 
   static constexpr size_t kMost = 32;
@@ -59,13 +75,12 @@ class Arguments {
   void resolve(const Bindings& bindings, std::array<void*, kMost>& pointers, std::array<void*, kMost>& list) const;
 
  private:
-  enum class Kind : uint8_t { input, output, constant, workspace, null, value };
   struct Slot {
-    Kind kind;
-    int64_t at;          // index, or place in bytes_
-    int64_t offset = 0;  // of a pointer, in bytes
+    Pointer pointer;
+    std::optional<size_t> value;  // place in bytes_, of what is no pointer
   };
-  Arguments& pointer(Kind kind, int64_t at, int64_t offset);
+  Arguments& bytes(const void* value, size_t size);
+  Arguments& add(const Slot& slot);
 
   std::vector<Slot> slots_;
   std::vector<std::byte> bytes_;

@@ -88,7 +88,7 @@ Blob encode_device_code(const std::vector<DeviceCode>& codes) {
   };
   for (const DeviceCode& code : codes) {
     put(code.architecture);
-    put(encode_code(code.code.family, code.code.attrs).text());
+    put(encode_code(code.code.family, code.code.attrs, code.code.version).text());
     put(code.cubin.text());
   }
   return Blob::copy(bytes);

@@ -5,13 +5,11 @@
 #include "backends/cuda/cublaslt/cublaslt.h"
 #include "backends/cuda/cudnn/cudnn.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/signature.h"
 #include "backends/cuda/tactic_table.h"
+#include "base/hash.h"
 
 namespace hone::cuda {
 namespace {
-
-constexpr int kKernelVersion = 4;
 
 const CudaTactic* find_family(std::string_view name) {
   for (const CudaTactic* family : cuda_tactics())
@@ -35,9 +33,9 @@ class CudaSource final : public TacticSource {
     std::vector<Tensor> constants;
     const auto add = [&](const std::string& architecture) {
       Generated generated = family->generate(problem, architecture, tactic);
-      write_signature(generated.attrs, problem, tactic, generated.constants);
       const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
-      codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs)}, cubin});
+      codes.push_back(
+          {architecture, {std::string(family->name), std::move(generated.attrs), family->version}, cubin});
       constants = std::move(generated.constants);  // the same for all
     };
     add(problem.device.architecture);
@@ -54,10 +52,13 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
                 "rebuild it from the ONNX model");
-  require_signature(decoded.code.attrs, shapes);
+  if (decoded.code.version != family->version)
+    throw Error(fmt::format("the plan uses version {} of the kernel cuda.{}, this program has version {}",
+                            decoded.code.version, family->name, family->version),
+                "rebuild it from the ONNX model");
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
   const std::shared_ptr<const CudaKernel> kernel =
-      family->load({decoded.code.attrs, shapes, module, device.info().workers});
+      family->load(decoded.code.attrs, shapes, module, device.info().workers);
   kernel->require_places(shapes);
   return kernel;
 }
@@ -78,6 +79,11 @@ std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view sour
   return nullptr;
 }
 
-std::string versions() { return fmt::format("cuda {}, {}", kKernelVersion, library_versions()); }
+std::string versions() {
+  std::string kernels;
+  for (const CudaTactic* family : cuda_tactics()) kernels += fmt::format("{} {}, ", family->name, family->version);
+  kernels += fmt::format("product {}, convolution {}", kProductVersion, kConvolutionVersion);
+  return fmt::format("cuda {}, {}", hash_hex(kernels).substr(0, 8), library_versions());
+}
 
 }  // namespace hone::cuda

@@ -7,8 +7,6 @@
 namespace hone::cuda {
 namespace {
 
-constexpr const char *kInputs = "made_for", *kOutputs = "made_to", *kConstants = "made_with";
-
 /// "f32 channels_last N;16;5;7"
 std::string text_of(DType dtype, const Shape& shape, Layout layout) {
   std::string text = fmt::format("{} {} ", name_of(dtype), name_of(layout));
@@ -45,7 +43,7 @@ void require_like(const std::vector<std::string>& texts, const std::vector<Concr
 
 }  // namespace
 
-void write_signature(Attrs& attrs, const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants) {
+Signature signature_of(const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants) {
   const auto texts = [](const std::vector<Value*>& values, const std::vector<Layout>& layouts) {
     std::vector<std::string> list;
     for (size_t i = 0; i < values.size(); ++i)
@@ -53,30 +51,25 @@ void write_signature(Attrs& attrs, const Problem& problem, const Tactic& tactic,
           text_of(values[i]->type.dtype, values[i]->type.shape, i < layouts.size() ? layouts[i] : Layout::linear));
     return list;
   };
-  attrs.set(kInputs, texts(problem.symbolic.inputs(), tactic.in));
-  attrs.set(kOutputs, texts(problem.symbolic.outputs(), tactic.out));
-  std::vector<std::string> list;
-  for (const Tensor& tensor : constants) list.push_back(text_of(tensor.dtype(), Shape(tensor.dims()), Layout::linear));
-  attrs.set(kConstants, std::move(list));
+  Signature made{texts(problem.symbolic.inputs(), tactic.in), texts(problem.symbolic.outputs(), tactic.out), {}};
+  for (const Tensor& tensor : constants)
+    made.constants.push_back(text_of(tensor.dtype(), Shape(tensor.dims()), Layout::linear));
+  return made;
 }
 
-void require_signature(const Attrs& attrs, const KernelShapes& shapes) {
-  if (!attrs.has(kInputs))
-    throw Error("a kernel in the plan does not say what it was made for", "build the plan again from the ONNX model");
-  require_like(attrs.texts(kInputs), shapes.inputs, shapes.symbols);
-  require_like(attrs.texts(kOutputs), shapes.outputs, shapes.symbols);
-  const std::vector<std::string>& constants = attrs.texts(kConstants);
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const ConcreteType type = read_type(constants[i], {});
-    require_constant(shapes, static_cast<int64_t>(i), type.dtype, type.dims);
+void require_signature(const Signature& made, const KernelShapes& shapes) {
+  require_like(made.inputs, shapes.inputs, shapes.symbols);
+  require_like(made.outputs, shapes.outputs, shapes.symbols);
+  require_constants(shapes, constants_of(made));
+}
+
+std::vector<ConstantSpec> constants_of(const Signature& made) {
+  std::vector<ConstantSpec> specs;
+  for (const std::string& text : made.constants) {
+    ConcreteType type = read_type(text, {});
+    specs.push_back({type.dtype, std::move(type.dims)});
   }
-}
-
-Dims constant_dims(const Attrs& attrs, int64_t index) {
-  const std::vector<std::string>& constants = attrs.texts(kConstants);
-  HONE_CHECK(index >= 0 && index < static_cast<int64_t>(constants.size()), "a kernel in the plan reads constant {}",
-             index);
-  return read_type(constants[static_cast<size_t>(index)], {}).dims;
+  return specs;
 }
 
 }  // namespace hone::cuda

@@ -4,6 +4,7 @@
 // Machine code cannot be asked what it reads; so a plan's step has to bring exactly these.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "device/code.h"
@@ -11,10 +12,31 @@
 
 namespace hone::cuda {
 
-void write_signature(Attrs& attrs, const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants);
+/// A text for each: "f32 channels_last N;16;5;7".
+struct Signature {
+  std::vector<std::string> inputs, outputs, constants;
+  static void fields(auto& self, auto& visit) {
+    visit("made_for", self.inputs);
+    visit("made_to", self.outputs);
+    visit("made_with", self.constants);
+  }
+};
+
+Signature signature_of(const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants);
 /// Throws Error where a step has other operands, results or constants.
-void require_signature(const Attrs& attrs, const KernelShapes& shapes);
-/// The sizes that constant `index` was made with.
-Dims constant_dims(const Attrs& attrs, int64_t index);
+void require_signature(const Signature& made, const KernelShapes& shapes);
+/// What each constant was made as.
+std::vector<ConstantSpec> constants_of(const Signature& made);
+
+/// A family's code with what its kernel was made for.
+template <typename Code>
+struct Signed {
+  Code code;
+  Signature made;
+  static void fields(auto& self, auto& visit) {
+    Code::fields(self.code, visit);
+    Signature::fields(self.made, visit);
+  }
+};
 
 }  // namespace hone::cuda

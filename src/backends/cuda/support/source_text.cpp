@@ -2,10 +2,8 @@
 
 #include "backends/cuda/support/source_text.h"
 
-#include "backends/cuda/support/signature.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "regions/region_match.h"
 
 namespace hone::cuda {
 
@@ -44,34 +42,6 @@ std::string reason_not_float(const Problem& problem, const Node& node) {
   if (!is_kernel_float(node.input(0)->type.dtype))
     return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));
   return reason_not_unary(problem, node);
-}
-
-int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants) {
-  if (value == nullptr) return kNoPlace;
-  if (!value->is_constant()) return input_index(problem.region, value);
-  constants.push_back(*value->constant);
-  return -static_cast<int64_t>(constants.size());
-}
-
-void add_place(Arguments& arguments, int64_t place) {
-  if (place == kNoPlace) arguments.null();
-  else arguments.place(place);
-}
-
-void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand) {
-  result.attrs.set(name, place_of(problem, operand, result.constants));
-  if (operand != nullptr && operand->is_constant()) result.attrs.set(name + "_dims", operand->constant->dims());
-}
-
-Dims dims_of(const LoadContext& context, const std::string& name) {
-  const int64_t place = context.attrs.integer(name);
-  HONE_CHECK(place != kNoPlace && place < static_cast<int64_t>(context.shapes.inputs.size()),
-             "a kernel in the plan reads '{}' from input {}", name, place);
-  if (place >= 0) return context.shapes.inputs[static_cast<size_t>(place)].dims;
-  const Dims &dims = context.attrs.integers(name + "_dims"), made = constant_dims(context.attrs, -1 - place);
-  HONE_CHECK(dims == made, "a kernel in the plan reads '{}' as {} from a constant of {}", name, join_dims(dims),
-             join_dims(made));
-  return dims;
 }
 
 }  // namespace hone::cuda

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/tactic_table.h"
+#include "backends/cuda/family.h"
 #include "regions/layout_offers.h"
 
 namespace hone::cuda {
@@ -33,14 +33,5 @@ inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block -
 
 /// Why a single-node region is not one tensor in, one out, of one float type; empty when it is.
 std::string reason_not_float(const Problem& problem, const Node& node);
-/// A value as a place: region input (>= 0), or a constant -1 - k that is appended to `constants`.
-int64_t place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants);
-/// Place of an operand that is not given.
-inline constexpr int64_t kNoPlace = -1000;
-/// Adds the pointer of a place, or a null pointer.
-void add_place(Arguments& arguments, int64_t place);
-/// Notes under `name` where the kernel finds an operand, and the sizes of a constant one; dims_of() tells them when it is loaded.
-void set_place(Generated& result, const Problem& problem, const std::string& name, const Value* operand);
-Dims dims_of(const LoadContext& context, const std::string& name);
 
 }  // namespace hone::cuda
