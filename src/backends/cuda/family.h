@@ -61,8 +61,8 @@ std::shared_ptr<const CudaKernel> load_family(const Attrs& attrs, const KernelSh
 
 template <typename Family>
 constexpr CudaTactic describe() {
-  return {Family::kName,    Family::kVersion,    Family::propose, generate_family<Family>,
-          load_family<Family>, list_fields<Signed<typename Family::Code>>};
+  return {Family::kName,           Family::kVersion,    Family::propose,
+          generate_family<Family>, load_family<Family>, list_fields<Signed<typename Family::Code>>};
 }
 
 /// A kernel of one launch.

@@ -19,8 +19,8 @@ const Dims& LoadContext::dims_of(const Place& place) const {
   const bool constant = place.kind == PlaceKind::constant;
   const size_t count = !place.given() ? 0 : constant ? constants.size() : shapes.inputs.size();
   const auto at = static_cast<size_t>(place.index);
-  HONE_CHECK(at < count, "a kernel in the plan reads {} {} of {}", field_names(place.kind)[static_cast<size_t>(place.kind)],
-             place.index, count);
+  HONE_CHECK(at < count, "a kernel in the plan reads {} {} of {}",
+             field_names(place.kind)[static_cast<size_t>(place.kind)], place.index, count);
   return constant ? constants[at].dims : shapes.inputs[at].dims;
 }
 

@@ -1,52 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MaxPool and AveragePool of one to three spatial axes.
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
+#include "backends/cuda/support/window.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace hone::cuda {
 namespace {
 
-struct WindowArgument {
-  int32_t input[3], result[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+/// Depth, height and width.
+struct Window {
+  static constexpr std::string_view kName = "Window";
+  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
+  int32_t dilation[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("input", self.input);
+    visit("result", self.result);
+    visit("kernel", self.kernel);
+    visit("stride", self.stride);
+    visit("dilation", self.dilation);
+    visit("before", self.before);
+    visit("after", self.after);
+  }
 };
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-  if (std::string reason = reason_not_float(problem, *node); !reason.empty())
-    return out.refuse("pool", std::move(reason));
-  if (problem.region.outputs()[0] != node->output(0)) return out.refuse("pool", "indices are wanted");
-  const size_t rank = node->input(0)->type.shape.rank();
-  if (rank < 3 || rank > 5) return out.refuse("pool", fmt::format("{} spatial axes", rank - 2));
-  offer_layouts(problem, "cuda", "pool", out);
-}
+struct PoolParameters {
+  static constexpr std::string_view kKernel = "pool";
+  Reads x;
+  Writes y;
+  Window window;
+  int32_t channels = 0, count_pad = 0, results = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("window", self.window);
+    visit("channels", self.channels);
+    visit("count_pad", self.count_pad);
+    visit("results", self.results);
+  }
+};
 
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  const Node* node = problem.only();
-  const bool channels_last = tactic.in[0] == Layout::channels_last;
-  std::string source = fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n",
-                                   type_name(node->output()->type.dtype), node->is(ops::max_pool), channels_last);
-  const int64_t width = channels_last ? vector_width(node->output()->type.dtype) : 1;
-  Attrs attrs = node->attrs;
-  attrs.set("width", width);
-  return {std::move(attrs), source + fmt::format("#define V {}\n", width) + kernels::pool, {}};
-}
+struct PoolCode {
+  WindowCode window;
+  bool count_padding = false;
+  int64_t width = 1;  // channels that a thread may take at once
+  static void fields(auto& self, auto& visit) {
+    WindowCode::fields(self.window, visit);
+    visit("count_padding", self.count_padding);
+    visit("width", self.width, 1, 16);
+  }
+};
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
-             "a pool in the plan has {} inputs", context.shapes.inputs.size());
-  const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
-  HONE_CHECK(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1],
-             "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
+Window window_of(const WindowAttrs& attrs, const Dims& in, const Dims& out) {
+  Window window;
   const size_t spatial = in.size() - 2;
-  const WindowAttrs attrs(context.attrs, spatial, {});
-  WindowArgument window{};
-  for (size_t axis = 0; axis < 3; ++axis)
-    window.input[axis] = window.result[axis] = window.kernel[axis] = window.stride[axis] = window.dilation[axis] = 1;
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = 3 - spatial + i;
     const auto [before, after] = attrs.padding(in[2 + i], i);
@@ -58,25 +67,61 @@ std::shared_ptr<const CudaKernel> load(const OldContext& context) {
     window.before[axis] = static_cast<int32_t>(before);
     window.after[axis] = static_cast<int32_t>(after);
   }
-  const int64_t width = context.attrs.integer("width");
-  HONE_CHECK(width > 0 && width <= 16, "a pool in the plan takes {} channels at once", width);
-  const bool columns = width > 1 && in[1] % width == 0;
-  const int64_t results = elements(out) / (columns ? width : 1);
-  HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
-  GridLaunch launch{.function = context.module->function(columns ? "pool_columns" : "pool"),
-                    .grid = {blocks_of(results, 128), 1, 1},
-                    .block = 128};
-  launch.arguments.input(0)
-      .output(0)
-      .value(window)
-      .value(static_cast<int32_t>(in[1]))
-      .value(static_cast<int32_t>(context.attrs.integer_or("count_include_pad", 0)))
-      .value(static_cast<int32_t>(results));
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+  return window;
 }
+
+struct PoolFamily {
+  static constexpr std::string_view kName = "pool";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = PoolCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
+    if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    if (problem.region.outputs()[0] != node->output(0)) return out.refuse(kName, "indices are wanted");
+    const size_t rank = node->input(0)->type.shape.rank();
+    if (rank < 3 || rank > 5) return out.refuse(kName, fmt::format("{} spatial axes", rank - 2));
+    offer_layouts(problem, "cuda", kName, out);
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
+    const Node* node = problem.only();
+    const DType dtype = node->output()->type.dtype;
+    const bool channels_last = tactic.in[0] == Layout::channels_last;
+    const Code code{.window = WindowCode::of(WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {})),
+                    .count_padding = node->attrs.integer_or("count_include_pad", 0) != 0,
+                    .width = channels_last ? vector_width(dtype) : 1};
+    const std::string switches =
+        fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n", type_name(dtype),
+                    node->is(ops::max_pool), channels_last, code.width);
+    return {code, switches + declare<PoolParameters>() + kernels::pool};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+               "a pool in the plan has {} inputs", context.shapes.inputs.size());
+    const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
+    HONE_CHECK(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1],
+               "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
+    const bool columns = code.width > 1 && in[1] % code.width == 0;
+    const int64_t results = elements(out) / (columns ? code.width : 1);
+    HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
+    const PoolParameters parameters{.x = input(0),
+                                    .y = output(0),
+                                    .window = window_of(code.window.over(in.size() - 2), in, out),
+                                    .channels = static_cast<int32_t>(in[1]),
+                                    .count_pad = code.count_padding,
+                                    .results = static_cast<int32_t>(results)};
+    return single(context,
+                  launch_of(*context.module, parameters, {{blocks_of(results, 128)}, 128}, columns ? "_columns" : ""));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::pool = describe_old<generate, load>("pool", propose);
+const CudaTactic tactics::pool = describe<PoolFamily>();
 
 }  // namespace hone::cuda

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Max and average pooling over up to three spatial axes: a thread per result, neighbouring threads on neighbouring bytes.
-// Channels-last images whose channels come in whole vectors take V of them a thread. Before this stand T, V, MAXIMUM and
-// CHANNELS_LAST.
-
-struct Window {
-  int input[3], result[3];         // depth, height, width
-  int kernel[3], stride[3], dilation[3], before[3], after[3];
-};
+// Channels-last images whose channels come in whole vectors take V of them a thread. Before this stand T, V, MAXIMUM,
+// CHANNELS_LAST and the parameters.
 
 // `results` counts vectors of W neighbouring channels.
 template <int W> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
@@ -48,11 +43,11 @@ template <int W> static inline void pool_vectors(const T* x, T* y, const Window&
   reinterpret_cast<Part*>(y)[item] = result;
 }
 
-extern "C" __global__ void pool(const T* x, T* y, const Window window, int channels, int count_pad, int results) {
+extern "C" __global__ void pool(POOL_PARAMETERS) {
   pool_vectors<1>(x, y, window, channels, count_pad, results);
 }
 #if CHANNELS_LAST
-extern "C" __global__ void pool_columns(const T* x, T* y, const Window window, int channels, int count_pad, int results) {
+extern "C" __global__ void pool_columns(POOL_PARAMETERS) {
   pool_vectors<V>(x, y, window, channels, count_pad, results);
 }
 #endif

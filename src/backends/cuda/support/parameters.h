@@ -35,10 +35,12 @@ namespace hone::cuda {
 
 /// A struct that host and device share: `kName`, and fields of scalars, of arrays and of such structs.
 template <typename T>
-concept DeviceStruct = requires { std::string_view(T::kName); };
+concept DeviceStruct = requires {
+  std::string_view(T::kName);
+};
 template <typename T>
-concept DeviceScalar = std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, float> ||
-                       std::is_same_v<T, double>;
+concept DeviceScalar =
+    std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 template <typename T>
 constexpr std::string_view device_name() {
