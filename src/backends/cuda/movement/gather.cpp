@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gather and GatherND: rows copied by index or by position, in units of up to 16 bytes.
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -11,9 +11,78 @@ namespace {
 
 constexpr size_t kMaxDepth = 8;
 
-struct PositionsArgument {
-  int32_t depth, sizes[kMaxDepth];
-  int64_t steps[kMaxDepth], in_batch, batch_step;
+struct GatherParameters {
+  static constexpr std::string_view kKernel = "gather", kElement = "E";
+  Reads data, indices;
+  Writes y;
+  int32_t n = 0, row = 0, count = 0;
+  int64_t total = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("data", self.data, "E");
+    visit("indices", self.indices, "Index");
+    visit("y", self.y, "E");
+    visit("n", self.n);
+    visit("row", self.row);
+    visit("count", self.count);
+    visit("total", self.total);
+  }
+};
+
+/// Positions of each batch, and how far apart the batches' data lie.
+struct Positions {
+  static constexpr std::string_view kName = "Positions";
+  int32_t depth = 0, sizes[kMaxDepth] = {};
+  int64_t steps[kMaxDepth] = {}, in_batch = 0, batch_step = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("depth", self.depth);
+    visit("sizes", self.sizes);
+    visit("steps", self.steps);
+    visit("in_batch", self.in_batch);
+    visit("batch_step", self.batch_step);
+  }
+};
+
+struct GatherNdParameters {
+  static constexpr std::string_view kKernel = "gather_nd", kElement = "E";
+  Reads data, indices;
+  Writes y;
+  Positions positions;
+  int32_t row = 0;
+  int64_t total = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("data", self.data, "E");
+    visit("indices", self.indices, "Index");
+    visit("y", self.y, "E");
+    visit("p", self.positions);
+    visit("row", self.row);
+    visit("total", self.total);
+  }
+};
+
+struct Operands {
+  Place data, indices;
+  static void fields(auto& self, auto& visit) {
+    Place::fields(self.data, visit, "data");
+    Place::fields(self.indices, visit, "indices");
+  }
+};
+
+struct GatherCode {
+  Operands operands;
+  int64_t axis = 0;
+  static void fields(auto& self, auto& visit) {
+    Operands::fields(self.operands, visit);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+  }
+};
+
+struct GatherNdCode {
+  Operands operands;
+  int64_t batch_dims = 0;
+  static void fields(auto& self, auto& visit) {
+    Operands::fields(self.operands, visit);
+    visit("batch_dims", self.batch_dims, 0, kMostAxes);
+  }
 };
 
 std::string reason_against(const Problem& problem, const Node& node) {
@@ -30,94 +99,125 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, const OpDef& op, const char* family, Candidates& out) {
+void propose_for(const Problem& problem, const OpDef& op, std::string_view family, Candidates& out) {
   const Node* node = problem.only();
   if (node == nullptr || !node->is(op)) return;
   if (std::string reason = reason_against(problem, *node); !reason.empty())
     return out.refuse(family, std::move(reason));
-  out.offer(
-      {"cuda", family, {}, std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+  out.offer({"cuda",
+             std::string(family),
+             {},
+             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+             {Layout::linear}});
 }
-void propose_gather(const Problem& problem, Candidates& out) { propose(problem, ops::gather, "gather", out); }
-void propose_gather_nd(const Problem& problem, Candidates& out) { propose(problem, ops::gather_nd, "gather_nd", out); }
 
-Generated generate(const Problem& problem, const char* attribute, const char* source) {
+Operands operands_of(const Problem& problem, std::vector<Tensor>& constants) {
   const Node* node = problem.only();
-  Generated result;
-  result.attrs.set(attribute, node->attrs.integer(attribute));
-  set_place(result, problem, "data", node->input(0));
-  set_place(result, problem, "indices", node->input(1));
-  result.source = fmt::format("typedef {} Index;\n", type_name(node->input(1)->type.dtype)) + source;
-  return result;
-}
-Generated generate_gather(const Problem& problem, const std::string&, const Tactic&) {
-  return generate(problem, "axis", kernels::gather);
-}
-Generated generate_gather_nd(const Problem& problem, const std::string&, const Tactic&) {
-  return generate(problem, "batch_dims", kernels::gather_nd);
+  const Place data = place_of(problem, node->input(0), constants);
+  return {data, place_of(problem, node->input(1), constants)};
 }
 
-std::shared_ptr<const CudaKernel> load_gather(const OldContext& context) {
-  HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
-             context.shapes.outputs.size());
-  const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
-  const size_t axis = normalize_axis(context.attrs.integer("axis"), data.size());
-  const int64_t outer = elements(std::span(data).first(axis)), behind = elements(std::span(data).subspan(axis + 1)),
-                row = behind * static_cast<int64_t>(size_of(context.shapes.outputs[0].dtype));
-  const int64_t n = data[axis], count = elements(indices);
-  HONE_CHECK(
-      n > 0 && count > 0 && row > 0 && elements(context.shapes.outputs[0].dims) == elements(Dims{outer, count, behind}),
-      "a gathering kernel in the plan contradicts its tensors");
-  int64_t unit = 16;
-  while (row % unit != 0) unit /= 2;
-  const int64_t total = outer * count * (row / unit);
-  GridLaunch launch{.function = context.module->function(fmt::format("gather_{}", unit)),
-                    .grid = {blocks_of(total, 256), 1, 1}};
-  launch.arguments.place(context.attrs.integer("data")).place(context.attrs.integer("indices")).output(0);
-  launch.arguments.value(static_cast<int32_t>(n))
-      .value(static_cast<int32_t>(row / unit))
-      .value(static_cast<int32_t>(count))
-      .value(total);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+std::string index_text(const Problem& problem) {
+  return fmt::format("typedef {} Index;\n", type_name(problem.only()->input(1)->type.dtype));
 }
 
-std::shared_ptr<const CudaKernel> load_gather_nd(const OldContext& context) {
-  HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
-             context.shapes.outputs.size());
-  const Dims data = dims_of(context, "data"), indices = dims_of(context, "indices");
-  HONE_CHECK(!indices.empty() && indices.back() >= 1 && indices.back() <= int64_t{kMaxDepth},
-             "a gathering kernel in the plan has indices {}", join_dims(indices));
-  const auto batch = static_cast<size_t>(bounded(context.attrs, "batch_dims", 0, static_cast<int64_t>(data.size())));
-  const auto depth = static_cast<size_t>(indices.back());
-  HONE_CHECK(batch < indices.size() && batch + depth <= data.size(),
-             "a gathering kernel in the plan has data {} and indices {}", join_dims(data), join_dims(indices));
-  const auto element = static_cast<int64_t>(size_of(context.shapes.outputs[0].dtype));
-  const int64_t row = elements(std::span(data).subspan(batch + depth)) * element;
-  const int64_t batches = elements(std::span(data).first(batch)), positions = elements(indices) / indices.back();
-  HONE_CHECK(elements(data) > 0 && positions > 0 && positions % batches == 0 &&
-                 context.shapes.outputs[0].bytes() == elements(Dims{positions, row}),
-             "a gathering kernel in the plan contradicts its tensors");
+/// Bytes that are copied at once of a row of so many.
+int64_t unit_of(int64_t row) {
   int64_t unit = 16;
   while (row % unit != 0) unit /= 2;
-  PositionsArgument argument{.depth = static_cast<int32_t>(depth)};
-  const Dims strides = strides_of(data);
-  for (size_t i = 0; i < depth; ++i) {
-    argument.sizes[i] = static_cast<int32_t>(data[batch + i]);
-    argument.steps[i] = strides[batch + i] * element / unit;
+  return unit;
+}
+
+struct GatherFamily {
+  static constexpr std::string_view kName = "gather";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = GatherCode;
+
+  static void propose(const Problem& problem, Candidates& out) { propose_for(problem, ops::gather, kName, out); }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    Built<Code> built;
+    built.code = {operands_of(problem, built.constants), problem.only()->attrs.integer("axis")};
+    built.source = index_text(problem) + declare<GatherParameters>() + kernels::gather;
+    return built;
   }
-  argument.in_batch = positions / batches;
-  argument.batch_step = elements(data) / batches * element / unit;
-  const int64_t total = positions * (row / unit);
-  GridLaunch launch{.function = context.module->function(fmt::format("gather_nd_{}", unit)),
-                    .grid = {blocks_of(total, 256), 1, 1}};
-  launch.arguments.place(context.attrs.integer("data")).place(context.attrs.integer("indices")).output(0);
-  launch.arguments.value(argument).value(static_cast<int32_t>(row / unit)).value(total);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
+               context.shapes.outputs.size());
+    const ConcreteType& out = context.shapes.outputs[0];
+    const Dims &data = context.dims_of(code.operands.data), &indices = context.dims_of(code.operands.indices);
+    const size_t axis = normalize_axis(code.axis, data.size());
+    const int64_t outer = elements(std::span(data).first(axis)), behind = elements(std::span(data).subspan(axis + 1)),
+                  row = behind * static_cast<int64_t>(size_of(out.dtype));
+    const int64_t n = data[axis], count = elements(indices);
+    HONE_CHECK(n > 0 && count > 0 && row > 0 && elements(out.dims) == elements(Dims{outer, count, behind}),
+               "a gathering kernel in the plan contradicts its tensors");
+    const int64_t unit = unit_of(row), total = outer * count * (row / unit);
+    const GatherParameters parameters{.data = code.operands.data.pointer(),
+                                      .indices = code.operands.indices.pointer(),
+                                      .y = output(0),
+                                      .n = static_cast<int32_t>(n),
+                                      .row = static_cast<int32_t>(row / unit),
+                                      .count = static_cast<int32_t>(count),
+                                      .total = total};
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(total, 256)}}, fmt::format("_{}", unit)));
+  }
+};
+
+struct GatherNdFamily {
+  static constexpr std::string_view kName = "gather_nd";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = GatherNdCode;
+
+  static void propose(const Problem& problem, Candidates& out) { propose_for(problem, ops::gather_nd, kName, out); }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    Built<Code> built;
+    built.code = {operands_of(problem, built.constants), problem.only()->attrs.integer("batch_dims")};
+    built.source = index_text(problem) + declare<GatherNdParameters>() + kernels::gather_nd;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.outputs.size() == 1, "a gathering kernel in the plan has {} results",
+               context.shapes.outputs.size());
+    const ConcreteType& out = context.shapes.outputs[0];
+    const Dims &data = context.dims_of(code.operands.data), &indices = context.dims_of(code.operands.indices);
+    HONE_CHECK(!indices.empty() && indices.back() >= 1 && indices.back() <= int64_t{kMaxDepth},
+               "a gathering kernel in the plan has indices {}", join_dims(indices));
+    const auto batch = static_cast<size_t>(code.batch_dims), depth = static_cast<size_t>(indices.back());
+    HONE_CHECK(batch < indices.size() && batch + depth <= data.size(),
+               "a gathering kernel in the plan has data {} and indices {}", join_dims(data), join_dims(indices));
+    const auto element = static_cast<int64_t>(size_of(out.dtype));
+    const int64_t row = elements(std::span(data).subspan(batch + depth)) * element;
+    const int64_t batches = elements(std::span(data).first(batch)), positions = elements(indices) / indices.back();
+    HONE_CHECK(elements(data) > 0 && positions > 0 && positions % batches == 0 &&
+                   out.bytes() == elements(Dims{positions, row}),
+               "a gathering kernel in the plan contradicts its tensors");
+    const int64_t unit = unit_of(row), total = positions * (row / unit);
+    GatherNdParameters parameters{.data = code.operands.data.pointer(),
+                                  .indices = code.operands.indices.pointer(),
+                                  .y = output(0),
+                                  .positions = {.depth = static_cast<int32_t>(depth)},
+                                  .row = static_cast<int32_t>(row / unit),
+                                  .total = total};
+    const Dims strides = strides_of(data);
+    for (size_t i = 0; i < depth; ++i) {
+      parameters.positions.sizes[i] = static_cast<int32_t>(data[batch + i]);
+      parameters.positions.steps[i] = strides[batch + i] * element / unit;
+    }
+    parameters.positions.in_batch = positions / batches;
+    parameters.positions.batch_step = elements(data) / batches * element / unit;
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(total, 256)}}, fmt::format("_{}", unit)));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::gather = describe_old<generate_gather, load_gather>("gather", propose_gather);
-const CudaTactic tactics::gather_nd = describe_old<generate_gather_nd, load_gather_nd>("gather_nd", propose_gather_nd);
+const CudaTactic tactics::gather = describe<GatherFamily>();
+const CudaTactic tactics::gather_nd = describe<GatherNdFamily>();
 
 }  // namespace hone::cuda

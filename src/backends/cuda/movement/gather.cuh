@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows copied by index. An index outside of the axis is brought inside, so that bad data cannot make the kernel read elsewhere.
-// Before this stands Index. `row` counts units of the type E.
+// Before this stand Index and the parameters. `row` counts units of the type E.
 
 template <typename E> static inline void gather_rows(const E* data, const Index* indices, E* y, int n, int row, int count, i64 total) {
   const i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -14,7 +14,7 @@ template <typename E> static inline void gather_rows(const E* data, const Index*
 }
 
 #define GATHER(E, name) \
-  extern "C" __global__ void gather_##name(const E* data, const Index* indices, E* y, int n, int row, int count, i64 total) { await_operands(); gather_rows(data, indices, y, n, row, count, total); }
+  extern "C" __global__ void gather_##name(GATHER_PARAMETERS(E)) { await_operands(); gather_rows(data, indices, y, n, row, count, total); }
 
 struct alignas(16) Quad { unsigned long long a, b; };
 GATHER(unsigned char, 1)

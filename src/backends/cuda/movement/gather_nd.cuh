@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows copied by position, a list of indices each. An index outside of its axis is brought inside, so that bad data cannot make
-// the kernel read elsewhere. Before this stands Index. `row` and steps count units of the type E.
-
-struct Positions {
-  int depth, sizes[8];
-  i64 steps[8], in_batch, batch_step;   // positions of each batch, and how far apart the batches' data lie
-};
+// the kernel read elsewhere. Before this stand Index and the parameters. `row` and steps count units of the type E.
 
 template <typename E> static inline void gather_positions(const E* data, const Index* indices, E* y, const Positions& p, int row, i64 total) {
   const i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -23,7 +18,7 @@ template <typename E> static inline void gather_positions(const E* data, const I
 }
 
 #define GATHER_ND(E, name) \
-  extern "C" __global__ void gather_nd_##name(const E* data, const Index* indices, E* y, const Positions p, int row, i64 total) { await_operands(); gather_positions(data, indices, y, p, row, total); }
+  extern "C" __global__ void gather_nd_##name(GATHER_ND_PARAMETERS(E)) { await_operands(); gather_positions(data, indices, y, p, row, total); }
 
 struct alignas(16) Quad { unsigned long long a, b; };
 GATHER_ND(unsigned char, 1)
