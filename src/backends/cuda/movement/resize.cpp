@@ -1,17 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Resize of images by nearest neighbour or linear interpolation, in every coordinate mode that is affine and keeps to the image.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
 namespace hone::cuda {
 namespace {
 
-struct ResizeArgument {
-  double factor[3], shift[3];
-  int32_t input[3], result[3], channels, results;
+enum class CoordinateMode { half_pixel, asymmetric, align_corners, pytorch_half_pixel, half_pixel_symmetric };
+constexpr std::array<std::string_view, 5> field_names(CoordinateMode) {
+  return {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"};
+}
+
+/// Depth, height and width.
+struct Resize {
+  static constexpr std::string_view kName = "Resize";
+  double factor[3] = {}, shift[3] = {};
+  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, channels = 0, results = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("factor", self.factor);
+    visit("shift", self.shift);
+    visit("input", self.input);
+    visit("result", self.result);
+    visit("channels", self.channels);
+    visit("results", self.results);
+  }
+};
+
+struct ResizeParameters {
+  static constexpr std::string_view kKernel = "resize";
+  Reads x;
+  Writes y;
+  Resize resize;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("r", self.resize);
+  }
+};
+
+struct ResizeCode {
+  CoordinateMode mode = CoordinateMode::half_pixel;
+  std::vector<double> scales = {};  // of every axis; 0: the ratio of the sizes
+  static void fields(auto& self, auto& visit) {
+    visit("mode", self.mode);
+    visit("scales", self.scales, size_t{5});
+  }
 };
 
 std::string_view nearest_text(const std::string& mode) {
@@ -20,11 +60,12 @@ std::string_view nearest_text(const std::string& mode) {
   return mode == "floor" ? "floor(x)" : "ceil(x)";
 }
 
-bool is_affine(const std::string& mode) {
-  for (const std::string_view known :
-       {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"})
-    if (mode == known) return true;
-  return false;
+/// Nothing for one that is not affine.
+std::optional<CoordinateMode> mode_of(const Node& node) {
+  const auto names = field_names(CoordinateMode{});
+  const auto at = std::find(names.begin(), names.end(), node.attrs.text("coordinate_transformation_mode"));
+  if (at == names.end()) return std::nullopt;
+  return static_cast<CoordinateMode>(at - names.begin());
 }
 
 /// The factor of every axis, where given as such; sizes follow from the result.
@@ -44,81 +85,84 @@ std::string reason_against(const Problem& problem, const Node& node) {
     return "input is not a float";
   const std::string& mode = node.attrs.text("mode");
   if (mode != "nearest" && mode != "linear") return "interpolates cubically";
-  if (!is_affine(node.attrs.text("coordinate_transformation_mode")))
-    return "coordinates are " + node.attrs.text("coordinate_transformation_mode");
+  if (!mode_of(node)) return "coordinates are " + node.attrs.text("coordinate_transformation_mode");
   const Shape &from = x->type.shape, &to = node.output()->type.shape;
   if (from.rank() < 3 || from.rank() > 5 || from[0] != to[0] || from[1] != to[1]) return "resizes batch or channels";
   return {};
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !node->is(ops::resize)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("resize", std::move(reason));
-  offer_layouts(problem, "cuda", "resize", out);
+/// 0 where the sizes decide.
+std::vector<double> scales_of(const Node& node) {
+  std::vector<double> scales(node.input(0)->type.shape.rank(), 0.0);
+  if (node.input(3) != nullptr) return scales;
+  const Dims axes = axes_of(node);
+  for (size_t i = 0; i < axes.size(); ++i)
+    scales[static_cast<size_t>(axes[i])] = node.input(2)->constant->real(static_cast<int64_t>(i));
+  return scales;
 }
 
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  const Node& node = *problem.only();
-  Generated result;
-  result.attrs.set("mode", node.attrs.text("coordinate_transformation_mode"));
-  std::vector<double> scales(node.input(0)->type.shape.rank(), 0.0);  // 0: the ratio of the sizes
-  if (node.input(3) == nullptr) {
-    const Dims axes = axes_of(node);
-    for (size_t i = 0; i < axes.size(); ++i)
-      scales[static_cast<size_t>(axes[i])] = node.input(2)->constant->real(static_cast<int64_t>(i));
-  }
-  result.attrs.set("scales", std::move(scales));
-  result.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define LINEAR {}\n#define NEAREST(x) {}\n",
-                              type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last,
-                              node.attrs.text("mode") == "linear", nearest_text(node.attrs.text("nearest_mode")));
-  result.source += kernels::resize;
-  return result;
-}
-
-void set_axis(ResizeArgument& resize, size_t axis, const std::string& mode, double scale, int64_t in, int64_t out) {
+void set_axis(Resize& resize, size_t axis, CoordinateMode mode, double scale, int64_t in, int64_t out) {
   resize.input[axis] = static_cast<int32_t>(in);
   resize.result[axis] = static_cast<int32_t>(out);
   if (scale == 0) scale = static_cast<double>(out) / static_cast<double>(in);
   resize.factor[axis] = 1 / scale;
   resize.shift[axis] = 0.5 / scale - 0.5;
-  if (mode == "asymmetric") resize.shift[axis] = 0;
-  if (mode == "align_corners")
+  if (mode == CoordinateMode::asymmetric) resize.shift[axis] = 0;
+  if (mode == CoordinateMode::align_corners)
     resize.factor[axis] = out == 1 ? 0 : static_cast<double>(in - 1) / static_cast<double>(out - 1),
     resize.shift[axis] = 0;
-  if (mode == "pytorch_half_pixel" && out <= 1) resize.factor[axis] = resize.shift[axis] = 0;
-  if (mode == "half_pixel_symmetric") {
+  if (mode == CoordinateMode::pytorch_half_pixel && out <= 1) resize.factor[axis] = resize.shift[axis] = 0;
+  if (mode == CoordinateMode::half_pixel_symmetric) {
     const double length = static_cast<double>(in), adjustment = static_cast<double>(out) / (scale * length);
     resize.shift[axis] += length / 2 * (1 - adjustment);
   }
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  HONE_CHECK(!context.shapes.inputs.empty() && context.shapes.outputs.size() == 1, "a resize in the plan has no input");
-  const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
-  const std::vector<double>& scales = context.attrs.reals("scales");
-  const bool valid = in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && scales.size() == in.size() &&
-                     in[0] == out[0] && in[1] == out[1];
-  for (const double scale : scales)  // 0: as the sizes say
-    HONE_CHECK(scale >= 0, "a resize in the plan has the scale {}", scale);
-  HONE_CHECK(valid && elements(out) < int64_t{1} << 31, "a resize in the plan turns {} into {}", join_dims(in),
-             join_dims(out));
-  ResizeArgument resize{};
-  for (size_t axis = 0; axis < 3; ++axis) resize.input[axis] = resize.result[axis] = 1;
-  for (size_t i = 2; i < in.size(); ++i)
-    set_axis(resize, 5 - in.size() + i - 2, context.attrs.text("mode"), scales[i], in[i], out[i]);
-  resize.channels = static_cast<int32_t>(in[1]);
-  resize.results = static_cast<int32_t>(elements(out));
-  GridLaunch launch{.function = context.module->function("resize"),
-                    .grid = {blocks_of(std::max<int64_t>(resize.results, 1), 128), 1, 1},
-                    .block = 128};
-  launch.arguments.input(0).output(0).value(resize);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+struct ResizeFamily {
+  static constexpr std::string_view kName = "resize";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = ResizeCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !node->is(ops::resize)) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    offer_layouts(problem, "cuda", kName, out);
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
+    const Node& node = *problem.only();
+    const std::string switches =
+        fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define LINEAR {}\n#define NEAREST(x) {}\n",
+                    type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last,
+                    node.attrs.text("mode") == "linear", nearest_text(node.attrs.text("nearest_mode")));
+    return {{.mode = *mode_of(node), .scales = scales_of(node)},
+            switches + declare<ResizeParameters>() + kernels::resize};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(!context.shapes.inputs.empty() && context.shapes.outputs.size() == 1,
+               "a resize in the plan has no input");
+    const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
+    const bool valid = in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && code.scales.size() == in.size() &&
+                       in[0] == out[0] && in[1] == out[1];
+    HONE_CHECK(valid && elements(out) < int64_t{1} << 31, "a resize in the plan turns {} into {}", join_dims(in),
+               join_dims(out));
+    for (const double scale : code.scales) HONE_CHECK(scale >= 0, "a resize in the plan has the scale {}", scale);
+    ResizeParameters parameters{.x = input(0), .y = output(0), .resize = {}};
+    for (size_t i = 2; i < in.size(); ++i)
+      set_axis(parameters.resize, 5 - in.size() + i - 2, code.mode, code.scales[i], in[i], out[i]);
+    parameters.resize.channels = static_cast<int32_t>(in[1]);
+    parameters.resize.results = static_cast<int32_t>(elements(out));
+    const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128);
+    return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::resize = describe_old<generate, load>("resize", propose);
+const CudaTactic tactics::resize = describe<ResizeFamily>();
 
 }  // namespace hone::cuda

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Resampling of up to three spatial axes: a thread per result. Source coordinates are affine in the result's. Before this stand
-// T, CHANNELS_LAST, LINEAR and NEAREST(x), an index as a double.
-
-struct Resize {
-  double factor[3], shift[3];
-  int input[3], result[3];
-  int channels, results;
-};
+// T, CHANNELS_LAST, LINEAR, NEAREST(x), an index as a double, and the parameters.
 
 static inline int inside(double at, int size) { return at < 0 ? 0 : at >= size ? size - 1 : (int)at; }
 
-extern "C" __global__ void resize(const T* x, T* y, const Resize r) {
+extern "C" __global__ void resize(RESIZE_PARAMETERS) {
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= r.results) return;
