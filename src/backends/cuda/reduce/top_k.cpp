@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -16,8 +16,55 @@ namespace {
 constexpr int64_t kBuffer = 4096;  // elements that a block sorts at once: 32 KB
 constexpr int64_t kBeside = 32;    // lines beside each other that make a thread for each worth while
 
-struct LinesArgument {
-  int32_t n, inner, k, buffer, largest, last;
+struct Lines {
+  static constexpr std::string_view kName = "Lines";
+  int32_t n = 0, inner = 0, k = 0, buffer = 0, largest = 0;
+  int32_t last = 0;  // of equal elements the last one is best, else the first
+  static void fields(auto& self, auto& visit) {
+    visit("n", self.n);
+    visit("inner", self.inner);
+    visit("k", self.k);
+    visit("buffer", self.buffer);
+    visit("largest", self.largest);
+    visit("last", self.last);
+  }
+};
+
+struct LineParameters {
+  static constexpr std::string_view kKernel = "top_k_line";
+  Reads x;
+  Writes values, places;
+  Lines lines;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("values", self.values, "T");
+    visit("places", self.places, "i64");
+    visit("lines", self.lines);
+  }
+};
+
+struct BesideParameters {
+  static constexpr std::string_view kKernel = "top_k_beside";
+  LineParameters common;
+  int64_t count = 0;
+  static void fields(auto& self, auto& visit) {
+    LineParameters::fields(self.common, visit);
+    visit("count", self.count);
+  }
+};
+
+struct TopKCode {
+  int64_t axis = -1, k = 1;
+  bool largest = true, last = false;
+  int64_t values = -1, places = -1;  // which results; -1: nobody reads them
+  static void fields(auto& self, auto& visit) {
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("k", self.k, 1, kBuffer / 2);
+    visit("largest", self.largest);
+    visit("last", self.last);
+    visit("values", self.values, -1, 1);
+    visit("places", self.places, -1, 1);
+  }
 };
 
 std::string reason_against(const Problem& problem, const Node& node) {
@@ -34,77 +81,67 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return count >= 1 && count <= kBuffer / 2 ? "" : fmt::format("k is {}", count);
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::top_k) || node->is(ops::arg_max) || node->is(ops::arg_min))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("top_k", std::move(reason));
-  out.offer({"cuda",
-             "top_k",
-             {},
-             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-             std::vector<Layout>(problem.region.outputs().size(), Layout::linear)});
-}
+struct TopKFamily {
+  static constexpr std::string_view kName = "top_k";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = TopKCode;
 
-/// Which result of the region a value is; kNoPlace when nobody reads it.
-int64_t result_of(const Problem& problem, const Value* value) {
-  const auto& outputs = problem.region.outputs();
-  const auto found = std::find(outputs.begin(), outputs.end(), value);
-  return found == outputs.end() ? kNoPlace : found - outputs.begin();
-}
-
-Generated generate(const Problem& problem, const std::string&, const Tactic&) {
-  const Node* node = problem.only();
-  const bool sorted = node->is(ops::top_k);
-  Generated result;
-  result.attrs = {
-      {"axis", node->attrs.integer("axis")},
-      {"k", sorted ? node->input(1)->constant->integer(0) : int64_t{1}},
-      {"largest", sorted ? node->attrs.integer("largest") : int64_t{node->is(ops::arg_max)}},
-      {"last", sorted ? int64_t{0} : node->attrs.integer("select_last_index")},
-      {"values", sorted ? result_of(problem, node->output(0)) : kNoPlace},
-      {"places", result_of(problem, node->output(sorted ? 1 : 0))},
-  };
-  result.source = fmt::format("typedef {} T;\n", type_name(node->input(0)->type.dtype)) + kernels::top_k;
-  return result;
-}
-
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
-  HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
-  const Dims& dims = inputs[0].dims;
-  const size_t axis = normalize_axis(context.attrs.integer("axis"), dims.size());
-  const int64_t count = elements(dims), n = dims[axis], k = context.attrs.integer("k");
-  HONE_CHECK(k >= 1 && k <= kBuffer / 2, "a ranking kernel in the plan wants {} elements", k);
-  if (k > n) throw Error(fmt::format("k is {} but the axis has {} elements", k, n));
-  HONE_CHECK(count > 0 && n < int64_t{1} << 31, "a ranking kernel in the plan has an operand {}", join_dims(dims));
-  const int64_t lines = count / n, inner = elements(std::span(dims).subspan(axis + 1));
-  for (const ConcreteType& output : outputs)
-    HONE_CHECK(elements(output.dims) == lines * k, "a ranking kernel in the plan contradicts its tensors");
-  const LinesArgument argument{
-      .n = static_cast<int32_t>(n),
-      .inner = static_cast<int32_t>(inner),
-      .k = static_cast<int32_t>(k),
-      .buffer = static_cast<int32_t>(std::min<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)), kBuffer)),
-      .largest = static_cast<int32_t>(context.attrs.integer("largest")),
-      .last = static_cast<int32_t>(context.attrs.integer("last")),
-  };
-  const bool beside = k == 1 && inner >= kBeside;
-  GridLaunch launch{.function = context.module->function(beside ? "top_k_beside" : "top_k_line"),
-                    .grid = {beside ? blocks_of(lines, 256) : lines, 1, 1}};
-  launch.arguments.input(0);
-  for (const char* name : {"values", "places"}) {
-    const int64_t place = bounded(context.attrs, name, kNoPlace, static_cast<int64_t>(outputs.size()) - 1);
-    if (place < 0) launch.arguments.null();
-    else launch.arguments.output(place);
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::top_k) || node->is(ops::arg_max) || node->is(ops::arg_min))) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    out.offer({"cuda",
+               std::string(kName),
+               {},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               std::vector<Layout>(problem.region.outputs().size(), Layout::linear)});
   }
-  launch.arguments.value(argument);
-  if (beside) launch.arguments.value(lines);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    const bool sorted = node->is(ops::top_k);
+    const Code code{.axis = node->attrs.integer("axis"),
+                    .k = sorted ? node->input(1)->constant->integer(0) : 1,
+                    .largest = sorted ? node->attrs.integer("largest") != 0 : node->is(ops::arg_max),
+                    .last = !sorted && node->attrs.integer("select_last_index") != 0,
+                    .values = sorted ? result_of(problem, node->output(0)) : -1,
+                    .places = result_of(problem, node->output(sorted ? 1 : 0))};
+    return {code, fmt::format("typedef {} T;\n", type_name(node->input(0)->type.dtype)) +
+                      declare<LineParameters, BesideParameters>() + kernels::top_k};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
+    HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
+    const Dims& dims = inputs[0].dims;
+    const size_t axis = normalize_axis(code.axis, dims.size());
+    const int64_t count = elements(dims), n = dims[axis], k = code.k;
+    if (k > n) throw Error(fmt::format("k is {} but the axis has {} elements", k, n));
+    HONE_CHECK(count > 0 && n < int64_t{1} << 31, "a ranking kernel in the plan has an operand {}", join_dims(dims));
+    const int64_t lines = count / n, inner = elements(std::span(dims).subspan(axis + 1));
+    for (const ConcreteType& output : outputs)
+      HONE_CHECK(elements(output.dims) == lines * k, "a ranking kernel in the plan contradicts its tensors");
+    const LineParameters parameters{
+        .x = input(0),
+        .values = result_pointer(code.values),
+        .places = result_pointer(code.places),
+        .lines = {.n = static_cast<int32_t>(n),
+                  .inner = static_cast<int32_t>(inner),
+                  .k = static_cast<int32_t>(k),
+                  .buffer = static_cast<int32_t>(std::min<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)), kBuffer)),
+                  .largest = code.largest,
+                  .last = code.last}};
+    if (k == 1 && inner >= kBeside)
+      return single(context,
+                    launch_of(*context.module, BesideParameters{parameters, lines}, {{blocks_of(lines, 256)}}));
+    return single(context, launch_of(*context.module, parameters, {{lines}}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::top_k = describe_old<generate, load>("top_k", propose);
+const CudaTactic tactics::top_k = describe<TopKFamily>();
 
 }  // namespace hone::cuda

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The k best elements of each line along an axis, best first, and where they were: TopK, ArgMax, ArgMin. An element and its
-// place become one number, the larger the better, so that order and ties are one comparison. Before this stands T.
+// place become one number, the larger the better, so that order and ties are one comparison. Before this stand T and the parameters.
 
 typedef unsigned long long Key;
-
-struct Lines {
-  int n, inner, k, buffer, largest, last;   // `last`: of equal elements the last one is best, else the first
-};
 
 static inline unsigned order_of(float value) {
   if (value != value) return 0xffffffffu;   // not a number counts as largest
@@ -41,7 +37,7 @@ static inline void sort(Key* keys, int count) {
 
 // A block for each line: what is best so far fills the first half of a buffer, new elements the second; it is sorted again when
 // one of them is better than the k-th so far. A line that fits into the buffer is sorted once.
-extern "C" __global__ void __launch_bounds__(256) top_k_line(const T* x, T* values, i64* places, const Lines lines) {
+extern "C" __global__ void __launch_bounds__(256) top_k_line(TOP_K_LINE_PARAMETERS) {
   await_operands();
   __shared__ Key keys[4096];
   const i64 line = blockIdx.x, outer = line / lines.inner, column = line % lines.inner;
@@ -79,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256) top_k_line(const T* x, T* valu
 }
 
 // A thread for each line, for lines that lie beside each other and one element of each.
-extern "C" __global__ void __launch_bounds__(256) top_k_beside(const T* x, T* values, i64* places, const Lines lines, i64 count) {
+extern "C" __global__ void __launch_bounds__(256) top_k_beside(TOP_K_BESIDE_PARAMETERS) {
   await_operands();
   const i64 line = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (line >= count) return;
