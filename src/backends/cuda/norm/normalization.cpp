@@ -3,14 +3,68 @@
 // Layer, RMS, instance and group normalisation: a block per row; statistics in f32 whatever the tensor's type. Rows whose length
 // is fixed and not too long stay in registers between the passes.
 #include <algorithm>
+#include <optional>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
 namespace hone::cuda {
 namespace {
+
+/// Of rows that stay in registers.
+struct RowParameters {
+  static constexpr std::string_view kKernel = "normalization_row";
+  Reads x, scale, bias;
+  Writes y;
+  int32_t count = 0;
+  float epsilon = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("scale", self.scale, "T");
+    visit("bias", self.bias, "T");
+    visit("y", self.y, "T");
+    visit("count", self.count);
+    visit("epsilon", self.epsilon);
+  }
+};
+
+struct BlockParameters {
+  static constexpr std::string_view kKernel = "normalization";
+  Reads x, scale, bias;
+  Writes y;
+  int32_t n = 0, groups = 0, step = 0, inner = 0;
+  float epsilon = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("scale", self.scale, "T");
+    visit("bias", self.bias, "T");
+    visit("y", self.y, "T");
+    visit("n", self.n);
+    visit("groups", self.groups);
+    visit("step", self.step);
+    visit("inner", self.inner);
+    visit("epsilon", self.epsilon);
+  }
+};
+
+struct NormalizationCode {
+  Place x, scale, bias;
+  double epsilon = 0;
+  int64_t axis = 0;               // of the first that a row has
+  std::optional<int64_t> groups;  // of channels, which are rows then; 0: every channel
+  int64_t lanes = 0;              // that share a row; 0: a block does
+  static void fields(auto& self, auto& visit) {
+    Place::fields(self.x, visit, "x");
+    Place::fields(self.scale, visit, "scale");
+    Place::fields(self.bias, visit, "bias");
+    visit("epsilon", self.epsilon);
+    visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
+    visit("groups", self.groups, 0, kMostSize);
+    visit("lanes", self.lanes, 0, 32);
+  }
+};
 
 bool over_rows(const Node& node) { return node.is(ops::layer_normalization) || node.is(ops::rms_normalization); }
 
@@ -27,20 +81,6 @@ std::string reason_against(const Problem& problem, const Node& node) {
         (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype))
       return "scale or bias is broadcast";
   return {};
-}
-
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr ||
-      !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization)))
-    return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("normalization", std::move(reason));
-  out.offer({"cuda",
-             "normalization",
-             {},
-             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-             {Layout::linear}});
 }
 
 /// How a row is spread over lanes of a warp; no lanes where it does not stay in registers.
@@ -68,42 +108,19 @@ RowForm row_form(const Problem& problem) {
   return form;
 }
 
-Generated generate(const Problem& problem, const std::string&, const Tactic&) {
-  const Node* node = problem.only();
-  Generated result;
-  result.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype),
-                              !node->is(ops::rms_normalization));
-  const RowForm form = row_form(problem);
-  if (form.lanes > 0) {
-    const auto varies = [](const Value* value) { return value != nullptr && !value->is_constant(); };
-    result.source += fmt::format("#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n",
-                                 form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)));
-  }
-  result.source += kernels::normalization;
-  result.attrs = {{"epsilon", node->attrs.real("epsilon")},
-                  {"axis", over_rows(*node) ? node->attrs.integer("axis") : int64_t{0}},
-                  {"lanes", form.lanes}};
-  if (!over_rows(*node))
-    result.attrs.set("groups", node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : int64_t{0});
-  result.attrs.set("x", old_place_of(problem, node->input(0), result.constants));
-  result.attrs.set("scale", old_place_of(problem, node->input(1), result.constants));
-  result.attrs.set("bias", old_place_of(problem, node->input(2), result.constants));
-  return result;
-}
-
 struct Rows {
   int64_t count = 1, n = 1, groups = 1, step = 0, inner = 1;
 };
 
-Rows rows_of(const Attrs& attrs, const Dims& dims) {
+Rows rows_of(const NormalizationCode& code, const Dims& dims) {
   Rows rows;
   const int64_t total = elements(dims);
-  if (!attrs.has("groups")) {
-    for (size_t i = normalize_axis(attrs.integer("axis"), dims.size()); i < dims.size(); ++i) rows.n *= dims[i];
+  if (!code.groups) {
+    for (size_t i = normalize_axis(code.axis, dims.size()); i < dims.size(); ++i) rows.n *= dims[i];
   } else {
     HONE_CHECK(dims.size() >= 2 && dims[1] > 0, "a normalization in the plan works on {}", join_dims(dims));
-    rows.groups = attrs.integer("groups") == 0 ? dims[1] : attrs.integer("groups");
-    HONE_CHECK(rows.groups > 0 && dims[1] % rows.groups == 0, "a normalization in the plan has {} groups", rows.groups);
+    rows.groups = *code.groups == 0 ? dims[1] : *code.groups;
+    HONE_CHECK(dims[1] % rows.groups == 0, "a normalization in the plan has {} groups", rows.groups);
     rows.step = dims[1] / rows.groups;
     rows.inner = std::max<int64_t>(total / std::max<int64_t>(dims[0] * dims[1], 1), 1);
     rows.n = rows.step * rows.inner;
@@ -114,58 +131,96 @@ Rows rows_of(const Attrs& attrs, const Dims& dims) {
 }
 
 /// A scale or bias of as many elements as the kernel reads.
-void require_parameters(const OldContext& context, const char* name, int64_t count) {
-  const int64_t place = bounded(context.attrs, name, kNoPlace, static_cast<int64_t>(context.shapes.inputs.size()) - 1);
-  if (place == kNoPlace) return;
-  const Dims dims =
-      place >= 0 ? context.shapes.inputs[static_cast<size_t>(place)].dims : constant_dims(context.attrs, -1 - place);
-  HONE_CHECK(elements(dims) == count, "a normalization in the plan has {} of {} for rows of {}", name, join_dims(dims),
-             count);
+void require_parameters(const LoadContext& context, const Place& place, int64_t count) {
+  if (!place.given()) return;
+  const Dims& dims = context.dims_of(place);
+  HONE_CHECK(elements(dims) == count, "a normalization in the plan scales rows of {} by {}", count, join_dims(dims));
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const int64_t x = context.attrs.integer("x");
-  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()),
-             "a normalization in the plan has no input");
-  const Dims& dims = context.shapes.inputs[static_cast<size_t>(x)].dims;
-  const Rows rows = rows_of(context.attrs, dims);
-  const int64_t parameters = context.attrs.has("groups") ? dims[1] : rows.n;
-  for (const char* name : {"scale", "bias"}) require_parameters(context, name, parameters);
-  HONE_CHECK(context.shapes.outputs.size() == 1 && context.shapes.outputs[0].dims == dims,
-             "a normalization in the plan changes the size of {}", join_dims(dims));
-  if (const int64_t lanes = context.attrs.integer("lanes"); lanes > 0) {
-    HONE_CHECK(lanes <= 32, "a normalization in the plan spreads rows over {} lanes", lanes);
-    // Few rows: a warp to a block, so that every processor has some.
-    const int64_t threads = rows.count * lanes < 128 * context.processors ? 32 : 128;
-    GridLaunch launch{.function = context.module->function("normalization_row"),
-                      .grid = {blocks_of(rows.count, threads / lanes), 1, 1},
-                      .block = static_cast<unsigned>(threads)};
-    launch.arguments.input(x);
-    add_place(launch.arguments, context.attrs.integer("scale"));
-    add_place(launch.arguments, context.attrs.integer("bias"));
-    launch.arguments.output(0)
-        .value(static_cast<int32_t>(rows.count))
-        .value(static_cast<float>(context.attrs.real("epsilon")));
-    return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+struct NormalizationFamily {
+  static constexpr std::string_view kName = "normalization";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = NormalizationCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr ||
+        !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization)))
+      return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    out.offer({"cuda",
+               std::string(kName),
+               {},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               {Layout::linear}});
   }
-  GridLaunch launch{.function = context.module->function("normalization"),
-                    .grid = {rows.count, 1, 1},
-                    .block = rows.n <= 64     ? 32u
-                             : rows.n <= 256  ? 64u
-                             : rows.n <= 2048 ? 128u
-                                              : 512u};
-  launch.arguments.input(x);
-  add_place(launch.arguments, context.attrs.integer("scale"));
-  add_place(launch.arguments, context.attrs.integer("bias"));
-  launch.arguments.output(0);
-  for (const int64_t number : {rows.n, rows.groups, rows.step, rows.inner})
-    launch.arguments.value(static_cast<int32_t>(number));
-  launch.arguments.value(static_cast<float>(context.attrs.real("epsilon")));
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    const RowForm form = row_form(problem);
+    Built<Code> built;
+    built.code.x = place_of(problem, node->input(0), built.constants);
+    built.code.scale = place_of(problem, node->input(1), built.constants);
+    built.code.bias = place_of(problem, node->input(2), built.constants);
+    built.code.epsilon = node->attrs.real("epsilon");
+    built.code.lanes = form.lanes;
+    if (over_rows(*node)) built.code.axis = node->attrs.integer("axis");
+    else built.code.groups = node->is(ops::group_normalization) ? node->attrs.integer("num_groups") : 0;
+    built.source = fmt::format("typedef {} T;\n#define CENTRED {}\n", type_name(node->output()->type.dtype),
+                               !node->is(ops::rms_normalization));
+    if (form.lanes > 0) {
+      const auto varies = [](const Value* value) { return value != nullptr && !value->is_constant(); };
+      built.source += fmt::format("#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n",
+                                  form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)));
+    }
+    built.source += declare<RowParameters, BlockParameters>() + kernels::normalization;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(code.x.kind == PlaceKind::input, "a normalization in the plan has no input");
+    const Dims& dims = context.dims_of(code.x);
+    const Rows rows = rows_of(code, dims);
+    const int64_t parameters = code.groups ? dims[1] : rows.n;
+    for (const Place& place : {code.scale, code.bias}) require_parameters(context, place, parameters);
+    HONE_CHECK(context.shapes.outputs.size() == 1 && context.shapes.outputs[0].dims == dims,
+               "a normalization in the plan changes the size of {}", join_dims(dims));
+    return single(context, code.lanes > 0 ? launch_lanes(code, context, rows) : launch_blocks(code, context, rows));
+  }
+
+ private:
+  static GridLaunch launch_lanes(const Code& code, const LoadContext& context, const Rows& rows) {
+    // Few rows: a warp to a block, so that every processor has some.
+    const int64_t threads = rows.count * code.lanes < 128 * context.processors ? 32 : 128;
+    const RowParameters parameters{.x = code.x.pointer(),
+                                   .scale = code.scale.pointer(),
+                                   .bias = code.bias.pointer(),
+                                   .y = output(0),
+                                   .count = static_cast<int32_t>(rows.count),
+                                   .epsilon = static_cast<float>(code.epsilon)};
+    return launch_of(*context.module, parameters,
+                     {{blocks_of(rows.count, threads / code.lanes)}, static_cast<unsigned>(threads)});
+  }
+
+  static GridLaunch launch_blocks(const Code& code, const LoadContext& context, const Rows& rows) {
+    const BlockParameters parameters{.x = code.x.pointer(),
+                                     .scale = code.scale.pointer(),
+                                     .bias = code.bias.pointer(),
+                                     .y = output(0),
+                                     .n = static_cast<int32_t>(rows.n),
+                                     .groups = static_cast<int32_t>(rows.groups),
+                                     .step = static_cast<int32_t>(rows.step),
+                                     .inner = static_cast<int32_t>(rows.inner),
+                                     .epsilon = static_cast<float>(code.epsilon)};
+    const unsigned threads = rows.n <= 64 ? 32 : rows.n <= 256 ? 64 : rows.n <= 2048 ? 128 : 512;
+    return launch_of(*context.module, parameters, {{rows.count}, threads});
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::normalization = describe_old<generate, load>("normalization", propose);
+const CudaTactic tactics::normalization = describe<NormalizationFamily>();
 
 }  // namespace hone::cuda

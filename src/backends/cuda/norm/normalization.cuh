@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in the registers of a
-// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED and, for the former, ROW (a row's length),
+// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED, the parameters and, for the former, ROW (a row's length),
 // V (elements taken at once), LANES (threads of a row, all of one warp) and CONSTANT_SCALE. Element i of row r takes scale number
 // r % groups * step + i / inner.
 
@@ -15,7 +15,7 @@ static inline float lanes_sum(float value) {
 }
 
 // The row is read once; scale and bias have an element per element of the row.
-extern "C" __global__ void normalization_row(const T* x, const T* scale, const T* bias, T* y, int count, float epsilon) {
+extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
   typedef Vector<T, V> Part;
   const int lane = threadIdx.x % LANES;
   const i64 row = (i64)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
@@ -69,7 +69,7 @@ extern "C" __global__ void normalization_row(const T* x, const T* scale, const T
 }
 #endif
 
-extern "C" __global__ void normalization(const T* x, const T* scale, const T* bias, T* y, int n, int groups, int step, int inner, float epsilon) {
+extern "C" __global__ void normalization(NORMALIZATION_PARAMETERS) {
   await_operands();
   __shared__ float scratch[32];
   const T* row = x + (i64)blockIdx.x * n;
