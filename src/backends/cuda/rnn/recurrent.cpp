@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -18,8 +18,68 @@ namespace {
 constexpr int64_t kMostBlocks = 8, kMostThreads = 512,
                   kMostPart = 128;  // of a cluster; of a block; columns in a thread
 
-struct SizesArgument {
-  int32_t steps, batch, directions, backwards;
+struct Sizes {
+  static constexpr std::string_view kName = "Sizes";
+  int32_t steps = 0, batch = 0, directions = 0;
+  int32_t backwards = 0;  // the only direction
+  static void fields(auto& self, auto& visit) {
+    visit("steps", self.steps);
+    visit("batch", self.batch);
+    visit("directions", self.directions);
+    visit("backwards", self.backwards);
+  }
+};
+
+struct InputsParameters {
+  static constexpr std::string_view kKernel = "recurrent_inputs";
+  Reads x, weights, bias;
+  Writes result;
+  Sizes sizes;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("weights", self.weights, "float");
+    visit("bias", self.bias, "float");
+    visit("result", self.result, "float");
+    visit("s", self.sizes);
+  }
+};
+
+struct StepsParameters {
+  static constexpr std::string_view kKernel = "recurrent";
+  Reads inputs, weights, late_bias, first_h, first_c;
+  Writes y, last_h, last_c;
+  Sizes sizes;
+  static void fields(auto& self, auto& visit) {
+    visit("inputs", self.inputs, "float");
+    visit("weights", self.weights, "float");
+    visit("late_bias", self.late_bias, "float");
+    visit("first_h", self.first_h, "T");
+    visit("first_c", self.first_c, "T");
+    visit("y", self.y, "T");
+    visit("last_h", self.last_h, "T");
+    visit("last_c", self.last_c, "T");
+    visit("s", self.sizes);
+  }
+};
+
+struct RecurrentCode {
+  Place x, first_h, first_c;
+  int64_t rows = 1, width = 1, directions = 1;  // of the weights of a direction; of the input
+  bool backwards = false;
+  int64_t blocks = 1, threads = 1;                // of a cluster; of a block
+  std::array<int64_t, 3> outputs = {-1, -1, -1};  // which results are y, h and c; -1: nobody reads them
+  static void fields(auto& self, auto& visit) {
+    Place::fields(self.x, visit, "x");
+    Place::fields(self.first_h, visit, "first_h");
+    Place::fields(self.first_c, visit, "first_c");
+    visit("rows", self.rows, 1, kMostSize);
+    visit("width", self.width, 1, kMostSize);
+    visit("directions", self.directions, 1, 2);
+    visit("backwards", self.backwards);
+    visit("blocks", self.blocks, 1, kMostBlocks);
+    visit("threads", self.threads, 1, kMostThreads);
+    visit("outputs", self.outputs, -1, 2);
+  }
 };
 
 /// How the hidden units are spread over a cluster.
@@ -75,18 +135,6 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return {};
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !(node->is(ops::lstm) || node->is(ops::gru))) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("recurrent", std::move(reason));
-  out.offer({"cuda",
-             "recurrent",
-             {},
-             std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-             std::vector<Layout>(problem.region.outputs().size(), Layout::linear)});
-}
-
 /// [direction][row][column] as [direction][column][row].
 Tensor columns_first(const Tensor& weights) {
   const int64_t directions = weights.dims()[0], rows = weights.dims()[1], columns = weights.dims()[2];
@@ -118,76 +166,95 @@ std::array<Tensor, 2> biases_of(const Node& node, int64_t directions, int64_t hi
           Tensor::of<float>({directions, hidden}, std::span<const float>(late))};
 }
 
-Generated generate(const Problem& problem, const std::string&, const Tactic&) {
-  const Node& node = *problem.only();
-  const Tensor &w = *node.input(1)->constant, &r = *node.input(2)->constant;
-  const int64_t gates = gates_of(node), hidden = r.dims()[2], width = w.dims()[2], directions = r.dims()[0];
-  const Spread spread = *spread_of(gates, hidden);
-  Generated result;
-  const auto [bias, late] = biases_of(node, directions, hidden);
-  result.constants = {columns_first(w), columns_first(r), bias, late};
-  result.attrs = {{"rows", gates * hidden}, {"hidden", hidden}, {"width", width}, {"directions", directions}};
-  result.attrs.set("backwards", int64_t{node.attrs.text("direction") == "reverse"});
-  result.attrs.set("spread", Dims{spread.blocks, gates * spread.units * spread.parts});
-  result.attrs.set("x", old_place_of(problem, node.input(0), result.constants));
-  result.attrs.set("first_h", old_place_of(problem, node.input(5), result.constants));
-  result.attrs.set("first_c", old_place_of(problem, node.input(6), result.constants));
-  Dims outputs;
-  const auto& wanted = problem.region.outputs();
-  for (size_t i = 0; i < 3; ++i) {
-    const Value* value = i < node.outputs.size() ? node.output(i) : nullptr;
-    const auto at = std::find(wanted.begin(), wanted.end(), value);
-    outputs.push_back(value == nullptr || at == wanted.end() ? -1 : at - wanted.begin());
-  }
-  result.attrs.set("outputs", outputs);
-  result.source = fmt::format(
-      "typedef {} T;\n#define GATES {}\n#define HIDDEN {}\n#define UNITS {}\n#define BLOCKS {}\n#define PARTS {}\n"
-      "#define WIDTH {}\n",
-      type_name(node.input(0)->type.dtype), gates, hidden, spread.units, spread.blocks, spread.parts, width);
-  result.source += kernels::recurrent;
-  return result;
+/// A state has an element for each hidden unit of each sequence, the input's batch, and each direction.
+void require_state(const LoadContext& context, const Place& place, int64_t count) {
+  if (!place.given()) return;
+  const Dims& dims = context.dims_of(place);
+  HONE_CHECK(elements(dims) == count, "a recurrent layer in the plan begins with {}", join_dims(dims));
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const Attrs& attrs = context.attrs;
-  const int64_t x = attrs.integer("x"), rows = attrs.integer("rows"), width = attrs.integer("width"),
-                directions = attrs.integer("directions");
-  const Dims &spread = attrs.integers("spread"), &outputs = attrs.integers("outputs");
-  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(context.shapes.inputs.size()) && spread.size() == 2 && spread[0] > 0 &&
-                 spread[0] <= kMostBlocks && spread[1] > 0 && spread[1] <= kMostThreads && outputs.size() == 3,
-             "a recurrent layer in the plan reads input {}", x);
-  const Dims& in = context.shapes.inputs[static_cast<size_t>(x)].dims;
-  HONE_CHECK(in.size() == 3 && in[0] > 0 && in[1] > 0 && in[1] < 65536 && in[2] == width && rows > 0 && directions > 0,
-             "a recurrent layer in the plan reads {}", join_dims(in));
-  HONE_CHECK(directions <= 2 && constant_dims(attrs, 2) == (Dims{directions, rows}),
-             "a recurrent layer in the plan has {} directions of {} rows", directions, rows);
-  require_sizes(Dims{directions, in[0], in[1], rows});
-  const SizesArgument sizes{.steps = static_cast<int32_t>(in[0]),
-                            .batch = static_cast<int32_t>(in[1]),
-                            .directions = static_cast<int32_t>(directions),
-                            .backwards = static_cast<int32_t>(attrs.integer("backwards"))};
-  GridLaunch inputs{.function = context.module->function("recurrent_inputs"),
-                    .grid = {blocks_of(in[0] * in[1], 8), blocks_of(rows, 128), directions},
-                    .block = 128};
-  inputs.arguments.input(x).constant(0).constant(2).workspace().value(sizes);
-  GridLaunch steps{.function = context.module->function("recurrent"),
-                   .grid = {spread[0], directions, in[1]},
-                   .block = static_cast<unsigned>(spread[1])};
-  steps.arguments.workspace().constant(1).constant(3);
-  for (const char* name : {"first_h", "first_c"}) add_place(steps.arguments, attrs.integer(name));
-  for (const int64_t output : outputs) {
-    HONE_CHECK(output >= -1 && output < static_cast<int64_t>(context.shapes.outputs.size()),
-               "a recurrent layer in the plan writes output {}", output);
-    if (output < 0) steps.arguments.null();
-    else steps.arguments.output(output);
+struct RecurrentFamily {
+  static constexpr std::string_view kName = "recurrent";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = RecurrentCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !(node->is(ops::lstm) || node->is(ops::gru))) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    out.offer({"cuda",
+               std::string(kName),
+               {},
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               std::vector<Layout>(problem.region.outputs().size(), Layout::linear)});
   }
-  steps.arguments.value(sizes);
-  const auto workspace = static_cast<size_t>(directions * in[0] * in[1] * rows) * sizeof(float);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(inputs), std::move(steps)}, workspace);
-}
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    const Node& node = *problem.only();
+    const Tensor &w = *node.input(1)->constant, &r = *node.input(2)->constant;
+    const int64_t gates = gates_of(node), hidden = r.dims()[2], width = w.dims()[2], directions = r.dims()[0];
+    const Spread spread = *spread_of(gates, hidden);
+    const auto [bias, late] = biases_of(node, directions, hidden);
+    Built<Code> built;
+    built.constants = {columns_first(w), columns_first(r), bias, late};
+    built.code = {.x = place_of(problem, node.input(0), built.constants),
+                  .first_h = place_of(problem, node.input(5), built.constants),
+                  .first_c = place_of(problem, node.input(6), built.constants),
+                  .rows = gates * hidden,
+                  .width = width,
+                  .directions = directions,
+                  .backwards = node.attrs.text("direction") == "reverse",
+                  .blocks = spread.blocks,
+                  .threads = gates * spread.units * spread.parts};
+    for (size_t i = 0; i < std::min<size_t>(node.outputs.size(), 3); ++i)
+      built.code.outputs[i] = result_of(problem, node.output(i));
+    built.source = fmt::format(
+        "typedef {} T;\n#define GATES {}\n#define HIDDEN {}\n#define UNITS {}\n#define BLOCKS {}\n#define PARTS {}\n"
+        "#define WIDTH {}\n",
+        type_name(node.input(0)->type.dtype), gates, hidden, spread.units, spread.blocks, spread.parts, width);
+    built.source += declare<InputsParameters, StepsParameters>() + kernels::recurrent;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(code.x.kind == PlaceKind::input, "a recurrent layer in the plan has no input");
+    const Dims& in = context.dims_of(code.x);
+    HONE_CHECK(in.size() == 3 && in[0] > 0 && in[1] > 0 && in[1] < 65536 && in[2] == code.width,
+               "a recurrent layer in the plan reads {}", join_dims(in));
+    HONE_CHECK(context.constants.size() >= 4 && context.constants[2].dims == (Dims{code.directions, code.rows}),
+               "a recurrent layer in the plan has {} directions of {} rows", code.directions, code.rows);
+    const Dims& units = context.constants[3].dims;
+    for (const Place& state : {code.first_h, code.first_c}) require_state(context, state, elements(units) * in[1]);
+    require_sizes(Dims{code.directions, in[0], in[1], code.rows});
+    const Sizes sizes{.steps = static_cast<int32_t>(in[0]),
+                      .batch = static_cast<int32_t>(in[1]),
+                      .directions = static_cast<int32_t>(code.directions),
+                      .backwards = code.backwards};
+    const InputsParameters inputs{
+        .x = code.x.pointer(), .weights = constant(0), .bias = constant(2), .result = to_workspace(), .sizes = sizes};
+    const StepsParameters steps{.inputs = from_workspace(),
+                                .weights = constant(1),
+                                .late_bias = constant(3),
+                                .first_h = code.first_h.pointer(),
+                                .first_c = code.first_c.pointer(),
+                                .y = result_pointer(code.outputs[0]),
+                                .last_h = result_pointer(code.outputs[1]),
+                                .last_c = result_pointer(code.outputs[2]),
+                                .sizes = sizes};
+    std::vector<GridLaunch> launches{
+        launch_of(*context.module, inputs,
+                  {{blocks_of(in[0] * in[1], 8), blocks_of(code.rows, 128), code.directions}, 128}),
+        launch_of(*context.module, steps,
+                  {{code.blocks, code.directions, in[1]}, static_cast<unsigned>(code.threads)})};
+    const auto workspace = static_cast<size_t>(code.directions * in[0] * in[1] * code.rows) * sizeof(float);
+    return std::make_shared<GridKernel>(context.module, std::move(launches), workspace);
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::recurrent = describe_old<generate, load>("recurrent", propose);
+const CudaTactic tactics::recurrent = describe<RecurrentFamily>();
 
 }  // namespace hone::cuda

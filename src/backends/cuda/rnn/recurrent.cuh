@@ -5,18 +5,14 @@
 // registers, PART columns in a thread; behind every step each new state goes to the shared memory of all blocks of the cluster.
 //
 // Before this stand T, GATES (4: LSTM, 3: GRU), HIDDEN, UNITS, BLOCKS (of a cluster: HIDDEN / UNITS), PARTS (threads that share a
-// row) and WIDTH (of the input). Weights are f32: [direction][column][gate][unit], so that neighbouring threads read neighbours.
+// row), WIDTH (of the input) and the parameters. Weights are f32: [direction][column][gate][unit], so that neighbouring threads read neighbours.
 
 #define ROWS (GATES * HIDDEN)        // of the weights of a direction
 #define OWN (GATES * UNITS)          // of a block
 #define PART (HIDDEN / PARTS)
 
-struct Sizes {
-  int steps, batch, directions, backwards;   // backwards: the only direction
-};
-
 // Eight rows of the input against 128 rows of weights.
-extern "C" __global__ void __launch_bounds__(128) recurrent_inputs(const T* x, const float* weights, const float* bias, float* result, const Sizes s) {
+extern "C" __global__ void __launch_bounds__(128) recurrent_inputs(RECURRENT_INPUTS_PARAMETERS) {
   await_operands();
   __shared__ float rows[8][128];
   const int count = s.steps * s.batch, first = blockIdx.x * 8, gate = blockIdx.y * 128 + threadIdx.x, direction = blockIdx.z;
@@ -49,8 +45,7 @@ static inline void store_in_block(float* own, unsigned rank, float value) {
 }
 
 // `inputs` are the input's parts; late_bias is added to the GRU's third product before it is reset. y, last_h, last_c may be null.
-extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(OWN * PARTS) recurrent(const float* inputs, const float* weights, const float* late_bias, const T* first_h,
-                                                                                              const T* first_c, T* y, T* last_h, T* last_c, const Sizes s) {
+extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(OWN * PARTS) recurrent(RECURRENT_PARAMETERS) {
   __shared__ alignas(16) float state[2][HIDDEN];
   __shared__ float sums[PARTS][OWN];
   const int block = blockIdx.x, direction = blockIdx.y, n = blockIdx.z;
