@@ -4,10 +4,11 @@
 // to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else, at any depth, in plain
 // f32.
 #include <algorithm>
+#include <array>
 #include <optional>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 
@@ -37,11 +38,82 @@ std::optional<Tile> plain_tile(const Depths& depths) {
   return std::nullopt;
 }
 
-struct AttentionArgument {
-  int32_t queries, keys, heads, key_heads;
-  int64_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row;
-  int64_t m_batch, m_head, m_row, m_column;
-  float scale;
+/// Steps in elements.
+struct Attention {
+  static constexpr std::string_view kName = "Attention";
+  int32_t queries = 0, keys = 0, heads = 0, key_heads = 0;
+  int64_t q_batch = 0, q_head = 0, q_row = 0, k_batch = 0, k_head = 0, k_row = 0;
+  int64_t v_batch = 0, v_head = 0, v_row = 0, o_batch = 0, o_head = 0, o_row = 0;
+  int64_t m_batch = 0, m_head = 0, m_row = 0, m_column = 0;
+  float scale = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("queries", self.queries);
+    visit("keys", self.keys);
+    visit("heads", self.heads);
+    visit("key_heads", self.key_heads);
+    visit("q_batch", self.q_batch);
+    visit("q_head", self.q_head);
+    visit("q_row", self.q_row);
+    visit("k_batch", self.k_batch);
+    visit("k_head", self.k_head);
+    visit("k_row", self.k_row);
+    visit("v_batch", self.v_batch);
+    visit("v_head", self.v_head);
+    visit("v_row", self.v_row);
+    visit("o_batch", self.o_batch);
+    visit("o_head", self.o_head);
+    visit("o_row", self.o_row);
+    visit("m_batch", self.m_batch);
+    visit("m_head", self.m_head);
+    visit("m_row", self.m_row);
+    visit("m_column", self.m_column);
+    visit("scale", self.scale);
+  }
+};
+
+struct AttentionParameters {
+  static constexpr std::string_view kKernel = "attention";
+  Reads q, k, v, mask;
+  Writes out;
+  Attention a;
+  static void fields(auto& self, auto& visit) {
+    visit("q", self.q, "T");
+    visit("k", self.k, "T");
+    visit("v", self.v, "T");
+    visit("mask", self.mask, "M");
+    visit("out", self.out, "T");
+    visit("a", self.a);
+  }
+};
+
+/// Axes of the operands: batch, head, row, depth; or batch, row, head, depth.
+enum class HeadLayout { bhsd, bshd };
+constexpr std::array<std::string_view, 2> field_names(HeadLayout) { return {"bhsd", "bshd"}; }
+
+struct AttentionTactic {
+  int64_t warps = 0;   // of a block on tensor cores; 0: the plain kernel
+  bool split = false;  // they share the keys, not the queries
+  static void fields(auto& self, auto& visit) {
+    visit("warps", self.warps, 0, 8);
+    visit("split", self.split);
+  }
+};
+
+struct AttentionCode {
+  Place q, k, v, mask;
+  int64_t warps = 0, queries = 16;  // of a block
+  double scale = 1;
+  HeadLayout layout = HeadLayout::bhsd;
+  static void fields(auto& self, auto& visit) {
+    Place::fields(self.q, visit, "q");
+    Place::fields(self.k, visit, "k");
+    Place::fields(self.v, visit, "v");
+    Place::fields(self.mask, visit, "mask");
+    visit("warps", self.warps, 0, 8);
+    visit("queries", self.queries, 1, 128);
+    visit("scale", self.scale);
+    visit("layout", self.layout);
+  }
 };
 
 std::string reason_against(const Problem& problem, const Node& node) {
@@ -65,55 +137,9 @@ bool on_tensor_cores(const Node& node) {
          std::max(depths.keys, depths.values) <= kMaxMmaDepth;
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || !node->is(ops::scaled_dot_product_attention)) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("attention", std::move(reason));
-  const auto offer = [&](int64_t warps, bool split = false) {
-    out.offer({"cuda",
-               "attention",
-               {{"warps", warps}, {"split", int64_t{split}}},
-               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-               {Layout::linear}});
-  };
-  if (!on_tensor_cores(*node)) return offer(0);
-  for (const int64_t warps : {2, 4, 8, 1}) offer(warps);
-  const Depths depths(*node);
-  for (const int64_t warps : {4, 2})
-    if (warps * kSplitKeys * (depths.keys + depths.values + 16) * 2 <= kSharedBytes) offer(warps, true);
-}
-
 /// Enough of them to hide what each waits for; long rows of results need the registers more.
 int64_t blocks_of_an_sm(const Depths& depths, int64_t warps) {
   return std::max<int64_t>((depths.keys + depths.values <= 128 ? 16 : 8) / warps, 1);
-}
-
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  const Node& node = *problem.only();
-  Generated result;
-  const int64_t warps = tactic.params.integer("warps");
-  const int64_t split = tactic.params.integer("split");
-  const Depths depths(node);
-  const Tile tile = warps == 0 ? *plain_tile(depths) : Tile{split != 0 ? 16 : 16 * warps, 0};
-  result.attrs = {{"warps", warps},
-                  {"queries", tile.queries},
-                  {"scale", node.attrs.real("scale")},
-                  {"layout", node.attrs.text("layout")}};
-  const char* names[] = {"q", "k", "v", "mask"};
-  for (size_t i = 0; i < 4; ++i) set_place(result, problem, names[i], node.input(i));
-  const Value* mask = node.input(3);
-  const DType dtype = node.output()->type.dtype;
-  result.source = fmt::format(
-      "typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n", type_name(dtype),
-      type_name(mask == nullptr ? dtype : mask->type.dtype), depths.keys, depths.values, mask != nullptr);
-  if (warps == 0) result.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
-  else
-    result.source +=
-        fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {}\n#define MMA_TYPE \"{}\"\n", warps,
-                    blocks_of_an_sm(depths, warps), split, type_name(dtype));
-  result.source += warps > 0 ? kernels::attention_mma : kernels::attention;
-  return result;
 }
 
 struct Strides {
@@ -124,61 +150,130 @@ Strides strides_of_heads(const Dims& dims, bool by_head) {
   return by_head ? Strides{strides[0], strides[1], strides[2]} : Strides{strides[0], strides[2], strides[1]};
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const Attrs& attrs = context.attrs;
-  const bool by_head = attrs.text("layout") == "bhsd";
-  const Dims q = dims_of(context, "q"), k = dims_of(context, "k"), v = dims_of(context, "v"),
-             out = context.shapes.outputs.at(0).dims;
+struct Operands {
+  const Dims &q, &k, &v, &out;
+};
+
+void require_fitting(const Operands& operands, size_t head, size_t row) {
+  const auto& [q, k, v, out] = operands;
   for (const Dims* dims : {&q, &k, &v})
     HONE_CHECK(dims->size() == 4 && elements(*dims) > 0, "an attention in the plan reads {}", join_dims(*dims));
-  const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
   HONE_CHECK(out.size() == 4 && k[head] > 0 && q[head] % k[head] == 0 && q[0] < 65536 && q[head] < 65536,
              "an attention in the plan has {} heads", q[head]);
   const Dims expected{q[0], q[1], q[2], v[3]};
   HONE_CHECK(k[0] == q[0] && v[0] == q[0] && k[3] == q[3] && v[head] == k[head] && v[row] == k[row] &&
                  out == expected && q[row] < int64_t{1} << 31 && k[row] < int64_t{1} << 31,
              "an attention in the plan has operands that do not fit together");
-  AttentionArgument a{};
-  a.queries = static_cast<int32_t>(q[row]);
-  a.keys = static_cast<int32_t>(k[row]);
-  a.heads = static_cast<int32_t>(q[head]);
-  a.key_heads = static_cast<int32_t>(k[head]);
+}
+
+/// `scores` are [batch, head, query, key].
+void set_mask_steps(Attention& a, Dims mask, const Dims& scores) {
+  HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
+  mask.insert(mask.begin(), 4 - mask.size(), 1);
+  for (size_t i = 0; i < 4; ++i)
+    HONE_CHECK(mask[i] == 1 || mask[i] == scores[i], "an attention in the plan has a mask {} for scores {}",
+               join_dims(mask), join_dims(scores));
+  const Dims strides = strides_of(mask);
+  const auto step = [&](size_t axis) { return mask[axis] == 1 ? 0 : strides[axis]; };
+  a.m_batch = step(0), a.m_head = step(1), a.m_row = step(2), a.m_column = step(3);
+  HONE_CHECK(mask[2] * mask[3] < int64_t{1} << 31, "an attention's mask has {} x {} entries for a head", mask[2],
+             mask[3]);
+}
+
+Attention attention_of(const Operands& operands, bool by_head, double scale) {
+  const auto& [q, k, v, out] = operands;
+  const size_t head = by_head ? 1 : 2, row = by_head ? 2 : 1;
+  Attention a{.queries = static_cast<int32_t>(q[row]),
+              .keys = static_cast<int32_t>(k[row]),
+              .heads = static_cast<int32_t>(q[head]),
+              .key_heads = static_cast<int32_t>(k[head]),
+              .scale = static_cast<float>(scale)};
   const Strides sq = strides_of_heads(q, by_head), sk = strides_of_heads(k, by_head), sv = strides_of_heads(v, by_head),
                 so = strides_of_heads(out, by_head);
   a.q_batch = sq.batch, a.q_head = sq.head, a.q_row = sq.row;
   a.k_batch = sk.batch, a.k_head = sk.head, a.k_row = sk.row;
   a.v_batch = sv.batch, a.v_head = sv.head, a.v_row = sv.row;
   a.o_batch = so.batch, a.o_head = so.head, a.o_row = so.row;
-  a.scale = static_cast<float>(attrs.real("scale"));
-  const int64_t mask_place = attrs.integer("mask");
-  if (mask_place != kNoPlace) {
-    Dims mask = dims_of(context, "mask");
-    HONE_CHECK(mask.size() <= 4, "an attention in the plan has a mask {}", join_dims(mask));
-    mask.insert(mask.begin(), 4 - mask.size(), 1);
-    const Dims scores{q[0], q[head], q[row], k[row]};
-    for (size_t i = 0; i < 4; ++i)
-      HONE_CHECK(mask[i] == 1 || mask[i] == scores[i], "an attention in the plan has a mask {} for scores {}",
-                 join_dims(mask), join_dims(scores));
-    const Dims strides = strides_of(mask);
-    const auto step = [&](size_t axis) { return mask[axis] == 1 ? 0 : strides[axis]; };
-    a.m_batch = step(0), a.m_head = step(1), a.m_row = step(2), a.m_column = step(3);
-    HONE_CHECK(mask[2] * mask[3] < int64_t{1} << 31, "an attention's mask has {} x {} entries for a head", mask[2],
-               mask[3]);
-  }
-  const int64_t warps = attrs.integer("warps");
-  const int64_t queries = attrs.integer("queries");
-  HONE_CHECK(warps >= 0 && warps <= 8 && queries > 0 && queries <= 128,
-             "an attention in the plan has {} warps for {} queries", warps, queries);
-  GridLaunch launch{.function = context.module->function("attention"),
-                    .grid = {blocks_of(a.queries, queries), a.heads, q[0]},
-                    .block = static_cast<unsigned>(warps > 0 ? 32 * warps : 128)};
-  for (const char* name : {"q", "k", "v", "mask"}) add_place(launch.arguments, attrs.integer(name));
-  launch.arguments.output(0).value(a);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+  return a;
 }
+
+struct AttentionFamily {
+  static constexpr std::string_view kName = "attention";
+  static constexpr int kVersion = 2;
+  using Params = AttentionTactic;
+  using Code = AttentionCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || !node->is(ops::scaled_dot_product_attention)) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const auto offer = [&](int64_t warps, bool split = false) {
+      out.offer({"cuda",
+                 std::string(kName),
+                 write_fields(Params{.warps = warps, .split = split}),
+                 std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+                 {Layout::linear}});
+    };
+    if (!on_tensor_cores(*node)) return offer(0);
+    for (const int64_t warps : {2, 4, 8, 1}) offer(warps);
+    const Depths depths(*node);
+    for (const int64_t warps : {4, 2})
+      if (warps * kSplitKeys * (depths.keys + depths.values + 16) * 2 <= kSharedBytes) offer(warps, true);
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
+    const Node& node = *problem.only();
+    const Depths depths(node);
+    const Tile tile =
+        params.warps == 0 ? *plain_tile(depths) : Tile{.queries = params.split ? 16 : 16 * params.warps, .keys = 0};
+    Built<Code> built;
+    Code& code = built.code;
+    Place* const places[] = {&code.q, &code.k, &code.v, &code.mask};
+    for (size_t i = 0; i < 4; ++i) *places[i] = place_of(problem, node.input(i), built.constants);
+    code.warps = params.warps;
+    code.queries = tile.queries;
+    code.scale = node.attrs.real("scale");
+    code.layout = node.attrs.text("layout") == "bhsd" ? HeadLayout::bhsd : HeadLayout::bshd;
+    const Value* mask = node.input(3);
+    const DType dtype = node.output()->type.dtype;
+    built.source =
+        fmt::format("typedef {} T;\ntypedef {} M;\n#define DEPTH {}\n#define VALUE_DEPTH {}\n#define HAS_MASK {}\n",
+                    type_name(dtype), type_name(mask == nullptr ? dtype : mask->type.dtype), depths.keys, depths.values,
+                    mask != nullptr);
+    if (params.warps == 0)
+      built.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
+    else
+      built.source +=
+          fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {:d}\n#define MMA_TYPE \"{}\"\n",
+                      params.warps, blocks_of_an_sm(depths, params.warps), params.split, type_name(dtype));
+    built.source += declare<AttentionParameters>() + (params.warps > 0 ? kernels::attention_mma : kernels::attention);
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.outputs.size() == 1, "an attention in the plan has {} results",
+               context.shapes.outputs.size());
+    const bool by_head = code.layout == HeadLayout::bhsd;
+    const Operands operands{context.dims_of(code.q), context.dims_of(code.k), context.dims_of(code.v),
+                            context.shapes.outputs[0].dims};
+    require_fitting(operands, by_head ? 1 : 2, by_head ? 2 : 1);
+    AttentionParameters parameters{.q = code.q.pointer(),
+                                   .k = code.k.pointer(),
+                                   .v = code.v.pointer(),
+                                   .mask = code.mask.pointer(),
+                                   .out = output(0),
+                                   .a = attention_of(operands, by_head, code.scale)};
+    Attention& a = parameters.a;
+    if (code.mask.given()) set_mask_steps(a, context.dims_of(code.mask), {operands.q[0], a.heads, a.queries, a.keys});
+    return single(context, launch_of(*context.module, parameters,
+                                     {{blocks_of(a.queries, code.queries), a.heads, operands.q[0]},
+                                      static_cast<unsigned>(code.warps > 0 ? 32 * code.warps : 128)}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::attention = describe_old<generate, load>("attention", propose);
+const CudaTactic tactics::attention = describe<AttentionFamily>();
 
 }  // namespace hone::cuda

@@ -2,7 +2,8 @@
 //
 // Attention in one pass over the keys: a block holds a tile of queries, walks tiles of keys, and keeps a running maximum and sum
 // per query, so that the matrix of scores never exists in memory. Plain arithmetic in f32. Before this stand T, DEPTH of queries
-// and keys, VALUE_DEPTH, HAS_MASK with the mask's type M, QUERIES of a block (a multiple of 16) and KEYS of a turn (of 8).
+// and keys, VALUE_DEPTH, HAS_MASK with the mask's type M, QUERIES of a block (a multiple of 16), KEYS of a turn
+// (of 8) and the parameters.
 //
 // 128 threads. For the scores thread (i, j) holds ROWS queries from ROWS * i on and every eighth key from j on; for the result the
 // same queries and every eighth column of the values.
@@ -10,14 +11,7 @@
 #define ROWS (QUERIES / 16)
 #define COLUMNS ((VALUE_DEPTH + 7) / 8)
 
-struct Attention {
-  int queries, keys, heads, key_heads;
-  i64 q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row;
-  i64 m_batch, m_head, m_row, m_column;
-  float scale;
-};
-
-extern "C" __global__ void __launch_bounds__(128) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
+extern "C" __global__ void __launch_bounds__(128) attention(ATTENTION_PARAMETERS) {
   await_operands();
   __shared__ float queries[QUERIES][DEPTH + 1];
   __shared__ float keys[KEYS][DEPTH + 1];

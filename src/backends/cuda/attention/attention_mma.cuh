@@ -4,7 +4,7 @@
 // tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
 // for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
 // product, as the products' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS and HAS_MASK with the mask's type M.
+// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, the parameters and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
@@ -14,13 +14,6 @@
 #define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every card's 48 KB hold
 #define TILES (SPLIT_KEYS ? WARPS : STAGES)
 #define LOADERS (SPLIT_KEYS ? 32 : WARPS * 32)   // threads that load a tile
-
-struct Attention {
-  int queries, keys, heads, key_heads;
-  i64 q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row;
-  i64 m_batch, m_head, m_row, m_column;
-  float scale;
-};
 
 static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -56,7 +49,7 @@ static inline void meet() {
   else __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(const T* q, const T* k, const T* v, const M* mask, T* out, const Attention a) {
+extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTENTION_PARAMETERS) {
   await_operands();
   constexpr int kKeyTile = KEYS * PITCH(DEPTH), kValueTile = KEYS * PITCH(VALUE_DEPTH);
   __shared__ alignas(16) T tiles[TILES * (kKeyTile + kValueTile)];
