@@ -6,8 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "regions/reduce_axes.h"
@@ -16,8 +16,54 @@ namespace hone::cuda {
 namespace {
 
 constexpr size_t kAxes = 4;
-struct AxesArgument {
-  int32_t sizes[kAxes], strides[kAxes];
+
+/// Innermost last; those that are not there have the size 1.
+struct Axes {
+  static constexpr std::string_view kName = "Axes";
+  int32_t sizes[kAxes] = {1, 1, 1, 1}, strides[kAxes] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("sizes", self.sizes);
+    visit("strides", self.strides);
+  }
+};
+
+struct ReduceParameters {
+  static constexpr std::string_view kKernel = "reduce_by";
+  Reads x;
+  Writes y;
+  Axes kept, reduced;
+  int32_t results = 0, count = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("kept", self.kept);
+    visit("reduced", self.reduced);
+    visit("results", self.results);
+    visit("count", self.count);
+  }
+};
+
+struct ColumnsParameters {
+  static constexpr std::string_view kKernel = "reduce_columns";
+  Reads x;
+  Writes y;
+  int32_t count = 0, inner = 0, lanes = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("count", self.count);
+    visit("inner", self.inner);
+    visit("lanes", self.lanes);
+  }
+};
+
+struct ReduceCode {
+  ReducedAxes reduced;
+  bool clusters = false;  // the machine code has the kernel that shares a walk
+  static void fields(auto& self, auto& visit) {
+    ReducedAxes::fields(self.reduced, visit);
+    visit("clusters", self.clusters);
+  }
 };
 
 struct Row {
@@ -45,39 +91,16 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = problem.only();
-  if (node == nullptr || find_row(*node) == nullptr) return;
-  if (std::string reason = reason_not_float(problem, *node); !reason.empty())
-    return out.refuse("reduce", std::move(reason));
-  const std::optional<Dims> axes = reduced_axes(*node);
-  if (!axes) return out.refuse("reduce", "axes are not constant");
-  offer_reductions(problem, *axes, "cuda", out);
-}
-
-Generated generate(const Problem& problem, const std::string& architecture, const Tactic&) {
-  const Node* node = problem.only();
-  const Row* row = find_row(*node);
-  std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
-                                   type_name(node->output()->type.dtype));
-  source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n",
-                        row->first, row->each, row->join, row->last);
-  const bool clusters = has_clusters(architecture);
-  source += fmt::format("#define V {}\n#define CLUSTER {:d}\n", vector_width(node->output()->type.dtype), clusters);
-  return {{{"axes", *reduced_axes(*node)}, {"clusters", int64_t{clusters}}}, source + kernels::reduce, {}};
-}
-
-AxesArgument axes_argument(const std::vector<AxisRun>& axes, bool reduced) {
-  AxesArgument argument{};
-  std::fill(std::begin(argument.sizes), std::end(argument.sizes), 1);
+Axes axes_of(const std::vector<AxisRun>& runs, bool reduced) {
+  Axes axes;
   size_t at = kAxes;
-  for (size_t i = axes.size(); i-- > 0;) {
-    if (axes[i].reduced != reduced) continue;
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (runs[i].reduced != reduced) continue;
     HONE_CHECK(at > 0, "a reduction in the plan has more than {} runs of axes", kAxes);
-    argument.sizes[--at] = static_cast<int32_t>(axes[i].size);
-    argument.strides[at] = static_cast<int32_t>(axes[i].stride);
+    axes.sizes[--at] = static_cast<int32_t>(runs[i].size);
+    axes.strides[at] = static_cast<int32_t>(runs[i].stride);
   }
-  return argument;
+  return axes;
 }
 
 /// [outer][reduced][inner] with whole vectors of the inner axis.
@@ -92,50 +115,80 @@ std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype)
   return fits ? std::optional(columns) : std::nullopt;
 }
 
-std::shared_ptr<const CudaKernel> load_columns(const OldContext& context, const Columns& columns, DType dtype) {
+GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DType dtype, bool clusters) {
   const int64_t vectors = columns.inner / vector_width(dtype);
   int64_t lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
-  const int64_t blocks = blocks_of(vectors, lanes) * columns.outer;
+  const int64_t across = blocks_of(vectors, lanes);
   // Sharing pays where blocks are few and walks long: it ends with two meetings of a microsecond.
-  const bool together =
-      context.attrs.integer("clusters") != 0 && blocks < context.processors && columns.count >= 8 * (256 / lanes);
-  GridLaunch launch{.function = context.module->function(together ? "reduce_columns_together" : "reduce_columns"),
-                    .grid = {blocks_of(vectors, lanes), columns.outer, together ? 8 : 1}};
-  launch.arguments.input(0).output(0);
-  for (const int64_t number : {columns.count, columns.inner, lanes})
-    launch.arguments.value(static_cast<int32_t>(number));
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
+  const bool together = clusters && across * columns.outer < context.processors && columns.count >= 8 * (256 / lanes);
+  const ColumnsParameters parameters{.x = input(0),
+                                     .y = output(0),
+                                     .count = static_cast<int32_t>(columns.count),
+                                     .inner = static_cast<int32_t>(columns.inner),
+                                     .lanes = static_cast<int32_t>(lanes)};
+  return launch_of(*context.module, parameters, {{across, columns.outer, together ? 8 : 1}},
+                   together ? "_together" : "");
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
-             "a reduction in the plan has {} inputs", context.shapes.inputs.size());
-  const std::vector<AxisRun> axes = merged_axes(context.shapes.inputs[0], context.attrs.integers("axes"));
-  const int64_t total = elements(context.shapes.inputs[0].dims), results = elements(context.shapes.outputs[0].dims);
-  HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31, "a reduction in the plan has {} results",
-             results);
-  const int64_t count = total / results;
-  int64_t kept = 1;
-  for (const AxisRun& axis : axes) kept *= axis.reduced ? 1 : axis.size;
-  HONE_CHECK(kept == results, "a reduction in the plan has {} results of {}", results, kept);
-  const DType dtype = context.shapes.inputs[0].dtype;
-  if (const std::optional<Columns> columns = columns_of(axes, dtype)) return load_columns(context, *columns, dtype);
-  const bool rows = axes.empty() || axes.back().reduced || count > 4096;
-  GridLaunch launch{.function = context.module->function(rows ? "reduce_by_block" : "reduce_by_thread")};
-  launch.arguments.input(0)
-      .output(0)
-      .value(axes_argument(axes, false))
-      .value(axes_argument(axes, true))
-      .value(static_cast<int32_t>(results))
-      .value(static_cast<int32_t>(count));
-  launch.block = rows ? (count <= 256 ? 32u : 256u) : 64u;
-  launch.grid.x = rows ? results : blocks_of(results, launch.block);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+struct ReduceFamily {
+  static constexpr std::string_view kName = "reduce";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = ReduceCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = problem.only();
+    if (node == nullptr || find_row(*node) == nullptr) return;
+    if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const std::optional<Dims> axes = reduced_axes(*node);
+    if (!axes) return out.refuse(kName, "axes are not constant");
+    offer_reductions(problem, *axes, "cuda", out);
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string& architecture, const Params&, const Tactic&) {
+    const Node* node = problem.only();
+    const Row* row = find_row(*node);
+    std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
+                                     type_name(node->output()->type.dtype));
+    source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n",
+                          row->first, row->each, row->join, row->last);
+    const bool clusters = has_clusters(architecture);
+    source += fmt::format("#define V {}\n#define CLUSTER {:d}\n#define AXES {}\n",
+                          vector_width(node->output()->type.dtype), clusters, kAxes);
+    source += declare<ReduceParameters, ColumnsParameters>() + kernels::reduce;
+    return {{.reduced = {*reduced_axes(*node)}, .clusters = clusters}, source};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+               "a reduction in the plan has {} inputs", context.shapes.inputs.size());
+    const ConcreteType& in = context.shapes.inputs[0];
+    const std::vector<AxisRun> runs = merged_axes(in, code.reduced.axes);
+    const int64_t total = elements(in.dims), results = elements(context.shapes.outputs[0].dims);
+    HONE_CHECK(results > 0 && total % results == 0 && total < int64_t{1} << 31,
+               "a reduction in the plan has {} results", results);
+    int64_t kept = 1;
+    for (const AxisRun& run : runs) kept *= run.reduced ? 1 : run.size;
+    HONE_CHECK(kept == results, "a reduction in the plan has {} results of {}", results, kept);
+    if (const std::optional<Columns> columns = columns_of(runs, in.dtype))
+      return single(context, launch_columns(context, *columns, in.dtype, code.clusters));
+    const int64_t count = total / results;
+    const ReduceParameters parameters{.x = input(0),
+                                      .y = output(0),
+                                      .kept = axes_of(runs, false),
+                                      .reduced = axes_of(runs, true),
+                                      .results = static_cast<int32_t>(results),
+                                      .count = static_cast<int32_t>(count)};
+    if (runs.empty() || runs.back().reduced || count > 4096)
+      return single(context, launch_of(*context.module, parameters, {{results}, count <= 256 ? 32u : 256u}, "_block"));
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(results, 64)}, 64}, "_thread"));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::reduce = describe_old<generate, load>("reduce", propose);
+const CudaTactic tactics::reduce = describe<ReduceFamily>();
 
 }  // namespace hone::cuda

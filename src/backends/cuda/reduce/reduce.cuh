@@ -2,12 +2,8 @@
 //
 // Reductions over any axes. A warp or a block works on one result where the reduced axes lie innermost, a thread per result
 // elsewhere; where they lie between others, of which the inner ones come in whole vectors, a block walks them with vectors, and
-// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the card has none), and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
-
-#define AXES 4
-struct Axes {
-  int sizes[AXES], strides[AXES];  // innermost last
-};
+// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the card has none), AXES, the
+// parameters, and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
 
 static inline i64 offset_of(const Axes& axes, unsigned item) {
   i64 offset = 0;
@@ -20,7 +16,7 @@ static inline i64 offset_of(const Axes& axes, unsigned item) {
   return offset;
 }
 
-extern "C" __global__ void reduce_by_thread(const T* x, T* y, const Axes kept, const Axes reduced, int results, int count) {
+extern "C" __global__ void reduce_by_thread(REDUCE_BY_PARAMETERS) {
   await_operands();
   const int result = blockIdx.x * blockDim.x + threadIdx.x;
   if (result >= results) return;
@@ -30,7 +26,7 @@ extern "C" __global__ void reduce_by_thread(const T* x, T* y, const Axes kept, c
   y[result] = convert<T>(LAST(total, count));
 }
 
-extern "C" __global__ void reduce_by_block(const T* x, T* y, const Axes kept, const Axes reduced, int results, int count) {
+extern "C" __global__ void reduce_by_block(REDUCE_BY_PARAMETERS) {
   await_operands();
   __shared__ float scratch[32];
   const T* from = x + offset_of(kept, blockIdx.x);
@@ -96,11 +92,11 @@ template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int co
   *reinterpret_cast<Part*>(y + (i64)blockIdx.y * inner + column) = result;
 }
 
-extern "C" __global__ void __launch_bounds__(256) reduce_columns(const T* x, T* y, int count, int inner, int lanes) {
+extern "C" __global__ void __launch_bounds__(256) reduce_columns(REDUCE_COLUMNS_PARAMETERS) {
   reduce_columns<1>(x, y, count, inner, lanes);
 }
 #if CLUSTER
-extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) reduce_columns_together(const T* x, T* y, int count, int inner, int lanes) {
+extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) reduce_columns_together(REDUCE_COLUMNS_PARAMETERS) {
   reduce_columns<8>(x, y, count, inner, lanes);
 }
 #endif
