@@ -2,9 +2,10 @@
 //
 // Squeeze and excitation in one launch: three kernels of a few microseconds otherwise, each waiting for the one before.
 #include "regions/squeeze_excite.h"
+
 #include "backends/cuda/conv/filters.h"
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/support.h"
 #include "ops/window.h"
@@ -15,20 +16,30 @@ namespace {
 constexpr int64_t kMostChannels = 2560, kMostBetween = 1024;  // what a block's own memory holds
 constexpr int64_t kThreads = 512, kBlocksTogether = 8;
 
-void propose(const Problem& problem, Candidates& out) {
-  const std::optional<SqueezeExcite> found = read_squeeze_excite(problem.region);
-  if (!found) return;
-  const DType dtype = found->pool->input(0)->type.dtype;
-  if (!is_kernel_float(dtype))
-    return out.refuse("squeeze_excite", fmt::format("input is {}, not a float", name_of(dtype)));
-  if (found->channels() > kMostChannels || found->between() > kMostBetween)
-    return out.refuse("squeeze_excite", fmt::format("{} channels by way of {}", found->channels(), found->between()));
-  if (!has_clusters(problem.device.architecture))
-    return out.refuse("squeeze_excite", "blocks of this card cannot share an image");
-  for (const Layout layout : {Layout::channels_last, Layout::linear})
-    if (layout == Layout::linear || found->channels() % vector_width(dtype) == 0)
-      out.offer({"cuda", "squeeze_excite", {}, {layout}, {layout}});
-}
+struct SqueezeExciteParameters {
+  static constexpr std::string_view kKernel = "squeeze_excite";
+  Reads x, squeeze, squeeze_bias, excite, excite_bias;
+  Writes y;
+  int32_t pixels = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("squeeze", self.squeeze, "T");
+    visit("squeeze_bias", self.squeeze_bias, "float");
+    visit("excite", self.excite, "T");
+    visit("excite_bias", self.excite_bias, "float");
+    visit("y", self.y, "T");
+    visit("pixels", self.pixels);
+  }
+};
+
+struct SqueezeExciteCode {
+  int64_t blocks = 1, channels = 1, results = 1;  // that share an image
+  static void fields(auto& self, auto& visit) {
+    visit("blocks", self.blocks, 1, kBlocksTogether);
+    visit("channels", self.channels, 1, kMostChannels);
+    visit("results", self.results, 1, kMostSize);
+  }
+};
 
 Tensor weights_of(const Node& product, bool transposed) {
   const Tensor& weights = *product.input(1)->constant;
@@ -57,40 +68,66 @@ std::string activation_as(std::string_view name, const Activation& activation) {
                      activation_text(activation), kernels::activation);
 }
 
-Generated generate(const Problem& problem, const std::string& architecture, const Tactic& tactic) {
-  const SqueezeExcite found = *read_squeeze_excite(problem.region);
-  const DType dtype = found.pool->input(0)->type.dtype;
-  const int64_t blocks = has_clusters(architecture) ? kBlocksTogether : 1;
-  std::string source = fmt::format("typedef {} T;\n#define V {}\n#define BLOCKS {}\n#define THREADS {}\n",
-                                   type_name(dtype), vector_width(dtype), blocks, kThreads);
-  source += fmt::format("#define CHANNELS {}\n#define BETWEEN {}\n#define RESULTS {}\n#define CHANNELS_LAST {:d}\n",
-                        found.channels(), found.between(), found.results(), tactic.in[0] == Layout::channels_last);
-  source += activation_as("squeezed", found.squeezed) + activation_as("excited", found.excited);
-  return {{{"blocks", blocks}, {"channels", found.channels()}, {"results", found.results()}},
-          source + kernels::squeeze_excite,
-          {weights_of(*found.squeeze, false), bias_of(*found.squeeze), weights_of(*found.excite, true),
-           bias_of(*found.excite)}};
-}
+struct SqueezeExciteFamily {
+  static constexpr std::string_view kName = "squeeze_excite";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = SqueezeExciteCode;
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
-             "a squeeze and excitation in the plan has {} inputs", context.shapes.inputs.size());
-  const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
-  const int64_t channels = context.attrs.integer("channels"), blocks = context.attrs.integer("blocks");
-  HONE_CHECK(in.size() >= 3 && out.size() == in.size() && in[0] == out[0] && in[1] == channels &&
-                 elements(out) == out[0] * context.attrs.integer("results") && out[0] < 65536 && blocks > 0 &&
-                 blocks <= kBlocksTogether && elements(in) < int64_t{1} << 31,
-             "a squeeze and excitation in the plan turns {} into {}", join_dims(in), join_dims(out));
-  GridLaunch launch{.function = context.module->function("squeeze_excite"),
-                    .grid = {blocks, out[0], 1},
-                    .block = static_cast<unsigned>(kThreads)};
-  launch.arguments.input(0).constant(0).constant(1).constant(2).constant(3).output(0).value(
-      static_cast<int32_t>(elements(spatial_of(in))));
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+  static void propose(const Problem& problem, Candidates& out) {
+    const std::optional<SqueezeExcite> found = read_squeeze_excite(problem.region);
+    if (!found) return;
+    const DType dtype = found->pool->input(0)->type.dtype;
+    if (!is_kernel_float(dtype)) return out.refuse(kName, fmt::format("input is {}, not a float", name_of(dtype)));
+    if (found->channels() > kMostChannels || found->between() > kMostBetween)
+      return out.refuse(kName, fmt::format("{} channels by way of {}", found->channels(), found->between()));
+    if (!has_clusters(problem.device.architecture))
+      return out.refuse(kName, "blocks of this card cannot share an image");
+    for (const Layout layout : {Layout::channels_last, Layout::linear})
+      if (layout == Layout::linear || found->channels() % vector_width(dtype) == 0)
+        out.offer({"cuda", std::string(kName), {}, {layout}, {layout}});
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string& architecture, const Params&,
+                              const Tactic& tactic) {
+    const SqueezeExcite found = *read_squeeze_excite(problem.region);
+    const DType dtype = found.pool->input(0)->type.dtype;
+    const Code code{.blocks = has_clusters(architecture) ? kBlocksTogether : 1,
+                    .channels = found.channels(),
+                    .results = found.results()};
+    std::string source = fmt::format("typedef {} T;\n#define V {}\n#define BLOCKS {}\n#define THREADS {}\n",
+                                     type_name(dtype), vector_width(dtype), code.blocks, kThreads);
+    source += fmt::format("#define CHANNELS {}\n#define BETWEEN {}\n#define RESULTS {}\n#define CHANNELS_LAST {:d}\n",
+                          found.channels(), found.between(), found.results(), tactic.in[0] == Layout::channels_last);
+    source += activation_as("squeezed", found.squeezed) + activation_as("excited", found.excited);
+    source += declare<SqueezeExciteParameters>() + kernels::squeeze_excite;
+    return {code,
+            source,
+            {weights_of(*found.squeeze, false), bias_of(*found.squeeze), weights_of(*found.excite, true),
+             bias_of(*found.excite)}};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1,
+               "a squeeze and excitation in the plan has {} inputs", context.shapes.inputs.size());
+    const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
+    HONE_CHECK(in.size() >= 3 && out.size() == in.size() && in[0] == out[0] && in[1] == code.channels &&
+                   elements(out) == out[0] * code.results && out[0] < 65536 && elements(in) < int64_t{1} << 31,
+               "a squeeze and excitation in the plan turns {} into {}", join_dims(in), join_dims(out));
+    const SqueezeExciteParameters parameters{.x = input(0),
+                                             .squeeze = constant(0),
+                                             .squeeze_bias = constant(1),
+                                             .excite = constant(2),
+                                             .excite_bias = constant(3),
+                                             .y = output(0),
+                                             .pixels = static_cast<int32_t>(elements(spatial_of(in)))};
+    return single(context,
+                  launch_of(*context.module, parameters, {{code.blocks, out[0]}, static_cast<unsigned>(kThreads)}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::squeeze_excite = describe_old<generate, load>("squeeze_excite", propose);
+const CudaTactic tactics::squeeze_excite = describe<SqueezeExciteFamily>();
 
 }  // namespace hone::cuda

@@ -3,8 +3,8 @@
 // Squeeze and excitation: the mean of every channel of an image, and one factor per channel by two products with an activation
 // each. BLOCKS blocks (a cluster where that is more than one) share an image: its pixels, then the results of either product.
 //
-// Before this stand T, V, BLOCKS, THREADS, CHANNELS, BETWEEN, RESULTS, CHANNELS_LAST, and the activations squeezed() and
-// excited(). The first weights lie as [BETWEEN][CHANNELS], the second as [BETWEEN][RESULTS].
+// Before this stand T, V, BLOCKS, THREADS, CHANNELS, BETWEEN, RESULTS, CHANNELS_LAST, the parameters, and the activations
+// squeezed() and excited(). The first weights lie as [BETWEEN][CHANNELS], the second as [BETWEEN][RESULTS].
 
 #define SHARE(count) (((count) + BLOCKS - 1) / BLOCKS)   // of one block
 
@@ -75,7 +75,7 @@ static inline float product_of_row(const T* row, const float* means) {
   return sum;
 }
 
-extern "C" __global__ void ENTRY __launch_bounds__(THREADS) squeeze_excite(const T* x, const T* squeeze, const float* squeeze_bias, const T* excite, const float* excite_bias, T* y, int pixels) {
+extern "C" __global__ void ENTRY __launch_bounds__(THREADS) squeeze_excite(SQUEEZE_EXCITE_PARAMETERS) {
   __shared__ float sums[CHANNELS], means[CHANNELS], own_between[SHARE(BETWEEN)], between[BETWEEN], parts[THREADS];
   await_operands();
   const int rank = blockIdx.x;
