@@ -6,8 +6,8 @@
 #include <array>
 
 #include "backends/cuda/conv/filters.h"
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -18,8 +18,53 @@ namespace {
 
 constexpr int64_t kMaxColumns = 24;  // of the image that a thread walks per row
 
-struct ImagesArgument {
-  int32_t in_h, in_w, out_h, out_w, strips, count;
+struct Images {
+  static constexpr std::string_view kName = "Images";
+  int32_t in_h = 0, in_w = 0, out_h = 0, out_w = 0, strips = 0, count = 0;  // strips of a row; threads
+  static void fields(auto& self, auto& visit) {
+    visit("in_h", self.in_h);
+    visit("in_w", self.in_w);
+    visit("out_h", self.out_h);
+    visit("out_w", self.out_w);
+    visit("strips", self.strips);
+    visit("count", self.count);
+  }
+};
+
+struct DepthwiseParameters {
+  static constexpr std::string_view kKernel = "depthwise";
+  Reads x, weights;
+  EpilogueReads epilogue;
+  Writes y;
+  Images images;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("weights", self.weights, "T");
+    EpilogueReads::fields(self.epilogue, visit);
+    visit("y", self.y, "T");
+    visit("images", self.images);
+  }
+};
+
+/// What a thread makes.
+struct DepthwiseTactic {
+  int64_t results = 1, width = 1;  // of a row; neighbouring channels
+  static void fields(auto& self, auto& visit) {
+    visit("results", self.results, 1, 8);
+    visit("width", self.width, 1, 8);
+  }
+};
+
+struct DepthwiseCode {
+  int64_t x = 0, channels = 1;
+  DepthwiseTactic share;
+  EpilogueCode epilogue;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    visit("channels", self.channels, 1, kMostSize);
+    DepthwiseTactic::fields(self.share, visit);
+    EpilogueCode::fields(self.epilogue, visit);
+  }
 };
 
 struct Share {
@@ -41,28 +86,6 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return match_region(problem.region, &node, 3).refusal;
 }
 
-/// Silent about filters that see more than one channel.
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = anchor_of(problem.region, ops::conv);
-  if (node == nullptr || !node->input(1)->is_constant()) return;
-  const Dims& weights = node->input(1)->constant->dims();
-  if (weights[1] != 1 || weights[0] != node->attrs.integer("group") || weights[0] == 1) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("depthwise", std::move(reason));
-  const WindowAttrs window(node->attrs, 2, spatial_of(weights));
-  const auto element = static_cast<int64_t>(size_of(node->output()->type.dtype));
-  for (const Share& share : kShares) {
-    const int64_t width = std::max<int64_t>(share.bytes / element, 1);
-    const int64_t columns = (share.results - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1;
-    if (weights[0] % width != 0 || columns > kMaxColumns) continue;
-    out.offer({"cuda",
-               "depthwise",
-               {{"results", share.results}, {"width", width}},
-               std::vector<Layout>(problem.region.inputs().size(), Layout::channels_last),
-               {Layout::channels_last}});
-  }
-}
-
 /// [channel][tap] as [tap][channel].
 Tensor taps_first(const Tensor& rows) {
   const int64_t channels = rows.dims()[0], taps = rows.dims()[1];
@@ -73,63 +96,93 @@ Tensor taps_first(const Tensor& rows) {
   return write_floats(rows.dtype(), {taps, channels}, packed);
 }
 
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  const Node& node = *anchor_of(problem.region, ops::conv);
-  const RegionMatch match = match_region(problem.region, &node, 3);
-  Generated result;
-  result.constants.push_back(taps_first(filter_rows(match, node)));
-  const int64_t channels = result.constants[0].dims()[1], results = tactic.params.integer("results"),
-                width = tactic.params.integer("width");
-  const std::vector<float> bias = collect_bias(match, node.input(2), channels);
-  if (!bias.empty()) result.constants.push_back(Tensor::of<float>({channels}, std::span<const float>(bias)));
-  result.attrs = {{"x", int64_t{input_index(problem.region, node.input(0))}},
-                  {"channels", channels},
-                  {"results", results},
-                  {"width", width}};
-  write_epilogue(result.attrs, match, !bias.empty());
-  const WindowAttrs window(node.attrs, 2, spatial_of(node.input(1)->constant->dims()));
-  result.source = fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
-                              type_name(node.output()->type.dtype), width, results, channels);
+std::string window_text(const WindowAttrs& window) {
+  std::string text;
   const char* names[] = {"H", "W"};
   for (size_t i = 0; i < 2; ++i)
-    result.source +=
+    text +=
         fmt::format("#define KERNEL_{0} {1}\n#define STRIDE_{0} {2}\n#define DILATION_{0} {3}\n#define PAD_{0} {4}\n",
                     names[i], window.kernel[i], window.strides[i], window.dilations[i], window.pads[i]);
-  result.source += epilogue_text(match, !bias.empty()) + kernels::activation + kernels::depthwise;
-  return result;
+  return text;
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const Attrs& attrs = context.attrs;
-  const int64_t x = attrs.integer("x"), inputs = static_cast<int64_t>(context.shapes.inputs.size());
-  const int64_t channels = attrs.integer("channels"), results = attrs.integer("results"),
-                width = attrs.integer("width");
-  const int residual = read_residual(attrs);
-  HONE_CHECK(x >= 0 && x < inputs && residual < inputs && context.shapes.outputs.size() == 1,
-             "a convolution in the plan reads input {}", x);
-  const Dims &in = context.shapes.inputs[static_cast<size_t>(x)].dims, &out = context.shapes.outputs[0].dims;
-  HONE_CHECK(in.size() == 4 && out.size() == 4 && in[0] == out[0] && in[1] == channels && out[1] == channels &&
-                 results > 0 && width > 0 && channels % width == 0,
-             "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
-  const int64_t strips = blocks_of(out[3], results), count = out[0] * out[2] * strips * (channels / width);
-  HONE_CHECK(count > 0 && count < int64_t{1} << 31, "a convolution in the plan has {} results", elements(out));
-  const ImagesArgument images{.in_h = static_cast<int32_t>(in[2]),
-                              .in_w = static_cast<int32_t>(in[3]),
-                              .out_h = static_cast<int32_t>(out[2]),
-                              .out_w = static_cast<int32_t>(out[3]),
-                              .strips = static_cast<int32_t>(strips),
-                              .count = static_cast<int32_t>(count)};
-  GridLaunch launch{
-      .function = context.module->function("depthwise"), .grid = {blocks_of(count, 128), 1, 1}, .block = 128};
-  launch.arguments.input(x).constant(0);
-  add_place(launch.arguments, read_epilogue(attrs).bias ? -2 : kNoPlace);
-  add_place(launch.arguments, residual >= 0 ? residual : kNoPlace);
-  launch.arguments.output(0).value(images);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+struct DepthwiseFamily {
+  static constexpr std::string_view kName = "depthwise";
+  static constexpr int kVersion = 2;
+  using Params = DepthwiseTactic;
+  using Code = DepthwiseCode;
+
+  /// Silent about filters that see more than one channel.
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = anchor_of(problem.region, ops::conv);
+    if (node == nullptr || !node->input(1)->is_constant()) return;
+    const Dims& weights = node->input(1)->constant->dims();
+    if (weights[1] != 1 || weights[0] != node->attrs.integer("group") || weights[0] == 1) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const WindowAttrs window(node->attrs, 2, spatial_of(weights));
+    const auto element = static_cast<int64_t>(size_of(node->output()->type.dtype));
+    for (const Share& share : kShares) {
+      const int64_t width = std::max<int64_t>(share.bytes / element, 1);
+      const int64_t columns =
+          (share.results - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1;
+      if (weights[0] % width != 0 || columns > kMaxColumns) continue;
+      out.offer({"cuda",
+                 std::string(kName),
+                 write_fields(Params{.results = share.results, .width = width}),
+                 std::vector<Layout>(problem.region.inputs().size(), Layout::channels_last),
+                 {Layout::channels_last}});
+    }
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
+    const Node& node = *anchor_of(problem.region, ops::conv);
+    const RegionMatch match = match_region(problem.region, &node, 3);
+    Built<Code> built;
+    built.constants.push_back(taps_first(filter_rows(match, node)));
+    const int64_t channels = built.constants[0].dims()[1];
+    const std::vector<float> bias = collect_bias(match, node.input(2), channels);
+    if (!bias.empty()) built.constants.push_back(Tensor::of<float>({channels}, std::span<const float>(bias)));
+    built.code = {.x = input_index(problem.region, node.input(0)),
+                  .channels = channels,
+                  .share = params,
+                  .epilogue = epilogue_code(match, !bias.empty())};
+    built.source = fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
+                               type_name(node.output()->type.dtype), params.width, params.results, channels);
+    built.source += window_text(WindowAttrs(node.attrs, 2, spatial_of(node.input(1)->constant->dims())));
+    built.source +=
+        declare<DepthwiseParameters>() + epilogue_text(match, !bias.empty()) + kernels::activation + kernels::depthwise;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.outputs.size() == 1 && !context.constants.empty() &&
+                   context.constants[0].dims.back() == code.channels,
+               "a convolution in the plan has {} results", context.shapes.outputs.size());
+    const Place x{PlaceKind::input, code.x};
+    const Dims &in = context.dims_of(x), &out = context.shapes.outputs[0].dims;
+    HONE_CHECK(in.size() == 4 && out.size() == 4 && in[0] == out[0] && in[1] == code.channels &&
+                   out[1] == code.channels && code.channels % code.share.width == 0,
+               "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
+    const int64_t strips = blocks_of(out[3], code.share.results),
+                  count = out[0] * out[2] * strips * (code.channels / code.share.width);
+    HONE_CHECK(count > 0 && count < int64_t{1} << 31, "a convolution in the plan has {} results", elements(out));
+    const DepthwiseParameters parameters{.x = x.pointer(),
+                                         .weights = constant(0),
+                                         .epilogue = epilogue_reads(code.epilogue, context, code.channels),
+                                         .y = output(0),
+                                         .images = {.in_h = static_cast<int32_t>(in[2]),
+                                                    .in_w = static_cast<int32_t>(in[3]),
+                                                    .out_h = static_cast<int32_t>(out[2]),
+                                                    .out_w = static_cast<int32_t>(out[3]),
+                                                    .strips = static_cast<int32_t>(strips),
+                                                    .count = static_cast<int32_t>(count)}};
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(count, 128)}, 128}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::depthwise = describe_old<generate, load>("depthwise", propose);
+const CudaTactic tactics::depthwise = describe<DepthwiseFamily>();
 
 }  // namespace hone::cuda

@@ -4,15 +4,11 @@
 // that an element of the image is read once per row of the filter, V at a time, and used for every result that it touches.
 //
 // Before this stand T, V, OUT, CHANNELS (a multiple of V), KERNEL_H, KERNEL_W and, per spatial axis, STRIDE, DILATION and PAD; the
-// epilogue's switches and activate(). Weights lie as [tap][channel].
+// parameters, the epilogue's switches and activate(). Weights lie as [tap][channel].
 
 #define COLUMNS ((OUT - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)   // of the image, under OUT results
 
-struct Images {
-  int in_h, in_w, out_h, out_w, strips, count;   // strips of OUT results in a row; threads
-};
-
-extern "C" __global__ void __launch_bounds__(128) depthwise(const T* x, const T* weights, const float* bias, const T* residual, T* y, const Images images) {
+extern "C" __global__ void __launch_bounds__(128) depthwise(DEPTHWISE_PARAMETERS) {
   typedef Vector<T, V> Part;
   await_operands();
   const int item = blockIdx.x * 128 + threadIdx.x;

@@ -4,9 +4,10 @@
 #include <algorithm>
 
 #include "backends/cuda/conv/filters.h"
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
+#include "backends/cuda/support/window.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "regions/region_match.h"
@@ -16,9 +17,56 @@ namespace {
 
 constexpr double kMaxProducts = 2e9;  // by far slower than a library beyond this
 
-struct ConvArgument {
-  int32_t input[3], result[3], kernel[3], stride[3], dilation[3], before[3];
-  int32_t channels, filters, group_channels, group_filters, results;
+/// Depth, height and width.
+struct Conv {
+  static constexpr std::string_view kName = "Conv";
+  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
+  int32_t dilation[3] = {1, 1, 1}, before[3] = {};
+  int32_t channels = 0, filters = 0, group_channels = 0, group_filters = 0, results = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("input", self.input);
+    visit("result", self.result);
+    visit("kernel", self.kernel);
+    visit("stride", self.stride);
+    visit("dilation", self.dilation);
+    visit("before", self.before);
+    visit("channels", self.channels);
+    visit("filters", self.filters);
+    visit("group_channels", self.group_channels);
+    visit("group_filters", self.group_filters);
+    visit("results", self.results);
+  }
+};
+
+struct DirectConvParameters {
+  static constexpr std::string_view kKernel = "direct_conv";
+  Reads x, weights;
+  EpilogueReads epilogue;
+  Writes y;
+  Conv conv;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("weights", self.weights, "T");
+    EpilogueReads::fields(self.epilogue, visit);
+    visit("y", self.y, "T");
+    visit("c", self.conv);
+  }
+};
+
+struct DirectConvCode {
+  int64_t x = 0;
+  WindowCode window;
+  int64_t group = 1, filters = 1;
+  bool transposed = false;
+  EpilogueCode epilogue;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    WindowCode::fields(self.window, visit);
+    visit("group", self.group, 1, kMostSize);
+    visit("filters", self.filters, 1, kMostSize);
+    visit("transposed", self.transposed);
+    EpilogueCode::fields(self.epilogue, visit);
+  }
 };
 
 const Node* anchor_in(const Graph& region) {
@@ -39,43 +87,10 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return match_region(problem.region, &node, rank - 1).refusal;
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = anchor_in(problem.region);
-  if (node == nullptr) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("direct_conv", std::move(reason));
-  for (const Layout layout : {Layout::channels_last, Layout::linear})
-    out.offer({"cuda", "direct_conv", {}, std::vector<Layout>(problem.region.inputs().size(), layout), {layout}});
-}
-
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  const Node& node = *anchor_in(problem.region);
-  const RegionMatch match = match_region(problem.region, &node, node.input(0)->type.shape.rank() - 1);
-  const bool transposed = node.is(ops::conv_transpose);
-  Generated result;
-  result.attrs = node.attrs;
-  result.constants.push_back(filter_rows(match, node));
-  const int64_t filters = result.constants[0].dims()[0];
-  const std::vector<float> bias = collect_bias(match, node.input(2), filters);
-  if (!bias.empty()) result.constants.push_back(Tensor::of<float>({filters}, std::span<const float>(bias)));
-  result.attrs.set("transposed", int64_t{transposed});
-  result.attrs.set("kernel_dims", spatial_of(node.input(1)->constant->dims()));
-  result.attrs.set("filters", filters);
-  write_epilogue(result.attrs, match, !bias.empty());
-  result.attrs.set("x", int64_t{input_index(problem.region, node.input(0))});
-  result.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
-                              type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last, transposed);
-  result.source += epilogue_text(match, !bias.empty());
-  result.source += std::string(kernels::activation) + std::string(kernels::direct_conv);
-  return result;
-}
-
-ConvArgument conv_argument(const Attrs& attrs, const Dims& in, const Dims& out) {
+Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
   const size_t spatial = in.size() - 2;
-  const WindowAttrs window(attrs, spatial, attrs.integers("kernel_dims"));
-  ConvArgument conv{};
-  for (size_t axis = 0; axis < 3; ++axis)
-    conv.input[axis] = conv.result[axis] = conv.kernel[axis] = conv.stride[axis] = conv.dilation[axis] = 1;
+  const WindowAttrs window = code.window.over(spatial);
+  Conv conv;
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = 3 - spatial + i;
     conv.input[axis] = static_cast<int32_t>(in[2 + i]);
@@ -83,43 +98,82 @@ ConvArgument conv_argument(const Attrs& attrs, const Dims& in, const Dims& out) 
     conv.kernel[axis] = static_cast<int32_t>(window.kernel[i]);
     conv.stride[axis] = static_cast<int32_t>(window.strides[i]);
     conv.dilation[axis] = static_cast<int32_t>(window.dilations[i]);
-    conv.before[axis] =
-        static_cast<int32_t>(attrs.integer("transposed") != 0 ? window.pads[i] : window.padding(in[2 + i], i).first);
+    conv.before[axis] = static_cast<int32_t>(code.transposed ? window.pads[i] : window.padding(in[2 + i], i).first);
   }
-  const int64_t group = attrs.integer("group"), filters = attrs.integer("filters");
-  HONE_CHECK(group > 0 && filters > 0 && filters == out[1] && filters % group == 0 && in[1] % group == 0,
-             "a convolution in the plan has {} groups of {} filters", group, filters);
+  HONE_CHECK(code.filters == out[1] && code.filters % code.group == 0 && in[1] % code.group == 0,
+             "a convolution in the plan has {} groups of {} filters", code.group, code.filters);
   conv.channels = static_cast<int32_t>(in[1]);
-  conv.filters = static_cast<int32_t>(filters);
-  conv.group_channels = static_cast<int32_t>(in[1] / group);
-  conv.group_filters = static_cast<int32_t>(filters / group);
+  conv.filters = static_cast<int32_t>(code.filters);
+  conv.group_channels = static_cast<int32_t>(in[1] / code.group);
+  conv.group_filters = static_cast<int32_t>(code.filters / code.group);
   conv.results = static_cast<int32_t>(elements(out));
   return conv;
 }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const int64_t x = context.attrs.integer("x");
-  const Epilogue epilogue = read_epilogue(context.attrs);
-  const int residual = read_residual(context.attrs);
-  const auto& inputs = context.shapes.inputs;
-  HONE_CHECK(x >= 0 && x < static_cast<int64_t>(inputs.size()) && residual < static_cast<int>(inputs.size()) &&
-                 context.shapes.outputs.size() == 1,
-             "a convolution in the plan reads input {}", x);
-  const Dims &in = inputs[static_cast<size_t>(x)].dims, &out = context.shapes.outputs[0].dims;
-  HONE_CHECK(in.size() >= 3 && in.size() <= 5 && out.size() == in.size() && elements(out) < int64_t{1} << 31,
-             "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
-  GridLaunch launch{.function = context.module->function("direct_conv"),
-                    .grid = {blocks_of(std::max<int64_t>(elements(out), 1), 128), 1, 1},
-                    .block = 128};
-  launch.arguments.input(x).constant(0);
-  add_place(launch.arguments, epilogue.bias ? -2 : kNoPlace);
-  add_place(launch.arguments, residual >= 0 ? residual : kNoPlace);
-  launch.arguments.output(0).value(conv_argument(context.attrs, in, out));
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+struct DirectConvFamily {
+  static constexpr std::string_view kName = "direct_conv";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = DirectConvCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = anchor_in(problem.region);
+    if (node == nullptr) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    for (const Layout layout : {Layout::channels_last, Layout::linear})
+      out.offer(
+          {"cuda", std::string(kName), {}, std::vector<Layout>(problem.region.inputs().size(), layout), {layout}});
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
+    const Node& node = *anchor_in(problem.region);
+    const size_t rank = node.input(0)->type.shape.rank();
+    const RegionMatch match = match_region(problem.region, &node, rank - 1);
+    const bool transposed = node.is(ops::conv_transpose);
+    Built<Code> built;
+    built.constants.push_back(filter_rows(match, node));
+    const int64_t filters = built.constants[0].dims()[0];
+    const std::vector<float> bias = collect_bias(match, node.input(2), filters);
+    if (!bias.empty()) built.constants.push_back(Tensor::of<float>({filters}, std::span<const float>(bias)));
+    const WindowAttrs window(node.attrs, rank - 2, spatial_of(node.input(1)->constant->dims()));
+    built.code = {.x = input_index(problem.region, node.input(0)),
+                  .window = WindowCode::of(window),
+                  .group = node.attrs.integer("group"),
+                  .filters = filters,
+                  .transposed = transposed,
+                  .epilogue = epilogue_code(match, !bias.empty())};
+    built.source =
+        fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
+                    type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last, transposed);
+    built.source += declare<DirectConvParameters>() + epilogue_text(match, !bias.empty()) + kernels::activation +
+                    kernels::direct_conv;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    HONE_CHECK(context.shapes.outputs.size() == 1 && !context.constants.empty(),
+               "a convolution in the plan has {} results", context.shapes.outputs.size());
+    const Place x{PlaceKind::input, code.x};
+    const Dims &in = context.dims_of(x), &out = context.shapes.outputs[0].dims;
+    HONE_CHECK(in.size() >= 3 && in.size() <= 5 && out.size() == in.size() && in[0] == out[0] &&
+                   elements(out) < int64_t{1} << 31,
+               "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
+    const Dims weights{code.filters, elements(code.window.kernel), in[1] / code.group};
+    HONE_CHECK(context.constants[0].dims == weights, "a convolution in the plan has weights {}, not {}",
+               join_dims(context.constants[0].dims), join_dims(weights));
+    const DirectConvParameters parameters{.x = x.pointer(),
+                                          .weights = constant(0),
+                                          .epilogue = epilogue_reads(code.epilogue, context, code.filters),
+                                          .y = output(0),
+                                          .conv = conv_of(code, in, out)};
+    const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128);
+    return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::direct_conv = describe_old<generate, load>("direct_conv", propose);
+const CudaTactic tactics::direct_conv = describe<DirectConvFamily>();
 
 }  // namespace hone::cuda

@@ -2,13 +2,7 @@
 //
 // Convolution and transposed convolution as they are defined: a thread per result. The fastest there is for depthwise filters,
 // which read every element once per tap whatever one does; elsewhere what is left when no library serves. Before this stand T,
-// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL and activate(x).
-
-struct Conv {
-  int input[3], result[3];         // depth, height, width
-  int kernel[3], stride[3], dilation[3], before[3];
-  int channels, filters, group_channels, group_filters, results;
-};
+// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL, activate(x) and the parameters.
 
 // The input coordinate that tap k of result coordinate `at` reads, or -1.
 static inline int source_of(const Conv& c, int axis, int at, int k) {
@@ -23,7 +17,7 @@ static inline int source_of(const Conv& c, int axis, int at, int k) {
 }
 
 // Weights lie as [filter][tap][channel of the group], so that a thread reads them in order.
-extern "C" __global__ void direct_conv(const T* x, const T* weights, const float* bias, const T* residual, T* y, const Conv c) {
+extern "C" __global__ void direct_conv(DIRECT_CONV_PARAMETERS) {
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= c.results) return;

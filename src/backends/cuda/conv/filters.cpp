@@ -27,6 +27,25 @@ std::string real_text(float value) {
 
 }  // namespace
 
+EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters) {
+  EpilogueReads reads;
+  if (code.bias) {
+    const Place bias{PlaceKind::constant, 1};
+    HONE_CHECK(elements(context.dims_of(bias)) == filters, "a convolution in the plan adds {} to {} filters",
+               join_dims(context.dims_of(bias)), filters);
+    reads.bias = bias.pointer();
+  }
+  if (code.residual >= 0) {
+    const Place residual{PlaceKind::input, code.residual};
+    const Dims& dims = context.dims_of(residual);
+    const ConcreteType& given = context.shapes.inputs[static_cast<size_t>(code.residual)];
+    HONE_CHECK(given.dtype == context.shapes.outputs.at(0).dtype && dims == context.shapes.outputs[0].dims,
+               "a convolution in the plan adds a tensor of {}", join_dims(dims));
+    reads.residual = residual.pointer();
+  }
+  return reads;
+}
+
 Tensor filter_rows(const RegionMatch& match, const Node& node) {
   const Tensor& weights = *node.input(1)->constant;
   const std::vector<float> source = scaled_weights(match, weights);

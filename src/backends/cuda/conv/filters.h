@@ -5,9 +5,21 @@
 
 #include <string>
 
+#include "backends/cuda/tactic_table.h"
 #include "regions/region_match.h"
 
 namespace hone::cuda {
+
+/// What an epilogue reads: constant 1, and an input.
+struct EpilogueReads {
+  Reads bias, residual;
+  static void fields(auto& self, auto& visit) {
+    visit("bias", self.bias, "float");
+    visit("residual", self.residual, "T");
+  }
+};
+/// Throws Error where the plan's bias is not one of so many filters, or its residual is not like the first result.
+EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters);
 
 /// Weights of a Conv, ConvTranspose or Linear as [filter][tap][channel of the group], scaled, in their own type.
 Tensor filter_rows(const RegionMatch& match, const Node& node);
