@@ -6,8 +6,8 @@
 #include <array>
 
 #include "backends/cuda/conv/filters.h"
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -32,8 +32,81 @@ constexpr size_t kOffersPerSplit = 4;
 
 int64_t shared_bytes(const Tile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
 
-struct ImagesArgument {
-  int32_t pixels, in_h, in_w, out_h, out_w;
+constexpr int64_t kMostProducts = 4;
+
+struct Images {
+  static constexpr std::string_view kName = "Images";
+  int32_t pixels = 0, in_h = 1, in_w = 1, out_h = 1, out_w = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("pixels", self.pixels);
+    visit("in_h", self.in_h);
+    visit("in_w", self.in_w);
+    visit("out_h", self.out_h);
+    visit("out_w", self.out_w);
+  }
+};
+
+/// What both kernels finish a sum with: of each product a result.
+struct FinishParameters {
+  EpilogueReads epilogue;
+  std::array<Writes, kMostProducts> y;
+  static void fields(auto& self, auto& visit) {
+    EpilogueReads::fields(self.epilogue, visit);
+    for (size_t i = 0; i < self.y.size(); ++i) visit("y" + std::to_string(i), self.y[i], "T");
+  }
+};
+
+struct ProductParameters {
+  static constexpr std::string_view kKernel = "implicit_gemm";
+  Reads x, weights;
+  FinishParameters finish;
+  Writes partial;
+  Images images;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("weights", self.weights, "T");
+    FinishParameters::fields(self.finish, visit);
+    visit("partial", self.partial, "float");
+    visit("images", self.images);
+  }
+};
+
+struct SumParameters {
+  static constexpr std::string_view kKernel = "implicit_gemm_sum";
+  Reads partial;
+  FinishParameters finish;
+  int32_t pixels = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("partial", self.partial, "float");
+    FinishParameters::fields(self.finish, visit);
+    visit("pixels", self.pixels);
+  }
+};
+
+struct ImplicitGemmTactic {
+  int64_t tile = 0, splits = 1;  // of kTiles; blocks that share a tile
+  static void fields(auto& self, auto& visit) {
+    visit("tile", self.tile, 0, static_cast<int64_t>(kTiles.size()) - 1);
+    visit("splits", self.splits, 1, kSplits[std::size(kSplits) - 1]);
+  }
+};
+
+struct ImplicitGemmCode {
+  int64_t x = 0, filters = 1;  // of all products
+  bool images = false;
+  int64_t pixel = 1;  // of the image that the kernel takes for one
+  ImplicitGemmTactic choice;
+  bool cluster = false;  // the blocks that share a tile are one
+  EpilogueCode epilogue;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    visit("filters", self.filters, 1, kMostSize);
+    visit("images", self.images);
+    visit("pixel", self.pixel, 1, kMostSize);
+    ImplicitGemmTactic::fields(self.choice, visit);
+    visit("cluster", self.cluster);
+    EpilogueCode::fields(self.epilogue, visit);
+  }
 };
 
 const Node* anchor_in(const Graph& region) {
@@ -98,7 +171,6 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return match_of(problem, node).refusal;
 }
 
-constexpr int64_t kMostProducts = 4;
 int64_t product_count(const Problem& problem) {
   return std::max<int64_t>(static_cast<int64_t>(parallel_products(problem.region).size()), 1);
 }
@@ -153,24 +225,6 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
   return list;
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  const Node* node = anchor_in(problem.region);
-  if (node == nullptr) return;
-  if (std::string reason = reason_against(problem, *node); !reason.empty())
-    return out.refuse("implicit_gemm", std::move(reason));
-  const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-  const int64_t products = product_count(problem);
-  if (products > kMostProducts) return out.refuse("implicit_gemm", fmt::format("{} products", products));
-  Filters filters = filters_of(*node);
-  filters.count *= products;
-  for (const Choice& choice : choices(pixels_of(*node), filters, products, problem.device.workers))
-    out.offer({"cuda",
-               "implicit_gemm",
-               {{"tile", static_cast<int64_t>(choice.tile)}, {"splits", choice.splits}},
-               std::vector<Layout>(problem.region.inputs().size(), layout),
-               std::vector<Layout>(problem.region.outputs().size(), layout)});
-}
-
 /// Sizes of the window as switches: always two spatial axes.
 std::string window_text(const Node& node) {
   Dims kernel{1, 1}, strides{1, 1}, dilations{1, 1}, pads{0, 0};
@@ -206,114 +260,121 @@ Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nod
   return joined.finish();
 }
 
-Generated generate(const Problem& problem, const std::string& architecture, const Tactic& tactic) {
-  const Node& node = *anchor_in(problem.region);
-  const RegionMatch match = match_of(problem, node);
-  Filters filters = filters_of(node);
-  const int64_t products = product_count(problem);
-  const Tile& tile = kTiles.at(static_cast<size_t>(tactic.params.integer("tile")));
-  Generated result;
-  std::vector<float> bias = collect_bias(match, node.input(2), filters.count);
-  if (products == 1) {
-    result.constants.push_back(filter_rows(match, node));
-  } else {
-    const std::vector<const Node*> nodes = parallel_products(problem.region);
-    result.constants.push_back(joined_rows(match, nodes));
-    for (size_t i = 1; i < nodes.size(); ++i)
-      for (const float value : collect_bias(match, nodes[i]->input(2), filters.count)) bias.push_back(value);
+/// Weights of all products and, where there is one, their bias.
+std::vector<Tensor> constants_for(const Problem& problem, const RegionMatch& match, const Node& node, int64_t filters) {
+  std::vector<const Node*> nodes = parallel_products(problem.region);
+  if (nodes.empty()) nodes = {&node};
+  std::vector<Tensor> constants{nodes.size() == 1 ? filter_rows(match, node) : joined_rows(match, nodes)};
+  std::vector<float> bias;
+  for (const Node* product : nodes)
+    for (const float value : collect_bias(match, product->input(2), filters)) bias.push_back(value);
+  if (!bias.empty())
+    constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, std::span<const float>(bias)));
+  return constants;
+}
+
+Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, int64_t filters) {
+  Images images{.pixels = static_cast<int32_t>(elements(out) / filters)};
+  if (!code.images) return images;
+  images.in_w = static_cast<int32_t>(in.back() / code.pixel);
+  images.out_w = static_cast<int32_t>(out.back());
+  if (in.size() == 4) images.in_h = static_cast<int32_t>(in[2]), images.out_h = static_cast<int32_t>(out[2]);
+  return images;
+}
+
+struct ImplicitGemmFamily {
+  static constexpr std::string_view kName = "implicit_gemm";
+  static constexpr int kVersion = 2;
+  using Params = ImplicitGemmTactic;
+  using Code = ImplicitGemmCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Node* node = anchor_in(problem.region);
+    if (node == nullptr) return;
+    if (std::string reason = reason_against(problem, *node); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
+    const int64_t products = product_count(problem);
+    if (products > kMostProducts) return out.refuse(kName, fmt::format("{} products", products));
+    Filters filters = filters_of(*node);
     filters.count *= products;
+    for (const Choice& choice : choices(pixels_of(*node), filters, products, problem.device.workers))
+      out.offer({"cuda", std::string(kName),
+                 write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
+                 std::vector<Layout>(problem.region.inputs().size(), layout),
+                 std::vector<Layout>(problem.region.outputs().size(), layout)});
   }
-  if (!bias.empty()) result.constants.push_back(Tensor::of<float>({filters.count}, std::span<const float>(bias)));
-  result.attrs = {{"x", int64_t{input_index(problem.region, node.input(0))}},
-                  {"images", int64_t{node.is(ops::conv)}},
-                  {"pixel", reads_patches(node) ? node.input(1)->constant->dims()[3] : int64_t{1}},
-                  {"filters", filters.count}};
-  const int64_t splits = tactic.params.integer("splits");
-  const bool cluster = splits > 1 && splits <= kMostInCluster && has_clusters(architecture);
-  result.attrs.set("tile", Dims{tile.m, tile.n, tile.k, tile.stages, tile.warps});
-  result.attrs.set("splits", splits);
-  result.attrs.set("cluster", int64_t{cluster});
-  write_epilogue(result.attrs, match, !bias.empty());
-  const std::string_view type = type_name(node.output()->type.dtype);
-  result.source = fmt::format(
-      "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define BK {3}\n#define WARPS "
-      "{4}\n#define WARPS_M {5}\n#define STAGES {6}\n#define SPLITS {7}\n#define CLUSTER {8:d}\n",
-      type, tile.m, tile.n, tile.k, tile.warps, tile.warps_m, tile.stages, splits, cluster);
-  result.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
-                               filters.count, filters.count / products) +
-                   window_text(node) + epilogue_text(match, !bias.empty());
-  result.source += std::string(kernels::activation) + kernels::implicit_gemm;
-  return result;
-}
 
-/// `pixel`: how many of the image's the kernel takes for one.
-ImagesArgument images_argument(const Dims& in, const Dims& out, bool images, int64_t pixel, int64_t filters) {
-  ImagesArgument argument{
-      .pixels = static_cast<int32_t>(elements(out) / filters), .in_h = 1, .in_w = 1, .out_h = 1, .out_w = 1};
-  if (!images) return argument;
-  argument.in_w = static_cast<int32_t>(in.back() / pixel);
-  argument.out_w = static_cast<int32_t>(out.back());
-  if (in.size() == 4) argument.in_h = static_cast<int32_t>(in[2]), argument.out_h = static_cast<int32_t>(out[2]);
-  return argument;
-}
-
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const Attrs& attrs = context.attrs;
-  const int64_t x = attrs.integer("x"), filters = attrs.integer("filters"), splits = attrs.integer("splits"),
-                inputs = static_cast<int64_t>(context.shapes.inputs.size());
-  const Dims& tile = attrs.integers("tile");
-  const int residual = read_residual(attrs);
-  HONE_CHECK(x >= 0 && x < inputs && residual < inputs && filters > 0 && splits > 0 && splits <= 64 &&
-                 tile.size() == 5 && !context.shapes.outputs.empty() && context.shapes.outputs.size() <= kMostProducts,
-             "a product in the plan reads input {}", x);
-  HONE_CHECK(tile[0] > 0 && tile[0] <= 256 && tile[1] > 0 && tile[1] <= 256 && tile[2] > 0 && tile[2] <= 128 &&
-                 tile[3] > 0 && tile[3] <= 8 && tile[4] > 0 && tile[4] <= 32,
-             "a product in the plan has tiles of {}", join_dims(tile));
-  const bool cluster = attrs.integer("cluster") != 0;
-  const Dims &in = context.shapes.inputs[static_cast<size_t>(x)].dims, &out = context.shapes.outputs[0].dims;
-  const auto products = static_cast<int64_t>(context.shapes.outputs.size());
-  HONE_CHECK(!in.empty() && !out.empty() && filters >= products && filters % products == 0,
-             "a product in the plan makes {} results of {} filters", products, filters);
-  HONE_CHECK(attrs.integer("pixel") > 0 && (attrs.integer("images") == 0 || in.back() % attrs.integer("pixel") == 0),
-             "a convolution in the plan reads patches of {}", attrs.integer("pixel"));
-  const ImagesArgument images =
-      images_argument(in, out, attrs.integer("images") != 0, attrs.integer("pixel"), filters / products);
-  const bool bias = read_epilogue(attrs).bias;
-  GridLaunch product{.function = context.module->function("implicit_gemm"),
-                     .grid = {blocks_of(filters, tile[1]), blocks_of(images.pixels, tile[0]), splits},
-                     .block = static_cast<unsigned>(32 * tile[4])};
-  product.shared_bytes = static_cast<unsigned>((tile[0] + tile[1]) * (tile[2] + 8) * 2 * tile[3]);
-  if (cluster)
-    product.shared_bytes = std::max(product.shared_bytes, static_cast<unsigned>(tile[0] * (tile[1] + 8) * 4));
-  const auto add_operands = [&](Arguments& arguments) {
-    add_place(arguments, bias ? -2 : kNoPlace);
-    add_place(arguments, residual >= 0 ? residual : kNoPlace);
-    for (int64_t i = 0; i < kMostProducts; ++i) {
-      if (i < products) arguments.output(i);
-      else arguments.null();
-    }
-  };
-  product.arguments.input(x).constant(0);
-  add_operands(product.arguments);
-  product.arguments.workspace().value(images);
-  std::vector<GridLaunch> launches{std::move(product)};
-  if (splits > 1 && !cluster) {
-    GridLaunch sum{.function = context.module->function("implicit_gemm_sum"),
-                   .grid = {blocks_of(products * elements(out) / 2, 128), 1, 1},
-                   .block = 128};
-    sum.arguments.workspace();
-    add_operands(sum.arguments);
-    sum.arguments.value(images.pixels);
-    launches.push_back(std::move(sum));
+  static Built<Code> generate(const Problem& problem, const std::string& architecture, const Params& params,
+                              const Tactic&) {
+    const Node& node = *anchor_in(problem.region);
+    const RegionMatch match = match_of(problem, node);
+    const Filters filters = filters_of(node);
+    const Tile& tile = kTiles[static_cast<size_t>(params.tile)];
+    Built<Code> built;
+    built.constants = constants_for(problem, match, node, filters.count);
+    const bool bias = built.constants.size() == 2;
+    built.code = {.x = input_index(problem.region, node.input(0)),
+                  .filters = filters.count * product_count(problem),
+                  .images = node.is(ops::conv),
+                  .pixel = reads_patches(node) ? node.input(1)->constant->dims()[3] : 1,
+                  .choice = params,
+                  .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
+                  .epilogue = epilogue_code(match, bias)};
+    built.source = fmt::format(
+        "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define BK {3}\n#define WARPS "
+        "{4}\n#define WARPS_M {5}\n#define STAGES {6}\n#define SPLITS {7}\n#define CLUSTER {8:d}\n",
+        type_name(node.output()->type.dtype), tile.m, tile.n, tile.k, tile.warps, tile.warps_m, tile.stages,
+        params.splits, built.code.cluster);
+    built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
+                                built.code.filters, filters.count) +
+                    window_text(node) + declare<ProductParameters, SumParameters>() + epilogue_text(match, bias);
+    built.source += std::string(kernels::activation) + kernels::implicit_gemm;
+    return built;
   }
-  require_sizes(Dims{splits, products, elements(out)});
-  const size_t workspace =
-      splits > 1 && !cluster ? static_cast<size_t>(splits * products * elements(out)) * sizeof(float) : 0;
-  return std::make_shared<GridKernel>(context.module, std::move(launches), workspace);
-}
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    const Place x{PlaceKind::input, code.x};
+    const Dims& in = context.dims_of(x);
+    const auto products = static_cast<int64_t>(context.shapes.outputs.size());
+    HONE_CHECK(products > 0 && products <= kMostProducts && code.filters % products == 0,
+               "a product in the plan makes {} results of {} filters", products, code.filters);
+    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.filters,
+               "a product in the plan has no weights of {} filters", code.filters);
+    const Dims& out = context.shapes.outputs[0].dims;
+    for (const ConcreteType& result : context.shapes.outputs)
+      HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "products in the plan differ");
+    HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
+               "a convolution in the plan reads patches of {}", code.pixel);
+    const Images images = images_of(code, in, out, code.filters / products);
+    FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters), .y = {}};
+    for (int64_t i = 0; i < products; ++i) finish.y[static_cast<size_t>(i)] = output(i);
+    std::vector<GridLaunch> launches{launch_product(code, context, finish, images)};
+    const int64_t splits = code.choice.splits;
+    if (splits == 1 || code.cluster) return std::make_shared<GridKernel>(context.module, std::move(launches));
+    require_sizes(Dims{splits, products, elements(out)});
+    const SumParameters sum{.partial = from_workspace(), .finish = finish, .pixels = images.pixels};
+    launches.push_back(launch_of(*context.module, sum, {{blocks_of(products * elements(out) / 2, 128)}, 128}));
+    return std::make_shared<GridKernel>(context.module, std::move(launches),
+                                        static_cast<size_t>(splits * products * elements(out)) * sizeof(float));
+  }
+
+ private:
+  static GridLaunch launch_product(const Code& code, const LoadContext& context, const FinishParameters& finish,
+                                   const Images& images) {
+    const Tile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
+    const ProductParameters parameters{
+        .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
+    return launch_of(*context.module, parameters,
+                     {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
+                      static_cast<unsigned>(32 * tile.warps),
+                      static_cast<unsigned>(std::max(shared_bytes(tile), sums))});
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::implicit_gemm = describe_old<generate, load>("implicit_gemm", propose);
+const CudaTactic tactics::implicit_gemm = describe<ImplicitGemmFamily>();
 
 }  // namespace hone::cuda

@@ -9,8 +9,8 @@
 // Where several products share their images, FILTERS are those of all of them and each has ROW_FILTERS and a result of its own.
 //
 // Before this stand T and MMA_TYPE ("f16" or "bf16"), BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
-// CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the epilogue's switches
-// and activate().
+// CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
+// parameters, the epilogue's switches and activate().
 
 #define PITCH (BK + 8)               // elements per row in shared memory: neighbouring rows in other banks
 #define DEPTH (TAPS * CHANNELS)
@@ -23,10 +23,6 @@
 #define PASS (THREADS / PIECES)         // rows that the block fetches at once
 #define ROWS_A (BM / PASS)           // pieces that a thread fetches per step
 #define ROWS_B (BN / PASS)
-
-struct Images {
-  int pixels, in_h, in_w, out_h, out_w;
-};
 
 static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -87,7 +83,7 @@ static inline void store(float low, float high, const float* bias, const T* resi
   *reinterpret_cast<Vector<T, 2>*>(y + at) = result;
 }
 
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(const T* x, const T* weights, const float* bias, const T* residual, T* y0, T* y1, T* y2, T* y3, float* partial, const Images images) {
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(IMPLICIT_GEMM_PARAMETERS) {
   const Results results = {y0, y1, y2, y3};
   extern __shared__ uint4 memory[];
   T* const shared_a = reinterpret_cast<T*>(memory);
@@ -213,7 +209,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
 }
 
 // Adds up the parts and finishes; two neighbouring filters per thread.
-extern "C" __global__ void implicit_gemm_sum(const float* partial, const float* bias, const T* residual, T* y0, T* y1, T* y2, T* y3, int pixels) {
+extern "C" __global__ void implicit_gemm_sum(IMPLICIT_GEMM_SUM_PARAMETERS) {
   const Results results = {y0, y1, y2, y3};
   await_operands();
   const i64 at = 2 * ((i64)blockIdx.x * blockDim.x + threadIdx.x), count = (i64)pixels * FILTERS;
