@@ -4,12 +4,13 @@
 // the order of the destination, neighbours merged, and elements taken together up to 16 bytes where both sides allow. Copies
 // that take as many bytes together share a launch.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <span>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "regions/copy_request.h"
 #include "regions/layout_offers.h"
@@ -17,9 +18,63 @@
 namespace hone::cuda {
 namespace {
 
-constexpr size_t kAxes = 8;
-struct WalkArgument {
-  int32_t sizes[kAxes], from[kAxes], to[kAxes];
+constexpr size_t kAxes = 8, kParts = 8;
+
+/// Innermost axis last; axes that are not there have the size 1.
+struct Walk {
+  static constexpr std::string_view kName = "Walk";
+  int32_t sizes[kAxes] = {1, 1, 1, 1, 1, 1, 1, 1}, from[kAxes] = {}, to[kAxes] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("sizes", self.sizes);
+    visit("from", self.from);
+    visit("to", self.to);
+  }
+};
+
+/// Of parts that are not there: a count of 0, and no block.
+struct Parts {
+  static constexpr std::string_view kName = "Parts";
+  Walk walks[kParts] = {};
+  int32_t counts[kParts] = {}, first_block[kParts] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("walks", self.walks);
+    visit("counts", self.counts);
+    visit("first_block", self.first_block);
+  }
+};
+
+struct TilesParameters {
+  static constexpr std::string_view kKernel = "tiles", kElement = "E";
+  Reads from;
+  Writes to;
+  Walk walk;
+  static void fields(auto& self, auto& visit) {
+    visit("from", self.from, "E");
+    visit("to", self.to, "E");
+    visit("walk", self.walk);
+  }
+};
+
+struct ElementsParameters {
+  static constexpr std::string_view kKernel = "elements", kElement = "E";
+  TilesParameters common;
+  int32_t count = 0;
+  static void fields(auto& self, auto& visit) {
+    TilesParameters::fields(self.common, visit);
+    visit("count", self.count);
+  }
+};
+
+struct PartsParameters {
+  static constexpr std::string_view kKernel = "parts", kElement = "E";
+  std::array<Reads, kParts> from;
+  std::array<Writes, kParts> to;
+  Parts parts;
+  static void fields(auto& self, auto& visit) {
+    for (size_t i = 0; i < kParts; ++i) visit("f" + std::to_string(i), self.from[i], "E");
+    for (size_t i = 0; i < kParts; ++i) visit("t" + std::to_string(i), self.to[i], "E");
+    visit("parts", self.parts);
+  }
 };
 
 /// Innermost axis last; at least one axis.
@@ -83,10 +138,9 @@ bool arrange_tiles(StridedCopy& copy) {
   return false;
 }
 
-WalkArgument walk_argument(const StridedCopy& copy) {
+Walk walk_of(const StridedCopy& copy) {
   HONE_CHECK(copy.sizes.size() <= kAxes, "a copying kernel walks {} axes", copy.sizes.size());
-  WalkArgument walk{};
-  std::fill(std::begin(walk.sizes), std::end(walk.sizes), 1);
+  Walk walk;
   const size_t shift = kAxes - copy.sizes.size();
   for (size_t axis = 0; axis < copy.sizes.size(); ++axis) {
     HONE_CHECK(std::abs(copy.from[axis]) < int64_t{1} << 31 && std::abs(copy.to[axis]) < int64_t{1} << 31,
@@ -102,13 +156,13 @@ WalkArgument walk_argument(const StridedCopy& copy) {
 struct Part {
   StridedCopy copy;
   size_t bytes;
-  int64_t source, destination, count;
+  int64_t source, destination, count;  // a source as CopySource counts them
   bool tiles;
 
-  Part(const CopyStep& step, const CopySource& from)
+  Part(const CopyStep& step, const CopySource& read)
       : copy(simplified(step.copy)),
-        bytes(widen(copy, size_of(from.type.dtype))),
-        source(from.index),
+        bytes(widen(copy, size_of(read.type.dtype))),
+        source(read.index),
         destination(step.destination),
         count(elements(copy.sizes)),
         tiles(arrange_tiles(copy)) {
@@ -117,94 +171,88 @@ struct Part {
     if (tiles) tiles = blocks_of(copy.sizes[last - 1], 32) < 65536 && planes() < 65536;
   }
   int64_t planes() const { return count / copy.sizes.back() / copy.sizes[copy.sizes.size() - 2]; }
-  int64_t from_bytes() const { return copy.from_offset * static_cast<int64_t>(bytes); }
-  int64_t to_bytes() const { return copy.to_offset * static_cast<int64_t>(bytes); }
+  Reads from() const {
+    const int64_t offset = copy.from_offset * static_cast<int64_t>(bytes);
+    return source >= 0 ? input(source, offset) : constant(-1 - source, offset);
+  }
+  Writes to() const { return output(destination, copy.to_offset * static_cast<int64_t>(bytes)); }
 };
 
 constexpr unsigned kThreads = 256;
-constexpr size_t kParts = 8;
-struct PartsArgument {
-  WalkArgument walks[kParts];
-  int32_t counts[kParts], first_block[kParts];
-};
 
-GridLaunch launch_of(const Module& module, const Part& part) {
-  GridLaunch launch;
-  launch.arguments.place(part.source, part.from_bytes()).output(part.destination, part.to_bytes());
-  launch.arguments.value(walk_argument(part.copy));
-  launch.function = module.function(fmt::format("{}_{}", part.tiles ? "tiles" : "elements", part.bytes));
-  launch.block = kThreads;
+GridLaunch launch_one(const Module& module, const Part& part) {
+  const TilesParameters parameters{.from = part.from(), .to = part.to(), .walk = walk_of(part.copy)};
+  const std::string variant = fmt::format("_{}", part.bytes);
   const Dims& sizes = part.copy.sizes;
-  if (part.tiles) {
-    launch.grid = {blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()};
-    return launch;
-  }
-  launch.arguments.value(static_cast<int32_t>(part.count));
-  launch.grid = {blocks_of(part.count, kThreads), 1, 1};
-  return launch;
+  if (part.tiles)
+    return launch_of(module, parameters,
+                     {{blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()}, kThreads},
+                     variant);
+  return launch_of(module, ElementsParameters{parameters, static_cast<int32_t>(part.count)},
+                   {{blocks_of(part.count, kThreads)}, kThreads}, variant);
 }
 
 /// Up to kParts copies of equally large elements; whatever has to be there for the others repeats the first one's pointers.
-GridLaunch launch_of(const Module& module, std::span<const Part* const> parts) {
-  GridLaunch launch;
-  PartsArgument argument{};
-  for (size_t i = 0; i < kParts; ++i) {
-    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
-    launch.arguments.place(part.source, part.from_bytes());
-  }
-  for (size_t i = 0; i < kParts; ++i) {
-    const Part& part = i < parts.size() ? *parts[i] : *parts[0];
-    launch.arguments.output(part.destination, part.to_bytes());
-  }
+GridLaunch launch_several(const Module& module, std::span<const Part* const> list) {
+  PartsParameters parameters;
   int64_t blocks = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    argument.walks[i] = walk_argument(parts[i]->copy);
-    argument.counts[i] = static_cast<int32_t>(parts[i]->count);
-    argument.first_block[i] = static_cast<int32_t>(blocks);
-    blocks += blocks_of(parts[i]->count, kThreads);
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part& part = i < list.size() ? *list[i] : *list[0];
+    parameters.from[i] = part.from();
+    parameters.to[i] = part.to();
+    if (i >= list.size()) continue;
+    parameters.parts.walks[i] = walk_of(part.copy);
+    parameters.parts.counts[i] = static_cast<int32_t>(part.count);
+    parameters.parts.first_block[i] = static_cast<int32_t>(blocks);
+    blocks += blocks_of(part.count, kThreads);
   }
-  launch.arguments.value(argument);
-  launch.function = module.function(fmt::format("parts_{}", parts[0]->bytes));
-  launch.block = kThreads;
-  launch.grid = {blocks, 1, 1};
-  return launch;
+  return launch_of(module, parameters, {{blocks}, kThreads}, fmt::format("_{}", list[0]->bytes));
 }
 
 std::vector<GridLaunch> launches_of(const Module& module, const std::vector<Part>& parts) {
   std::vector<GridLaunch> launches;
   std::map<size_t, std::vector<const Part*>> by_bytes;
   for (const Part& part : parts) {
-    if (part.tiles) launches.push_back(launch_of(module, part));
+    if (part.tiles) launches.push_back(launch_one(module, part));
     else by_bytes[part.bytes].push_back(&part);
   }
   for (const auto& [bytes, list] : by_bytes)
     for (size_t first = 0; first < list.size(); first += kParts) {
       const std::span<const Part* const> group = std::span(list).subspan(first, std::min(kParts, list.size() - first));
-      launches.push_back(group.size() == 1 ? launch_of(module, *group[0]) : launch_of(module, group));
+      launches.push_back(group.size() == 1 ? launch_one(module, *group[0]) : launch_several(module, group));
     }
   return launches;
 }
 
-void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
+struct CopyFamily {
+  static constexpr std::string_view kName = "copy";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = CopyCode;
 
-Generated generate(const Problem& problem, const std::string&, const Tactic&) {
-  Generated result;
-  const std::string reason = read_copy(problem, result.attrs, result.constants);
-  HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
-  result.source = kernels::copy;
-  return result;
-}
+  static void propose(const Problem& problem, Candidates& out) { offer_copies(problem, "cuda", out); }
 
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const CopyRequest request = copy_request(context.attrs, context.shapes);
-  std::vector<Part> parts;
-  for (const CopyStep& step : plan_copies(request))
-    if (elements(step.copy.sizes) != 0) parts.emplace_back(step, request.sources[static_cast<size_t>(step.source)]);
-  return std::make_shared<GridKernel>(context.module, launches_of(*context.module, parts));
-}
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
+    Built<Code> built;
+    const std::string reason = read_copy(problem, built.code, built.constants);
+    HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
+    built.source = fmt::format("#define AXES {}\n#define PARTS {}\n", kAxes, kParts) +
+                   declare<ElementsParameters, PartsParameters, TilesParameters>() + kernels::copy;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    require_constants(context.shapes, copy_constants(code, context.shapes));
+    const CopyRequest request = copy_request(code, context.shapes);
+    std::vector<Part> parts;
+    for (const CopyStep& step : plan_copies(request))
+      if (elements(step.copy.sizes) != 0) parts.emplace_back(step, request.sources[static_cast<size_t>(step.source)]);
+    return std::make_shared<GridKernel>(context.module, launches_of(*context.module, parts));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::copy = describe_old<generate, load>("copy", propose);
+const CudaTactic tactics::copy = describe<CopyFamily>();
 
 }  // namespace hone::cuda

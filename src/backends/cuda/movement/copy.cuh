@@ -2,12 +2,7 @@
 //
 // Strided copies: element by element in the order of the destination, several at once, or in tiles of 32 x 32 through shared memory
 // where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
-
-#define AXES 8
-struct Walk {
-  int sizes[AXES];                 // innermost last
-  int from[AXES], to[AXES];
-};
+// Before this stand AXES and PARTS (at most, of a walk and of a launch) and the parameters.
 
 template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int block) {
   const int item = block * blockDim.x + threadIdx.x;
@@ -48,12 +43,6 @@ template <typename E> static inline void copy_tiles(const E* from, E* to, const 
     if (first_m + i < m && first_n + x < n) to[target + (i64)(first_m + i) * walk.to[AXES - 2] + (first_n + x)] = tile[x][i];
 }
 
-#define PARTS 8
-struct Parts {
-  Walk walks[PARTS];
-  int counts[PARTS], first_block[PARTS];  // of parts that are not there: a count of 0, and no block
-};
-
 template <typename E> struct Ends {
   const E* from[PARTS];
   E* to[PARTS];
@@ -70,13 +59,12 @@ template <typename E> static inline void copy_part(const Ends<E>& ends, const Pa
 }
 
 #define COPY(E, name)                                                                                                              \
-  extern "C" __global__ void elements_##name(const E* from, E* to, const Walk walk, int count) { await_operands(); copy_element(from, to, walk, count, blockIdx.x); } \
-  extern "C" __global__ void parts_##name(const E* f0, const E* f1, const E* f2, const E* f3, const E* f4, const E* f5, const E* f6, const E* f7, E* t0, E* t1, E* t2, \
-                                          E* t3, E* t4, E* t5, E* t6, E* t7, const Parts parts) {                                                               \
+  extern "C" __global__ void elements_##name(ELEMENTS_PARAMETERS(E)) { await_operands(); copy_element(from, to, walk, count, blockIdx.x); } \
+  extern "C" __global__ void parts_##name(PARTS_PARAMETERS(E)) {                                                               \
     await_operands();                                                                                                              \
     copy_part(Ends<E>{{f0, f1, f2, f3, f4, f5, f6, f7}, {t0, t1, t2, t3, t4, t5, t6, t7}}, parts);                                 \
   }                                                                                                                                \
-  extern "C" __global__ void tiles_##name(const E* from, E* to, const Walk walk) { await_operands(); copy_tiles(from, to, walk); }
+  extern "C" __global__ void tiles_##name(TILES_PARAMETERS(E)) { await_operands(); copy_tiles(from, to, walk); }
 
 struct alignas(16) Quad { unsigned long long a, b; };
 COPY(unsigned char, 1)
