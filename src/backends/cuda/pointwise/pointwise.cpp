@@ -4,9 +4,10 @@
 // are known they are constants of the code, so that the compiler turns divisions into products; elsewhere they are arguments.
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
+#include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/text.h"
 #include "regions/pointwise_program.h"
@@ -14,13 +15,55 @@
 namespace hone::cuda {
 namespace {
 
-constexpr size_t kMaxOperands = 8, kMaxNumbers = 16;
-constexpr int kAxes = NestArgument<1>::kAxes;
-using Nest = NestArgument<kMaxOperands + 1>;  // the result's strides stand behind those of all operands
+constexpr size_t kMaxOperands = 8, kMaxNumbers = 16, kAxes = 6;
+
+/// The walk, innermost axis last; axes that are not there have the size 1. The result's strides stand behind those of all operands.
+struct Nest {
+  static constexpr std::string_view kName = "Nest";
+  int32_t sizes[kAxes] = {1, 1, 1, 1, 1, 1}, strides[kMaxOperands + 1][kAxes] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("sizes", self.sizes);
+    visit("strides", self.strides);
+  }
+};
 
 /// Numbers that follow from the input shapes travel in the launch.
-struct NumbersArgument {
-  int64_t at[kMaxNumbers];
+struct Numbers {
+  static constexpr std::string_view kName = "Numbers";
+  int64_t at[kMaxNumbers] = {};
+  static void fields(auto& self, auto& visit) { visit("at", self.at); }
+};
+
+/// Operands follow from the program: pointers, or numbers.
+struct PointwiseParameters {
+  static constexpr std::string_view kKernel = "pointwise";
+  struct Operand {
+    std::string_view type;
+    std::variant<Reads, Numbers> value;
+  };
+  std::vector<Operand> operands;
+  Writes result;
+  Nest nest;
+  int32_t count = 0;
+  static void fields(auto& self, auto& visit) {
+    for (size_t k = 0; k < self.operands.size(); ++k) {
+      const auto& [type, value] = self.operands[k];
+      if (const Reads* pointer = std::get_if<Reads>(&value)) visit("p" + std::to_string(k), *pointer, type);
+      else visit("n" + std::to_string(k), std::get<Numbers>(value));
+    }
+    visit("result", self.result, "Result");
+    visit("nest_argument", self.nest);
+    visit("count", self.count);
+  }
+};
+
+struct PointwiseCode {
+  PointwiseProgram program;
+  int64_t width = 1;  // neighbours that a thread takes
+  static void fields(auto& self, auto& visit) {
+    PointwiseProgram::fields(self.program, visit);
+    visit("width", self.width, 1, 16);
+  }
 };
 
 /// What scalars are computed in: all operands decide, so that large integers stay exact.
@@ -100,12 +143,12 @@ std::string statements(const PointwiseProgram& program, std::string_view type) {
   return text + fmt::format("  return v{};\n", program.instructions.size() - 1);
 }
 
-/// Innermost axis last; throws Error when there are more than a launch can carry.
-Nest nest_argument(const LoopNest& loops) {
-  HONE_CHECK(loops.sizes.size() <= static_cast<size_t>(kAxes), "a pointwise kernel walks {} axes", loops.sizes.size());
-  Nest nest{};
-  std::fill(std::begin(nest.sizes), std::end(nest.sizes), 1);
-  const size_t shift = static_cast<size_t>(kAxes) - loops.sizes.size();
+/// Throws Error when there are more axes or operands than a launch can carry.
+Nest nest_of(const LoopNest& loops) {
+  HONE_CHECK(loops.sizes.size() <= kAxes && loops.strides.size() <= kMaxOperands,
+             "a pointwise kernel walks {} axes of {} operands", loops.sizes.size(), loops.strides.size());
+  Nest nest;
+  const size_t shift = kAxes - loops.sizes.size();
   for (size_t axis = 0; axis < loops.sizes.size(); ++axis) {
     nest.sizes[shift + axis] = static_cast<int32_t>(loops.sizes[axis]);
     for (size_t k = 0; k < loops.strides.size(); ++k)
@@ -140,7 +183,7 @@ std::vector<DType> element_types(const PointwiseProgram& program, DType result) 
 std::string nest_text(const Nest& nest) {
   const auto list = [](const int32_t* values) {
     std::vector<std::string> texts;
-    for (int axis = 0; axis < kAxes; ++axis) texts.push_back(std::to_string(values[axis]));
+    for (size_t axis = 0; axis < kAxes; ++axis) texts.push_back(std::to_string(values[axis]));
     return "{" + join(texts, ", ") + "}";
   };
   std::vector<std::string> strides;
@@ -163,31 +206,51 @@ Form form_of(const Problem& problem, const Tactic& tactic, const PointwiseProgra
   for (const Value* value : problem.symbolic.inputs())
     if (!value->type.shape.is_static()) return {};
   const LoopNest loops = make_nest(shapes.outputs[0], operand_types(program, shapes));
-  return {vector_width(loops, element_types(program, result)), nest_text(nest_argument(loops))};
+  return {vector_width(loops, element_types(program, result)), nest_text(nest_of(loops))};
+}
+
+Numbers numbers_of(const std::vector<std::string>& texts, const SymbolValues& symbols) {
+  HONE_CHECK(texts.size() <= kMaxNumbers, "a pointwise kernel in the plan reads {} numbers", texts.size());
+  Numbers numbers;
+  for (size_t i = 0; i < texts.size(); ++i) numbers.at[i] = Dim::parse(texts[i]).evaluate(symbols);
+  return numbers;
+}
+
+/// Numbers are only evaluated where there are symbols to do so with.
+PointwiseParameters parameters_of(const PointwiseProgram& program, const SymbolValues* symbols) {
+  PointwiseParameters parameters{.operands = {}, .result = output(0)};
+  for (const PointwiseProgram::Operand& operand : program.operands) {
+    PointwiseParameters::Operand& added = parameters.operands.emplace_back();
+    added.type = type_name(operand.dtype);
+    if (operand.sizes.empty()) added.value = operand.constant ? constant(operand.index) : input(operand.index);
+    else added.value = symbols == nullptr ? Numbers() : numbers_of(operand.sizes, *symbols);
+  }
+  return parameters;
 }
 
 std::string source_of(const PointwiseProgram& program, DType result, const Form& form) {
   const std::string_view type = compute_type(program, result);
-  std::string parameters, arguments, declarations, loads;
+  std::string scalars, declarations, loads;
   for (size_t k = 0; k < program.operands.size(); ++k) {
     const std::string_view element = type_name(program.operands[k].dtype);
-    parameters += fmt::format("{}S o{}", k == 0 ? "" : ", ", k);
-    const bool numbers = !program.operands[k].sizes.empty();
-    arguments += numbers ? fmt::format("const Numbers n{}, ", k) : fmt::format("const {}* p{}, ", element, k);
-    if (numbers) loads += fmt::format("  const i64* p{0} = n{0}.at;\n", k);
+    scalars += fmt::format("{}S o{}", k == 0 ? "" : ", ", k);
+    if (!program.operands[k].sizes.empty()) loads += fmt::format("  const i64* p{0} = n{0}.at;\n", k);
     loads += fmt::format("  Vector<{0}, V> e{1};\n  const bool streams{1} = LOAD(e{1}, p{1}, {1});\n", element, k);
     declarations += fmt::format("{}convert<S>(e{}.at[streams{} ? i : 0])", k == 0 ? "" : ", ", k, k);
   }
-  std::string text = fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n", type,
-                                 type_name(result), form.width, program.operands.size());
+  Declarations parameters;
+  parameters.add_list(parameters_of(program, nullptr));
+  std::string text =
+      fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n#define AXES {}\n", type,
+                  type_name(result), form.width, program.operands.size(), kAxes);
   if (!form.fixed_nest.empty()) text += fmt::format("#define FIXED_NEST {}\n", form.fixed_nest);
-  text += kernels::pointwise;
-  text += fmt::format("static inline S formula({}) {{\n{}}}\n", parameters, statements(program, type));
+  text += parameters.text() + kernels::pointwise;
+  text += fmt::format("static inline S formula({}) {{\n{}}}\n", scalars, statements(program, type));
   text += fmt::format(
-      "extern \"C\" __global__ void pointwise({}Result* result, const Nest nest_argument, int count) {{\n  BEGIN\n{}"
+      "extern \"C\" __global__ void pointwise(POINTWISE_PARAMETERS) {{\n  BEGIN\n{}"
       "  Vector<Result, V> out;\n#pragma unroll\n  for (int i = 0; i < V; ++i) out.at[i] = "
       "convert<Result>(formula({}));\n  STORE(out)\n}}\n",
-      arguments, loads, declarations);
+      loads, declarations);
   return text;
 }
 
@@ -202,7 +265,7 @@ std::string reason_against(const Problem& problem, const ProgramResult& result) 
     if (operand.sizes.size() > kMaxNumbers) return "too many numbers";
   for (const Node* node : problem.region.nodes())
     if (node->op_name().starts_with("Bit")) return "works on bits";
-  if (problem.region.outputs()[0]->type.shape.rank() > static_cast<size_t>(kAxes)) return "too many axes";
+  if (problem.region.outputs()[0]->type.shape.rank() > kAxes) return "too many axes";
   return {};
 }
 
@@ -214,52 +277,49 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
   return {"cuda", "pointwise", {}, std::move(in), {layout}};
 }
 
-void propose(const Problem& problem, Candidates& out) {
-  if (!is_pointwise_region(problem.region)) return;
-  if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
-    return out.refuse("pointwise", std::move(reason));
-  out.offer(tactic_in(Layout::linear, problem));
-  const size_t rank = problem.region.outputs()[0]->type.shape.rank();
-  if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
-}
+struct PointwiseFamily {
+  static constexpr std::string_view kName = "pointwise";
+  static constexpr int kVersion = 2;
+  using Params = NoParams;
+  using Code = PointwiseCode;
 
-Generated generate(const Problem& problem, const std::string&, const Tactic& tactic) {
-  ProgramResult result = make_program(problem);
-  const DType type = problem.region.outputs()[0]->type.dtype;
-  const Form form = form_of(problem, tactic, result.program, type);
-  Attrs attrs{{"width", int64_t{form.width}}};
-  write_program(attrs, result.program);
-  return {std::move(attrs), source_of(result.program, type, form), std::move(result.constants)};
-}
-
-NumbersArgument numbers_argument(const std::vector<std::string>& texts, const SymbolValues& symbols) {
-  HONE_CHECK(texts.size() <= kMaxNumbers, "a pointwise kernel in the plan reads {} numbers", texts.size());
-  NumbersArgument numbers{};
-  for (size_t i = 0; i < texts.size(); ++i) numbers.at[i] = Dim::parse(texts[i]).evaluate(symbols);
-  return numbers;
-}
-
-std::shared_ptr<const CudaKernel> load(const OldContext& context) {
-  const PointwiseProgram program = read_program(context.attrs);
-  HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands,
-             "a pointwise kernel in the plan has {} operands", program.operands.size());
-  const LoopNest loops = make_nest(context.shapes.outputs[0], operand_types(program, context.shapes));
-  const int64_t width = context.attrs.integer("width"), count = elements(loops.sizes) / std::max<int64_t>(width, 1);
-  HONE_CHECK(width >= 1 && width <= 16 && loops.sizes.back() % width == 0 && count < int64_t{1} << 31,
-             "a pointwise kernel in the plan has {} results", elements(loops.sizes));
-  GridLaunch launch{.function = context.module->function("pointwise")};
-  for (const PointwiseProgram::Operand& operand : program.operands) {
-    if (operand.sizes.empty()) launch.arguments.place(operand.constant ? -1 - operand.index : operand.index);
-    else launch.arguments.value(numbers_argument(operand.sizes, context.shapes.symbols));
+  static void propose(const Problem& problem, Candidates& out) {
+    if (!is_pointwise_region(problem.region)) return;
+    if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
+      return out.refuse(kName, std::move(reason));
+    out.offer(tactic_in(Layout::linear, problem));
+    const size_t rank = problem.region.outputs()[0]->type.shape.rank();
+    if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));
   }
-  launch.arguments.output(0).value(nest_argument(loops)).value(static_cast<int32_t>(count));
-  launch.block = count < 132 * 256 ? 128 : 256;
-  launch.grid.x = blocks_of(std::max<int64_t>(count, 1), launch.block);
-  return std::make_shared<GridKernel>(context.module, std::vector{std::move(launch)});
-}
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
+    ProgramResult result = make_program(problem);
+    const DType type = problem.region.outputs()[0]->type.dtype;
+    const Form form = form_of(problem, tactic, result.program, type);
+    std::string source = source_of(result.program, type, form);
+    return {{std::move(result.program), form.width}, std::move(source), std::move(result.constants)};
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    const PointwiseProgram& program = code.program;
+    require_constants(context.shapes, program_constants(program));
+    HONE_CHECK(context.shapes.outputs.size() == 1 && program.operands.size() <= kMaxOperands,
+               "a pointwise kernel in the plan has {} operands", program.operands.size());
+    const LoopNest loops = make_nest(context.shapes.outputs[0], operand_types(program, context.shapes));
+    const int64_t count = elements(loops.sizes) / code.width;
+    HONE_CHECK(loops.sizes.back() % code.width == 0 && count < int64_t{1} << 31,
+               "a pointwise kernel in the plan has {} results", elements(loops.sizes));
+    PointwiseParameters parameters = parameters_of(program, &context.shapes.symbols);
+    parameters.nest = nest_of(loops);
+    parameters.count = static_cast<int32_t>(count);
+    const unsigned threads = count < 132 * 256 ? 128 : 256;
+    return single(context,
+                  launch_of(*context.module, parameters, {{blocks_of(std::max<int64_t>(count, 1), threads)}, threads}));
+  }
+};
 
 }  // namespace
 
-const CudaTactic tactics::pointwise = describe_old<generate, load>("pointwise", propose);
+const CudaTactic tactics::pointwise = describe<PointwiseFamily>();
 
 }  // namespace hone::cuda

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame around a generated formula: a thread takes V neighbours of the innermost axis. Before this stand S (scalars),
-// Result, V, OPERANDS and, where all sizes are known, FIXED_NEST.
-
-#define AXES 6
-struct Nest {
-  int sizes[AXES];
-  int strides[9][AXES];
-};
-
-struct Numbers { i64 at[16]; };
+// Result, V, OPERANDS, AXES, the parameters and, where all sizes are known, FIXED_NEST.
 
 static inline S modulo_floor(S a, S b) {
   const bool integral = (S)0.5 == 0;

@@ -19,14 +19,6 @@ bool has_clusters(const std::string& architecture);
 /// f32, f16 or bf16: what the families for floats work on.
 bool is_kernel_float(DType dtype);
 
-/// Axes of a walk over several tensors, as an argument of a launch. Unused ones have the size 1.
-template <int Operands>
-struct NestArgument {
-  static constexpr int kAxes = 6;
-  int32_t sizes[kAxes];
-  int32_t strides[Operands][kAxes];
-};
-
 /// Elements that make 16 bytes.
 inline int64_t vector_width(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
 inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block - 1) / block; }
