@@ -3,11 +3,13 @@
 #include "backends/cuda/cublaslt/cublaslt.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "backends/cuda/cublaslt/cublaslt_product.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
-#include "backends/cuda/support/old.h"
+#include "backends/cuda/support/place.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/error.h"
@@ -20,6 +22,39 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kOffers = 8;
+
+struct ProductTactic {
+  int64_t rank = 0;  // in the library's list
+  bool tf32 = false;
+  static void fields(auto& self, auto& visit) {
+    visit("rank", self.rank, 0, kOffers - 1);
+    visit("tf32", self.tf32);
+  }
+};
+
+constexpr size_t kWords = std::size(decltype(cublasLtMatmulAlgo_t::data){});
+
+/// Weights and bias of further products of the same input stand behind those of the one before.
+struct ProductCode {
+  Place a, b, bias;
+  bool images = false, transposed = false, tf32 = false;
+  double scale = 1;
+  EpilogueCode epilogue;
+  std::array<int64_t, kWords> algorithm = {};  // the library's own
+  static void fields(auto& self, auto& visit) {
+    Place::fields(self.a, visit, "a");
+    Place::fields(self.b, visit, "b");
+    Place::fields(self.bias, visit, "bias_of");
+    visit("images", self.images);
+    visit("transposed", self.transposed);
+    visit("tf32", self.tf32);
+    visit("scale", self.scale);
+    EpilogueCode::fields(self.epilogue, visit);
+    visit("algorithm", self.algorithm, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  }
+  /// Constants of a product.
+  int64_t step() const { return bias.given() ? 2 : 1; }
+};
 
 /// A convolution that sees one pixel at a time is a product of pixels, channels last, with its filters.
 bool sees_pixels(const Node& conv) {
@@ -63,10 +98,10 @@ bool merge_batches(const Dims& a, const Dims& b, ProductShape& shape) {
 }
 
 /// The product at concrete sizes of its operands; nothing when it is none that the library knows.
-std::optional<ProductShape> product_of(const Attrs& attrs, const Dims& a, const Dims& b, DType dtype) {
+std::optional<ProductShape> product_of(const ProductCode& code, const Dims& a, const Dims& b, DType dtype) {
   if (a.size() < 1 || b.size() < 2) return std::nullopt;
   ProductShape shape;
-  shape.transposed_b = attrs.integer("transposed") != 0;
+  shape.transposed_b = code.transposed;
   shape.k = a.back();
   shape.n = shape.transposed_b ? b[b.size() - 2] : b.back();
   if (shape.k == 0 || shape.n == 0 || (shape.transposed_b ? b.back() : b[b.size() - 2]) != shape.k) return std::nullopt;
@@ -79,12 +114,11 @@ std::optional<ProductShape> product_of(const Attrs& attrs, const Dims& a, const 
   }
   if (shape.m == 0) return std::nullopt;
   shape.dtype = dtype;
-  const Epilogue epilogue = read_epilogue(attrs);
-  shape.tf32 = attrs.integer("tf32") != 0;
-  shape.scale = static_cast<float>(attrs.real("scale"));
-  shape.bias = epilogue.bias;
-  shape.residual = read_residual(attrs) >= 0;
-  shape.activation = epilogue.activation.kind;
+  shape.tf32 = code.tf32;
+  shape.scale = static_cast<float>(code.scale);
+  shape.bias = code.bias.given();
+  shape.residual = code.epilogue.residual >= 0;
+  shape.activation = code.epilogue.activation.kind;
   return shape;
 }
 
@@ -108,7 +142,7 @@ RegionMatch bare(const Node& node) {
 }
 
 struct Read {
-  Attrs attrs;
+  ProductCode code;
   std::vector<Tensor> constants;
   std::string refusal;
 };
@@ -123,21 +157,20 @@ Read read_region(const Problem& problem, const Node& node) {
   read.refusal = reason_against(problem, node, match);
   if (!read.refusal.empty()) return read;
   const DType dtype = node.output()->type.dtype;
-  read.attrs = {{"a", old_place_of(problem, node.input(0), read.constants)},
-                {"b", old_place_of(problem, node.input(1), read.constants)}};
-  Dims b_dims = node.input(1)->is_constant() ? node.input(1)->constant->dims() : Dims();
-  if (images) b_dims.resize(2);
-  read.attrs.set("b_dims", std::move(b_dims));
-  read.attrs.set("images", int64_t{images});
-  read.attrs.set("transposed", images ? int64_t{1} : node.is(ops::linear) ? node.attrs.integer("trans_w") : int64_t{0});
-  read.attrs.set("scale", double{match.scale});
-  read.attrs.set("tf32", int64_t{problem.allowed.tf32});
+  ProductCode& code = read.code;
+  code.a = place_of(problem, node.input(0), read.constants);
+  code.b = place_of(problem, node.input(1), read.constants);
+  code.images = images;
+  code.transposed = images || (node.is(ops::linear) && node.attrs.integer("trans_w") != 0);
+  code.tf32 = problem.allowed.tf32;
+  code.scale = match.scale;
   const int64_t n = node.output()->type.shape[images ? 1 : rank - 1].value();
-  std::vector<float> bias = collect_bias(match, node.input(2), n);
-  read.attrs.set("bias_place", bias.empty() ? kNoPlace : -1 - static_cast<int64_t>(read.constants.size()));
-  write_epilogue(read.attrs, match, !bias.empty());
-  if (!bias.empty()) read.constants.push_back(write_floats(dtype, {n}, bias));
-  // Further products of the same input: weights and bias of each stand behind those of the one before.
+  const std::vector<float> bias = collect_bias(match, node.input(2), n);
+  code.epilogue = epilogue_code(match, !bias.empty());
+  if (!bias.empty()) {
+    code.bias = {PlaceKind::constant, static_cast<int64_t>(read.constants.size())};
+    read.constants.push_back(write_floats(dtype, {n}, bias));
+  }
   for (size_t i = 1; i < products.size(); ++i) {
     read.constants.push_back(*products[i]->input(1)->constant);
     if (!bias.empty())
@@ -146,10 +179,15 @@ Read read_region(const Problem& problem, const Node& node) {
   return read;
 }
 
-std::optional<ProductShape> product_at_opt(const Node& node, const Attrs& attrs) {
-  const bool images = node.is(ops::conv);
-  return product_of(attrs, matrix_dims(node.input(0)->type.shape.values(), images),
-                    images ? attrs.integers("b_dims") : node.input(1)->type.shape.values(), node.output()->type.dtype);
+/// Weights of images are [filters, channels] and single pixels.
+Dims weight_dims(Dims dims, bool images) {
+  if (images) dims.resize(std::min<size_t>(dims.size(), 2));
+  return dims;
+}
+
+std::optional<ProductShape> product_at_opt(const Node& node, const ProductCode& code) {
+  return product_of(code, matrix_dims(node.input(0)->type.shape.values(), code.images),
+                    weight_dims(node.input(1)->type.shape.values(), code.images), node.output()->type.dtype);
 }
 
 class CublasLtSource final : public TacticSource {
@@ -162,7 +200,7 @@ class CublasLtSource final : public TacticSource {
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
     if (!card_selected()) return out.refuse("cublaslt", "there is no card to ask");
     Read read = read_region(problem, *node);
-    const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.attrs) : std::nullopt;
+    const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.code) : std::nullopt;
     if (read.refusal.empty() && !shape) read.refusal = "its batches broadcast against each other";
     if (!read.refusal.empty()) return out.refuse("product", std::move(read.refusal));
     const auto found = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
@@ -171,7 +209,7 @@ class CublasLtSource final : public TacticSource {
     for (size_t i = 0; i < found.size(); ++i)
       out.offer({.source = "cublaslt",
                  .name = "product",
-                 .params = {{"rank", static_cast<int64_t>(i)}, {"tf32", read.attrs.integer("tf32")}},
+                 .params = write_fields(ProductTactic{.rank = static_cast<int64_t>(i), .tf32 = read.code.tf32}),
                  .in = std::vector<Layout>(problem.region.inputs().size(), layout),
                  .out = std::vector<Layout>(problem.region.outputs().size(), layout),
                  .workspace = static_cast<int64_t>(found[i].workspaceSize)});
@@ -181,31 +219,23 @@ class CublasLtSource final : public TacticSource {
     const Node& node = *anchor_in(problem.region);
     Read read = read_region(problem, node);
     HONE_ASSERT(read.refusal.empty(), "refused after all: {}", read.refusal);
-    const auto found = Product(*product_at_opt(node, read.attrs)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
-    const int64_t rank = tactic.params.integer("rank");
-    HONE_CHECK(rank >= 0 && rank < static_cast<int64_t>(found.size()), "cuBLASLt no longer has its algorithm {}", rank);
-    Dims words;
-    for (const uint64_t word : found[static_cast<size_t>(rank)].algo.data) words.push_back(static_cast<int64_t>(word));
-    read.attrs.set("algorithm", std::move(words));
-    for (const auto& [name, value] : write_fields(signature_of(problem, tactic, read.constants))) read.attrs.set(name, value);
-    return {encode_code("product", read.attrs), std::move(read.constants)};
+    const auto found = Product(*product_at_opt(node, read.code)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
+    const auto rank = static_cast<size_t>(read_fields<ProductTactic>(tactic.params).rank);
+    HONE_CHECK(rank < found.size(), "cuBLASLt no longer has its algorithm {}", rank);
+    const auto& words = found[rank].algo.data;
+    std::transform(std::begin(words), std::end(words), read.code.algorithm.begin(),
+                   [](uint64_t word) { return static_cast<int64_t>(word); });
+    const Signed<ProductCode> code{read.code, signature_of(problem, tactic, read.constants)};
+    return {encode_code("product", write_fields(code), kProductVersion), std::move(read.constants)};
   }
 };
 
 class ProductKernel final : public CudaKernel {
  public:
   /// `count` products of the same input, one after the other.
-  ProductKernel(const ProductShape& shape, const Attrs& attrs, size_t count)
-      : product_(shape),
-        count_(count),
-        handle_(cublaslt_handle()),
-        a_(attrs.integer("a")),
-        b_(attrs.integer("b")),
-        bias_(attrs.integer("bias_place")),
-        residual_(read_residual(attrs)) {
-    const Dims& words = attrs.integers("algorithm");
-    HONE_CHECK(words.size() == std::size(algorithm_.data), "a product in the plan is damaged");
-    for (size_t i = 0; i < words.size(); ++i) algorithm_.data[i] = static_cast<uint64_t>(words[i]);
+  ProductKernel(const ProductShape& shape, const ProductCode& code, size_t count)
+      : product_(shape), code_(code), count_(count), handle_(cublaslt_handle()) {
+    for (size_t i = 0; i < kWords; ++i) algorithm_.data[i] = static_cast<uint64_t>(code.algorithm[i]);
     std::optional<size_t> workspace = product_.workspace_of(handle_, algorithm_);
     if (!workspace) {  // tuned for other sizes or another version of the library
       const auto found = product_.heuristics(handle_, kWorkspace, 1);
@@ -219,28 +249,60 @@ class ProductKernel final : public CudaKernel {
   size_t workspace_bytes() const override { return workspace_; }
 
   void enqueue(CUstream stream, const Bindings& bindings, bool) const override {
-    const auto at = [&](int64_t place) -> const void* {
-      if (place == kNoPlace) return nullptr;
-      return place >= 0 ? bindings.inputs[static_cast<size_t>(place)]
-                        : bindings.constants[static_cast<size_t>(-1 - place)];
+    const auto at = [&](const Place& place, size_t product = 0) -> const void* {
+      const auto index = static_cast<size_t>(place.index);
+      if (place.kind == PlaceKind::constant)
+        return bindings.constants[index + static_cast<size_t>(code_.step()) * product];
+      return place.given() ? bindings.inputs[index] : nullptr;
     };
-    const int64_t step = bias_ == kNoPlace ? 1 : 2;  // constants of a product
-    for (size_t i = 0; i < count_; ++i) {
-      const auto behind = [&](int64_t place) { return i == 0 ? place : place - step * static_cast<int64_t>(i); };
-      product_.run(handle_, algorithm_, at(a_), at(behind(b_)), bias_ == kNoPlace ? nullptr : at(behind(bias_)),
-                   residual_ < 0 ? nullptr : at(residual_), bindings.outputs[i], bindings.workspace, workspace_,
-                   stream);
-    }
+    const int64_t residual = code_.epilogue.residual;
+    for (size_t i = 0; i < count_; ++i)
+      product_.run(handle_, algorithm_, at(code_.a), at(code_.b, i), at(code_.bias, i),
+                   residual < 0 ? nullptr : bindings.inputs[static_cast<size_t>(residual)], bindings.outputs[i],
+                   bindings.workspace, workspace_, stream);
   }
 
  private:
   Product product_;
+  ProductCode code_;
   size_t count_;
   cublasLtHandle_t handle_;
   cublasLtMatmulAlgo_t algorithm_{};
-  int64_t a_, b_, bias_, residual_;
   size_t workspace_ = 0;
 };
+
+/// An input, or one of the constants; throws Error where there is none.
+const Dims& dims_at(const Place& place, const KernelShapes& shapes, const std::vector<ConstantSpec>& constants) {
+  const bool constant = place.kind == PlaceKind::constant;
+  const auto at = static_cast<size_t>(place.index);
+  HONE_CHECK(place.given() && at < (constant ? constants.size() : shapes.inputs.size()),
+             "a product in the plan reads operand {}", place.index);
+  return constant ? constants[at].dims : shapes.inputs[at].dims;
+}
+
+/// Weights and biases of all products, and what is added.
+void require_product_operands(const ProductCode& code, const KernelShapes& shapes,
+                              const std::vector<ConstantSpec>& constants, const ProductShape& shape) {
+  const bool weights = code.b.kind == PlaceKind::constant;
+  HONE_CHECK(code.bias.given() == code.epilogue.bias && code.bias.kind != PlaceKind::input &&
+                 (shapes.outputs.size() == 1 || weights),
+             "products in the plan share their operands");
+  const auto require = [&](const Place& place, size_t product, int64_t count) {
+    const size_t at = static_cast<size_t>(place.index) + static_cast<size_t>(code.step()) * product;
+    HONE_CHECK(at < constants.size() && constants[at].dtype == shape.dtype && elements(constants[at].dims) == count,
+               "a product in the plan reads {} elements of constant {}", count, at);
+  };
+  const int64_t matrices = shape.step_b == 0 ? 1 : shape.batch;
+  for (size_t i = 0; i < shapes.outputs.size(); ++i) {
+    if (weights) require(code.b, i, matrices * shape.k * shape.n);
+    if (code.bias.given()) require(code.bias, i, shape.n);
+    HONE_CHECK(shapes.outputs[i] == shapes.outputs[0], "products in the plan differ");
+  }
+  const int64_t residual = code.epilogue.residual;
+  HONE_CHECK(residual < static_cast<int64_t>(shapes.inputs.size()), "a product in the plan adds input {}", residual);
+  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+             "a product in the plan adds a tensor of another type");
+}
 
 }  // namespace
 
@@ -249,40 +311,20 @@ const TacticSource& cublaslt_source() {
   return instance;
 }
 
-/// Weights and biases of all products, and what is added.
-static void require_product_places(const Attrs& attrs, const KernelShapes& shapes, const ProductShape& shape,
-                                   const Dims& b_dims) {
-  constexpr int64_t kMostConstants = 256;
-  const auto inputs = static_cast<int64_t>(shapes.inputs.size()), count = static_cast<int64_t>(shapes.outputs.size());
-  const int64_t b = bounded(attrs, "b", -kMostConstants, inputs - 1), bias = attrs.integer("bias_place"),
-                step = bias == kNoPlace ? 1 : 2, residual = read_residual(attrs);
-  HONE_CHECK((bias != kNoPlace) == shape.bias && (bias == kNoPlace || (bias < 0 && bias >= -kMostConstants)) &&
-                 (count == 1 || b < 0),
-             "a product in the plan has its bias at {}", bias);
-  for (int64_t i = 0; i < count; ++i) {
-    if (b < 0) require_constant(shapes, -1 - b + step * i, shape.dtype, b_dims);
-    if (shape.bias) require_constant(shapes, -1 - bias + step * i, shape.dtype, Dims{shape.n});
-    HONE_CHECK(shapes.outputs[static_cast<size_t>(i)] == shapes.outputs[0], "products in the plan differ");
-  }
-  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
-             "a product in the plan adds a tensor of another type");
-}
-
-std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& code, const KernelShapes& shapes) {
-  const KernelCode decoded = decode_code(code);
-  const Attrs& attrs = decoded.attrs;
-  const int64_t a = attrs.integer("a"), b = attrs.integer("b"), inputs = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(a >= 0 && a < inputs && b < inputs && read_residual(attrs) < inputs && !shapes.outputs.empty(),
-             "a product in the plan reads inputs {} and {}", a, b);
-  require_signature(old_signature(attrs), shapes);
-  const Dims& b_dims = b >= 0 ? shapes.inputs[static_cast<size_t>(b)].dims : attrs.integers("b_dims");
+std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, const KernelShapes& shapes) {
+  const KernelCode decoded = decode_code(blob);
+  require_version(decoded, "cublaslt", kProductVersion);
+  const auto [code, made] = read_fields<Signed<ProductCode>>(decoded.attrs);
+  require_signature(made, shapes);
+  const std::vector<ConstantSpec> constants = constants_of(made);
+  HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a product in the plan reads no input");
   const std::optional<ProductShape> shape =
-      product_of(attrs, matrix_dims(shapes.inputs[static_cast<size_t>(a)].dims, attrs.integer("images") != 0), b_dims,
-                 shapes.outputs[0].dtype);
+      product_of(code, matrix_dims(dims_at(code.a, shapes, constants), code.images),
+                 weight_dims(dims_at(code.b, shapes, constants), code.images), shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a product in the plan contradicts its tensors");
-  require_product_places(attrs, shapes, *shape, b_dims);
-  return std::make_shared<ProductKernel>(*shape, attrs, shapes.outputs.size());
+  require_product_operands(code, shapes, constants, *shape);
+  return std::make_shared<ProductKernel>(*shape, code, shapes.outputs.size());
 }
 
 }  // namespace hone::cuda

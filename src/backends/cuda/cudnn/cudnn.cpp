@@ -3,13 +3,14 @@
 #include "backends/cuda/cudnn/cudnn.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "backends/cuda/cudnn/cudnn_graph.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
-#include "backends/cuda/support/old.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
+#include "backends/cuda/support/window.h"
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -23,6 +24,31 @@ constexpr size_t kOffers = 4,
                  kAsked = 16;  // per layout; of those asked for, many fall away where operands may not be rounded
 constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
 
+/// An engine of the library and its settings.
+struct EngineTactic {
+  int64_t engine = 0;
+  std::vector<int64_t> knobs = {};  // type, value, type, value, ...
+  static void fields(auto& self, auto& visit) {
+    visit("engine", self.engine, 0, std::numeric_limits<int32_t>::max());
+    visit("knobs", self.knobs, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
+          size_t{2 * CUDNN_KNOB_TYPE_COUNTS});
+  }
+};
+
+/// Constant 0 are the weights in the input's layout, constant 1 is the bias.
+struct ConvolutionCode {
+  int64_t x = 0;
+  WindowCode window;
+  EpilogueCode epilogue;
+  EngineTactic choice;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    WindowCode::fields(self.window, visit);
+    EpilogueCode::fields(self.epilogue, visit);
+    EngineTactic::fields(self.choice, visit);
+  }
+};
+
 std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
   const Value* x = node.input(0);
   if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}", name_of(x->type.dtype));
@@ -35,21 +61,22 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   return graph_refusal(match);
 }
 
-Attrs attrs_of(const Problem& problem, const Node& node, const RegionMatch& match) {
-  Attrs attrs = node.attrs;
-  attrs.set("x", int64_t{input_index(problem.region, node.input(0))});
-  attrs.set("weights", node.input(1)->constant->dims());
-  write_epilogue(attrs, match, node.input(2) != nullptr || !match.biases.empty());
-  return attrs;
+ConvolutionCode code_of(const Problem& problem, const Node& node, const RegionMatch& match, EngineTactic choice = {}) {
+  const Dims kernel = spatial_of(node.input(1)->constant->dims());
+  return {.x = input_index(problem.region, node.input(0)),
+          .window = WindowCode::of(WindowAttrs(node.attrs, kernel.size(), kernel)),
+          .epilogue = epilogue_code(match, node.input(2) != nullptr || !match.biases.empty()),
+          .choice = std::move(choice)};
 }
 
-ConvolutionGraph graph_of(const Attrs& attrs, const ConcreteType& input, const ConcreteType& output) {
+ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, const ConcreteType& input,
+                          const ConcreteType& output) {
   ConvolutionGraph graph;
   graph.input = input;
   graph.output = output;
-  graph.weights = attrs.integers("weights");
+  graph.weights = weights;
   const size_t spatial = input.dims.size() - 2;
-  const WindowAttrs window(attrs, spatial, spatial_of(graph.weights));
+  const WindowAttrs window = code.window.over(spatial);
   if (spatial == 1) graph.strides = graph.dilations = {1}, graph.before = graph.after = {0};
   for (size_t i = 0; i < spatial; ++i) {
     const auto [before, after] = window.padding(input.dims[2 + i], i);
@@ -58,11 +85,10 @@ ConvolutionGraph graph_of(const Attrs& attrs, const ConcreteType& input, const C
     graph.before.push_back(before);
     graph.after.push_back(after);
   }
-  const Epilogue epilogue = read_epilogue(attrs);
-  graph.bias = epilogue.bias;
-  graph.residual = read_residual(attrs) >= 0;
-  graph.residual_after_activation = epilogue.residual_after_activation;
-  graph.activation = epilogue.activation;
+  graph.bias = code.epilogue.bias;
+  graph.residual = code.epilogue.residual >= 0;
+  graph.residual_after_activation = code.epilogue.residual_after_activation;
+  graph.activation = code.epilogue.activation;
   return graph;
 }
 
@@ -85,12 +111,13 @@ class CudnnSource final : public TacticSource {
     const RegionMatch match = match_region(problem.region, node, node->input(0)->type.shape.rank() - 1);
     if (std::string reason = reason_against(problem, *node, match); !reason.empty())
       return out.refuse("convolution", std::move(reason));
-    const Attrs attrs = attrs_of(problem, *node, match);
+    const ConvolutionCode code = code_of(problem, *node, match);
     for (const Layout layout : {Layout::channels_last, Layout::linear}) {
       const DType dtype = node->input(0)->type.dtype;
       if (layout == Layout::linear && dtype != DType::f32) continue;
-      const ConvolutionGraph graph = graph_of(attrs, {dtype, node->input(0)->type.shape.values(), layout},
-                                              {dtype, node->output()->type.shape.values(), layout});
+      const ConvolutionGraph graph =
+          graph_of(code, node->input(1)->constant->dims(), {dtype, node->input(0)->type.shape.values(), layout},
+                   {dtype, node->output()->type.shape.values(), layout});
       offer(problem,
             OperationGraph(graph, cudnn_handle())
                 .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
@@ -101,16 +128,14 @@ class CudnnSource final : public TacticSource {
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
     const Node& node = *anchor_of(problem.region, ops::conv);
     const RegionMatch match = match_region(problem.region, &node, node.input(0)->type.shape.rank() - 1);
-    Attrs attrs = attrs_of(problem, node, match);
-    attrs.set("engine", tactic.params.integer("engine"));
-    attrs.set("knobs", tactic.params.integers("knobs"));
     Compiled compiled;
     compiled.constants.push_back(packed_weights(match, *node.input(1)->constant, tactic.in[0]));
     const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
     if (!bias.empty())
       compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
-    for (const auto& [name, value] : write_fields(signature_of(problem, tactic, compiled.constants))) attrs.set(name, value);
-    compiled.code = encode_code("convolution", attrs);
+    const Signed<ConvolutionCode> code{code_of(problem, node, match, read_fields<EngineTactic>(tactic.params)),
+                                       signature_of(problem, tactic, compiled.constants)};
+    compiled.code = encode_code("convolution", write_fields(code), kConvolutionVersion);
     return compiled;
   }
 
@@ -122,7 +147,7 @@ class CudnnSource final : public TacticSource {
       if (dtype == DType::f32 && choice.tensor_cores && !problem.allowed.tf32) continue;
       out.offer({"cudnn",
                  "convolution",
-                 {{"engine", choice.engine}, {"knobs", choice.knobs}},
+                 write_fields(EngineTactic{.engine = choice.engine, .knobs = choice.knobs}),
                  std::vector<Layout>(problem.region.inputs().size(), layout),
                  {layout}});
       if (++offered == kOffers) return;
@@ -134,11 +159,12 @@ class CudnnSource final : public TacticSource {
 /// Whatever thread runs it uses its own handle, which carries the stream; the plan serves all handles of its card.
 class ConvolutionKernel final : public CudaKernel {
  public:
-  ConvolutionKernel(const ConvolutionGraph& graph, const EngineChoice& choice, const Attrs& attrs)
-      : plan_(OperationGraph(graph, cudnn_handle()), choice, cudnn_handle()),
+  ConvolutionKernel(const ConvolutionGraph& graph, const ConvolutionCode& code)
+      : plan_(OperationGraph(graph, cudnn_handle()), {.engine = code.choice.engine, .knobs = code.choice.knobs},
+              cudnn_handle()),
         bias_(graph.bias),
-        x_(attrs.integer("x")),
-        residual_(read_residual(attrs)) {
+        x_(code.x),
+        residual_(code.epilogue.residual) {
     HONE_CHECK(static_cast<int64_t>(plan_.workspace_bytes()) <= kMaxWorkspace, "it needs {} bytes of workspace",
                plan_.workspace_bytes());
   }
@@ -175,25 +201,27 @@ const TacticSource& cudnn_source() {
   return instance;
 }
 
-std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& code, const KernelShapes& shapes) {
-  const KernelCode decoded = decode_code(code);
-  const Attrs& attrs = decoded.attrs;
-  const int64_t x = attrs.integer("x"), inputs = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(x >= 0 && x < inputs && read_residual(attrs) < inputs && shapes.outputs.size() == 1,
-             "a convolution in the plan reads input {}", x);
-  const ConcreteType &in = shapes.inputs[static_cast<size_t>(x)], &out = shapes.outputs[0];
-  const Dims& weights = attrs.integers("weights");
+std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& blob, const KernelShapes& shapes) {
+  const KernelCode decoded = decode_code(blob);
+  require_version(decoded, "cudnn", kConvolutionVersion);
+  const auto [code, made] = read_fields<Signed<ConvolutionCode>>(decoded.attrs);
+  require_signature(made, shapes);
+  const std::vector<ConstantSpec> constants = constants_of(made);
+  const int64_t inputs = static_cast<int64_t>(shapes.inputs.size()), residual = code.epilogue.residual;
+  HONE_CHECK(code.x < inputs && residual < inputs && shapes.outputs.size() == 1 && !constants.empty(),
+             "a convolution in the plan reads input {}", code.x);
+  const ConcreteType &in = shapes.inputs[static_cast<size_t>(code.x)], &out = shapes.outputs[0];
+  const auto& [weights_type, weights] = constants[0];
   const bool valid = in.dims.size() >= 3 && in.dims.size() <= 5 && out.dims.size() == in.dims.size() &&
-                     weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype;
+                     weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype &&
+                     weights_type == in.dtype && spatial_of(weights) == code.window.kernel;
   HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
-  require_signature(old_signature(attrs), shapes);
-  require_constant(shapes, 0, in.dtype, weights);
-  if (read_epilogue(attrs).bias) require_constant(shapes, 1, out.dtype, Dims{out.dims[1]});
-  const int residual = read_residual(attrs);
+  if (code.epilogue.bias)
+    HONE_CHECK(constants.size() == 2 && constants[1].dtype == out.dtype && constants[1].dims == (Dims{out.dims[1]}),
+               "a convolution in the plan has no bias of {} filters", out.dims[1]);
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
              "a convolution in the plan adds a tensor of another type");
-  const EngineChoice choice{.engine = attrs.integer("engine"), .knobs = attrs.integers("knobs")};
-  return std::make_shared<ConvolutionKernel>(graph_of(attrs, in, out), choice, attrs);
+  return std::make_shared<ConvolutionKernel>(graph_of(code, weights, in, out), code);
 }
 
 }  // namespace hone::cuda

@@ -5,6 +5,7 @@
 #include "backends/cuda/cublaslt/cublaslt.h"
 #include "backends/cuda/cudnn/cudnn.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/signature.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/hash.h"
 
@@ -34,8 +35,7 @@ class CudaSource final : public TacticSource {
     const auto add = [&](const std::string& architecture) {
       Generated generated = family->generate(problem, architecture, tactic);
       const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
-      codes.push_back(
-          {architecture, {std::string(family->name), std::move(generated.attrs), family->version}, cubin});
+      codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs), family->version}, cubin});
       constants = std::move(generated.constants);  // the same for all
     };
     add(problem.device.architecture);
@@ -52,10 +52,7 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   if (family == nullptr)
     throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
                 "rebuild it from the ONNX model");
-  if (decoded.code.version != family->version)
-    throw Error(fmt::format("the plan uses version {} of the kernel cuda.{}, this program has version {}",
-                            decoded.code.version, family->name, family->version),
-                "rebuild it from the ONNX model");
+  require_version(decoded.code, "cuda", family->version);
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
   const std::shared_ptr<const CudaKernel> kernel =
       family->load(decoded.code.attrs, shapes, module, device.info().workers);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/code.h"
@@ -38,5 +39,8 @@ struct Signed {
     Signature::fields(self.made, visit);
   }
 };
+
+/// Throws Error where a plan's kernel is of another version of its family than this program's.
+void require_version(const KernelCode& code, std::string_view source, int64_t version);
 
 }  // namespace hone::cuda
