@@ -11,7 +11,6 @@
 #include "builder/compile_ahead.h"
 #include "builder/debug_tensors.h"
 #include "builder/details.h"
-#include "builder/work.h"
 #include "plan/memory.h"
 
 namespace hone {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "builder/work.h"
+#include "builder/details.h"
 #include "ir/key.h"
 #include "ops/all.h"
 #include "tools/commands/commands.h"
