@@ -231,7 +231,7 @@ Plan network(std::string_view text, const Backend& backend, Device& device) {
     options.profiles[0][input->name] = {at(1), at(2), at(4)};
   }
   TimingCache cache;
-  return build(std::move(graph), options, backend, device, cache, silent_logger());
+  return build(std::move(graph), options, backend, device, cache);
 }
 
 }  // namespace

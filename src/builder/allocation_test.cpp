@@ -126,8 +126,8 @@ void expect_no_allocations(const Graph& graph, const ProfileOptions& profile, co
   TimingCache cache;
   BuildOptions options{.optimization_level = level, .disabled_sources = {"onednn"}};
   if (!profile.empty()) options.profiles = {profile};
-  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()),
-                                   *cpu.backend, cpu.device);
+  const auto engine =
+      Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache), *cpu.backend, cpu.device);
   EXPECT_EQ(sources_of(engine->plan()), "");
   const auto context = engine->context();
   const std::unique_ptr<Stream> stream = cpu.device->stream();

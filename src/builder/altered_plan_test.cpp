@@ -33,7 +33,7 @@ Plan plan_of(std::string_view text, std::vector<std::string> disabled_sources = 
   Graph graph = parse_graph(text, find_op);
   for (Value* output : graph.outputs()) output->name = "result";
   TimingCache cache;
-  Plan plan = build(std::move(graph), options, *cpu.backend, *cpu.device, cache, silent_logger());
+  Plan plan = build(std::move(graph), options, *cpu.backend, *cpu.device, cache);
   plan.profiles[0].ranges.clear();
   return plan;
 }

@@ -3,7 +3,7 @@
 // build(): graph in, plan out. See build.cpp, which reads as the table of contents of the builder.
 #pragma once
 
-#include "base/log.h"
+#include "builder/events/listener.h"
 #include "builder/options.h"
 #include "device/tactic.h"
 #include "plan/plan.h"
@@ -11,11 +11,10 @@
 
 namespace hone {
 
-/// Builds for `device`. The graph may hold symbolic sizes; `options.profiles` says their ranges. Progress and the
-/// build-log families of trtexec ("After …: N layers", "Autotuning …", memory totals) go to `log` with severity verbose/info.
-/// Throws Error listing every node that no source can run.
+/// Builds for `device`. The graph may hold symbolic sizes; `options.profiles` says their ranges. Progress, times, choices and
+/// memory are told to `listeners`. Throws Error listing every node that no source can run.
 Plan build(Graph graph, const BuildOptions& options, const Backend& backend, Device& device, TimingCache& cache,
-           const Logger& log);
+           const Listeners& listeners = {});
 
 /// What the sources answer for one layer, nothing timed.
 struct LayerOffers {
@@ -29,6 +28,6 @@ struct LayerOffers {
 
 /// The layers that build() would make for the first profile.
 std::vector<LayerOffers> survey(Graph graph, const BuildOptions& options, const Backend& backend, Device& device,
-                                const Logger& log);
+                                const Listeners& listeners = {});
 
 }  // namespace hone

@@ -44,7 +44,7 @@ ProfileOptions batch_profile(int64_t min, int64_t opt, int64_t max) {
 
 Plan build_net(const Cpu& cpu, TimingCache& cache, std::string_view text = kNet, BuildOptions options = {}) {
   if (options.profiles.empty() && text == kNet) options.profiles = {batch_profile(1, 2, 4)};
-  return build(parse_graph(text, find_op), options, *cpu.backend, *cpu.device, cache, silent_logger());
+  return build(parse_graph(text, find_op), options, *cpu.backend, *cpu.device, cache);
 }
 
 std::vector<Tensor> run(ExecutionContext& context, std::span<const Tensor> inputs) {

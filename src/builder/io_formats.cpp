@@ -51,15 +51,13 @@ Value* cast_output(Graph& graph, Value* output, DType type) {
   return result;
 }
 
-void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>& formats, const Logger& log,
+void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>& formats, const Listeners& listeners,
                  std::map<const Value*, Layout>& layouts) {
   for (size_t i = 0; i < formats.size(); ++i) {
     if (formats[i].layout == Layout::linear) continue;
     const size_t rank = values[i]->type.shape.rank();
     if (rank >= 3 && rank <= 5) layouts[values[i]] = formats[i].layout;
-    else
-      log.warning("{} has rank {}: it stays linear, {} is for images", values[i]->label(), rank,
-                  name_of(formats[i].layout));
+    else listeners.tell(&BuildListener::stays_linear, *values[i], formats[i].layout);
   }
 }
 
@@ -75,10 +73,10 @@ void cast_io(Graph& graph, const BuildOptions& options) {
   graph.set_outputs(std::move(outputs));
 }
 
-EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Logger& log) {
+EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Listeners& listeners) {
   EdgeLayouts result;
-  add_layouts(graph.inputs(), input_formats(graph, options), log, result.inputs);
-  add_layouts(graph.outputs(), output_formats(outputs, options), log, result.outputs);
+  add_layouts(graph.inputs(), input_formats(graph, options), listeners, result.inputs);
+  add_layouts(graph.outputs(), output_formats(outputs, options), listeners, result.outputs);
   return result;
 }
 

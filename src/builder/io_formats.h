@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "base/log.h"
+#include "builder/events/listener.h"
 #include "builder/options.h"
 #include "ir/graph.h"
 
@@ -29,7 +29,7 @@ struct EdgeLayouts {
 /// Throws Error when the number of formats is not the number of tensors.
 void cast_io(Graph& graph, const BuildOptions& options);
 /// The layouts asked for of the inputs and the first `outputs` outputs; tensors without a channel axis and an image behind it
-/// (rank < 3 or > 5) are linear, with a warning.
-EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Logger& log);
+/// (rank < 3 or > 5) are linear, which listeners are told.
+EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Listeners& listeners);
 
 }  // namespace hone

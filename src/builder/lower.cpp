@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "builder/compile_ahead.h"
 #include "builder/debug_tensors.h"
@@ -18,17 +19,17 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Choice& choice, const TuneContext& context, PlanAssets& assets)
-      : choice_(choice), context_(context), assets_(assets), ahead_(choice) {}
+  Lowering(const BuildSession& session, const ProfilePoints& points, const Choice& choice, PlanAssets& assets)
+      : session_(session), points_(points), choice_(choice), assets_(assets), ahead_(choice) {}
 
   Profile run() {
-    profile_.ranges = context_.points.ranges;
-    for (const Value* input : context_.graph.inputs())
+    profile_.ranges = points_.ranges;
+    for (const Value* input : session_.graph.inputs())
       buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
-    const std::vector<Value*>& outputs = context_.graph.outputs();
-    for (size_t i = 0; i < outputs.size(); ++i) reserve_output(outputs[i], i >= context_.outputs);
-    const std::vector<int> stages = context_.sizes.stages(choice_.layers);
+    const std::vector<Value*>& outputs = session_.graph.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) reserve_output(outputs[i], i >= session_.prepared.outputs);
+    const std::vector<int> stages = session_.sizes.stages(choice_.layers);
     for (stage_ = 0; stage_ <= (stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end())); ++stage_)
       for (size_t i = 0; i < stages.size(); ++i)
         if (stages[i] == stage_) lower_layer(choice_.layers[i]);
@@ -36,20 +37,20 @@ class Lowering {
     for (const Value* output : outputs) {
       buffer(output, edges().of_output(output));  // reformats the result if it lies otherwise
     }
-    mark_debug_io(profile_, context_.options.debug_tensors);
-    if (context_.options.debug_unfused) mark_unfused(profile_);
+    mark_debug_io(profile_, session_.options.debug_tensors);
+    if (session_.options.debug_unfused) mark_unfused(profile_);
     profile_.arena_bytes = arena_bytes();
     return std::move(profile_);
   }
 
  private:
-  const EdgeLayouts& edges() const { return context_.edges; }
+  const EdgeLayouts& edges() const { return session_.edges; }
   Layout buffer_layout(BufferId id) const { return profile_.buffers[static_cast<size_t>(id)].type.layout; }
 
   BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
     TensorType type = value.type;
     type.layout = layout;
-    const bool managed = alias < 0 && context_.sizes.managed(value);
+    const bool managed = alias < 0 && session_.sizes.managed(value);
     profile_.buffers.push_back(
         {.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = managed});
     return static_cast<BufferId>(profile_.buffers.size() - 1);
@@ -61,13 +62,13 @@ class Lowering {
     const BufferId slot = add_buffer(*output, layout, debug ? BufferKind::arena : BufferKind::output);
     profile_.buffers.back().debug = debug;
     reserved_[output] = slot;
-    if (layout != Layout::linear || context_.sizes.managed(*output) || context_.sizes.sized_by_data(output->type.shape))
+    if (layout != Layout::linear || session_.sizes.managed(*output) || session_.sizes.sized_by_data(output->type.shape))
       return;
     const Value* value = output;
     while (const Layer* layer = view_of(value)) {
       const Value* source = layer->region.inputs[0];
-      if (reserved_.contains(source) || source->producer == nullptr || context_.sizes.managed(*source) ||
-          context_.graph.is_output(source))
+      if (reserved_.contains(source) || source->producer == nullptr || session_.sizes.managed(*source) ||
+          session_.graph.is_output(source))
         return;
       reserved_[source] = slot;
       value = source;
@@ -86,7 +87,7 @@ class Lowering {
     const bool in_output =
         reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
     // A kernel sees its own layout, also where the output is declared in another one of the same bytes.
-    const bool own_slot = in_output && context_.graph.is_output(&value) && layout == buffer_layout(reserved->second);
+    const bool own_slot = in_output && session_.graph.is_output(&value) && layout == buffer_layout(reserved->second);
     const BufferId id =
         own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
     buffers_[{&value, layout}] = id;
@@ -106,7 +107,7 @@ class Lowering {
   }
 
   bool needs_own_slot(const Value* value, Layout layout, BufferId source) const {
-    return context_.graph.is_output(value) && layout == edges().of_output(value) && root(source) != reserved_.at(value);
+    return session_.graph.is_output(value) && layout == edges().of_output(value) && root(source) != reserved_.at(value);
   }
 
   BufferId root(BufferId id) const {
@@ -121,12 +122,12 @@ class Lowering {
     const BufferId in = buffers_.at({value, from});
     const BufferId out = write_buffer(*value, to);
     Step step{.name = fmt::format("Reformatting CopyNode for {} {}",
-                                  context_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()),
+                                  session_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()),
               .origin = {},
               .kind = "Reformat"};
     step.details = {{"Origin", std::string("REFORMAT")}};
     finish_step(step, *at->second.problem, at->second.candidate, {in}, {out});
-    context_.log.verbose("Adding reformat layer: {} from {} to {}", step.name, name_of(from), name_of(to));
+    session_.listeners.tell(&BuildListener::reformat_added, step, from, to);
     return out;
   }
 
@@ -153,12 +154,12 @@ class Lowering {
       int64_t total = 0;
       for (const BufferId id : ids) {
         const BufferSlot& slot = profile_.buffers[static_cast<size_t>(id)];
-        if (!slot.managed && !context_.sizes.sized_by_data(slot.type.shape))
-          total += byte_size(slot.type.dtype, slot.type.shape.evaluate(context_.points.opt), slot.type.layout);
+        if (!slot.managed && !session_.sizes.sized_by_data(slot.type.shape))
+          total += byte_size(slot.type.dtype, slot.type.shape.evaluate(points_.opt), slot.type.layout);
       }
       return total;
     };
-    if (step.source == "reference" && !context_.device.host_accessible()) {
+    if (step.source == "reference" && !session_.device.host_accessible()) {
       step.details.set("BytesToHost", bytes(step.inputs));
       step.details.set("BytesFromHost", bytes(step.outputs));
       return;
@@ -170,7 +171,7 @@ class Lowering {
 
   bool touches_data_sizes(const Region& region) const {
     const auto sized = [&](const Value* value) {
-      return context_.sizes.managed(*value) || context_.sizes.sized_by_data(value->type.shape);
+      return session_.sizes.managed(*value) || session_.sizes.sized_by_data(value->type.shape);
     };
     for (const Node* node : region.nodes)
       for (const auto* list : {&node->inputs, &node->outputs})
@@ -192,7 +193,7 @@ class Lowering {
     for (size_t i = 0; i < region.outputs.size(); ++i)
       outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
     if (!touches_data_sizes(region))
-      if (const int64_t flops = flops_of(region, context_.points.opt); flops != 0) step.details.set("Flops", flops);
+      if (const int64_t flops = flops_of(region, points_.opt); flops != 0) step.details.set("Flops", flops);
     with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
               [&] { finish_step(step, *layer.problem, candidate, std::move(inputs), std::move(outputs)); });
   }
@@ -202,7 +203,7 @@ class Lowering {
     const BufferId in = buffer(layer.region.inputs[0], Layout::linear);
     const auto reserved = reserved_.find(value);
     const bool own_slot =
-        reserved != reserved_.end() && context_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
+        reserved != reserved_.end() && session_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
     if (own_slot && root(in) != reserved->second) return copy_view(layer, std::move(step), in, reserved->second);
     const BufferId out = own_slot ? reserved->second : add_buffer(*value, Layout::linear, BufferKind::arena, in);
     buffers_[{value, Layout::linear}] = out;
@@ -217,9 +218,9 @@ class Lowering {
   /// A network output that is another input's or output's data under a new shape has to be copied.
   void copy_view(const Layer& layer, Step step, BufferId in, BufferId out) {
     const Precision allowed;
-    Problem problem = make_problem(layer.region, context_.points.opt, context_.device.info(), allowed);
-    problem.targets = context_.options.targets;
-    for (const TacticSource* source : context_.backend.sources) {
+    Problem problem = make_problem(layer.region, points_.opt, session_.device.info(), allowed);
+    problem.targets = session_.options.targets;
+    for (const TacticSource* source : session_.backend.sources) {
       Candidates offers;
       source->propose(problem, offers);
       for (const Tactic& tactic : offers.offers())
@@ -239,15 +240,16 @@ class Lowering {
     for (size_t id = 0; id < profile_.buffers.size(); ++id)
       if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
         const TensorType& type = profile_.buffers[id].type;
-        if (context_.sizes.sized_by_data(type.shape)) continue;
+        if (session_.sizes.sized_by_data(type.shape)) continue;
         int64_t& bytes = live.requests[static_cast<size_t>(request)].bytes;
-        bytes = std::max(bytes, byte_size(type.dtype, type.shape.evaluate(context_.points.max), type.layout));
+        bytes = std::max(bytes, byte_size(type.dtype, type.shape.evaluate(points_.max), type.layout));
       }
     return plan_memory(live.requests).bytes;
   }
 
+  const BuildSession& session_;
+  const ProfilePoints& points_;
   const Choice& choice_;
-  const TuneContext& context_;
   PlanAssets& assets_;
   CompileAhead ahead_;
   Profile profile_;
@@ -275,6 +277,26 @@ int64_t constant_bytes(const Graph& graph) {
   return bytes;
 }
 
+MemoryUse memory_use(const BuildSession& session, const Profile& profile) {
+  const auto blocks = std::ranges::count_if(
+      profile.buffers, [](const BufferSlot& slot) { return slot.kind == BufferKind::arena && slot.alias < 0; });
+  return {.inputs = session.graph.inputs().size(),
+          .outputs = session.prepared.outputs,
+          .blocks = static_cast<size_t>(blocks),
+          .bytes = profile.arena_bytes};
+}
+
+HostShare host_share(const Profile& profile) {
+  HostShare share{.of = profile.steps.size()};
+  for (const Step& step : profile.steps) {
+    if (!step.details.has("BytesToHost")) continue;
+    ++share.layers;
+    share.bytes_to_host += step.details.integer("BytesToHost");
+    share.bytes_from_host += step.details.integer("BytesFromHost");
+  }
+  return share;
+}
+
 }  // namespace
 
 PlanAssets::PlanAssets(Plan& plan, const Graph& model)
@@ -295,8 +317,14 @@ int32_t PlanAssets::blob(const Blob& blob) {
   return at->second;
 }
 
-Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets) {
-  return Lowering(choice, context, assets).run();
+Profile lower(const BuildSession& session, const ProfilePoints& points, const Choice& choice, PlanAssets& assets) {
+  const double start = now_ms();
+  Profile profile = Lowering(session, points, choice, assets).run();
+  const Listeners& listeners = session.listeners;
+  listeners.tell(&BuildListener::lowered, profile, seconds_since(start));
+  listeners.tell(&BuildListener::memory_planned, memory_use(session, profile));
+  if (const HostShare share = host_share(profile); share.layers > 0) listeners.tell(&BuildListener::host_shared, share);
+  return profile;
 }
 
 }  // namespace hone

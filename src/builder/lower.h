@@ -24,6 +24,7 @@ class PlanAssets {
   SpillFile spill_;
 };
 
-Profile lower(const Choice& choice, const TuneContext& context, PlanAssets& assets);
+/// Compiles what was chosen; tells listeners what came of it.
+Profile lower(const BuildSession& session, const ProfilePoints& points, const Choice& choice, PlanAssets& assets);
 
 }  // namespace hone

@@ -45,8 +45,7 @@ struct BuildOptions {
       output_formats;     // one for each tensor or one for all; empty: linear, the model's types
   bool portable = false;  // the plan can choose tactics anew where it does not fit; doubles its size
   bool deterministic = false;
-  std::function<void(size_t done, size_t total)> progress;  // told about layers tuned; `total` may grow
-  double budget_seconds = -1;                               // of timing; then the rest is chosen by rule; -1: none
+  double budget_seconds = -1;              // of timing; then the rest is chosen by rule; -1: none
   std::function<bool()> stop;              // asked before each layer is timed; true does the same as a spent budget
   std::vector<std::string> debug_tensors;  // stay readable until the inference ends; nothing is fused over them
   bool debug_unfused = false;              // so do all tensors between layers

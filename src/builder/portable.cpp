@@ -55,7 +55,7 @@ PortablePart portable_part(const Graph& graph) {
   return part;
 }
 
-Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Logger& log) {
+Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners) {
   HONE_ASSERT(plan.portable.has_value(), "the plan has no portable part");
   Graph graph = with_note([] { return std::string("reading the portable part of the plan"); },
                           [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
@@ -64,7 +64,7 @@ Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Lo
   BuildOptions options = options_of(plan);
   options.debug_tensors = take_debug_outputs(graph, plan);
   options.debug_unfused = marks_unfused(plan, options.debug_tensors);
-  Plan result = build(std::move(graph), options, backend, device, cache, log);
+  Plan result = build(std::move(graph), options, backend, device, cache, listeners);
   for (size_t i = 0; i < result.io.size(); ++i) result.io[i].range = plan.io[i].range;
   result.folded = plan.folded;
   result.refit = plan.refit;

@@ -4,7 +4,7 @@
 // fit the machine or the version.
 #pragma once
 
-#include "base/log.h"
+#include "builder/events/listener.h"
 #include "device/device.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
@@ -13,6 +13,6 @@ namespace hone {
 
 PortablePart portable_part(const Graph& graph);
 /// The plan with tactics chosen for this device by rule, nothing timed; `plan` must have its portable part.
-Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Logger& log);
+Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners);
 
 }  // namespace hone

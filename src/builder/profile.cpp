@@ -57,7 +57,7 @@ void bind(SymbolValues& symbols, const Dim& dim, int64_t value, const Value& inp
 
 }  // namespace
 
-ProfilePoints profile_points(const Graph& graph, const ProfileOptions& options, const Logger& log) {
+ProfilePoints profile_points(const Graph& graph, const ProfileOptions& options, const Listeners& listeners) {
   check_names(graph, options);
   ProfilePoints points;
   for (const Value* input : graph.inputs()) {
@@ -66,11 +66,7 @@ ProfilePoints profile_points(const Graph& graph, const ProfileOptions& options, 
     if (given != options.end()) check_range(*input, given->second);
     if (shape.is_static()) continue;
     const ShapeRange range = given != options.end() ? given->second : default_range(*input);
-    if (given == options.end())
-      log.warning(
-          "Dynamic dimensions required for input: {}, but no shapes were provided. Automatically overriding shape to: "
-          "{}",
-          input->name, join_dims(range.opt));
+    if (given == options.end()) listeners.tell(&BuildListener::shape_assumed, *input, range.opt);
     for (size_t axis = 0; axis < shape.rank(); ++axis) {
       if (shape[axis].is_constant()) continue;
       bind(points.min, shape[axis], range.min[axis], *input, axis);

@@ -28,8 +28,8 @@ std::vector<Tensor> run_engine(const Cpu& cpu, const Graph& graph, std::span<con
   TimingCache cache;
   BuildOptions options;
   options.optimization_level = 0;
-  const auto engine = Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache, silent_logger()),
-                                   *cpu.backend, cpu.device);
+  const auto engine =
+      Engine::load(build(graph.clone(), options, *cpu.backend, *cpu.device, cache), *cpu.backend, cpu.device);
   const std::unique_ptr<ExecutionContext> context = engine->context();
   std::vector<AlignedBuffer> memory;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -199,7 +199,7 @@ RefitPart refit_part(const Graph& graph, const BuildOptions& options) {
 }
 
 Plan refit(const Plan& plan, Graph graph, std::vector<std::string> folded_by_import, const Backend& backend,
-           Device& device, const Logger& log) {
+           Device& device, const Listeners& listeners) {
   if (!plan.refit)
     throw Error("the engine was built with fixed weights", "build it with --refit to make its weights replaceable");
   BuildOptions options = parse_options_text(plan.refit->options);
@@ -211,10 +211,8 @@ Plan refit(const Plan& plan, Graph graph, std::vector<std::string> folded_by_imp
   options.folded_by_import = std::move(folded_by_import);
   TimingCache cache = TimingCache::parse(plan.refit->timings);
   const size_t known = cache.entries();
-  Plan result = build(std::move(graph), options, backend, device, cache, log);
-  if (const size_t timed = cache.entries() - known; timed > 0)
-    log.warning("{} tactics were timed anew: the plan has no times of them for this machine or for these weights.",
-                timed);
+  Plan result = build(std::move(graph), options, backend, device, cache, listeners);
+  if (const size_t timed = cache.entries() - known; timed > 0) listeners.tell(&BuildListener::timed_anew, timed);
   return result;
 }
 

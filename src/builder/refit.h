@@ -4,7 +4,7 @@
 // they came from, so nothing is timed, and every fold and packing of weights is right whatever the new weights are.
 #pragma once
 
-#include "base/log.h"
+#include "builder/events/listener.h"
 #include "builder/options.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
@@ -20,7 +20,7 @@ RefitPart refit_part(const Graph& graph, const BuildOptions& options);
 /// The plan's engine with the weights of `graph`. Throws Error when the plan keeps no weights apart, and with the first
 /// difference when the graph is another network. `folded_by_import` as in BuildOptions.
 Plan refit(const Plan& plan, Graph graph, std::vector<std::string> folded_by_import, const Backend& backend,
-           Device& device, const Logger& log);
+           Device& device, const Listeners& listeners);
 
 /// What shapes a plan, as text that a plan can hold, and back. Callbacks and files are left out.
 std::string options_text(const BuildOptions& options);

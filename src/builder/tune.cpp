@@ -9,9 +9,7 @@
 #include <unordered_map>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/text.h"
-#include "builder/layer_types.h"
 #include "tuner/select.h"
 
 namespace hone {
@@ -20,15 +18,15 @@ namespace {
 constexpr int kDefaultMaxTactics = 12;
 constexpr double kGuessBytesPerMs = 5e6;  // level 0: what a reformat is assumed to move per millisecond
 
-bool disabled(const TuneContext& context, std::string_view source) {
-  const auto& names = context.options.disabled_sources;
+bool disabled(const BuildSession& session, std::string_view source) {
+  const auto& names = session.options.disabled_sources;
   return std::find(names.begin(), names.end(), source) != names.end();
 }
 
 /// Everything that makes a time valid.
-std::string cache_key(const TuneContext& context, const Problem& problem, const Tactic& tactic) {
-  return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), context.device.info().key(),
-                     context.backend.versions());
+std::string cache_key(const BuildSession& session, const Problem& problem, const Tactic& tactic) {
+  return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), session.device.info().key(),
+                     session.backend.versions());
 }
 
 /// Which of the offers are worth timing at this level.
@@ -48,20 +46,20 @@ std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& op
   return offers;
 }
 
-void propose(const TuneContext& context, Layer& layer, bool host_only) {
-  for (const TacticSource* source : context.backend.sources) {
+void propose(const BuildSession& session, Layer& layer, bool host_only) {
+  for (const TacticSource* source : session.backend.sources) {
     const bool reference = source->name() == "reference";
-    if ((host_only || disabled(context, source->name())) && !reference) continue;
+    if ((host_only || disabled(session, source->name())) && !reference) continue;
     if (reference && !layer.candidates.empty()) break;  // always there, never the fastest: only when nobody else can
     Candidates offers;
     source->propose(*layer.problem, offers);
-    for (Tactic& tactic : shortlist(offers.offers(), context.options)) {
-      if (context.options.workspace_bytes >= 0 && tactic.workspace > context.options.workspace_bytes) {
+    for (Tactic& tactic : shortlist(offers.offers(), session.options)) {
+      if (session.options.workspace_bytes >= 0 && tactic.workspace > session.options.workspace_bytes) {
         layer.refusals.push_back({tactic.text(), fmt::format("needs {} bytes of workspace, {} are allowed",
-                                                             tactic.workspace, context.options.workspace_bytes)});
+                                                             tactic.workspace, session.options.workspace_bytes)});
         continue;
       }
-      std::string key = cache_key(context, *layer.problem, tactic);
+      std::string key = cache_key(session, *layer.problem, tactic);
       layer.candidates.push_back(
           {.tactic = std::move(tactic), .source = source, .key = std::move(key), .timing = {}, .timed_now = false});
     }
@@ -95,9 +93,9 @@ MeasureOptions measure_options(const BuildOptions& options, const Problem& probl
   return result;
 }
 
-bool must_stop(const TuneContext& context) {
-  const BuildOptions& options = context.options;
-  if (options.budget_seconds >= 0 && seconds_since(context.start_ms) >= options.budget_seconds) return true;
+bool must_stop(const BuildSession& session) {
+  const BuildOptions& options = session.options;
+  if (options.budget_seconds >= 0 && seconds_since(session.start_ms) >= options.budget_seconds) return true;
   return options.stop && options.stop();
 }
 
@@ -107,95 +105,37 @@ bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) 
 }
 
 /// What a refit takes instead of timing.
-void remember(const TuneContext& context, std::span<const Candidate> candidates) {
-  for (const Candidate& candidate : candidates) context.used.put(candidate.key, candidate.timing);
+void remember(BuildSession& session, std::span<const Candidate> candidates) {
+  for (const Candidate& candidate : candidates) session.used.put(candidate.key, candidate.timing);
 }
 
 /// Level 0, single candidates and builds that ran out of time need no clock.
-void time_candidates(const TuneContext& context, const Problem& problem, std::span<Candidate> candidates) {
+void time_candidates(BuildSession& session, const Problem& problem, std::span<Candidate> candidates) {
   const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
-  if (context.options.optimization_level == 0 || only_reference ||
-      (must_stop(context) && !all_known(context.cache, candidates))) {
+  if (session.options.optimization_level == 0 || only_reference ||
+      (must_stop(session) && !all_known(session.cache, candidates))) {
     for (size_t i = 0; i < candidates.size(); ++i)
       candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
-    if (context.options.optimization_level > 0 && !only_reference) remember(context, candidates);
+    if (session.options.optimization_level > 0 && !only_reference) remember(session, candidates);
     return;
   }
-  if (context.options.error_on_timing_cache_miss)
+  if (session.options.error_on_timing_cache_miss)
     for (const Candidate& candidate : candidates)
-      if (context.cache.find(candidate.key) == nullptr)
+      if (session.cache.find(candidate.key) == nullptr)
         throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(),
                     "build once without --errorOnTimingCacheMiss");
-  measure(problem, candidates, context.backend, context.device, measure_options(context.options, problem),
-          context.cache);
-  remember(context, candidates);
-}
-
-std::string strides_text(const Value& value, Layout layout, const SymbolValues& opt) {
-  if (!value.type.ranked || value.type.element != nullptr) return value.type.text();
-  const Dims dims = value.type.shape.evaluate(opt);
-  const std::string type = value.type.dtype == DType::f32 ? "Float" : std::string(name_of(value.type.dtype));
-  if (is_blocked(layout)) return fmt::format("{}({})", type, name_of(layout));
-  return fmt::format("{}({})", type, join_dims(layout_strides(dims, layout), ","));
-}
-
-std::string formats_text(const Layer& layer, const Tactic& tactic, const SymbolValues& opt) {
-  std::vector<std::string> in, out;
-  for (size_t i = 0; i < layer.region.inputs.size(); ++i)
-    in.push_back(strides_text(*layer.region.inputs[i], tactic.in[i], opt));
-  for (size_t i = 0; i < layer.region.outputs.size(); ++i)
-    out.push_back(strides_text(*layer.region.outputs[i], tactic.out[i], opt));
-  return join(in, ", ") + " -> " + join(out, ", ");
-}
-
-uint64_t tactic_number(const Tactic& tactic) { return hash64(tactic.text()); }
-
-void log_costs(const TuneContext& context, const Layer& layer, double seconds) {
-  if (!context.log.enabled(Severity::verbose)) return;
-  const std::string name = layer.region.name();
-  context.log.verbose("=============== Computing costs for {}", name);
-  std::map<std::string, std::vector<const Candidate*>> by_format;
-  for (const Candidate& candidate : layer.candidates)
-    by_format[formats_text(layer, candidate.tactic, context.points.opt)].push_back(&candidate);
-  for (const auto& [formats, candidates] : by_format) {
-    context.log.verbose("*************** Autotuning format combination: {} ***************", formats);
-    const Candidate* fastest = nullptr;
-    std::string runner;
-    for (const Candidate* candidate : candidates) {
-      const std::string family = candidate->tactic.source + "." + candidate->tactic.name;
-      if (family != runner)
-        context.log.verbose("--------------- Timing Runner: {} ({}[0x{:08x}])", name, family,
-                            static_cast<uint32_t>(hash64(family)));
-      runner = family;
-      if (candidate->timing.ms < 0) {
-        context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} {}", candidate->tactic.text(),
-                            tactic_number(candidate->tactic), candidate->timing.note);
-        continue;
-      }
-      context.log.verbose("Tactic Name: {} Tactic: 0x{:016x} Time: {:g}", candidate->tactic.text(),
-                          tactic_number(candidate->tactic), candidate->timing.ms);
-      if (fastest == nullptr || candidate->timing.ms < fastest->timing.ms) fastest = candidate;
-    }
-    if (fastest == nullptr) continue;
-    const std::string family = fastest->tactic.source + "." + fastest->tactic.name;
-    context.log.verbose("{} ({}[0x{:08x}]) profiling completed in {:g} seconds. Fastest Tactic: 0x{:016x} Time: {:g}",
-                        name, family, static_cast<uint32_t>(hash64(family)), seconds, tactic_number(fastest->tactic),
-                        fastest->timing.ms);
-    context.log.verbose(">>>>>>>>>>>>>>> Chose Runner Type: {} Tactic: 0x{:016x}", family,
-                        tactic_number(fastest->tactic));
-  }
-  for (const Candidates::Refusal& refusal : layer.refusals)
-    context.log.verbose("Skipping {}: {}", refusal.tactic, refusal.reason);
+  measure(problem, candidates, session.backend, session.device, measure_options(session.options, problem),
+          session.cache);
+  remember(session, candidates);
 }
 
 /// All candidates rejected: the reference, which defines what is right, takes over.
-void fall_back_to_reference(const TuneContext& context, Layer& layer) {
+void fall_back_to_reference(const BuildSession& session, Layer& layer) {
   const bool usable = std::any_of(layer.candidates.begin(), layer.candidates.end(),
                                   [](const Candidate& c) { return c.timing.ms >= 0; });
   if (usable) return;
-  for (const Candidate& candidate : layer.candidates)
-    context.log.warning("{}: {} {}", layer.region.name(), candidate.tactic.text(), candidate.timing.note);
-  const TacticSource* reference = context.backend.sources.back();
+  session.listeners.tell(&BuildListener::candidates_rejected, layer);
+  const TacticSource* reference = session.backend.sources.back();
   Candidates offers;
   reference->propose(*layer.problem, offers);
   HONE_ASSERT(!offers.offers().empty(), "no source runs {}", layer.region.name());
@@ -207,32 +147,33 @@ void fall_back_to_reference(const TuneContext& context, Layer& layer) {
 }
 
 /// The region as a problem; only for the reference when nothing else may run it.
-std::unique_ptr<Problem> problem_of(const TuneContext& context, const Region& region, bool& host_only) {
+std::unique_ptr<Problem> problem_of(const BuildSession& session, const ProfilePoints& points, const Region& region,
+                                    bool& host_only) {
   const bool wide = std::any_of(region.nodes.begin(), region.nodes.end(),
-                                [&](const Node* node) { return kept_in_f32(context.options, *node); });
-  const Precision allowed{.f16 = context.options.fp16 && !wide,
-                          .bf16 = context.options.bf16 && !wide,
-                          .i8 = context.options.int8,
-                          .tf32 = context.options.tf32};
+                                [&](const Node* node) { return kept_in_f32(session.options, *node); });
+  const Precision allowed{.f16 = session.options.fp16 && !wide,
+                          .bf16 = session.options.bf16 && !wide,
+                          .i8 = session.options.int8,
+                          .tf32 = session.options.tf32};
   const bool guessed =
       std::any_of(region.nodes.begin(), region.nodes.end(),
-                  [&](const Node* node) { return context.sizes.sized_by_data(node->output()->type.shape); }) ||
+                  [&](const Node* node) { return session.sizes.sized_by_data(node->output()->type.shape); }) ||
       std::any_of(region.inputs.begin(), region.inputs.end(),
-                  [&](const Value* value) { return context.sizes.sized_by_data(value->type.shape); });
-  host_only = context.sizes.host_only(region);
+                  [&](const Value* value) { return session.sizes.sized_by_data(value->type.shape); });
+  host_only = session.sizes.host_only(region);
   const auto make = [&](const SymbolValues& sizes) {
-    auto problem = std::make_unique<Problem>(make_problem(region, sizes, context.device.info(), allowed));
-    problem->targets = context.options.targets;
+    auto problem = std::make_unique<Problem>(make_problem(region, sizes, session.device.info(), allowed));
+    problem->targets = session.options.targets;
     return problem;
   };
   if (!host_only && guessed) {
     try {
-      return make(context.points.opt);
+      return make(points.opt);
     } catch (const Error&) {
       host_only = true;  // the sizes guessed for tuning contradict each other
     }
   }
-  return make(host_only ? SymbolValues() : context.points.opt);
+  return make(host_only ? SymbolValues() : points.opt);
 }
 
 /// Numbers values and collects which layouts each could have and be wanted in.
@@ -259,13 +200,13 @@ class ValueTable {
   std::unordered_map<const Value*, std::set<Layout>> given_, wanted_;
 };
 
-ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layout from, Layout to) {
+ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, const Value& value, Layout from,
+                            Layout to) {
   ReformatLayer result;
-  result.problem =
-      std::make_unique<Problem>(make_reformat_problem(value.type, context.points.opt, context.device.info()));
-  result.problem->targets = context.options.targets;
+  result.problem = std::make_unique<Problem>(make_reformat_problem(value.type, points.opt, session.device.info()));
+  result.problem->targets = session.options.targets;
   std::vector<Candidate> candidates;
-  for (const TacticSource* source : context.backend.sources) {
+  for (const TacticSource* source : session.backend.sources) {
     if (source->name() == "reference") continue;  // others may be disabled for layers; reformats have none to spare
     Candidates offers;
     source->propose(*result.problem, offers);
@@ -273,24 +214,21 @@ ReformatLayer make_reformat(const TuneContext& context, const Value& value, Layo
       if (tactic.in == std::vector{from} && tactic.out == std::vector{to})
         candidates.push_back({.tactic = tactic,
                               .source = source,
-                              .key = cache_key(context, *result.problem, tactic),
+                              .key = cache_key(session, *result.problem, tactic),
                               .timing = {},
                               .timed_now = false});
   }
   if (candidates.empty()) return {};
-  time_candidates(context, *result.problem, candidates);
+  time_candidates(session, *result.problem, candidates);
   std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
   if (candidates.empty()) return {};
   const auto best = std::min_element(candidates.begin(), candidates.end(),
                                      [](const Candidate& a, const Candidate& b) { return a.timing.ms < b.timing.ms; });
   result.candidate = *best;
-  if (context.options.optimization_level == 0)
+  session.listeners.tell(&BuildListener::reformat_timed, value, result.candidate, points);
+  if (session.options.optimization_level == 0)
     result.candidate.timing.ms =
-        static_cast<double>(byte_size(value.type.dtype, value.type.shape.evaluate(context.points.opt))) /
-        kGuessBytesPerMs;
-  context.log.verbose("*************** Autotuning Reformat: {} -> {} ***************",
-                      strides_text(value, from, context.points.opt), strides_text(value, to, context.points.opt));
-  context.log.verbose("Tactic: 0x{:016x} Time: {:g}", tactic_number(best->tactic), best->timing.ms);
+        static_cast<double>(byte_size(value.type.dtype, value.type.shape.evaluate(points.opt))) / kGuessBytesPerMs;
   return result;
 }
 
@@ -312,7 +250,7 @@ int64_t bytes_moved(const Layer& layer) {
 }
 
 /// Times the layers, those with most to gain first.
-void time_layers(const TuneContext& context, std::vector<Layer>& layers) {
+void time_layers(BuildSession& session, const ProfilePoints& points, std::vector<Layer>& layers) {
   std::vector<std::pair<int64_t, Layer*>> order;
   for (Layer& layer : layers) order.emplace_back(-bytes_moved(layer), &layer);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -320,20 +258,19 @@ void time_layers(const TuneContext& context, std::vector<Layer>& layers) {
   for (const auto& entry : order) {
     Layer* layer = entry.second;
     if (layer->problem != nullptr) {
-      by_rule += must_stop(context) && !all_known(context.cache, layer->candidates);
+      by_rule += must_stop(session) && !all_known(session.cache, layer->candidates);
       with_note([&] { return "choosing tactics for " + layer->region.name(); },
                 [&] {
                   const double start = now_ms();
-                  time_candidates(context, *layer->problem, layer->candidates);
-                  log_costs(context, *layer, seconds_since(start));
-                  fall_back_to_reference(context, *layer);
+                  time_candidates(session, *layer->problem, layer->candidates);
+                  session.listeners.tell(&BuildListener::layer_timed, *layer, points, seconds_since(start));
+                  fall_back_to_reference(session, *layer);
                 });
     }
-    if (context.options.progress) context.options.progress(++done, layers.size());
+    session.listeners.tell(&BuildListener::tuning_advanced, ++done, layers.size());
   }
-  if (by_rule > 0 && context.options.optimization_level > 0)
-    context.log.warning("Tuning ended early: the tactics of {} of {} layers are chosen by rule, not by time.", by_rule,
-                        layers.size());
+  if (by_rule > 0 && session.options.optimization_level > 0)
+    session.listeners.tell(&BuildListener::tuning_cut_short, by_rule, layers.size());
 }
 
 }  // namespace
@@ -348,8 +285,8 @@ bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
   return same_bytes(dims, a, b);
 }
 
-std::vector<Layer> make_layers(const TuneContext& context) {
-  std::vector<Region> formed = form_regions(context.graph);
+std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points) {
+  std::vector<Region> formed = form_regions(session.graph);
   std::deque<Region> queue(std::make_move_iterator(formed.begin()), std::make_move_iterator(formed.end()));
   std::vector<Layer> layers;
   while (!queue.empty()) {
@@ -359,12 +296,12 @@ std::vector<Layer> make_layers(const TuneContext& context) {
               [&] {
                 if (!layer.region.is_view) {
                   bool host_only = false;
-                  layer.problem = problem_of(context, layer.region, host_only);
-                  propose(context, layer, host_only);
+                  layer.problem = problem_of(session, points, layer.region, host_only);
+                  propose(session, layer, host_only);
                   const bool reference_only =
                       !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
                   if (std::vector<Region> pieces =
-                          reference_only ? split(layer.region, context.graph) : std::vector<Region>();
+                          reference_only ? split(layer.region, session.graph) : std::vector<Region>();
                       !pieces.empty()) {
                     queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()),
                                  std::make_move_iterator(pieces.end()));
@@ -374,21 +311,21 @@ std::vector<Layer> make_layers(const TuneContext& context) {
                 layers.push_back(std::move(layer));
               });
   }
-  time_layers(context, layers);
+  time_layers(session, points, layers);
   return layers;
 }
 
-Choice choose(std::vector<Layer> layers, const TuneContext& context) {
+Choice choose(BuildSession& session, const ProfilePoints& points, std::vector<Layer> layers) {
   const double start = now_ms();
   ValueTable table;
   SelectProblem problem;
-  for (const Value* input : context.graph.inputs()) {
-    problem.given[table.id(input)] = context.edges.of_input(input);
-    table.gives(input, context.edges.of_input(input));
+  for (const Value* input : session.graph.inputs()) {
+    problem.given[table.id(input)] = session.edges.of_input(input);
+    table.gives(input, session.edges.of_input(input));
   }
-  for (const Value* output : context.graph.outputs()) {
-    problem.wanted[table.id(output)] = context.edges.of_output(output);
-    table.wants(output, context.edges.of_output(output));
+  for (const Value* output : session.graph.outputs()) {
+    problem.wanted[table.id(output)] = session.edges.of_output(output);
+    table.wants(output, session.edges.of_output(output));
   }
   for (Layer& layer : layers) {
     SelectRegion region;
@@ -406,12 +343,12 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
   }
 
   Choice choice;
-  context.log.verbose("=============== Computing reformatting costs");
+  session.listeners.tell(&BuildListener::reformats_begun);
   for (const ReformatKey& key : table.pairs()) {
     const auto& [value, from, to] = key;
     double& ms = problem.reformat_ms[{table.id(value), from, to}];
     if (always_same_bytes(value->type.shape, from, to)) continue;
-    ReformatLayer reformat = make_reformat(context, *value, from, to);
+    ReformatLayer reformat = make_reformat(session, points, *value, from, to);
     if (reformat.problem == nullptr) {
       problem.reformat_ms.erase({table.id(value), from, to});
       continue;
@@ -425,7 +362,7 @@ Choice choose(std::vector<Layer> layers, const TuneContext& context) {
     layers[i].chosen =
         layers[i].region.is_view ? -1 : problem.regions[i].options[static_cast<size_t>(selected.option[i])].tactic;
   choice.layers = std::move(layers);
-  context.log.info("Formats and tactics selection completed in {:g} seconds.", seconds_since(start));
+  session.listeners.tell(&BuildListener::tactics_chosen, choice, seconds_since(start));
   return choice;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error_text.h"
+#include "builder/events/log_lines.h"
 #include "builder/refit.h"
 #include "capi/build_handles.h"
 #include "capi/guard.h"
@@ -137,9 +138,11 @@ hone_status hone_build(const hone_model* model, const hone_device* device, const
     hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
     build_options.folded_by_import = model->folded;
     const hone::Logger logger = logger_for(log);
+    hone::LogLines lines(logger);
+    const auto listeners = hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener);
     hone::TimingCache cache = read_cache(build_options, logger);
     hone::Plan built =
-        hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, logger);
+        hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, listeners);
     write_cache(cache, build_options, logger);
     *plan = finished(std::move(built), *model);
   });
@@ -152,8 +155,10 @@ hone_status hone_plan_refit(const hone_plan* plan, const hone_model* model, cons
     require(model, "model");
     require(device, "device");
     require(refitted, "refitted");
-    *refitted = finished(hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend,
-                                     *device->device, logger_for(log)),
-                         *model);
+    const hone::Logger logger = logger_for(log);
+    hone::LogLines lines(logger);
+    *refitted = finished(
+        hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend, *device->device, {&lines}),
+        *model);
   });
 }

@@ -3,12 +3,14 @@
 // What the opaque types of the C interface's build side hold.
 #pragma once
 
+#include "builder/events/listener.h"
 #include "builder/options.h"
 #include "hone/hone.h"
 #include "ir/graph.h"
 
 struct hone_options {
   hone::BuildOptions build;
+  hone::BuildListener* listener = nullptr;  // told beside the log; only programs that link all of Hone can set it
 };
 struct hone_model {
   hone::Graph graph;

@@ -3,6 +3,7 @@
 // Loading in a full build.
 #include "capi/load.h"
 
+#include "builder/events/log_lines.h"
 #include "builder/portable.h"
 
 namespace hone::capi {
@@ -31,7 +32,8 @@ std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& de
         "full speed.",
         error.message());
   }
-  return Engine::load(retarget(plan, *device.backend, *device.device, log), *device.backend, device.device);
+  LogLines lines(log);
+  return Engine::load(retarget(plan, *device.backend, *device.device, {&lines}), *device.backend, device.device);
 }
 
 }  // namespace hone::capi

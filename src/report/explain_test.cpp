@@ -70,7 +70,7 @@ std::string explained(bool late) {
   const Backend backend{"test", nullptr, nullptr, load_square, kSources, [] { return std::string("1"); }};
   TestDevice device(late);
   TimingCache cache;
-  const Plan plan = build(parse_graph(kNet, find_op), {}, backend, device, cache, silent_logger());
+  const Plan plan = build(parse_graph(kNet, find_op), {}, backend, device, cache);
   std::string text;
   for (const std::string& line : explain_lines(plan, "square")) text += line + "\n";
   return text;

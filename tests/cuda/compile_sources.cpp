@@ -131,7 +131,7 @@ Counts compile_model(const std::string& argument, const Options& options) {
   Graph graph = import_onnx(argument.substr(0, at), silent_logger()).graph;
   run(graph, pipeline(), {.log = silent_logger(), .precision = options.precision});
   if (!graph.size_deciders().empty()) graph.infer_all();
-  ProfilePoints points = profile_points(graph, shapes_of(shapes), silent_logger());
+  ProfilePoints points = profile_points(graph, shapes_of(shapes), {});
   const DataSizes sizes(graph);
   for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kAnySize);
   Counts counts;

@@ -10,6 +10,7 @@
 #include "backends/all.h"
 #include "base/text.h"
 #include "builder/build.h"
+#include "builder/events/log_lines.h"
 #include "onnx/importer.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
@@ -203,7 +204,9 @@ int capability(const FriendlyLine& line) {
   OpenDevice device = open_device(line.options.tool.device);
   BuildOptions options = line.options.build;
   options.profiles = model_profiles(model.graph, options.profiles, line.options.tool.shape_arguments, log);
-  const std::vector<LayerOffers> layers = survey(std::move(model.graph), options, *device.backend, *device.device, log);
+  LogLines lines(log);
+  const std::vector<LayerOffers> layers =
+      survey(std::move(model.graph), options, *device.backend, *device.device, {&lines});
   const std::vector<NodeReport> nodes = examine(model, layers);
   const Json report = report_json(line, *device.device, nodes);
   if (line.json) {

@@ -37,7 +37,7 @@ std::string progress_text(size_t done, size_t total, double elapsed_seconds) {
 
 Progress::Progress(std::FILE* terminal) : terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
-void Progress::update(size_t done, size_t total) {
+void Progress::tuning_advanced(size_t done, size_t total) {
   if (terminal_ == nullptr || now_ms() - drawn_ms_ < kRedrawMs) return;
   drawn_ms_ = now_ms();
   fmt::print(terminal_, "\r\033[K{}", progress_text(done, total, seconds_since(start_ms_)));

@@ -8,19 +8,19 @@
 #include <cstdio>
 #include <string>
 
+#include "builder/events/listener.h"
+
 namespace hone {
 
 /// "[#####.....] 12 of 24 layers tuned, about 8 s left".
 std::string progress_text(size_t done, size_t total, double elapsed_seconds);
 
-class Progress {
+class Progress : public BuildListener {
  public:
   explicit Progress(std::FILE* terminal = stderr);
-  ~Progress() { clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~Progress() override { clear(); }
 
-  void update(size_t done, size_t total);
+  void tuning_advanced(size_t done, size_t total) override;
   void clear();
 
  private:

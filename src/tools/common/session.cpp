@@ -83,13 +83,13 @@ void Session::build() {
   check_layer_flags(model->graph, options_.tool, voices_.tool);
   if (!options_.tool.calibration_file.empty())
     check_calibration_cache(options_.tool.calibration_file, model->graph, voices_.tool);
-  hone_options options{options_.build};
+  hone_options options{.build = options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
 
   Progress progress;
-  options.build.progress = [&](size_t done, size_t total) { progress.update(done, total); };
+  options.listener = &progress;
   const Interrupt interrupt;
   options.build.stop = Interrupt::requested;
   voices_.progress = &progress;

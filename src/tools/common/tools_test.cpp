@@ -182,7 +182,7 @@ TEST(Progress, IsSilentWhereThereIsNoTerminal) {
   const std::string path = std::filesystem::temp_directory_path() / "hone_progress_test";
   std::FILE* file = std::fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);
-  Progress(file).update(1, 2);
+  Progress(file).tuning_advanced(1, 2);
   std::fclose(file);
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
   std::filesystem::remove(path);
