@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check the limits that keep files readable: lines per file, per folder README and per folder CMakeLists.txt.
+"""Check the limits that keep files readable: lines per file, per folder README and per folder CMakeLists.txt, and of the
+functions that are to read as a table of contents.
 
     size.py              the limits, exit 1 when one is broken
     size.py --functions  also lists the longest functions (advice, never an error)
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUFFIXES = {".h", ".hpp", ".cpp", ".c", ".cuh", ".py"}
 FILE_LIMIT, README_LIMIT, CMAKE_LIMIT = 600, 20, 15
 FUNCTION_ADVICE = 60
+CONTENTS = {"src/builder/build.cpp": ("Plan build(", 60)}  # what the definition begins with, its lines at most
 
 
 def lines(path):
@@ -39,6 +41,13 @@ def code_folders():
     return sorted({path.parent for path in (ROOT / "src").rglob("*") if path.suffix in (".h", ".cpp")})
 
 
+def length_of(path, head):
+    """Lines of the definition that begins with `head`, its signature included; 0 where there is none."""
+    text = lines(path)
+    start = next((number for number, line in enumerate(text) if line.startswith(head)), None)
+    return 0 if start is None else text.index("}", start) - start + 1
+
+
 def violations():
     for path in code_files():
         if len(lines(path)) > FILE_LIMIT:
@@ -51,6 +60,9 @@ def violations():
             yield readme, f"{len(lines(readme))} lines, at most {README_LIMIT}"
         if cmake.exists() and len(statements(cmake)) > CMAKE_LIMIT:
             yield cmake, f"{len(statements(cmake))} lines, at most {CMAKE_LIMIT}"
+    for name, (head, limit) in CONTENTS.items():
+        if not 0 < length_of(ROOT / name, head) <= limit:
+            yield ROOT / name, f"{length_of(ROOT / name, head)} lines of {head}…), at most {limit} and at least one"
 
 
 def functions(path):
