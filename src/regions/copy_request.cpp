@@ -249,19 +249,4 @@ CopyRequest copy_request(const CopyCode& code, const KernelShapes& shapes) {
   return request;
 }
 
-std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants) {
-  CopyCode code;
-  std::string reason = read_copy(problem, code, constants);
-  attrs = write_fields(code);
-  return reason;
-}
-
-CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes) {
-  CopyCode code;
-  fields::Reader visit(attrs);
-  CopyCode::fields(code, visit);
-  require_constants(shapes, copy_constants(code, shapes));
-  return copy_request(code, shapes);
-}
-
 }  // namespace hone

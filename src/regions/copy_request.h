@@ -25,8 +25,4 @@ std::vector<ConstantSpec> copy_constants(const CopyCode& code, const KernelShape
 /// The inverse of read_copy(), at concrete shapes. Throws Error on a code that does not fit them.
 CopyRequest copy_request(const CopyCode& code, const KernelShapes& shapes);
 
-/// The same by way of attributes.
-std::string read_copy(const Problem& problem, Attrs& attrs, std::vector<Tensor>& constants);
-CopyRequest copy_request(const Attrs& attrs, const KernelShapes& shapes);
-
 }  // namespace hone

@@ -194,19 +194,6 @@ std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {
   return specs;
 }
 
-void write_program(Attrs& attrs, const PointwiseProgram& program) {
-  fields::Writer visit(attrs);
-  PointwiseProgram::fields(program, visit);
-}
-
-PointwiseProgram read_program(const Attrs& attrs) {
-  PointwiseProgram program;
-  fields::Reader visit(attrs);
-  PointwiseProgram::fields(program, visit);
-  program_constants(program);
-  return program;
-}
-
 LoopNest make_nest(const ConcreteType& result, const std::vector<ConcreteType>& operands) {
   const size_t rank = result.dims.size();
   std::vector<size_t> order;  // of the axes in memory

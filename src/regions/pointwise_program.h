@@ -74,10 +74,6 @@ ProgramResult make_program(const Problem& problem);
 /// The constants that make_program() gave. Throws Error on a program that it does not write.
 std::vector<ConstantSpec> program_constants(const PointwiseProgram& program);
 
-/// The same by way of attributes.
-void write_program(Attrs& attrs, const PointwiseProgram& program);
-PointwiseProgram read_program(const Attrs& attrs);
-
 /// Loops over the result in its memory order, outermost first; strides in elements.
 struct LoopNest {
   Dims sizes;                 // at least one

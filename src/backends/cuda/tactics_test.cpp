@@ -12,6 +12,7 @@
 #include "backends/cuda/run/recording.h"
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/parameters.h"
 #include "device/regions_testing.h"
 #include "tensor/layout.h"
 
@@ -85,19 +86,34 @@ KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolVa
 
 /// Our own kernel that hands an operand on: it lets the launch behind it begin, and then takes its time.
 constexpr std::string_view kHandOn = R"(
-extern "C" __global__ void hand_on(const unsigned* from, unsigned* to, int count, i64 cycles) {
+extern "C" __global__ void hand_on(HAND_ON_PARAMETERS) {
   await_operands();
   for (const i64 begin = clock64(); clock64() - begin < cycles;) {}
   for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
 }
 )";
+struct HandOnParameters {
+  static constexpr std::string_view kKernel = "hand_on";
+  Reads from;
+  Writes to;
+  int32_t count = 0;
+  int64_t cycles = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("from", self.from, "unsigned");
+    visit("to", self.to, "unsigned");
+    visit("count", self.count);
+    visit("cycles", self.cycles);
+  }
+};
 constexpr int64_t kLate = 200'000, kAtOnce = 0;  // cycles
 
 std::shared_ptr<const Kernel> hand_on(const CudaDevice& device, int64_t bytes, int64_t cycles) {
-  const Blob code = compile_cubin(std::string(kernels::prelude) + std::string(kHandOn), device.info().architecture);
+  const Blob code =
+      compile_cubin(kernels::prelude + declare<HandOnParameters>() + std::string(kHandOn), device.info().architecture);
   const auto module = std::make_shared<const Module>(code, device.context()->handle());
-  GridLaunch launch{.function = module->function("hand_on")};  // one block: the rest of the card is free
-  launch.arguments.input(0).output(0).value(static_cast<int32_t>((bytes + 3) / 4)).value(cycles);
+  const HandOnParameters parameters{
+      .from = input(0), .to = output(0), .count = static_cast<int32_t>((bytes + 3) / 4), .cycles = cycles};
+  GridLaunch launch = launch_of(*module, parameters, {});  // one block: the rest of the card is free
   return std::make_shared<GridKernel>(module, std::vector{std::move(launch)});
 }
 

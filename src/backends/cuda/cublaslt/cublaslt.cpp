@@ -9,9 +9,9 @@
 #include "backends/cuda/cublaslt/cublaslt_product.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
-#include "backends/cuda/support/place.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
+#include "backends/cuda/tactic_table.h"
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -44,7 +44,7 @@ struct ProductCode {
   static void fields(auto& self, auto& visit) {
     Place::fields(self.a, visit, "a");
     Place::fields(self.b, visit, "b");
-    Place::fields(self.bias, visit, "bias_of");
+    Place::fields(self.bias, visit, "bias_place");
     visit("images", self.images);
     visit("transposed", self.transposed);
     visit("tf32", self.tf32);
@@ -271,36 +271,31 @@ class ProductKernel final : public CudaKernel {
   size_t workspace_ = 0;
 };
 
-/// An input, or one of the constants; throws Error where there is none.
-const Dims& dims_at(const Place& place, const KernelShapes& shapes, const std::vector<ConstantSpec>& constants) {
-  const bool constant = place.kind == PlaceKind::constant;
-  const auto at = static_cast<size_t>(place.index);
-  HONE_CHECK(place.given() && at < (constant ? constants.size() : shapes.inputs.size()),
-             "a product in the plan reads operand {}", place.index);
-  return constant ? constants[at].dims : shapes.inputs[at].dims;
-}
-
-/// Weights and biases of all products, and what is added.
-void require_product_operands(const ProductCode& code, const KernelShapes& shapes,
-                              const std::vector<ConstantSpec>& constants, const ProductShape& shape) {
+/// The operands of all products are of their type, weights and biases of their sizes, and what is added is like the result.
+void require_product_operands(const ProductCode& code, const LoadContext& context, const ProductShape& shape) {
+  const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   const bool weights = code.b.kind == PlaceKind::constant;
-  HONE_CHECK(code.bias.given() == code.epilogue.bias && code.bias.kind != PlaceKind::input &&
-                 (shapes.outputs.size() == 1 || weights),
-             "products in the plan share their operands");
+  HONE_CHECK(
+      code.bias.given() == code.epilogue.bias && code.bias.kind != PlaceKind::input && (outputs.size() == 1 || weights),
+      "products in the plan share their operands");
+  for (const Place& place : {code.a, code.b})
+    HONE_CHECK(place.kind == PlaceKind::constant || inputs[static_cast<size_t>(place.index)].dtype == shape.dtype,
+               "a product in the plan reads operands of several types");
   const auto require = [&](const Place& place, size_t product, int64_t count) {
     const size_t at = static_cast<size_t>(place.index) + static_cast<size_t>(code.step()) * product;
-    HONE_CHECK(at < constants.size() && constants[at].dtype == shape.dtype && elements(constants[at].dims) == count,
+    HONE_CHECK(at < context.constants.size() && context.constants[at].dtype == shape.dtype &&
+                   elements(context.constants[at].dims) == count,
                "a product in the plan reads {} elements of constant {}", count, at);
   };
   const int64_t matrices = shape.step_b == 0 ? 1 : shape.batch;
-  for (size_t i = 0; i < shapes.outputs.size(); ++i) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
     if (weights) require(code.b, i, matrices * shape.k * shape.n);
     if (code.bias.given()) require(code.bias, i, shape.n);
-    HONE_CHECK(shapes.outputs[i] == shapes.outputs[0], "products in the plan differ");
+    HONE_CHECK(outputs[i] == outputs[0], "products in the plan differ");
   }
   const int64_t residual = code.epilogue.residual;
-  HONE_CHECK(residual < static_cast<int64_t>(shapes.inputs.size()), "a product in the plan adds input {}", residual);
-  HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == shapes.outputs[0],
+  HONE_CHECK(residual < static_cast<int64_t>(inputs.size()) &&
+                 (residual < 0 || inputs[static_cast<size_t>(residual)] == outputs[0]),
              "a product in the plan adds a tensor of another type");
 }
 
@@ -316,14 +311,14 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, c
   require_version(decoded, "cublaslt", kProductVersion);
   const auto [code, made] = read_fields<Signed<ProductCode>>(decoded.attrs);
   require_signature(made, shapes);
-  const std::vector<ConstantSpec> constants = constants_of(made);
+  const LoadContext context{.shapes = shapes, .constants = constants_of(made), .module = nullptr};
   HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a product in the plan reads no input");
   const std::optional<ProductShape> shape =
-      product_of(code, matrix_dims(dims_at(code.a, shapes, constants), code.images),
-                 weight_dims(dims_at(code.b, shapes, constants), code.images), shapes.outputs[0].dtype);
+      product_of(code, matrix_dims(context.dims_of(code.a), code.images),
+                 weight_dims(context.dims_of(code.b), code.images), shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a product in the plan contradicts its tensors");
-  require_product_operands(code, shapes, constants, *shape);
+  require_product_operands(code, context, *shape);
   return std::make_shared<ProductKernel>(*shape, code, shapes.outputs.size());
 }
 

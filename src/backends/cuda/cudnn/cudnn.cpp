@@ -12,6 +12,7 @@
 #include "backends/cuda/support/source_text.h"
 #include "backends/cuda/support/window.h"
 #include "base/error.h"
+#include "device/fields.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"

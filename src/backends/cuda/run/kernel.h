@@ -58,16 +58,6 @@ class Arguments {
     return bytes(&value, sizeof(T));
   }
 
-  // OLD
-  Arguments& input(int64_t index, int64_t bytes = 0) { return pointer(cuda::input(index, bytes)); }
-  Arguments& output(int64_t index, int64_t bytes = 0) { return pointer(cuda::output(index, bytes)); }
-  Arguments& constant(int64_t index, int64_t bytes = 0) { return pointer(cuda::constant(index, bytes)); }
-  Arguments& workspace() { return pointer(to_workspace()); }
-  Arguments& null() { return pointer({}); }
-  Arguments& place(int64_t index, int64_t bytes = 0) {
-    return index >= 0 ? input(index, bytes) : constant(-1 - index, bytes);
-  }
-  // END OLD
   void require_places(const KernelShapes& shapes) const;
 
   static constexpr size_t kMost = 32;

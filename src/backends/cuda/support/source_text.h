@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/family.h"
+#include "device/tactic.h"
 #include "regions/layout_offers.h"
 
 namespace hone::cuda {

@@ -3,6 +3,7 @@
 // A sliding window in a kernel's code.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
