@@ -5,10 +5,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <set>
 
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/parameters.h"
 #include "backends/cuda/support/place.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/tactic_table.h"
@@ -30,14 +32,13 @@ class Driver final : public testing::Environment {
     const char* given = std::getenv("HONE_CUDA_PATH");
     const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stub_driver";
     setenv("HONE_CUDA_PATH", (given == nullptr ? folder : given + (":" + folder)).c_str(), 1);
+    // NVRTC looks for a driver when it first compiles; that one has no answers for it, so it must not be there yet.
+    if (nvrtc_library().found()) compile_cubin("", "sm_90");
   }
 };
 const testing::Environment* const g_driver = testing::AddGlobalTestEnvironment(new Driver);
 
-/// Loads a compiled kernel for a size as an engine would.
-void load_at(const Graph& symbolic, int64_t n, const Compiled& compiled, const Tactic& tactic) {
-  if (device_count() == 0) return;
-  static CudaDevice device(0);
+KernelShapes shapes_at(const Graph& symbolic, int64_t n, const std::vector<Tensor>& constants, const Tactic& tactic) {
   const Graph region = symbolic.specialize({{"N", n}});
   KernelShapes shapes{.inputs = {}, .outputs = {}, .symbols = {{"N", n}}, .constant_bytes = std::vector<size_t>()};
   const auto add = [](std::vector<ConcreteType>& types, const std::vector<Value*>& values, const auto& layouts) {
@@ -46,7 +47,15 @@ void load_at(const Graph& symbolic, int64_t n, const Compiled& compiled, const T
   };
   add(shapes.inputs, region.inputs(), tactic.in);
   add(shapes.outputs, region.outputs(), tactic.out);
-  for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
+  for (const Tensor& constant : constants) shapes.constant_bytes->push_back(constant.bytes().size());
+  return shapes;
+}
+
+/// Loads a compiled kernel for a size as an engine would.
+void load_at(const Graph& symbolic, int64_t n, const Compiled& compiled, const Tactic& tactic) {
+  if (device_count() == 0) return;
+  static CudaDevice device(0);
+  const KernelShapes shapes = shapes_at(symbolic, n, compiled.constants, tactic);
   EXPECT_NO_THROW(load(device, tactic.source, compiled.code, shapes)) << tactic.text() << " at " << n;
 }
 
@@ -109,6 +118,114 @@ TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
                            recurrent, resize, softmax, squeeze_excite, top_k})
     EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
   EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
+}
+
+TEST(CudaCode, EveryKernelHasTheParametersThatTheHostDeclares) {
+  using namespace kernels;
+  for (const char* text :
+       {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm, normalization,
+        pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
+    EXPECT_EQ(count(text, "_PARAMETERS"), count(text, "__global__")) << text;
+}
+
+struct Pair {
+  static constexpr std::string_view kName = "Pair";
+  int32_t first = 0;
+  int64_t second[2] = {};
+  static void fields(auto& self, auto& visit) {
+    visit("first", self.first);
+    visit("second", self.second);
+  }
+};
+struct Unlisted {
+  static constexpr std::string_view kName = "Unlisted";
+  int32_t first = 0, second = 0;
+  static void fields(auto& self, auto& visit) { visit("first", self.first); }
+};
+struct Swapped {
+  static constexpr std::string_view kName = "Swapped";
+  int32_t first = 0, second = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("second", self.second);
+    visit("first", self.first);
+  }
+};
+struct PairParameters {
+  static constexpr std::string_view kKernel = "pair";
+  Reads x;
+  Writes y;
+  Pair pair;
+  float scale = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("pair", self.pair);
+    visit("scale", self.scale);
+  }
+};
+
+TEST(CudaCode, ParametersAreDeclaredOnce) {
+  EXPECT_EQ(declare<PairParameters>(),
+            "struct Pair {\n  int first;\n  i64 second[2];\n};\n"
+            "#define PAIR_PARAMETERS const T* x, T* y, const Pair pair, float scale\n");
+  EXPECT_THROW(Declarations().add_struct<Unlisted>(), InternalError);
+  EXPECT_THROW(Declarations().add_struct<Swapped>(), InternalError);
+}
+
+/// A damaged value of a field: out of its bounds, or anything within.
+AttrValue damaged(const AttrValue& value, const Field& field, bool within, std::mt19937& random) {
+  const auto number = [&] {
+    const int64_t end = random() % 2 == 0 ? field.low - 1 : field.high + 1;
+    const int64_t any = std::uniform_int_distribution<int64_t>(field.low, field.high)(random);
+    return !within ? end : random() % 2 == 0 ? any : std::clamp<int64_t>(random() % 5, field.low, field.high);
+  };
+  if (std::holds_alternative<int64_t>(value)) return number();
+  auto list = std::get<std::vector<int64_t>>(value);
+  for (int64_t& item : list) item = number();
+  return list;
+}
+
+/// Without machine code: what is under test is what load() makes of its parameters.
+TEST(CudaCode, RefusesOrLoadsDamagedParameters) {
+  if (device_count() == 0) GTEST_SKIP();
+  CudaDevice device(0);
+  std::mt19937 random(7);
+  int refused = 0, loaded = 0;
+  for (const RegionSample& sample : region_samples()) {
+    const Graph region = sample.graph(DType::f16).specialize({{"N", 2}});
+    const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = "sm_90", .workers = 132});
+    for (const CudaTactic* family : cuda_tactics()) {
+      Candidates candidates;
+      family->propose(problem, candidates);
+      if (candidates.offers().empty()) continue;
+      const Tactic& tactic = candidates.offers()[0];
+      const Generated generated = family->generate(problem, "sm_90", tactic);
+      const KernelShapes shapes = shapes_at(region, 2, generated.constants, tactic);
+      const auto load_with = [&](const std::string& name, const AttrValue& value) {
+        Attrs attrs = generated.attrs;
+        attrs.set(name, value);
+        const Blob code = encode_device_code(
+            {{"sm_90", {tactic.name, std::move(attrs), family->version}, Blob::copy("machine code")}});
+        load(device, "cuda", code, shapes);
+      };
+      for (const Field& field : family->fields()) {
+        const AttrValue* value = generated.attrs.find(field.name);
+        if (value == nullptr || !field.is_integer()) continue;
+        SCOPED_TRACE(tactic.text() + " " + field.name);
+        const auto* list = std::get_if<std::vector<int64_t>>(value);
+        if (list == nullptr || !list->empty()) {
+          EXPECT_THROW(load_with(field.name, damaged(*value, field, false, random)), Error);
+        }
+        for (int i = 0; i < 8; ++i) try {
+            load_with(field.name, damaged(*value, field, true, random));
+            ++loaded;
+          } catch (const Error&) {
+            ++refused;
+          }
+      }
+    }
+  }
+  EXPECT_GT(refused, loaded / 4);
 }
 
 TEST(CudaCode, OffersSomethingForEveryRegion) {
