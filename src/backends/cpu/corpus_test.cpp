@@ -80,7 +80,7 @@ TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Regions, CpuCorpus, testing::ValuesIn(all_samples()),
-                         [](const auto& info) { return info.param.name(); });
+                         [](const auto& sample) { return sample.param.name(); });
 
 }  // namespace
 }  // namespace hone::cpu

@@ -7,7 +7,7 @@
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
-#include "backends/cuda/support/window.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "regions/region_match.h"
@@ -55,13 +55,13 @@ struct DirectConvParameters {
 
 struct DirectConvCode {
   int64_t x = 0;
-  WindowCode window;
+  WindowAttrs window;
   int64_t group = 1, filters = 1;
   bool transposed = false;
   EpilogueCode epilogue;
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, kMostOperands - 1);
-    WindowCode::fields(self.window, visit);
+    WindowAttrs::fields(self.window, visit);
     visit("group", self.group, 1, kMostSize);
     visit("filters", self.filters, 1, kMostSize);
     visit("transposed", self.transposed);
@@ -89,7 +89,7 @@ std::string reason_against(const Problem& problem, const Node& node) {
 
 Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
   const size_t spatial = in.size() - 2;
-  const WindowAttrs window = code.window.over(spatial);
+  const WindowAttrs& window = code.window;
   Conv conv;
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = 3 - spatial + i;
@@ -136,9 +136,8 @@ struct DirectConvFamily {
     const int64_t filters = built.constants[0].dims()[0];
     const std::vector<float> bias = collect_bias(match, node.input(2), filters);
     if (!bias.empty()) built.constants.push_back(Tensor::of<float>({filters}, std::span<const float>(bias)));
-    const WindowAttrs window(node.attrs, rank - 2, spatial_of(node.input(1)->constant->dims()));
     built.code = {.x = input_index(problem.region, node.input(0)),
-                  .window = WindowCode::of(window),
+                  .window = WindowAttrs(node.attrs, rank - 2, spatial_of(node.input(1)->constant->dims())),
                   .group = node.attrs.integer("group"),
                   .filters = filters,
                   .transposed = transposed,
@@ -159,6 +158,8 @@ struct DirectConvFamily {
     HONE_CHECK(in.size() >= 3 && in.size() <= 5 && out.size() == in.size() && in[0] == out[0] &&
                    elements(out) < int64_t{1} << 31,
                "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
+    code.window.check(in.size() - 2);
+    require_sizes(code.window.kernel);
     const Dims weights{code.filters, elements(code.window.kernel), in[1] / code.group};
     HONE_CHECK(context.constants[0].dims == weights, "a convolution in the plan has weights {}, not {}",
                join_dims(context.constants[0].dims), join_dims(weights));

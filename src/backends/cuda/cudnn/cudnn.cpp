@@ -10,7 +10,6 @@
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
-#include "backends/cuda/support/window.h"
 #include "base/error.h"
 #include "device/fields.h"
 #include "ops/ops.h"
@@ -39,12 +38,12 @@ struct EngineTactic {
 /// Constant 0 are the weights in the input's layout, constant 1 is the bias.
 struct ConvolutionCode {
   int64_t x = 0;
-  WindowCode window;
+  WindowAttrs window;
   EpilogueCode epilogue;
   EngineTactic choice;
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, kMostOperands - 1);
-    WindowCode::fields(self.window, visit);
+    WindowAttrs::fields(self.window, visit);
     EpilogueCode::fields(self.epilogue, visit);
     EngineTactic::fields(self.choice, visit);
   }
@@ -65,7 +64,7 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
 ConvolutionCode code_of(const Problem& problem, const Node& node, const RegionMatch& match, EngineTactic choice = {}) {
   const Dims kernel = spatial_of(node.input(1)->constant->dims());
   return {.x = input_index(problem.region, node.input(0)),
-          .window = WindowCode::of(WindowAttrs(node.attrs, kernel.size(), kernel)),
+          .window = WindowAttrs(node.attrs, kernel.size(), kernel),
           .epilogue = epilogue_code(match, node.input(2) != nullptr || !match.biases.empty()),
           .choice = std::move(choice)};
 }
@@ -77,7 +76,7 @@ ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, cons
   graph.output = output;
   graph.weights = weights;
   const size_t spatial = input.dims.size() - 2;
-  const WindowAttrs window = code.window.over(spatial);
+  const WindowAttrs& window = code.window;
   if (spatial == 1) graph.strides = graph.dilations = {1}, graph.before = graph.after = {0};
   for (size_t i = 0; i < spatial; ++i) {
     const auto [before, after] = window.padding(input.dims[2 + i], i);
@@ -217,6 +216,7 @@ std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& blob, cons
                      weights.size() == in.dims.size() && is_kernel_float(in.dtype) && in.dtype == out.dtype &&
                      weights_type == in.dtype && spatial_of(weights) == code.window.kernel;
   HONE_CHECK(valid, "a convolution in the plan turns {} into {}", join_dims(in.dims), join_dims(out.dims));
+  code.window.check(in.dims.size() - 2);
   if (code.epilogue.bias)
     HONE_CHECK(constants.size() == 2 && constants[1].dtype == out.dtype && constants[1].dims == (Dims{out.dims[1]}),
                "a convolution in the plan has no bias of {} filters", out.dims[1]);

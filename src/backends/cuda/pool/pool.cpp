@@ -4,8 +4,8 @@
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
-#include "backends/cuda/support/window.h"
 #include "ops/ops.h"
+#include "ops/window.h"
 
 namespace hone::cuda {
 namespace {
@@ -43,11 +43,11 @@ struct PoolParameters {
 };
 
 struct PoolCode {
-  WindowCode window;
+  WindowAttrs window;
   bool count_padding = false;
   int64_t width = 1;  // channels that a thread may take at once
   static void fields(auto& self, auto& visit) {
-    WindowCode::fields(self.window, visit);
+    WindowAttrs::fields(self.window, visit);
     visit("count_padding", self.count_padding);
     visit("width", self.width, 1, 16);
   }
@@ -91,7 +91,7 @@ struct PoolFamily {
     const Node* node = problem.only();
     const DType dtype = node->output()->type.dtype;
     const bool channels_last = tactic.in[0] == Layout::channels_last;
-    const Code code{.window = WindowCode::of(WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {})),
+    const Code code{.window = WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {}),
                     .count_padding = node->attrs.integer_or("count_include_pad", 0) != 0,
                     .width = channels_last ? vector_width(dtype) : 1};
     const std::string switches =
@@ -106,12 +106,13 @@ struct PoolFamily {
     const Dims &in = context.shapes.inputs[0].dims, &out = context.shapes.outputs[0].dims;
     HONE_CHECK(in.size() >= 3 && in.size() <= 5 && in.size() == out.size() && in[0] == out[0] && in[1] == out[1],
                "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
+    code.window.check(in.size() - 2);
     const bool columns = code.width > 1 && in[1] % code.width == 0;
     const int64_t results = elements(out) / (columns ? code.width : 1);
     HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
     const PoolParameters parameters{.x = input(0),
                                     .y = output(0),
-                                    .window = window_of(code.window.over(in.size() - 2), in, out),
+                                    .window = window_of(code.window, in, out),
                                     .channels = static_cast<int32_t>(in[1]),
                                     .count_pad = code.count_padding,
                                     .results = static_cast<int32_t>(results)};
