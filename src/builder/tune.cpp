@@ -252,6 +252,7 @@ int64_t bytes_moved(const Layer& layer) {
 /// Times the layers, those with most to gain first.
 void time_layers(BuildSession& session, const ProfilePoints& points, std::vector<Layer>& layers) {
   std::vector<std::pair<int64_t, Layer*>> order;
+  order.reserve(layers.size());
   for (Layer& layer : layers) order.emplace_back(-bytes_moved(layer), &layer);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   size_t done = 0, by_rule = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@ constexpr size_t kBar = 24;
 constexpr double kRedrawMs = 100;  // more often only flickers
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  const long whole = std::lround(std::max(seconds, 0.0));
   return whole < 90 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
