@@ -6,7 +6,7 @@
 #   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
 #   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow] [TIMEOUT seconds])   -> ctest "<name>"
 #   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
-#   hone_listed_sources(<variable> <list>.def)   -> the sources that a list names, so that they stand in one place
+#   hone_listed_sources(<variable> <list>.def)   -> the sources that a list names, so that they stand in one place; also _texts
 #
 # Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
 
@@ -79,13 +79,21 @@ function(hone_link_ target deps libs)
   endif()
 endfunction()
 
-function(hone_listed_sources variable list)
+function(hone_listed_ variable list suffix)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
-  file(STRINGS ${list} rows REGEX "^ *[A-Z]+\\(.*\\.cpp")
-  list(TRANSFORM rows REPLACE ".*[ (]([a-z0-9_/]+\\.cpp).*" "\\1")
+  file(STRINGS ${list} rows REGEX "^ *[A-Z]+\\(.*\\.${suffix}[,)]")
+  list(TRANSFORM rows REPLACE ".*[ (]([a-z0-9_/]+\\.${suffix}).*" "\\1")
   list(REMOVE_DUPLICATES rows)
   set(${variable} ${rows} PARENT_SCOPE)
 endfunction()
+
+macro(hone_listed_sources variable list)
+  hone_listed_(${variable} ${list} cpp)
+endmacro()
+
+macro(hone_listed_texts variable list)
+  hone_listed_(${variable} ${list} cuh)
+endmacro()
 
 function(hone_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HOT" "" "SOURCES;DEPS;LIBS")

@@ -6,17 +6,9 @@ namespace hone::cpu {
 namespace {
 
 constexpr const CpuTactic* kTactics[] = {
-    &tactics::winograd,       &tactics::conv,       &tactics::depthwise_conv,
-    &tactics::conv_transpose, &tactics::linear,     &tactics::matmul,
-    &tactics::attention,      &tactics::pointwise,  &tactics::pointwise_blocks,
-    &tactics::copy,           &tactics::softmax,    &tactics::normalization,
-    &tactics::pool,           &tactics::pool_any,   &tactics::reduce,
-    &tactics::gather,         &tactics::scatter,    &tactics::generate,
-    &tactics::cast,           &tactics::resize,     &tactics::recurrent,
-    &tactics::along_axis,     &tactics::reduce_any, &tactics::quantization,
-    &tactics::bitwise,        &tactics::group_norm, &tactics::neighbour_norm,
-    &tactics::einsum,         &tactics::roi_align,  &tactics::reverse,
-    &tactics::tile_linear,    &tactics::tile_conv,  &tactics::tile_attention,
+#define FAMILY(name, file) &tactics::name,
+#include "backends/cpu/families.def"
+#undef FAMILY
 };
 
 }  // namespace

@@ -40,43 +40,8 @@ std::span<const CpuTactic* const> cpu_tactics();
 CpuInfo cpu_info(const DeviceInfo& device);
 
 namespace tactics {
-
-// Generated kernels.
-extern const CpuTactic winograd;
-extern const CpuTactic conv;
-extern const CpuTactic depthwise_conv;
-extern const CpuTactic conv_transpose;
-extern const CpuTactic linear;
-extern const CpuTactic tile_linear;
-extern const CpuTactic tile_conv;
-extern const CpuTactic matmul;
-extern const CpuTactic attention;
-extern const CpuTactic tile_attention;
-extern const CpuTactic pointwise;
-extern const CpuTactic pointwise_blocks;
-
-// Portable vector kernels.
-extern const CpuTactic copy;
-extern const CpuTactic softmax;
-extern const CpuTactic normalization;
-extern const CpuTactic pool;
-extern const CpuTactic pool_any;
-extern const CpuTactic reduce;
-extern const CpuTactic gather;
-extern const CpuTactic scatter;
-extern const CpuTactic generate;
-extern const CpuTactic cast;
-extern const CpuTactic resize;
-extern const CpuTactic recurrent;
-extern const CpuTactic along_axis;
-extern const CpuTactic reduce_any;
-extern const CpuTactic quantization;
-extern const CpuTactic bitwise;
-extern const CpuTactic group_norm;
-extern const CpuTactic neighbour_norm;
-extern const CpuTactic einsum;
-extern const CpuTactic roi_align;
-extern const CpuTactic reverse;
-
+#define FAMILY(name, file) extern const CpuTactic name;
+#include "backends/cpu/families.def"
+#undef FAMILY
 }  // namespace tactics
 }  // namespace hone::cpu

@@ -6,11 +6,9 @@ namespace hone::cuda {
 
 std::span<const CudaTactic* const> cuda_tactics() {
   static constexpr const CudaTactic* kAll[] = {
-      &tactics::implicit_gemm, &tactics::depthwise, &tactics::direct_conv,    &tactics::attention,
-      &tactics::pointwise,     &tactics::cast,      &tactics::copy,           &tactics::softmax,
-      &tactics::normalization, &tactics::pool,      &tactics::reduce,         &tactics::gather,
-      &tactics::resize,        &tactics::recurrent, &tactics::squeeze_excite, &tactics::gather_nd,
-      &tactics::top_k,
+#define FAMILY(name, file) &tactics::name,
+#include "backends/cuda/families.def"
+#undef FAMILY
   };
   return kAll;
 }

@@ -52,23 +52,9 @@ struct CudaTactic {
 std::span<const CudaTactic* const> cuda_tactics();
 
 namespace tactics {
-extern const CudaTactic pointwise;
-extern const CudaTactic cast;
-extern const CudaTactic copy;
-extern const CudaTactic softmax;
-extern const CudaTactic normalization;
-extern const CudaTactic reduce;
-extern const CudaTactic pool;
-extern const CudaTactic gather;
-extern const CudaTactic gather_nd;
-extern const CudaTactic resize;
-extern const CudaTactic recurrent;
-extern const CudaTactic attention;
-extern const CudaTactic direct_conv;
-extern const CudaTactic depthwise;
-extern const CudaTactic implicit_gemm;
-extern const CudaTactic squeeze_excite;
-extern const CudaTactic top_k;
+#define FAMILY(name, file) extern const CudaTactic name;
+#include "backends/cuda/families.def"
+#undef FAMILY
 }  // namespace tactics
 
 }  // namespace hone::cuda

@@ -11,10 +11,10 @@
 #include <sstream>
 
 #include "backends/cuda/support/embedded.h"
-#include "backends/cuda/support/region_samples_testing.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "device/regions_testing.h"
 
 namespace hone::cuda {
 namespace {
@@ -35,10 +35,10 @@ std::string bare(std::string_view source) {
 std::map<std::string, std::string, std::less<>> generated_texts() {
   std::map<std::string, std::string, std::less<>> texts;
   const DeviceInfo card{.name = "none", .architecture = "sm_90", .workers = 132};
-  for (const std::string_view sample : kRegionSamples)
+  for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
       for (const bool fixed : {false, true}) {
-        const Graph symbolic = region_sample(sample, dtype);
+        const Graph symbolic = sample.graph(dtype);
         const Problem problem = sample_problem(fixed ? symbolic.specialize({{"N", 2}}) : symbolic.clone(), 2, card);
         for (const CudaTactic* family : cuda_tactics()) {
           Candidates candidates;
