@@ -4,7 +4,6 @@
 #include "backends/cpu/conv/conv_transpose_kernel.h"
 #include "backends/cpu/conv/convolution.h"
 #include "backends/cpu/conv/pack.h"
-#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -44,12 +43,11 @@ ConvTransposeShape checked_shape(const TransposeCode& code, const KernelShapes& 
   return shape;
 }
 
-/// Throws Error where the sizes overflow: the taps of the filter, and one at least of each phase.
-int64_t weight_count(const ConvTransposeShape& shape, int64_t panel) {
+/// Each tap of the filter belongs to one phase; a phase without any has one of zeros.
+ConstantSpec packed_weights(const ConvTransposeShape& shape, int64_t panel) {
   const auto channels = static_cast<int64_t>(packed_bias_floats(shape.oc, shape.groups, panel));
-  require_sizes(
-      Dims{std::max(shape.kh, shape.stride_h), std::max(shape.kw, shape.stride_w), channels, shape.ic / shape.groups});
-  return static_cast<int64_t>(packed_conv_transpose_floats(shape, panel));
+  return {DType::f32,
+          {std::max(shape.kh, shape.stride_h), std::max(shape.kw, shape.stride_w), channels, shape.ic / shape.groups}};
 }
 
 class ConvTranspose final : public CpuKernel {
@@ -97,8 +95,7 @@ struct ConvTransposeFamily {
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     const ConvTransposeShape shape = checked_shape(code, shapes);
     const int64_t panel = code.config.panel_channels(info.isa);
-    return with_packed_bias({DType::f32, {weight_count(shape, panel)}}, code.conv.epilogue, shape.oc, shape.groups,
-                            panel);
+    return with_packed_bias(packed_weights(shape, panel), code.conv.epilogue, shape.oc, shape.groups, panel);
   }
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {

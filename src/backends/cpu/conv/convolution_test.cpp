@@ -146,13 +146,16 @@ TEST(ConvTactics, TransposedAgreesWithTheReference) {
 
 TEST(ConvTactics, TransposedServesImagesSmallerThanItsStride) {
   const CheckOptions options{.tolerance = 1e-4, .seed = 9, .tuned = {{"S", 5}}, .run = {{{"S", 5}}, {{"S", 1}}}};
-  EXPECT_GT(check_tactics(R"((%x: f32[2,8,S,S]) {
-    %w = constant f32[8,6,3,3]!11
-    %y = ConvTranspose(%x, %w) {kernel_shape=[3,3], strides=[3,3], dilations=[1,1], pads=[1,1,1,1], output_padding=[0,0]}
+  for (const int kernel : {2, 3, 5})
+    EXPECT_GT(check_tactics(fmt::format(R"((%x: f32[2,8,S,S]) {{
+    %w = constant f32[8,6,{0},{0}]!11
+    %y = ConvTranspose(%x, %w) {{kernel_shape=[{0},{0}], strides=[3,3], dilations=[1,1], pads=[{1},{1},{1},{1}], output_padding=[0,0]}}
     return %y
-  })",
-                          "conv_transpose", options),
-            0);
+  }})",
+                                        kernel, kernel / 2 - (kernel == 2)),
+                            "conv_transpose", options),
+              0)
+        << kernel;
 }
 
 TEST(ConvTactics, PadsFollowFromTheSizeWhereTheModelSaysSo) {
