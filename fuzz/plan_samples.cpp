@@ -125,6 +125,15 @@ constexpr std::string_view kRegions[] = {
     "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
     "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "
     "return %y\n}",
+    // windows and boxes, sequences, diagonals
+    "(%x: f32[N,3,6,5]) {\n %z = LpPool(%x) {kernel_shape=[3, 2], pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, "
+    "1], p=3}\n return %z\n}",
+    "(%x: f32[N,3,6,5]) {\n %z, %i = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], "
+    "dilations=[1, 1], storage_order=1}\n return %z, %i\n}",
+    "(%x: f32[2,3,6,5], %r: f32[N,4], %i: i64[N]) {\n %z = RoiAlign(%x, %r, %i) {output_height=3, output_width=2, "
+    "sampling_ratio=2, spatial_scale=0.5}\n return %z\n}",
+    "(%x: f32[4,N,3], %l: i64[N]) {\n %z = ReverseSequence(%x, %l) {time_axis=0, batch_axis=1}\n return %z\n}",
+    "(%x: f32[N,6]) {\n %z = EyeLike(%x) {k=1}\n return %z\n}",
     // recurrent layers
     "(%x: f32[4,N,5], %l: i32[N], %h0: f32[2,N,9], %c0: f32[2,N,9]) {\n %w = constant f32[2,36,5]!01\n %r = constant "
     "f32[2,36,9]!02\n %b = constant f32[2,72]!03\n %p = constant f32[2,27]!04\n %y, %h, %c = LSTM(%x, %w, %r, %b, %l, "
