@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/enum_names.h"
 #include "base/error.h"
 
 namespace hone {
@@ -12,10 +13,9 @@ namespace {
 
 template <typename E>
 E value_of(const Attrs& attrs, std::string_view name) {
-  const auto names = field_names(E{});
-  const auto found = std::find(names.begin(), names.end(), attrs.text(name));
-  HONE_CHECK(found != names.end(), "unknown {} '{}' of Resize", name, attrs.text(name));
-  return static_cast<E>(found - names.begin());
+  const std::optional<E> value = value_named<E>(attrs.text(name));
+  HONE_CHECK(value.has_value(), "unknown {} '{}' of Resize", name, attrs.text(name));
+  return *value;
 }
 
 double source_coordinate(const AxisResampling& plan, ResampleCoordinates coordinates, double out) {

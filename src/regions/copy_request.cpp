@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/enum_names.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
 
@@ -52,15 +53,10 @@ bool repeats_its_mirror(const Node& node, const CopyOperator& op) {
   return false;
 }
 
-PadMode pad_mode(const std::string& name) {
-  const auto names = field_names(PadMode{});
-  const auto found = std::find(names.begin(), names.end(), name);
-  HONE_ASSERT(found != names.end(), "a Pad of mode {}", name);
-  return static_cast<PadMode>(found - names.begin());
-}
-
 std::string read_pad(const Node& node, CopyOperator& op) {
-  op.mode = pad_mode(node.attrs.text("mode"));
+  const std::optional<PadMode> mode = value_named<PadMode>(node.attrs.text("mode"));
+  if (!mode) return "its mode is unknown";
+  op.mode = *mode;
   if (node.input(3) == nullptr) op.axes = first_axes(node.input(0)->type.shape.rank());
   else if (!read_numbers(op.axes, node, 3)) return "axes are not known";
   if (!read_numbers(op.pads, node, 1)) return "pads are not known";

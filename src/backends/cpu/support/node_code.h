@@ -74,15 +74,6 @@ struct NodeFamily {
   }
 };
 
-/// The value of a named enumeration that has this name; nothing where none has.
-template <NamedEnum E>
-std::optional<E> value_named(std::string_view name) {
-  const auto& names = field_names(E{});
-  for (size_t i = 0; i < std::size(names); ++i)
-    if (names[i] == name) return static_cast<E>(i);
-  return std::nullopt;
-}
-
 struct NodeOperand {
   ConcreteType type;
   int64_t place = 0;            // region input, or -1 - k for constant k of the kernel; unused when known
