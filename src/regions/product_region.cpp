@@ -49,7 +49,7 @@ std::optional<LinearRegion> read_linear_region(const Graph& region) {
   const bool transposed = node->attrs.integer("trans_w") != 0;
   LinearCode code{std::max(0, input_index(region, node->input(0))), w[transposed ? 0 : 1], w[transposed ? 1 : 0],
                   epilogue_code(match, node->input(2) != nullptr || !match.biases.empty())};
-  return LinearRegion{std::move(match), std::move(code), transposed};
+  return LinearRegion{std::move(match), code, transposed};
 }
 
 MatmulSizes::MatmulSizes(const MatmulCode& code, const KernelShapes& shapes)

@@ -107,7 +107,7 @@ struct LinearFamily {
 
   static Built<Code> compile(const Problem& problem, const Params& operands, const Tactic&) {
     const LinearRegion region = *read_linear_region(problem.region);
-    const auto [n, k] = std::pair(region.code.n, region.code.k);
+    const int64_t n = region.code.n, k = region.code.k;
     Built<Code> built{{region.code, operands, {}}};
     const Desc weights = describe_any(built.code, result_dims(region)).weights_desc();
     built.code.format = format_of(weights);
