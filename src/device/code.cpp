@@ -143,13 +143,6 @@ KernelCode decode_code(const Blob& code) {
   return result;
 }
 
-int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high) {
-  const int64_t value = attrs.integer(name);
-  HONE_CHECK(value >= low && value <= high, "a kernel in the plan has {}={}, outside of {} to {}", name, value, low,
-             high);
-  return value;
-}
-
 void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims) {
   require_sizes(dims);
   if (!shapes.constant_bytes) return;

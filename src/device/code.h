@@ -23,8 +23,6 @@ Blob encode_code(std::string_view family, const Attrs& attrs, int64_t version = 
 /// Exact inverse. Throws Error on anything that encode_code() does not write.
 KernelCode decode_code(const Blob& code);
 
-/// An integer of the code that has to lie in a range; throws Error otherwise.
-int64_t bounded(const Attrs& attrs, std::string_view name, int64_t low, int64_t high);
 /// Throws Error where a plan brings no constant `place` of so many elements, whose number is the product of `dims`. load() says it
 /// of each constant that its kernel reads.
 void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims);

@@ -63,14 +63,6 @@ TEST(KernelCode, RefusesWhatItDoesNotWrite) {
     EXPECT_THROW(decode_code(Blob::copy(std::string_view(text))), Error) << text;
 }
 
-TEST(KernelCode, NumbersLieInTheirRange) {
-  const Attrs attrs{{"mr", int64_t{14}}};
-  EXPECT_EQ(bounded(attrs, "mr", 1, 32), 14);
-  EXPECT_THROW(bounded(attrs, "mr", 15, 32), Error);
-  EXPECT_THROW(bounded(attrs, "mr", 1, 13), Error);
-  EXPECT_THROW(bounded(attrs, "nr", 1, 13), Error);
-}
-
 TEST(KernelCode, ConstantsThatAPlanDoesNotBringAreRefused) {
   KernelShapes shapes;
   EXPECT_NO_THROW(require_constant(shapes, 7, DType::f32, Dims{100})) << "compile() is believed";

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "base/limits.h"
 #include "onnx/hostile_testing.h"
 

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "onnx/model_writer.h"
 
 namespace hone {

@@ -162,27 +162,6 @@ void require_residual(const EpilogueCode& epilogue, const KernelShapes& shapes) 
              "a kernel in the plan adds tensors of different sizes");
 }
 
-void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias) {
-  attrs.set("bias", int64_t{bias});
-  attrs.set("residual", int64_t{match.residual});
-  attrs.set("residual_after_activation", int64_t{match.residual_after_activation});
-  attrs.set("activation", static_cast<int64_t>(match.activation.kind));
-  attrs.set("alpha", double{match.activation.alpha});
-  attrs.set("beta", double{match.activation.beta});
-}
-
-Epilogue read_epilogue(const Attrs& attrs) {
-  const int64_t kind = attrs.integer("activation");
-  HONE_CHECK(kind >= 0 && kind <= static_cast<int64_t>(ActivationKind::gelu_tanh),
-             "a kernel in the plan has the unknown activation {}", kind);
-  Epilogue epilogue;
-  epilogue.bias = attrs.integer("bias") != 0;
-  epilogue.residual = attrs.integer("residual") >= 0;
-  epilogue.residual_after_activation = attrs.integer("residual_after_activation") != 0;
-  epilogue.activation = {static_cast<ActivationKind>(kind), real_of(attrs, "alpha"), real_of(attrs, "beta")};
-  return epilogue;
-}
-
 Dims physical_dims(const ConcreteType& type) {
   Dims dims = type.dims;
   if (type.layout == Layout::channels_last && dims.size() > 2)

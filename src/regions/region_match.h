@@ -47,11 +47,6 @@ int input_index(const Graph& region, const Value* value);
 EpilogueCode epilogue_code(const RegionMatch& match, bool bias);
 /// Throws Error where the residual is no input of the kernel, or has another type than its result.
 void require_residual(const EpilogueCode& epilogue, const KernelShapes& shapes);
-/// The same as attributes, and back.
-void write_epilogue(Attrs& attrs, const RegionMatch& match, bool bias);
-Epilogue read_epilogue(const Attrs& attrs);
-/// -1: none.
-inline int read_residual(const Attrs& attrs) { return static_cast<int>(attrs.integer_or("residual", -1)); }
 
 /// Why an anchor's first operand and its constants (weights, bias) are not such; empty when they are.
 std::string reason_against_operands(const Graph& region, const Node& anchor);

@@ -109,8 +109,8 @@ struct RoiAlignFamily {
     const Dims &in = inputs[static_cast<size_t>(code.x)].dims,
                &regions = inputs[static_cast<size_t>(code.regions)].dims,
                &images = inputs[static_cast<size_t>(code.images)].dims, &out = context.shapes.outputs[0].dims;
-    HONE_CHECK(in.size() == 4 && out.size() == 4 && in[1] == out[1] && elements(in) > 0 && (regions == Dims{out[0], 4}) &&
-                   elements(images) == out[0],
+    HONE_CHECK(in.size() == 4 && out.size() == 4 && in[1] == out[1] && elements(in) > 0 &&
+                   (regions == Dims{out[0], 4}) && elements(images) == out[0],
                "a RoiAlign in the plan turns {} into {}", join_dims(in), join_dims(out));
     const int64_t results = elements(out);
     if (results == 0) return std::make_shared<GridKernel>(context.module, std::vector<GridLaunch>{});
