@@ -33,3 +33,17 @@ def test_required_operands_are_those_of_the_schemas():
         found = [int(mask, 16) for domain, name, since, mask in rows
                  if (domain, name) == (schema.domain, schema.name) and int(since) <= schema.since_version]
         assert schema.name == "Resize" or (found[-1] if found else 0) == (1 << required) - 1, schema.name
+
+
+def test_no_family_keeps_a_map_of_strings_in_a_plan():
+    """What compile() writes and load() reads are structs whose fields are listed (src/device/fields.h)."""
+    rooms = [path for top in ("cpu", "cuda") for path in (ROOT / "src/backends" / top).rglob("*.cpp") if not path.name.endswith("_test.cpp")]
+    families = [ROOT / f"src/backends/{top}" / file for top in ("cpu", "cuda")
+                for file in re.findall(r"^FAMILY\(\w+, ([\w/]+\.cpp)\)", (ROOT / f"src/backends/{top}/families.def").read_text("utf-8"), re.MULTILINE)]
+    assert len(families) > 40 and set(families) <= set(rooms)
+    for path in families:
+        text = path.read_text("utf-8")
+        assert re.search(r"= describe<\w+>\(\);", text), f"{path} is not described by a struct"
+        assert not re.search(r"\b(encode_code|decode_code)\(", text), f"{path} writes or reads a kernel's code by itself"
+    for path in rooms:
+        assert not re.search(r"\battrs\.set\(|const Attrs& \w+, const KernelShapes&", path.read_text("utf-8")), f"{path} hands a map of strings from compile() to load()"
