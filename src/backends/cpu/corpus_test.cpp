@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every offer for every region of tests/regions, at every instruction set that this machine has, with one and two workers.
+#include <random>
 #include <set>
 
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/support/tactic_testing.h"
+#include "device/fields_testing.h"
 #include "device/regions_testing.h"
 
 namespace hone::cpu {
@@ -78,6 +80,47 @@ TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
     EXPECT_TRUE(names.contains(family)) << "tests/regions has none that onednn." << family << " takes";
 }
 #endif
+
+/// Every number of every code: out of bounds load() refuses it; within, it refuses it or makes a kernel of it.
+TEST(CpuCorpus, DamagedCodesAreRefusedOrLoaded) {
+  const CpuDevice device({.workers = 2});
+  std::mt19937 random(7);
+  int refused = 0, loaded = 0;
+  for (const RegionSample& sample : region_samples()) {
+    const Graph region = sample.graph(DType::f32).specialize({{"N", 2}});
+    const Problem problem = make_problem(region, {}, device.info());
+    for (const CpuTactic* family : cpu_tactics()) {
+      const std::vector<Tactic> offers = offers_of(problem, family->name);
+      if (offers.empty()) continue;
+      const Compiled compiled = source().compile(problem, offers[0]);
+      const KernelCode code = decode_code(compiled.code);
+      KernelShapes shapes = check::shapes_of(region, offers[0], {});
+      shapes.constant_bytes.emplace();
+      for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
+      const auto load_with = [&](const std::string& name, AttrValue value) {
+        Attrs attrs = code.attrs;
+        attrs.set(name, std::move(value));
+        load(device.info(), encode_code(code.family, attrs, code.version), shapes);
+      };
+      for (const Field& field : family->fields()) {
+        const AttrValue* value = code.attrs.find(field.name);
+        if (!can_damage(value, field)) continue;
+        SCOPED_TRACE(offers[0].text() + " " + field.name);
+        if (has_ends(field)) {
+          EXPECT_THROW(load_with(field.name, damaged(*value, field, false, random)), Error);
+        }
+        for (int i = 0; i < 4; ++i) try {
+            load_with(field.name, damaged(*value, field, true, random));
+            ++loaded;
+          } catch (const Error&) {
+            ++refused;
+          }
+      }
+    }
+  }
+  std::printf("seed 7: %d damaged codes refused, %d loaded\n", refused, loaded);
+  EXPECT_GT(refused, loaded / 4);
+}
 
 INSTANTIATE_TEST_SUITE_P(Regions, CpuCorpus, testing::ValuesIn(all_samples()),
                          [](const auto& sample) { return sample.param.name(); });
