@@ -80,6 +80,10 @@ TEST(HostileNodes, ListsOfAnotherLengthThanTheRank) {
                   {"Resize", {"x", "", "", "a"}, {}, {8, 8}},
                   {"Split", {"x", "a"}, {}, {1, 2}},
                   {"GridSample", {"x", "b"}},
+                  {"DFT", {"s"}},
+                  {"DFT", {"b"}, {}, {}, {}, 20},
+                  {"RotaryEmbedding", {"b", "a", "b", "b"}, {}, {0}, {}, 17, "com.microsoft"},
+                  {"RotaryEmbedding", {"x", "a", "b", "b"}, {}, {0}, {}, 17, "com.microsoft"},
                   {"MaxUnpool", {"x", "x"}, {ints("kernel_shape", {2})}}});
 }
 

@@ -197,6 +197,9 @@ Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosine
 void import_rotary(ImportContext& context) {
   const Attrs& attrs = context.attrs();
   Value* x = context.input(0);
+  HONE_CHECK(context.input(2)->type.shape.rank() == 2 && x->type.shape.rank() >= 3,
+             "RotaryEmbedding reads tensors of rank 3 or 4 and cosines of rank 2, not {} and {}", x->type.shape.rank(),
+             context.input(2)->type.shape.rank());
   const Dim &half = context.input(2)->type.shape[1], &hidden = x->type.shape[x->type.shape.rank() - 1];
   int64_t heads = attrs.integer_or("num_heads", 0);
   const bool flat = x->type.shape.rank() == 3;

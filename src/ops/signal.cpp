@@ -47,6 +47,7 @@ void infer_dft(InferContext& context) {
   check_one(context, 2, "the axis of DFT");
   const std::optional<std::vector<int64_t>> axis =
       context.has(2) ? known_integers(context, 2) : std::optional(std::vector<int64_t>{-2});
+  HONE_CHECK(context.rank(0) >= 2, "DFT reads tensors of rank 2 or more, not {}", context.rank(0));
   Shape result = context.shape(0);
   const bool to_real = context.attrs().integer("inverse") != 0 && context.attrs().integer("onesided") != 0;
   result[result.rank() - 1] = Dim(to_real ? 1 : 2);
