@@ -81,6 +81,7 @@ TEST(HostileNodes, ListsOfAnotherLengthThanTheRank) {
                   {"Split", {"x", "a"}, {}, {1, 2}},
                   {"GridSample", {"x", "b"}},
                   {"DFT", {"s"}},
+                  {"GroupNormalization", {"b", "b", "b"}, {number("num_groups", 1)}, {}, {}, 18},
                   {"DFT", {"b"}, {}, {}, {}, 20},
                   {"RotaryEmbedding", {"b", "a", "b", "b"}, {}, {0}, {}, 17, "com.microsoft"},
                   {"RotaryEmbedding", {"x", "a", "b", "b"}, {}, {0}, {}, 17, "com.microsoft"},

@@ -20,14 +20,21 @@ void eval_trilu(EvalContext& context) {
   const int64_t k = context.has(1) ? context.input(1).integer(0) : 0, rows = x.dims()[x.dims().size() - 2],
                 columns = x.dims().back();
   const bool upper = context.attrs().integer("upper") != 0;
+  const auto keeps = [&](int64_t i) {
+    const int64_t row = i / columns % rows, column = i % columns;
+    return upper ? column - row >= k : column - row <= k;
+  };
+  if (x.dtype() == DType::string) {
+    std::vector<std::string> texts(x.strings().begin(), x.strings().end());
+    for (int64_t i = 0; i < x.size(); ++i)
+      if (!keeps(i)) texts[static_cast<size_t>(i)].clear();
+    return context.set(0, Tensor::of_strings(x.dims(), std::move(texts)));
+  }
   TensorBuilder builder(x.dtype(), x.dims());
   const auto size = static_cast<int64_t>(size_of(x.dtype()));
   std::memset(builder.bytes(), 0, x.bytes().size());
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t row = i / columns % rows, column = i % columns;
-    if (upper ? column - row >= k : column - row <= k)
-      std::memcpy(builder.bytes() + i * size, x.bytes().data() + i * size, static_cast<size_t>(size));
-  }
+  for (int64_t i = 0; i < x.size(); ++i)
+    if (keeps(i)) std::memcpy(builder.bytes() + i * size, x.bytes().data() + i * size, static_cast<size_t>(size));
   context.set(0, builder.finish());
 }
 

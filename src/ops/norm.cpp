@@ -141,6 +141,8 @@ void eval_group_norm(EvalContext& context) { eval_groups(context, context.attrs(
 /// Opsets 18 to 20 gave one scale per group instead of per channel.
 void import_grouped_scale(ImportContext& context) {
   const int64_t groups = context.attrs().integer("num_groups");
+  HONE_CHECK(context.input(0)->type.shape.rank() >= 2, "GroupNormalization reads tensors of rank 2 or more, not {}",
+             context.input(0)->type.shape.rank());
   const Dim channels = context.input(0)->type.shape[1];
   HONE_CHECK(channels.is_constant() && groups > 0 && channels.value() % groups == 0,
              "{} channels do not divide into {} groups", channels.text(), groups);
