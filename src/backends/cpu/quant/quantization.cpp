@@ -8,6 +8,7 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
+#include "base/numbers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -38,12 +39,8 @@ struct QuantizationCode {
 /// Rounds to the nearest even and saturates, as the reference does.
 template <typename T>
 T quantized(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (std::isnan(value)) return 0;
-    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
-    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-  }
-  return narrowed<T>(value);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return saturated<T>(value);
+  else return narrowed<T>(value);
 }
 
 double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) {
