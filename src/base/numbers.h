@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace hone {
 
@@ -34,6 +35,13 @@ constexpr To saturated(From value) {
   if (value <= static_cast<From>(std::numeric_limits<To>::lowest())) return std::numeric_limits<To>::lowest();
   if (value >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
   return static_cast<To>(value);
+}
+
+/// What was calculated as a double for a T.
+template <typename T>
+constexpr T from_real(double value) {
+  if constexpr (std::is_integral_v<T>) return saturated<T>(value);
+  else return static_cast<T>(value);
 }
 
 }  // namespace hone

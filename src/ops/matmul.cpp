@@ -155,8 +155,7 @@ void exact_gemm(EvalContext& context) {
   const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
   const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta");
   const auto scaled = [](double factor, T value) {
-    if constexpr (std::is_integral_v<T>) return factor == 1 ? value : saturated<T>(factor * static_cast<double>(value));
-    else return factor * value;
+    return factor == 1 ? value : from_real<T>(factor * static_cast<double>(value));
   };
   std::vector<T> c(static_cast<size_t>(m * n), T(0));
   multiply_plain(m, n, k, rows_of<T>(a, trans_a).data(), rows_of<T>(b, trans_b).data(), c.data());

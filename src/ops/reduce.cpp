@@ -80,12 +80,6 @@ std::vector<int64_t> offsets_over(const Dims& dims, const std::vector<bool>& run
 }
 
 template <typename T>
-T rounded_to(double value) {
-  if constexpr (std::is_integral_v<T>) return saturated<T>(value);
-  else return value;
-}
-
-template <typename T>
 struct Group {
   const T* first;
   std::span<const int64_t> offsets;
@@ -145,23 +139,23 @@ struct SumSquare {
 struct L2 {
   template <typename T>
   static T run(const Group<T>& g) {
-    return rounded_to<T>(std::sqrt(static_cast<double>(SumSquare::run(g))));
+    return from_real<T>(std::sqrt(static_cast<double>(SumSquare::run(g))));
   }
 };
 struct LogSum {
   template <typename T>
   static T run(const Group<T>& g) {
-    return rounded_to<T>(std::log(static_cast<double>(Sum::run(g))));
+    return from_real<T>(std::log(static_cast<double>(Sum::run(g))));
   }
 };
 struct LogSumExp {
   template <typename T>
   static T run(const Group<T>& g) {
     const double top = static_cast<double>(Largest::run(g));
-    if (!std::isfinite(top)) return rounded_to<T>(top);
+    if (!std::isfinite(top)) return from_real<T>(top);
     double sum = 0;
     for (const int64_t offset : g.offsets) sum += std::exp(static_cast<double>(g.first[offset]) - top);
-    return rounded_to<T>(top + std::log(sum));
+    return from_real<T>(top + std::log(sum));
   }
 };
 

@@ -8,7 +8,6 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
-#include "base/numbers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -35,13 +34,6 @@ struct QuantizationCode {
     visit("block", self.block, 0, kMostSize);
   }
 };
-
-/// Rounds to the nearest even and saturates, as the reference does.
-template <typename T>
-T quantized(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return saturated<T>(value);
-  else return narrowed<T>(value);
-}
 
 double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) {
   return visit(operand.type.dtype,
@@ -109,8 +101,8 @@ class Quantization final : public ItemKernel {
         for (int64_t i = first; i < last; ++i) {
           if (quantizes_)
             y[i] =
-                quantized<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
-          else y[i] = quantized<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
+                narrowed<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
+          else y[i] = narrowed<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
         }
       });
     });
