@@ -100,8 +100,7 @@ class Reduce final : public CpuKernel {
     reduced_ = offsets_of(axes, true);
     HONE_CHECK(results > 0 && static_cast<int64_t>(kept_.size()) * (columns_ ? length_ : 1) == results,
                "a reduction in the plan has {} results", results);
-    const int64_t each = count / results;
-    divisor_ = static_cast<float>(each);
+    divisor_ = static_cast<float>(count / results);
     strips_ = columns_ ? (length_ + kStrip - 1) / kStrip : 1;
     serial_ = count < 4096;
   }
