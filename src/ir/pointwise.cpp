@@ -199,6 +199,7 @@ Tensor evaluate_as(const Expr& expr, std::span<const Tensor* const> inputs, cons
       else value = evaluate_integer(expr, scalars);
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) out = T(static_cast<float>(value));
       else if constexpr (std::is_same_v<T, bool>) out = value != 0;
+      else if constexpr (std::is_same_v<Number, double>) out = from_real<T>(value);
       else out = static_cast<T>(value);
       walk.next();
     }
