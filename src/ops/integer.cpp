@@ -160,7 +160,7 @@ void eval_dynamic_quantize(EvalContext& context) {
   for (size_t i = 0; i < x.size(); ++i) out.push_back(scale == 0 ? 0 : std::nearbyint(x.data()[i] / scale) + zero);
   context.set(0, write_floats(DType::u8, context.input(0).dims(), out));
   context.set(1, Tensor::scalar(scale));
-  context.set(2, Tensor::scalar(static_cast<uint8_t>(zero)));
+  context.set(2, Tensor::scalar(saturated<uint8_t>(zero)));
 }
 
 }  // namespace

@@ -122,8 +122,8 @@ std::vector<ResampleTap> taps_of(const AxisResampling& plan, const ResampleRule&
   const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i, 0, plan.in - 1); };
   if (rule.mode == ResampleMode::nearest) return {{clamp(nearest_index(rule.rounding, x)), 1}};
   if (rule.antialias && plan.scale < 1) return wide_taps(plan, rule, x);
-  const double base = std::floor(x), t = x - base;
-  const auto left = static_cast<int64_t>(base);
+  const double base = std::floor(std::clamp(x, -1e15, 1e15)), t = x - base;
+  const auto left = saturated<int64_t>(base);
   if (rule.mode == ResampleMode::linear) return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
   return cubic_taps(rule, left, t, plan.in);
 }
