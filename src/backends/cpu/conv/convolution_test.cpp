@@ -27,7 +27,7 @@ struct Case {
   bool bias = true;
 };
 
-Value* constant(Graph& graph, Dims dims, Random& random, double scale = 1) {
+Value* constant(Graph& graph, const Dims& dims, Random& random, double scale = 1) {
   return graph.add_constant(random_tensor(DType::f32, dims, random.seed(), -scale, scale));
 }
 
