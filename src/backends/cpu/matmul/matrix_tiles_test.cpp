@@ -4,6 +4,7 @@
 
 #include "backends/cpu/matmul/matrix_tiles.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
