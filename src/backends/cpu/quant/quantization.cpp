@@ -100,8 +100,7 @@ class Quantization final : public ItemKernel {
         const float divisor = static_cast<float>(scale);
         for (int64_t i = first; i < last; ++i) {
           if (quantizes_)
-            y[i] =
-                narrowed<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
+            y[i] = narrowed<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
           else y[i] = narrowed<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
         }
       });
