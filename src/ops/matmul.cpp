@@ -253,6 +253,22 @@ void eval_linear(EvalContext& context) {
   context.set(0, write_floats(x.dtype(), std::move(dims), y));
 }
 
+int64_t flops_of_product(const Node& node, const SymbolValues& sizes) {
+  const Dims left = node.input(0)->type.shape.evaluate(sizes);
+  return left.empty() ? 0 : 2 * left.back() * elements(node.output()->type.shape.evaluate(sizes));
+}
+
+/// Entries are matrices of a stack, and of a Linear at least rows.
+bool stacks_apart(const Node& node, size_t operand) {
+  return node.output()->type.shape.rank() >= 3 && all_apart(node, operand);
+}
+bool rows_apart(const Node& node, size_t operand) { return operand == 0 && node.output()->type.shape.rank() >= 2; }
+
+Channels channels_of_linear(const Node& node) {
+  return {.of_result = node.output()->type.shape.rank() - 1,
+          .of_weights = node.attrs.integer("trans_w") != 0 ? size_t{0} : size_t{1}};
+}
+
 }  // namespace
 
 const OpDef ops::mat_mul{.name = "MatMul",
@@ -260,7 +276,12 @@ const OpDef ops::mat_mul{.name = "MatMul",
                          .max_inputs = 2,
                          .infer = infer_mat_mul,
                          .eval = eval_mat_mul,
-                         .onnx = {{"MatMul"}}};
+                         .onnx = {{"MatMul"}},
+                         .traits = {.few_bits = FewBits::gains,
+                                    .weights = WeightRoles::kernel_and_bias,
+                                    .layer = "MatrixMultiply",
+                                    .entries_apart = stacks_apart,
+                                    .flops = flops_of_product}};
 const OpDef ops::gemm{
     .name = "Gemm",
     .attrs = {real_attr("alpha", 1), real_attr("beta", 1), integer_attr("transA", 0), integer_attr("transB", 0)},
@@ -268,12 +289,19 @@ const OpDef ops::gemm{
     .max_inputs = 3,
     .infer = infer_gemm,
     .eval = eval_gemm,
-    .onnx = {{"Gemm", 1, 1 << 20, import_gemm}}};
+    .onnx = {{"Gemm", 1, 1 << 20, import_gemm}},
+    .traits = {.few_bits = FewBits::gains, .weights = WeightRoles::kernel_and_bias, .layer = "MatrixMultiply"}};
 const OpDef ops::linear{.name = "Linear",
                         .attrs = {integer_attr("trans_w", 0)},
                         .min_inputs = 2,
                         .max_inputs = 3,
                         .infer = infer_linear,
-                        .eval = eval_linear};
+                        .eval = eval_linear,
+                        .traits = {.few_bits = FewBits::gains,
+                                   .weights = WeightRoles::kernel_and_bias,
+                                   .layer = "MatrixMultiply",
+                                   .entries_apart = rows_apart,
+                                   .flops = flops_of_product,
+                                   .channels = channels_of_linear}};
 
 }  // namespace hone
