@@ -90,11 +90,15 @@ class ImportContext {
   virtual void set_output(size_t i, Value* value) = 0;
 };
 
+inline constexpr int kEveryLater = 1 << 20;  // opset: the end of ranges that are open
+
 struct OnnxRule {
   std::string_view op_type;
-  int since = 1, until = 1 << 20;            // opset range in which the rule applies, inclusive
+  int since = 1, until = kEveryLater;        // opset range in which the rule applies, inclusive
   void (*import)(ImportContext&) = nullptr;  // null: same operands, attributes and outputs
   std::string_view domain = "";
+  /// Types that the node gives to the inputs of its bodies; it may fill up the operands with nulls. Null: it gives none.
+  std::vector<TensorType> (*body_types)(std::vector<Value*>& operands, const Attrs&) = nullptr;
 };
 
 enum class AttrKind : uint8_t { integer, real, text, integers, reals, texts, tensor };

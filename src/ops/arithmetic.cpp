@@ -73,18 +73,20 @@ OpDef delicate(OpDef def) {
 
 const OpDef ops::add = [] {
   OpDef def = binary<ops::add>("Add", "x + y", true);
-  def.onnx.push_back({"Sum", 1, 1 << 20, import_variadic<ops::add>});
-  def.onnx.push_back({"Mean", 1, 1 << 20, import_mean});
+  def.onnx.push_back({"Sum", 1, kEveryLater, import_variadic<ops::add>});
+  def.onnx.push_back({"Mean", 1, kEveryLater, import_mean});
   return def;
 }();
 const OpDef ops::sub = binary<ops::sub>("Sub", "x - y", false);
 const OpDef ops::mul = binary<ops::mul>("Mul", "x * y", true);
 const OpDef ops::div = binary<ops::div>("Div", "x / y", false);
 const OpDef ops::pow = delicate(binary<ops::pow>("Pow", "pow(x, y)", false));
-const OpDef ops::mod = delicate(formula_op("Mod", 2, "mod_floor(x, y)", {{"Mod", 1, 1 << 20, import_mod}}));
+const OpDef ops::mod = delicate(formula_op("Mod", 2, "mod_floor(x, y)", {{"Mod", 1, kEveryLater, import_mod}}));
 const OpDef ops::fmod = delicate(formula_op("Fmod", 2, "mod_trunc(x, y)", {}));
-const OpDef ops::max = commutative(formula_op("Max", 2, "max(x, y)", {{"Max", 1, 1 << 20, import_variadic<ops::max>}}));
-const OpDef ops::min = commutative(formula_op("Min", 2, "min(x, y)", {{"Min", 1, 1 << 20, import_variadic<ops::min>}}));
+const OpDef ops::max =
+    commutative(formula_op("Max", 2, "max(x, y)", {{"Max", 1, kEveryLater, import_variadic<ops::max>}}));
+const OpDef ops::min =
+    commutative(formula_op("Min", 2, "min(x, y)", {{"Min", 1, kEveryLater, import_variadic<ops::min>}}));
 
 const OpDef ops::neg = unary("Neg", "-x");
 const OpDef ops::abs = unary("Abs", "abs(x)");

@@ -174,7 +174,7 @@ const OpDef split = {
     .max_inputs = 2,
     .infer = infer_split,
     .eval = eval_split,
-    .onnx = {{"Split", 1, 1 << 20, import_split}},
+    .onnx = {{"Split", 1, kEveryLater, import_split}},
     .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::passes},
 };
 

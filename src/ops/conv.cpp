@@ -112,7 +112,7 @@ const OpDef ops::conv{
     .max_inputs = 3,
     .infer = infer_conv,
     .eval = eval_conv,
-    .onnx = {{"Conv", 1, 1 << 20, import_conv}},
+    .onnx = {{"Conv", 1, kEveryLater, import_conv}},
     .traits = {.few_bits = FewBits::gains,
                .weights = WeightRoles::kernel_and_bias,
                .layer = "Convolution",

@@ -168,10 +168,10 @@ const OpDef ops::conv_integer{
     .max_inputs = 4,
     .infer = infer_conv_integer,
     .eval = eval_conv_integer,
-    .onnx = {{"ConvInteger", 10, 1 << 20, import_conv_integer},
-             {"QLinearConv", 10, 1 << 20, import_q_linear_conv},
-             {"MatMulInteger", 10, 1 << 20, import_mat_mul_integer},
-             {"QLinearMatMul", 10, 1 << 20, import_q_linear_mat_mul}}};
+    .onnx = {{"ConvInteger", 10, kEveryLater, import_conv_integer},
+             {"QLinearConv", 10, kEveryLater, import_q_linear_conv},
+             {"MatMulInteger", 10, kEveryLater, import_mat_mul_integer},
+             {"QLinearMatMul", 10, kEveryLater, import_q_linear_mat_mul}}};
 
 const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear",
                                          .outputs = 3,

@@ -289,7 +289,7 @@ const OpDef ops::gemm{
     .max_inputs = 3,
     .infer = infer_gemm,
     .eval = eval_gemm,
-    .onnx = {{"Gemm", 1, 1 << 20, import_gemm}},
+    .onnx = {{"Gemm", 1, kEveryLater, import_gemm}},
     .traits = {.few_bits = FewBits::gains, .weights = WeightRoles::kernel_and_bias, .layer = "MatrixMultiply"}};
 const OpDef ops::linear{.name = "Linear",
                         .attrs = {integer_attr("trans_w", 0)},

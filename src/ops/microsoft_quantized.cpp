@@ -10,7 +10,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
-constexpr int kNewest = 1 << 20;
 
 Value* dequantized(ImportContext& context, Value* x, Value* scale, Value* zero) {
   return made(context, "DequantizeLinear", {x, scale, zero}, {{"axis", int64_t{0}}});
@@ -191,19 +190,19 @@ void import_n_bits(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"QLinearAdd", 1, kNewest, import_binary<false>, kDomain},
-    {"QLinearMul", 1, kNewest, import_binary<true>, kDomain},
-    {"QLinearSigmoid", 1, kNewest, import_sigmoid, kDomain},
-    {"QLinearLeakyRelu", 1, kNewest, import_leaky_relu, kDomain},
-    {"QLinearAveragePool", 1, kNewest, import_average, kDomain},
-    {"QLinearGlobalAveragePool", 1, kNewest, import_global_average, kDomain},
-    {"QLinearConcat", 1, kNewest, import_concat, kDomain},
-    {"QLinearSoftmax", 1, kNewest, import_softmax, kDomain},
-    {"QLinearWhere", 1, kNewest, import_where, kDomain},
-    {"QGemm", 1, kNewest, import_q_gemm, kDomain},
-    {"MatMulIntegerToFloat", 1, kNewest, import_integer_to_float, kDomain},
-    {"DynamicQuantizeMatMul", 1, kNewest, import_dynamic_product, kDomain},
-    {"MatMulNBits", 1, kNewest, import_n_bits, kDomain},
+    {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain},
+    {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain},
+    {"QLinearSigmoid", 1, kEveryLater, import_sigmoid, kDomain},
+    {"QLinearLeakyRelu", 1, kEveryLater, import_leaky_relu, kDomain},
+    {"QLinearAveragePool", 1, kEveryLater, import_average, kDomain},
+    {"QLinearGlobalAveragePool", 1, kEveryLater, import_global_average, kDomain},
+    {"QLinearConcat", 1, kEveryLater, import_concat, kDomain},
+    {"QLinearSoftmax", 1, kEveryLater, import_softmax, kDomain},
+    {"QLinearWhere", 1, kEveryLater, import_where, kDomain},
+    {"QGemm", 1, kEveryLater, import_q_gemm, kDomain},
+    {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain},
+    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_product, kDomain},
+    {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain},
 };
 
 }  // namespace

@@ -216,7 +216,7 @@ OpDef reduction(std::string_view name, FewBits few_bits = FewBits::stays) {
           .max_inputs = 2,
           .infer = infer_reduce,
           .eval = eval_reduce<Kind>,
-          .onnx = {{name, 1, 1 << 20, import_reduce<op>}},
+          .onnx = {{name, 1, kEveryLater, import_reduce<op>}},
           .traits = {.few_bits = few_bits, .layer = "Reduce"}};
 }
 

@@ -163,7 +163,7 @@ const OpDef resize{.name = "Resize",
                    .max_inputs = 4,
                    .infer = infer_resize,
                    .eval = eval_resize,
-                   .onnx = {{"Resize", 11, 1 << 20, import_resize},
+                   .onnx = {{"Resize", 11, kEveryLater, import_resize},
                             {"Resize", 10, 10, import_scales},
                             {"Upsample", 7, 9, import_scales}},
                    .traits = {.few_bits = FewBits::passes, .keeps_type_from = 1}};

@@ -332,7 +332,7 @@ const OpDef lstm{.name = "LSTM",
                  .max_inputs = 8,
                  .infer = infer_rnn,
                  .eval = eval_lstm,
-                 .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}},
+                 .onnx = {{"LSTM", 1, kEveryLater, import_recurrent<lstm>}},
                  .traits = {.layer = "RNN", .accepts = accepts_lengths}};
 const OpDef gru{.name = "GRU",
                 .attrs = rnn_attrs({integer_attr("linear_before_reset", 0)}),
@@ -340,7 +340,7 @@ const OpDef gru{.name = "GRU",
                 .max_inputs = 6,
                 .infer = infer_rnn,
                 .eval = eval_gru,
-                .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}},
+                .onnx = {{"GRU", 1, kEveryLater, import_recurrent<gru>}},
                 .traits = {.layer = "RNN", .accepts = accepts_lengths}};
 const OpDef rnn{.name = "RNN",
                 .attrs = rnn_attrs({}),
@@ -348,7 +348,7 @@ const OpDef rnn{.name = "RNN",
                 .max_inputs = 6,
                 .infer = infer_rnn,
                 .eval = eval_rnn,
-                .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}},
+                .onnx = {{"RNN", 1, kEveryLater, import_recurrent<rnn>}},
                 .traits = {.accepts = accepts_lengths}};
 
 }  // namespace hone::ops

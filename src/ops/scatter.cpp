@@ -149,7 +149,7 @@ const OpDef scatter_elements = {
     .max_inputs = 3,
     .infer = infer_scatter_elements,
     .eval = eval_scatter_elements,
-    .onnx = {{"ScatterElements"}, {"Scatter", 1, 1 << 20, import_scatter}},
+    .onnx = {{"ScatterElements"}, {"Scatter", 1, kEveryLater, import_scatter}},
     .traits = {.accepts = accepts_positions},
 };
 

@@ -160,6 +160,11 @@ bool all_apart(const Node& node, size_t operand) {
   return node.input(operand)->type.shape.rank() == node.output()->type.shape.rank();
 }
 
+const TensorType& given_type(const std::vector<Value*>& operands, size_t i) {
+  HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
+  return operands[i]->type;
+}
+
 OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
                  std::vector<AttrSpec> attrs) {
   OpDef op{.name = name};

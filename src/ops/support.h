@@ -53,6 +53,9 @@ bool first_apart(const Node& node, size_t operand);
 bool first_apart_off_axis(const Node& node, size_t operand);
 bool all_apart(const Node& node, size_t operand);
 
+/// For the trait `body_types`: the type of an operand that must be given.
+const TensorType& given_type(const std::vector<Value*>& operands, size_t i);
+
 /// A pointwise operator with this formula.
 OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
                  std::vector<AttrSpec> attrs = {});
