@@ -29,7 +29,7 @@ Json backend_json(const Backend& backend) {
                  {"workers", info.workers},
                  {"memoryMiB", info.memory_bytes >> 20},
                  {"cacheKiB", info.cache_bytes >> 10},
-                 {"bf16Products", info.bf16_products || info.small_floats},
+                 {"bf16Products", info.bf16_matmuls},
                  {"versions", backend.versions()}});
   } catch (const Error& error) {
     json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});

@@ -54,7 +54,7 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
                        const Logger& log) {
   if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
-  if (options.bf16 && device.bf16_products)
+  if (options.bf16 && device.bf16_matmuls)
     return log.info(
         "Convolutions and what stands between them are BF16, other products may round their operands to it; sums and "
         "everything else are FP32.");

@@ -49,7 +49,7 @@ std::string format_of(const Desc& desc);
 Desc desc_in_format(const Dims& dims, const std::string& name, ElementType element = ElementType::f32);
 
 /// Whether products of f32 may round their operands to bf16 and gain by it.
-inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_products; }
+inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_matmuls; }
 enum class RoundedType { bf16 };
 inline constexpr std::array<std::string_view, 1> kRoundedTypeNames = {"bf16"};
 constexpr const auto& field_names(RoundedType) { return kRoundedTypeNames; }
