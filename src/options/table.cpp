@@ -161,7 +161,7 @@ constexpr Flag kTable[] = {
      "none, ampere+ or sameComputeCapability; all but none: a plan that other machines can tune again",
      put_hardware_level},
     own({"--targets", "", "<archs>", build,
-         "further cards, as sm80,sm90,sm100, that the kernels of a plan built on a card serve", put_targets}),
+         "further GPUs, as sm80,sm90,sm100, that the kernels of a plan built on a GPU serve", put_targets}),
     {"--runtimePlatform", "", "<name>", build, "SameAsBuild or WindowsAMD64", put_runtime_platform},
     {"--tempdir", "", "<dir>", build, "folder for temporary files", nullptr, "no temporary files are written"},
     {"--tempfileControls", "", "<spec>", build, "in_memory:allow|deny,temporary:allow|deny", put_tempfile_controls},

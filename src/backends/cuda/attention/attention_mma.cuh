@@ -11,7 +11,7 @@
 
 #define KEYS (SPLIT_KEYS ? 32 : 64)
 #define PITCH(depth) ((depth) + 8)   // elements per row in shared memory: neighbouring rows in other banks
-#define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every card's 48 KB hold
+#define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every GPU's 48 KB hold
 #define TILES (SPLIT_KEYS ? WARPS : STAGES)
 #define LOADERS (SPLIT_KEYS ? 32 : WARPS * 32)   // threads that load a tile
 

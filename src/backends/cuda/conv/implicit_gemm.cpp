@@ -17,7 +17,7 @@ namespace hone::cuda {
 namespace {
 
 constexpr size_t kOffers = 12;
-constexpr int64_t kMostInCluster = 8;  // blocks that run together on every card that knows clusters
+constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU that knows clusters
 
 struct Tile {
   int64_t m, n, k, warps, warps_m, stages;  // k: of the inner axis, a time
@@ -186,7 +186,7 @@ struct Choice {
   double cost;
 };
 
-/// Microseconds, roughly, on a card of the H100's kind: the parts' way from the second-level cache to a processor or to all of
+/// Microseconds, roughly, on a GPU of the H100's kind: the parts' way from the second-level cache to a processor or to all of
 /// them, the products, or the waiting of one block, whichever takes longest. Good enough to leave most choices out.
 double cost_of(const Tile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
   const auto rounds = static_cast<double>(blocks_of(blocks, std::max<int64_t>(processors, 1)));

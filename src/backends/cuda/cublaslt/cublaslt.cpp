@@ -198,7 +198,7 @@ class CublasLtSource final : public TacticSource {
     const Node* node = anchor_in(problem.region);
     if (node == nullptr) return;
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
-    if (!card_selected()) return out.refuse("cublaslt", "there is no card to ask");
+    if (!gpu_selected()) return out.refuse("cublaslt", "there is no GPU to ask");
     Read read = read_region(problem, *node);
     const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.code) : std::nullopt;
     if (read.refusal.empty() && !shape) read.refusal = "its batches broadcast against each other";

@@ -111,7 +111,7 @@ bool usual_activations(const Node& node) {
 }
 
 std::string reason_against(const Problem& problem, const Node& node) {
-  if (!has_clusters(problem.device.architecture)) return "the card has no clusters";
+  if (!has_clusters(problem.device.architecture)) return "the GPU has no clusters";
   for (const std::string& target : problem.targets)
     if (!has_clusters(target)) return "a target has no clusters";
   const Value* x = node.input(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the card at hand does at best: a copy of a quarter of a gigabyte, and products of 8192 x 8192 matrices by cuBLASLt, on
+// What the GPU at hand does at best: a copy of a quarter of a gigabyte, and products of 8192 x 8192 matrices by cuBLASLt, on
 // values that are not zero (zeros run faster than anything real).
 #pragma once
 
