@@ -288,7 +288,7 @@ TEST(Regions, ConvolutionsTakeTheirEpilogue) {
   EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
 }
 
-TEST(Regions, ProductsOfOneInputJoinWhereTheirWeightsAreAlike) {
+TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   const Graph graph = parse_graph(R"((%x: f32[4,8]) {
     %wq = constant f32[8,16]!1
     %wk = constant f32[8,16]!2

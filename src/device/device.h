@@ -124,7 +124,7 @@ inline constexpr std::byte kPoison{0xff};
 /// What a device has been seen to do at best; 0: not measured.
 struct Ceilings {
   double bytes_per_second = 0;          // of a large copy, bytes read and bytes written
-  double f16_flops = 0, f32_flops = 0;  // per second, of a large product; of f32 with operands rounded to TF32
+  double f16_flops = 0, f32_flops = 0;  // per second, of a large matmul; of f32 with operands rounded to TF32
 };
 
 class Device {

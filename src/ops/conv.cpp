@@ -56,8 +56,8 @@ void convolve(const ConvShape& shape, const WindowTable& table, const float* x, 
                   count = std::min(kRun, table.results - first);
     std::vector<float> columns(static_cast<size_t>(depth * count));
     gather_columns(table, x + image * shape.channels * table.inputs, shape.channels, first, count, columns.data());
-    add_product(shape.filters, count, depth, {w + g * shape.filters * depth, depth, 1}, {columns.data(), count, 1},
-                y + image * shape.filters * table.results + first, table.results);
+    add_matmul(shape.filters, count, depth, {w + g * shape.filters * depth, depth, 1}, {columns.data(), count, 1},
+               y + image * shape.filters * table.results + first, table.results);
   }
 }
 

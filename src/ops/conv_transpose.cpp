@@ -78,9 +78,9 @@ void eval_conv_transpose(EvalContext& context) {
   std::vector<float> columns(static_cast<size_t>(rows * table.results));
   for (int64_t image = 0; image < batch * group; ++image) {
     std::fill(columns.begin(), columns.end(), 0.0F);
-    add_product_parallel(rows, table.results, channels, {weight.data() + image % group * channels * rows, 1, rows},
-                         {source.data() + image * channels * table.results, table.results, 1}, columns.data(),
-                         table.results);
+    add_matmul_parallel(rows, table.results, channels, {weight.data() + image % group * channels * rows, 1, rows},
+                        {source.data() + image * channels * table.results, table.results, 1}, columns.data(),
+                        table.results);
     scatter_columns(table, columns.data(), filters, y.data() + image * filters * table.inputs);
   }
   context.set(0, write_floats(x.dtype(), std::move(dims), y));

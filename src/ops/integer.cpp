@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of small integers. MatMulInteger and QLinearMatMul become a MatMul of 32-bit integers with the zero points taken
+// Matmuls of small integers. MatMulInteger and QLinearMatMul become a MatMul of 32-bit integers with the zero points taken
 // off before and the scales applied behind; convolutions have loops of their own, exact for any length.
 #include <algorithm>
 #include <cmath>

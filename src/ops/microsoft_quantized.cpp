@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and products with weights of few
+// com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and matmuls with weights of few
 // bits, which are unpacked when the model is read.
 #include "ops/expansions.h"
 #include "ops/movement.h"
@@ -87,7 +87,7 @@ void import_where(ImportContext& context) {
                                   given(context, 8), context.input(1)));
 }
 
-// ---- Products ----
+// ---- Matmuls ----
 
 /// a, a_scale, a_zero, b, b_scale, b_zero, c?, y_scale?, y_zero?; c counts steps of a_scale b_scale. Without y_scale the
 /// result stays in floats.
@@ -113,7 +113,7 @@ Value* without_zero(ImportContext& context, Value* x, Value* zero) {
   return zero == nullptr ? wide : made(context, "Sub", {wide, as_type(context, zero, DType::i32)});
 }
 
-/// The product of integers, scaled.
+/// The matmul of integers, scaled.
 Value* scaled_product(ImportContext& context, Value* a, Value* b, Value* a_scale, Value* b_scale, Value* a_zero,
                       Value* b_zero) {
   Value* sum = made(context, "MatMul", {without_zero(context, a, a_zero), without_zero(context, b, b_zero)});
@@ -128,7 +128,7 @@ void import_integer_to_float(ImportContext& context) {
 }
 
 /// a, b, b_scale, b_zero?, bias?
-void import_dynamic_product(ImportContext& context) {
+void import_dynamic_matmul(ImportContext& context) {
   const Node* a = context.add("DynamicQuantizeLinear", {context.input(0)});
   Value* y = scaled_product(context, a->outputs[0], context.input(1), a->outputs[1], context.input(2), a->outputs[2],
                             given(context, 3));
@@ -201,7 +201,7 @@ const OnnxRule kRules[] = {
     {"QLinearWhere", 1, kEveryLater, import_where, kDomain},
     {"QGemm", 1, kEveryLater, import_q_gemm, kDomain},
     {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain},
-    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_product, kDomain},
+    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_matmul, kDomain},
     {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain},
 };
 

@@ -145,8 +145,8 @@ struct Sequence {
         for (int64_t j = 0; j < n; ++j)
           out[static_cast<size_t>(row * n + j)] =
               (*b)[direction * 2 * n + j] + (j < biased_r_gates * hidden ? (*b)[direction * 2 * n + n + j] : 0.0f);
-    add_product_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width},
-                         out.data(), n);
+    add_matmul_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width},
+                        out.data(), n);
     return out;
   }
   int64_t length(int64_t item) const {

@@ -117,7 +117,7 @@ constexpr Flag kTable[] = {
     {"--fp8", "", "", build, "allow FP8 kernels", put<&T::fp8>, "there are no FP8 kernels; other precisions are used"},
     {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, kNoInteger},
     {"--best", "", "", build, "allow every precision there is", put<&T::best>},
-    {"--noTF32", "", "", build, "no TF32 in f32 products", clear<&B::tf32>},
+    {"--noTF32", "", "", build, "no TF32 in f32 matmuls", clear<&B::tf32>},
     {"--stronglyTyped", "", "", build, "types come from the model alone", put<&T::strongly_typed>},
     {"--precisionConstraints", "", "<mode>", build, "none, obey or prefer what the layer flags say",
      put_precision_constraints},

@@ -85,7 +85,7 @@ class Narrowing {
     return constant && explicit_pads && derived && node.input(0)->type.shape.rank() <= 5;
   }
 
-  /// A constant that is repeated for products alone (a mask for every image) is rounded before it grows.
+  /// A constant that is repeated for matmuls alone (a mask for every image) is rounded before it grows.
   bool repeats_for_gain(const Node& node) const {
     const bool repeats = node.is(ops::expand) || node.is(ops::tile) || node.op->traits.view;
     return repeats && node.input(0)->is_constant() && is_wide(node.input(0)) && read_by_gaining(node.output());

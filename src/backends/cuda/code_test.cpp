@@ -219,7 +219,7 @@ TEST(CudaCode, OffersSomethingForEveryRegion) {
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       if (sample.processor_only) continue;
-      // Batched products are cuBLASLt's, in f32 all products are the libraries'.
+      // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'.
       const bool library = sample.has("MatMul") || (dtype == DType::f32 && sample.has("Linear("));
       const Graph region = sample.graph(dtype);
       EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty())

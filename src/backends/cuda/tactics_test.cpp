@@ -266,7 +266,7 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));
   cases.pop_back();
   tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
-  // Batched products are cuBLASLt's, in f32 all products are the libraries'; for all else there is a kernel of ours.
+  // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'; for all else there is a kernel of ours.
   const TacticSource* certain = sample->has("MatMul") ? &cublaslt_source() : &cuda::source();
   const bool f32_product = dtype == DType::f32 && sample->has("Linear(");
   EXPECT_TRUE(tried > 0 || source != certain || f32_product);

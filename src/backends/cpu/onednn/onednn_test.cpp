@@ -111,7 +111,7 @@ TEST(OnednnSource, TransposedConvolutions) {
               avx512 ? 1 : 0);
 }
 
-TEST(OnednnSource, LinearLayersAndProducts) {
+TEST(OnednnSource, LinearLayersAndMatmuls) {
   for (const int transposed : {0, 1})
     EXPECT_GT(
         check_library(

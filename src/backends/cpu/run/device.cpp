@@ -32,7 +32,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.memory_bytes = machine.memory_bytes;
   info.cache_bytes = info.core_bytes = machine.cache_bytes;
   info.clock_ghz = machine.clock_ghz;
-  info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_products(options.isa);
+  info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
   return info;
 }
 
