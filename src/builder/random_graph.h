@@ -25,7 +25,7 @@ class RandomGraph {
   void add_one();
   void add_unary(Value* x);
   void add_binary(Value* x);
-  void add_product(Value* x);
+  void add_matmul(Value* x);
   void add_window(Value* x);
   void add_along_axis(Value* x);
   void add_movement(Value* x);

@@ -44,7 +44,7 @@ struct BatchedGemmShape {
   int64_t batch0 = 1, batch1 = 1;
   int64_t a_stride0 = 0, a_stride1 = 0, b_stride0 = 0, b_stride1 = 0, c_stride0 = 0, c_stride1 = 0;
   int64_t residual_stride0 = 0, residual_stride1 = 0;
-  float scale = 1;  // multiplies the product, before the residual
+  float scale = 1;  // multiplies the matmul, before the residual
 };
 
 struct BatchedGemmArgs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution of NHWC images, and matrix products as convolutions of one pixel, in bf16 on the processor's matrix tiles (AMX),
+// Convolution of NHWC images, and matmuls as convolutions of one pixel, in bf16 on the processor's matrix tiles (AMX),
 // with sums of f32. Source and result are f32 or bf16; an f32 source is rounded.
 //
 // The idea: laid out as [channel block][padded pixel][32 channels], the pixels that any tap of the filter reads for 16
