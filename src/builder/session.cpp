@@ -17,7 +17,7 @@
 namespace hone {
 namespace {
 
-/// What kernels are tuned for where only the data decide a size.
+/// What kernels are tuned for where a size is data-dependent.
 constexpr int64_t kUsualDataSize = 64;
 
 bool all_ranked(const Graph& graph) {

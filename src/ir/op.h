@@ -41,7 +41,7 @@ class InferContext {
   void set(size_t output, TensorType type);
   void set(size_t output, DType dtype, Shape shape);
   void set_symbolic(size_t output, SymbolicData data);
-  /// A size that only the data decide (NonZero, …): a symbol named after the node, the same at every inference.
+  /// A data-dependent size (NonZero, …): a symbol named after the node, the same at every inference.
   Dim data_dependent(size_t output, size_t axis) const;
 
  private:

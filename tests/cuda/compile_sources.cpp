@@ -47,7 +47,7 @@ const TacticSource& cuda_source() {
   throw InternalError("the CUDA backend has no source of its own");
 }
 
-/// What kernels are made for where only the data decide a size.
+/// What kernels are made for where a size is data-dependent.
 constexpr int64_t kAnySize = 64;
 
 /// Nothing where the host has to run the region: it decides sizes, or those taken for them contradict each other.

@@ -23,7 +23,7 @@ namespace hone::cuda {
 
 struct Generated {
   Attrs attrs;
-  std::string source;  // behind the prelude
+  std::string source;  // text, behind the prelude
   std::vector<Tensor> constants;
 };
 

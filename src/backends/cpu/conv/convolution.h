@@ -12,7 +12,7 @@
 
 namespace hone::cpu {
 
-/// A convolution and the tile that computes it.
+/// A convolution and the register tile that computes it.
 template <typename Config>
 struct TiledConv {
   ConvCode conv;

@@ -19,18 +19,21 @@ namespace {
 constexpr size_t kOffers = 12;
 constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU that knows clusters
 
-struct Tile {
-  int64_t m, n, k, warps, warps_m, stages;  // k: of the inner axis, a time
+/// What a block of threads (CTA) computes, and how: its tile of the result, `k` of the inner axis at a time, by so many warps,
+/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory.
+struct CtaTile {
+  int64_t m, n, k, warps, warps_m, stages;
 };
-constexpr std::array kTiles{
-    Tile{64, 64, 32, 4, 2, 4},   Tile{32, 64, 32, 4, 1, 4},   Tile{64, 32, 32, 4, 2, 4},   Tile{128, 64, 32, 4, 2, 4},
-    Tile{128, 128, 32, 4, 2, 3}, Tile{32, 32, 32, 4, 2, 6},   Tile{64, 64, 64, 4, 2, 4},   Tile{32, 64, 64, 4, 1, 4},
-    Tile{64, 32, 64, 4, 2, 4},   Tile{128, 64, 64, 4, 2, 3},  Tile{128, 128, 64, 4, 2, 3}, Tile{32, 32, 64, 4, 2, 6},
-    Tile{128, 64, 64, 8, 4, 3},  Tile{128, 128, 64, 8, 4, 3}, Tile{64, 64, 64, 8, 2, 4},   Tile{64, 64, 128, 8, 2, 3}};
+constexpr std::array kTiles{CtaTile{64, 64, 32, 4, 2, 4},  CtaTile{32, 64, 32, 4, 1, 4},   CtaTile{64, 32, 32, 4, 2, 4},
+                            CtaTile{128, 64, 32, 4, 2, 4}, CtaTile{128, 128, 32, 4, 2, 3}, CtaTile{32, 32, 32, 4, 2, 6},
+                            CtaTile{64, 64, 64, 4, 2, 4},  CtaTile{32, 64, 64, 4, 1, 4},   CtaTile{64, 32, 64, 4, 2, 4},
+                            CtaTile{128, 64, 64, 4, 2, 3}, CtaTile{128, 128, 64, 4, 2, 3}, CtaTile{32, 32, 64, 4, 2, 6},
+                            CtaTile{128, 64, 64, 8, 4, 3}, CtaTile{128, 128, 64, 8, 4, 3}, CtaTile{64, 64, 64, 8, 2, 4},
+                            CtaTile{64, 64, 128, 8, 2, 3}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
 constexpr size_t kOffersPerSplit = 4;
 
-int64_t shared_bytes(const Tile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
+int64_t shared_bytes(const CtaTile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
 
 constexpr int64_t kMostMatmuls = 4;
 
@@ -188,7 +191,7 @@ struct Choice {
 
 /// Microseconds, roughly, on a GPU of the H100's kind: the parts' way from the second-level cache to a processor or to all of
 /// them, the matmuls, or the waiting of one block, whichever takes longest. Good enough to leave most choices out.
-double cost_of(const Tile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
+double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
   const auto rounds = static_cast<double>(blocks_of(blocks, std::max<int64_t>(processors, 1)));
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
@@ -207,7 +210,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
   for (const int64_t splits : kSplits) {
     std::vector<Choice> own;
     for (size_t i = 0; i < kTiles.size(); ++i) {
-      const Tile& tile = kTiles[i];
+      const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
       if (products > 1 && filters.count / products % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
@@ -310,7 +313,7 @@ struct ImplicitGemmFamily {
     const Node& node = *anchor_in(problem.region);
     const RegionMatch match = match_of(problem, node);
     const Filters filters = filters_of(node);
-    const Tile& tile = kTiles[static_cast<size_t>(params.tile)];
+    const CtaTile& tile = kTiles[static_cast<size_t>(params.tile)];
     Built<Code> built;
     built.constants = constants_for(problem, match, node, filters.count);
     const bool bias = built.constants.size() == 2;
@@ -362,7 +365,7 @@ struct ImplicitGemmFamily {
  private:
   static GridLaunch launch_product(const Code& code, const LoadContext& context, const FinishParameters& finish,
                                    const Images& images) {
-    const Tile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
     const ProductParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
