@@ -4,13 +4,16 @@
 #
 #   hone_library(<name> SOURCES a.cpp... [DEPS other hone targets...] [LIBS external targets...] [HOT])   -> hone_<name>
 #   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
-#   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow] [TIMEOUT seconds])   -> ctest "<name>"
+#   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS fast threaded] [TIMEOUT seconds])   -> ctest "<name>"
 #   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
 #   hone_listed_sources(<variable> <list>.def)   -> the sources that a list names, so that they stand in one place; also _texts
 #
 # Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
 
 include_guard()
+
+add_custom_target(unit_tests)
+add_custom_target(threaded_tests)  # what the thread sanitizer has something to see in
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -68,6 +71,7 @@ if(HONE_PRECOMPILE)
 endif()
 
 function(hone_link_ target deps libs)
+  set_property(GLOBAL APPEND PROPERTY HONE_TARGETS ${target})
   list(TRANSFORM deps PREPEND hone_)
   target_link_libraries(${target} PUBLIC ${deps} ${libs} PRIVATE hone_warnings)
   if(HONE_PRECOMPILE)
@@ -77,6 +81,35 @@ function(hone_link_ target deps libs)
       target_compile_options(${target} PRIVATE -fPIC)  # as the headers were compiled
     endif()
   endif()
+endfunction()
+
+# Where HONE_UNITY says so, files of a target are compiled in packs that scripts/packs.py puts together: what the sanitizers and
+# clang-tidy do to the headers they then do once a pack. Called when all targets have all their sources.
+function(hone_unite)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  get_property(targets GLOBAL PROPERTY HONE_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(folder ${target} SOURCE_DIR)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    set(paths "")
+    foreach(source IN LISTS sources)
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE)
+      list(APPEND paths ${source})
+    endforeach()
+    execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/packs.py ${paths}
+      OUTPUT_VARIABLE packs COMMAND_ERROR_IS_FATAL ANY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/packs.py ${paths})
+    string(REGEX MATCHALL "[^\n]+" packs "${packs}")
+    foreach(row IN LISTS packs)
+      string(REGEX MATCH "^([0-9]+) (.*)$" row "${row}")
+      set_source_files_properties(${CMAKE_MATCH_2} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+    endforeach()
+    # Every family has a reason_against.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_UNIQUE_ID HONE_FILE
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "#define HONE_JOIN_(a, b) a##b\n#define HONE_JOIN(a, b) HONE_JOIN_(a, b)\n#define reason_against HONE_JOIN(reason_against_, HONE_FILE)"
+      UNITY_BUILD_CODE_AFTER_INCLUDE "#undef reason_against")
+  endforeach()
 endfunction()
 
 function(hone_listed_ variable list suffix)
@@ -133,8 +166,12 @@ function(hone_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS fast)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};unit" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+  add_dependencies(unit_tests hone_${name}_test)
+  if("threaded" IN_LIST arg_LABELS)
+    add_dependencies(threaded_tests hone_${name}_test)
+  endif()
 endfunction()
 
 # The libFuzzer build gets fuzz/hone_<name>_fuzz; every other build runs the same harness on its seeds and damaged copies.

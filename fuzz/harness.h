@@ -23,11 +23,15 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+/// How many bodies of accepted() ended well.
+inline size_t accepted_bodies = 0;
+
 /// Whether `body` ended well. A refusal is as good an answer as any; a failed assertion is a defect and leaves.
 template <typename Body>
 bool accepted(const Body& body) {
   try {
     body();
+    ++accepted_bodies;
     return true;
   } catch (const InternalError&) {
     throw;

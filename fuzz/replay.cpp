@@ -127,7 +127,7 @@ int run_all(const std::vector<Bytes>& seeds) {
   int number = 0;
   for (; number < runs && std::chrono::steady_clock::now() < end; ++number)
     replay.run(mutator.damage(seeds[mutator.below(seeds.size())]), "copy", number);
-  std::printf("%d copies were run\n", number);
+  std::printf("%d copies were run, %zu times nothing was refused\n", number, hone::fuzz::accepted_bodies);
   return replay.failed() ? 1 : 0;
 }
 

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/numbers.h"
 #include "base/spill.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -94,6 +96,25 @@ TEST(Hash, IsThatOfEveryOtherProgram) {
   EXPECT_EQ(hash64("hone"), 0xe81290a307a31e85u);
   EXPECT_EQ(hash64(text), 0xa6d18dd18fdc0e99u);
   EXPECT_EQ(hash_hex(text), "868353983350237aa6d18dd18fdc0e99");
+}
+
+TEST(Numbers, IntegersWrapAtTheirEnds) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(wrapping_add(kMost, int64_t{1}), kLeast);
+  EXPECT_EQ(wrapping_subtract(kLeast, int64_t{1}), kMost);
+  EXPECT_EQ(wrapping_multiply(kLeast, int64_t{-1}), kLeast);
+  EXPECT_EQ(wrapping_multiply<uint16_t>(65535, 65535), 1);  // as ints they overflow
+  EXPECT_EQ(wrapping_add<int8_t>(127, 1), -128);
+  EXPECT_EQ(wrapping_add(0.25, 0.5), 0.75);
+}
+
+TEST(Numbers, FloatsSaturateOnTheWayToIntegers) {
+  EXPECT_EQ(saturated<int64_t>(1e30), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(saturated<int64_t>(-std::numeric_limits<double>::infinity()), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(saturated<int32_t>(2147483648.0f), 2147483647);
+  EXPECT_EQ(saturated<uint8_t>(-3.0f), 0);
+  EXPECT_EQ(saturated<uint8_t>(254.9f), 254);
+  EXPECT_EQ(saturated<int16_t>(std::numeric_limits<float>::quiet_NaN()), 0);
 }
 
 }  // namespace

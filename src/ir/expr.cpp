@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/numbers.h"
 #include "base/text.h"
 
 namespace hone {
@@ -274,7 +275,7 @@ int64_t apply_integer(ExprKind kind, int64_t a, int64_t b, int64_t c) {
     case ExprKind::minimum: return std::min(a, b);
     case ExprKind::maximum: return std::max(a, b);
     case ExprKind::power: return integer_power(a, b);
-    case ExprKind::modulo_floor: return safe ? ((a % b) + b) % b : 0;
+    case ExprKind::modulo_floor: return safe ? (a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b) : 0;
     case ExprKind::modulo_trunc: return safe ? a % b : 0;
     case ExprKind::less: return a < b;
     case ExprKind::less_equal: return a <= b;
@@ -284,7 +285,7 @@ int64_t apply_integer(ExprKind kind, int64_t a, int64_t b, int64_t c) {
     case ExprKind::logical_or: return a != 0 || b != 0;
     case ExprKind::select: return a != 0 ? b : c;
     default:
-      return static_cast<int64_t>(apply(kind, static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
+      return saturated<int64_t>(apply(kind, static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
   }
 }
 
@@ -296,7 +297,10 @@ T run(const std::vector<ExprNode>& nodes, std::span<const T> inputs, const Apply
     const ExprNode& node = nodes[i];
     const auto operand = [&](size_t k) { return k < node.operands.size() ? values[node.operands[k]] : T(0); };
     switch (node.kind) {
-      case ExprKind::number: values[i] = static_cast<T>(node.number); break;
+      case ExprKind::number:
+        if constexpr (std::is_integral_v<T>) values[i] = saturated<T>(node.number);
+        else values[i] = node.number;
+        break;
       case ExprKind::input: values[i] = inputs[static_cast<size_t>(node.input)]; break;
       case ExprKind::attribute: throw InternalError("attribute '" + node.attribute + "' of a formula is not bound");
       default: values[i] = op(node.kind, operand(0), operand(1), operand(2));

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/numbers.h"
 #include "base/text.h"
 #include "ir/op.h"
 #include "ir/text.h"
@@ -274,7 +275,7 @@ class Parser {
       else if constexpr (std::is_same_v<T, bool>) out = parse_real(text).value_or(0) != 0;
       else if constexpr (std::is_integral_v<T>) {
         const std::optional<int64_t> whole = parse_integer(text);
-        out = static_cast<T>(whole ? *whole : static_cast<int64_t>(parse_real(text).value_or(0)));
+        out = static_cast<T>(whole ? *whole : saturated<int64_t>(parse_real(text).value_or(0)));
       } else if constexpr (std::is_same_v<T, double>) out = parse_real(text).value_or(0);
       else out = T(static_cast<float>(parse_real(text).value_or(0)));
     });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/numbers.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -88,7 +89,7 @@ MaybeDim evaluate_dims(const Expr& expr, std::span<const Dim> inputs) {
     if (node.kind == ExprKind::input) {
       values.emplace_back(inputs[static_cast<size_t>(node.input)]);
     } else if (node.kind == ExprKind::number) {
-      const auto whole = static_cast<int64_t>(node.number);
+      const auto whole = saturated<int64_t>(node.number);
       values.push_back(static_cast<double>(whole) == node.number ? MaybeDim(Dim(whole)) : std::nullopt);
     } else if (node.kind == ExprKind::attribute) {
       return std::nullopt;
@@ -198,6 +199,7 @@ Tensor evaluate_as(const Expr& expr, std::span<const Tensor* const> inputs, cons
       else value = evaluate_integer(expr, scalars);
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) out = T(static_cast<float>(value));
       else if constexpr (std::is_same_v<T, bool>) out = value != 0;
+      else if constexpr (std::is_same_v<Number, double>) out = from_real<T>(value);
       else out = static_cast<T>(value);
       walk.next();
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArgMax, ArgMin, CumSum and CumProd: walks along one axis.
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -66,7 +67,7 @@ std::vector<T> running(std::vector<T> data, const AxisView& view, bool exclusive
         const int64_t k = reverse ? view.length - 1 - step : step;
         T& value = data[static_cast<size_t>((o * view.length + k) * view.inner + i)];
         const T before = total;
-        total = product ? total * value : total + value;
+        total = product ? wrapping_multiply(total, value) : wrapping_add(total, value);
         value = exclusive ? before : total;
       }
     }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "base/numbers.h"
 #include "base/text.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -62,12 +63,8 @@ To convert(From from) {
   if constexpr (small_from) return convert<To>(static_cast<float>(from));
   else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat>) return To(static_cast<float>(from));
   else if constexpr (std::is_same_v<To, bool>) return from != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if (std::isnan(from)) return 0;
-    if (from <= static_cast<From>(std::numeric_limits<To>::lowest())) return std::numeric_limits<To>::lowest();
-    if (from >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    return static_cast<To>(from);
-  } else return static_cast<To>(from);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return saturated<To>(from);
+  else return static_cast<To>(from);
 }
 
 /// Shapes travel through casts: integers stay what they are, also on the detour over floats that exporters take.

@@ -219,7 +219,7 @@ Tensor stacked(const std::vector<Tensor>& pieces, const TensorType& element, siz
     if (!piece.bytes().empty()) std::memcpy(out, piece.bytes().data(), piece.bytes().size());
     out += piece.bytes().size();
   }
-  const Tensor result = builder.finish();
+  Tensor result = builder.finish();
   if (axis == 0) return result;
   Dims moved(result.dims().begin() + 1, result.dims().end()), strides = strides_of(result.dims());
   moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(axis), result.dims()[0]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -88,7 +89,8 @@ void infer_roi_align(InferContext& context) {
 
 /// Bilinear sample; outside by more than one pixel counts as 0. For "max" the largest of the four weighted neighbours.
 float sample(std::span<const float> plane, int64_t height, int64_t width, float y, float x, bool largest) {
-  if (y < -1 || y > static_cast<float>(height) || x < -1 || x > static_cast<float>(width)) return 0;
+  const bool inside = y >= -1 && y <= static_cast<float>(height) && x >= -1 && x <= static_cast<float>(width);
+  if (!inside) return 0;  // neither is not-a-number
   y = std::max(y, 0.0f);
   x = std::max(x, 0.0f);
   auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
@@ -133,8 +135,8 @@ void eval_roi_align(EvalContext& context) {
     }
     const float bin_height = height / static_cast<float>(out_height), bin_width = width / static_cast<float>(out_width);
     const int64_t ratio = attrs.integer("sampling_ratio");
-    const int64_t rows = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_height)),
-                  columns = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bin_width));
+    const int64_t rows = ratio > 0 ? ratio : saturated<int64_t>(std::ceil(bin_height)),
+                  columns = ratio > 0 ? ratio : saturated<int64_t>(std::ceil(bin_width));
     HONE_CHECK(rows < 1 << 16 && columns < 1 << 16, "region {} is too large", region);
     const int64_t image = checked_index(batch_indices.integer(region), d[0]);
     for (int64_t channel = 0; channel < d[1]; ++channel) {

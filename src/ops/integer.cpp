@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -98,8 +99,12 @@ void eval_conv_integer(EvalContext& context) {
         for (int64_t c = 0; c < channels; ++c)
           for (int64_t tap = 0; tap < table.taps; ++tap)
             if (const int32_t offset = table.offsets[static_cast<size_t>(tap * table.results + r)]; offset >= 0)
-              sum += (image[static_cast<size_t>((n * x.dims()[1] + first + c) * table.inputs + offset)] - x_zero) *
-                     (weight[static_cast<size_t>((f * channels + c) * table.taps + tap)] - w_zero);
+              sum = wrapping_add(
+                  sum,
+                  wrapping_multiply(
+                      wrapping_subtract(
+                          image[static_cast<size_t>((n * x.dims()[1] + first + c) * table.inputs + offset)], x_zero),
+                      wrapping_subtract(weight[static_cast<size_t>((f * channels + c) * table.taps + tap)], w_zero)));
         out.push_back(sum);
       }
     }
@@ -155,7 +160,7 @@ void eval_dynamic_quantize(EvalContext& context) {
   for (size_t i = 0; i < x.size(); ++i) out.push_back(scale == 0 ? 0 : std::nearbyint(x.data()[i] / scale) + zero);
   context.set(0, write_floats(DType::u8, context.input(0).dims(), out));
   context.set(1, Tensor::scalar(scale));
-  context.set(2, Tensor::scalar(static_cast<uint8_t>(zero)));
+  context.set(2, Tensor::scalar(saturated<uint8_t>(zero)));
 }
 
 }  // namespace

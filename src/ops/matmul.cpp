@@ -3,6 +3,7 @@
 // MatMul with numpy's rules (vectors, broadcast batches), Gemm, and the passes' own Linear (a 2-D weight).
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "ops/gemm_loops.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -45,7 +46,8 @@ template <typename T>
 void multiply_plain(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p)
-      for (int64_t j = 0; j < n; ++j) c[i * n + j] = static_cast<T>(c[i * n + j] + a[i * k + p] * b[p * n + j]);
+      for (int64_t j = 0; j < n; ++j)
+        c[i * n + j] = wrapping_add(c[i * n + j], wrapping_multiply(a[i * k + p], b[p * n + j]));
 }
 
 struct MatMulShape {
@@ -153,7 +155,7 @@ void exact_gemm(EvalContext& context) {
   const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
   const double alpha = context.attrs().real("alpha"), beta = context.attrs().real("beta");
   const auto scaled = [](double factor, T value) {
-    return factor == 1 ? value : static_cast<T>(factor * static_cast<double>(value));
+    return factor == 1 ? value : from_real<T>(factor * static_cast<double>(value));
   };
   std::vector<T> c(static_cast<size_t>(m * n), T(0));
   multiply_plain(m, n, k, rows_of<T>(a, trans_a).data(), rows_of<T>(b, trans_b).data(), c.data());
@@ -165,7 +167,7 @@ void exact_gemm(EvalContext& context) {
       T& value = c[static_cast<size_t>(i * n + j)];
       value = scaled(alpha, value);
       const int64_t at = (dims[0] == 1 ? 0 : i) * dims[1] + (dims[1] == 1 ? 0 : j);
-      if (!bias.empty()) value += scaled(beta, bias[static_cast<size_t>(at)]);
+      if (!bias.empty()) value = wrapping_add(value, scaled(beta, bias[static_cast<size_t>(at)]));
     }
   context.set(0, exact_tensor<T>(a.dtype(), {m, n}, c));
 }
@@ -230,7 +232,7 @@ void exact_linear(EvalContext& context) {
   multiply_plain(m, n, k, exact_values<T>(x).data(), rows_of<T>(w, trans).data(), y.data());
   if (context.has(2)) {
     const std::vector<T> bias = exact_values<T>(context.input(2));
-    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+    for (size_t i = 0; i < y.size(); ++i) y[i] = wrapping_add(y[i], bias[i % bias.size()]);
   }
   context.set(0, exact_tensor<T>(x.dtype(), std::move(dims), y));
 }

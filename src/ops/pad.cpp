@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -100,7 +101,7 @@ void import_pad_attrs(ImportContext& context) {
   visit(value.dtype(), [&]<typename T>() {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
       value.data<T>()[0] = T(static_cast<float>(number));
-    else value.data<T>()[0] = static_cast<T>(number);
+    else value.data<T>()[0] = from_real<T>(number);
   });
   set_outputs(context,
               *context.add("Pad", {context.input(0), pads, context.constant(value.finish())}, context.attrs()));

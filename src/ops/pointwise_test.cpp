@@ -82,6 +82,10 @@ TEST(Bits, ShiftsBeyondTheWidthGiveZero) {
               testing::ElementsAre(2, 0, 0));
 }
 
+TEST(Pointwise, IntegersThatComeFromFloatsSaturate) {
+  EXPECT_EQ(run_op("Pow", {integers({10}), floats({1}, {30})}).integer(0), INT64_MAX);
+}
+
 TEST(Quantize, RoundsToEvenAndSaturates) {
   const Tensor y =
       run_op("QuantizeLinear", {floats({4}, {1, 3, 1000, -1000}), Tensor::scalar(2.0F), Tensor::scalar<uint8_t>(128)});

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/hash.h"
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -34,7 +35,7 @@ class Source {
 
 Source source_of(const EvalContext& context) {
   const Attrs& attrs = context.attrs();
-  if (attrs.has("seed")) return Source(static_cast<uint32_t>(static_cast<int64_t>(attrs.real("seed"))));
+  if (attrs.has("seed")) return Source(static_cast<uint32_t>(saturated<int64_t>(attrs.real("seed"))));
   return Source(static_cast<uint32_t>(hash64(context.node().name)));
 }
 

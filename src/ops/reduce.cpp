@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -92,7 +93,7 @@ struct Group {
 struct Sum {
   template <typename T>
   static T run(const Group<T>& g) {
-    return g.fold(T(0), [](T a, T x) { return a + x; });
+    return g.fold(T(0), wrapping_add<T>);
   }
 };
 struct Mean {
@@ -120,41 +121,41 @@ struct Smallest {
 struct Product {
   template <typename T>
   static T run(const Group<T>& g) {
-    return g.fold(T(1), [](T a, T x) { return a * x; });
+    return g.fold(T(1), wrapping_multiply<T>);
   }
 };
 struct L1 {
   template <typename T>
   static T run(const Group<T>& g) {
-    return g.fold(T(0), [](T a, T x) { return a + (x < 0 ? -x : x); });
+    return g.fold(T(0), [](T a, T x) { return x < 0 ? wrapping_subtract(a, x) : wrapping_add(a, x); });
   }
 };
 struct SumSquare {
   template <typename T>
   static T run(const Group<T>& g) {
-    return g.fold(T(0), [](T a, T x) { return a + x * x; });
+    return g.fold(T(0), [](T a, T x) { return wrapping_add(a, wrapping_multiply(x, x)); });
   }
 };
 struct L2 {
   template <typename T>
   static T run(const Group<T>& g) {
-    return static_cast<T>(std::sqrt(static_cast<double>(SumSquare::run(g))));
+    return from_real<T>(std::sqrt(static_cast<double>(SumSquare::run(g))));
   }
 };
 struct LogSum {
   template <typename T>
   static T run(const Group<T>& g) {
-    return static_cast<T>(std::log(static_cast<double>(Sum::run(g))));
+    return from_real<T>(std::log(static_cast<double>(Sum::run(g))));
   }
 };
 struct LogSumExp {
   template <typename T>
   static T run(const Group<T>& g) {
     const double top = static_cast<double>(Largest::run(g));
-    if (!std::isfinite(top)) return static_cast<T>(top);
+    if (!std::isfinite(top)) return from_real<T>(top);
     double sum = 0;
     for (const int64_t offset : g.offsets) sum += std::exp(static_cast<double>(g.first[offset]) - top);
-    return static_cast<T>(top + std::log(sum));
+    return from_real<T>(top + std::log(sum));
   }
 };
 

@@ -28,6 +28,17 @@ TEST(Reduce, IntegersAreExact) {
   EXPECT_EQ(run_op("ReduceProd", {integers({(int64_t{1} << 53) + 1, 3})}).integer(0), 3 * ((int64_t{1} << 53) + 1));
 }
 
+TEST(Reduce, IntegersWrap) {
+  constexpr int64_t kMost = INT64_MAX, kLeast = INT64_MIN;
+  EXPECT_EQ(run_op("ReduceSum", {integers({kMost, 2})}).integer(0), kLeast + 1);
+  EXPECT_EQ(run_op("ReduceProd", {integers({kMost, 2})}).integer(0), -2);
+  EXPECT_EQ(run_op("ReduceSumSquare", {integers({int64_t{1} << 32, 3})}).integer(0), 9);
+  EXPECT_EQ(run_op("ReduceL1", {integers({kLeast})}).integer(0), kLeast);
+  EXPECT_EQ(run_op("ReduceLogSum", {integers({0})}).integer(0), kLeast);  // of minus infinity
+  EXPECT_EQ(run_op("CumSum", {integers({kMost, 1}), integers({0})}).integer(1), kLeast);
+  EXPECT_EQ(run_op("Mod", {integers({kMost - 1}), integers({kMost})}).integer(0), kMost - 1);
+}
+
 TEST(Reduce, ProductsOfSizesStayExpressions) {
   Graph graph;
   Value* x = graph.add_input("x", {DType::f32, Shape{Dim::symbol("N"), 3, Dim::symbol("S")}});

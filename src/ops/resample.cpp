@@ -7,6 +7,7 @@
 
 #include "base/enum_names.h"
 #include "base/error.h"
+#include "base/numbers.h"
 
 namespace hone {
 namespace {
@@ -43,12 +44,12 @@ double source_coordinate(const AxisResampling& plan, ResampleCoordinates coordin
 
 int64_t nearest_index(ResampleRounding rounding, double x) {
   switch (rounding) {
-    case ResampleRounding::round_prefer_floor: return static_cast<int64_t>(std::ceil(x - 0.5));
-    case ResampleRounding::round_prefer_ceil: return static_cast<int64_t>(std::floor(x + 0.5));
+    case ResampleRounding::round_prefer_floor: return saturated<int64_t>(std::ceil(x - 0.5));
+    case ResampleRounding::round_prefer_ceil: return saturated<int64_t>(std::floor(x + 0.5));
     case ResampleRounding::floor: break;
-    case ResampleRounding::ceil: return static_cast<int64_t>(std::ceil(x));
+    case ResampleRounding::ceil: return saturated<int64_t>(std::ceil(x));
   }
-  return static_cast<int64_t>(std::floor(x));
+  return saturated<int64_t>(std::floor(x));
 }
 
 std::vector<ResampleTap> cubic_taps(const ResampleRule& rule, int64_t left, double t, int64_t size) {
@@ -82,7 +83,7 @@ std::vector<ResampleTap> wide_taps(const AxisResampling& plan, const ResampleRul
   const double reach = (rule.mode == ResampleMode::linear ? 1 : 2) / plan.scale;
   std::vector<ResampleTap> taps;
   double total = 0;
-  for (auto i = static_cast<int64_t>(std::floor(x - reach)); i <= static_cast<int64_t>(std::ceil(x + reach)); ++i) {
+  for (auto i = saturated<int64_t>(std::floor(x - reach)); i <= saturated<int64_t>(std::ceil(x + reach)); ++i) {
     const double weight = curve(rule, (static_cast<double>(i) - x) * plan.scale);
     if (weight == 0 || (rule.exclude_outside && (i < 0 || i >= plan.in))) continue;
     taps.push_back({std::clamp<int64_t>(i, 0, plan.in - 1), weight});
@@ -121,8 +122,8 @@ std::vector<ResampleTap> taps_of(const AxisResampling& plan, const ResampleRule&
   const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i, 0, plan.in - 1); };
   if (rule.mode == ResampleMode::nearest) return {{clamp(nearest_index(rule.rounding, x)), 1}};
   if (rule.antialias && plan.scale < 1) return wide_taps(plan, rule, x);
-  const double base = std::floor(x), t = x - base;
-  const auto left = static_cast<int64_t>(base);
+  const double base = std::floor(std::clamp(x, -1e15, 1e15)), t = x - base;
+  const auto left = saturated<int64_t>(base);
   if (rule.mode == ResampleMode::linear) return {{clamp(left), 1 - t}, {clamp(left + 1), t}};
   return cubic_taps(rule, left, t, plan.in);
 }

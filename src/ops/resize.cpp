@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "ops/ops.h"
 #include "ops/resample.h"
 #include "ops/support.h"
@@ -25,7 +26,7 @@ Dims fitted_dims(const Attrs& attrs, Dims dims, const std::vector<int64_t>& axes
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& size = dims[normalize_axis(axes[i], dims.size())];
-    size = policy == "stretch" ? wanted[i] : static_cast<int64_t>(std::floor(factor * static_cast<double>(size) + 0.5));
+    size = policy == "stretch" ? wanted[i] : saturated<int64_t>(std::floor(factor * static_cast<double>(size) + 0.5));
   }
   return dims;
 }
@@ -35,7 +36,7 @@ Dims resized_dims(const EvalContext& context, const std::vector<int64_t>& axes) 
   if (context.has(3)) return fitted_dims(context.attrs(), std::move(dims), axes, context.input(3).integers());
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& size = dims[normalize_axis(axes[i], dims.size())];
-    size = static_cast<int64_t>(std::floor(static_cast<double>(size) * context.input(2).real(static_cast<int64_t>(i))));
+    size = saturated<int64_t>(std::floor(static_cast<double>(size) * context.input(2).real(static_cast<int64_t>(i))));
   }
   return dims;
 }
@@ -73,10 +74,10 @@ void infer_resize(InferContext& context) {
       const double scale = scales->real(static_cast<int64_t>(i));
       HONE_CHECK(scale > 0, "a scale of Resize is {}", scale);
       if (x[axis].is_constant())
-        result[axis] = Dim(static_cast<int64_t>(std::floor(static_cast<double>(x[axis].value()) * scale)));
-      else if (scale == std::floor(scale)) result[axis] = x[axis] * Dim(static_cast<int64_t>(scale));
+        result[axis] = Dim(saturated<int64_t>(std::floor(static_cast<double>(x[axis].value()) * scale)));
+      else if (scale == std::floor(scale)) result[axis] = x[axis] * Dim(saturated<int64_t>(scale));
       else if (1 / scale == std::floor(1 / scale))
-        result[axis] = floor_divide(x[axis], Dim(static_cast<int64_t>(1 / scale)));
+        result[axis] = floor_divide(x[axis], Dim(saturated<int64_t>(1 / scale)));
       else if (scale != 1) result[axis] = context.data_dependent(0, axis);
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -51,7 +52,7 @@ struct Taps {
 int64_t padded_index(int64_t i, int64_t size, const Sampling& s) {
   if (i >= 0 && i < size) return i;
   if (s.padding == "zeros") return -1;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::nearbyint(padded_position(static_cast<double>(i), size, s))), 0,
+  return std::clamp<int64_t>(saturated<int64_t>(std::nearbyint(padded_position(static_cast<double>(i), size, s))), 0,
                              size - 1);
 }
 
@@ -64,7 +65,7 @@ Taps taps_at(double x, int64_t size, const Sampling& s) {
   if (std::isnan(x)) x = -2;
   x = std::clamp(x, -1e15, 1e15);
   if (s.mode == "nearest") {
-    tap(static_cast<int64_t>(std::nearbyint(padded_position(x, size, s))), 1);
+    tap(saturated<int64_t>(std::nearbyint(padded_position(x, size, s))), 1);
   } else if (s.mode == "linear") {
     x = padded_position(x, size, s);
     const double low = std::floor(x);

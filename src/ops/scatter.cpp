@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -30,8 +31,8 @@ T reduce(T old, T update, Reduction reduction) {
   } else {
     switch (reduction) {
       case Reduction::none: return update;
-      case Reduction::add: return static_cast<T>(old + update);
-      case Reduction::multiply: return static_cast<T>(old * update);
+      case Reduction::add: return wrapping_add(old, update);
+      case Reduction::multiply: return wrapping_multiply(old, update);
       case Reduction::maximum: return std::max(old, update);
       case Reduction::minimum: return std::min(old, update);
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -110,7 +111,7 @@ void eval_constant_of_shape(EvalContext& context) {
 
 Dim range_count(const Dim& start, const Dim& limit, int64_t step) {
   HONE_CHECK(step != 0, "the step of Range is 0");
-  const Dim count = step > 0 ? ceil_divide(limit - start, Dim(step)) : ceil_divide(start - limit, Dim(-step));
+  const Dim count = step > 0 ? ceil_divide(limit - start, Dim(step)) : ceil_divide(start - limit, Dim(-1) * Dim(step));
   return surely_nonnegative(count) ? count : maximum(count, Dim(0));
 }
 
@@ -143,7 +144,7 @@ void infer_range(InferContext& context) {
   context.set(0, dtype, Shape{count});
   if (!count.is_constant() || count.value() > kMaxSymbolicElements) return;
   SymbolicData data;
-  for (int64_t i = 0; i < count.value(); ++i) data.push_back((*start)[0] + Dim(i * (*step)[0]));
+  for (int64_t i = 0; i < count.value(); ++i) data.push_back((*start)[0] + Dim(i) * Dim((*step)[0]));
   context.set_symbolic(0, std::move(data));
 }
 
@@ -153,7 +154,8 @@ void eval_range(EvalContext& context) {
   visit(start.dtype(), [&]<typename T>() {
     int64_t i = 0;
     for (T& out : builder.data<T>()) {
-      if constexpr (std::is_integral_v<T>) out = static_cast<T>(start.integer(0) + i * step.integer(0));
+      if constexpr (std::is_integral_v<T>)
+        out = static_cast<T>(wrapping_add(start.integer(0), wrapping_multiply(i, step.integer(0))));
       else if constexpr (std::is_same_v<T, double>) out = start.real(0) + static_cast<double>(i) * step.real(0);
       else out = T(static_cast<float>(start.real(0)) + static_cast<float>(i) * static_cast<float>(step.real(0)));
       ++i;

@@ -5,6 +5,7 @@
 #include <complex>
 #include <numbers>
 
+#include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -227,7 +228,7 @@ void eval_mel(EvalContext& context) {
   for (int64_t i = 0; i < bands + 2; ++i) {
     const double at = mel(low) + static_cast<double>(i) * (mel(high) - mel(low)) / static_cast<double>(bands + 2);
     const double hertz = 700 * (std::pow(10, at / 2595) - 1);
-    edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)));
+    edges.push_back(saturated<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)));
   }
   std::vector<double> out(static_cast<size_t>(bins * bands));
   for (int64_t band = 0; band < bands; ++band) {

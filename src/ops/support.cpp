@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/support.h"
+#include "base/numbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,12 +23,7 @@ T rounded(double value) {
   if constexpr (kSmallFloat<T>) return T(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, bool>) return value != 0;
   else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
-  else {
-    if (std::isnan(value)) return 0;
-    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
-    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-    return static_cast<T>(value);
-  }
+  else return saturated<T>(value);
 }
 
 /// Integers of few bits saturate as the larger ones do.

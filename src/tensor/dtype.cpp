@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/numbers.h"
 
 namespace hone {
 namespace {
@@ -150,7 +151,7 @@ uint8_t float_to_small(DType dtype, float value, bool saturate) {
     case DType::u4:
     case DType::i2:
     case DType::u2: {
-      const auto whole = std::isfinite(value) ? static_cast<int64_t>(value) : 0;
+      const auto whole = std::isfinite(value) ? saturated<int64_t>(value) : 0;
       const int bits = bits_of(dtype);
       const int64_t wrapped = whole & ((1 << bits) - 1);
       const bool negative = (dtype == DType::i4 || dtype == DType::i2) && (wrapped >> (bits - 1)) != 0;

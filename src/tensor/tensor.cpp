@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/numbers.h"
 
 namespace hone {
 namespace {
@@ -213,11 +214,12 @@ static void check_index(const Tensor& tensor, int64_t i) {
 
 int64_t Tensor::integer(int64_t i) const {
   check_index(*this, i);
-  if (is_small(dtype_)) return static_cast<int64_t>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
+  if (is_small(dtype_)) return saturated<int64_t>(small_to_float(dtype_, codes()[static_cast<size_t>(i)]));
   return visit(dtype_, [&]<typename T>() {
     const T value = data<T>()[static_cast<size_t>(i)];
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
-      return static_cast<int64_t>(static_cast<float>(value));
+      return saturated<int64_t>(static_cast<float>(value));
+    else if constexpr (std::is_floating_point_v<T>) return saturated<int64_t>(value);
     else return static_cast<int64_t>(value);
   });
 }

@@ -38,7 +38,9 @@ AttentionShape attention_shape(const AttentionLayer& layer) {
 }
 
 AttentionArgs attention_args(const AttentionLayer& layer, const Bindings& bindings, float* scratch) {
-  const auto floats = [&](const OperandCode& operand) { return static_cast<const float*>(operand.find(bindings)); };
+  const auto floats = [&](const hone::OperandCode& operand) {
+    return static_cast<const float*>(operand.find(bindings));
+  };
   return {.q = floats(layer.q_operand),
           .k = floats(layer.k_operand),
           .v = floats(layer.v_operand),

@@ -36,19 +36,18 @@ void pack_transposed(const float* b, int64_t n, int64_t k, int64_t ldb, int64_t 
       const int64_t rows = std::min<int64_t>(4, k - row);
       int64_t j = 0;
       using Vec4 [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
-      using Mask4 [[gnu::vector_size(16)]] = int;
       if (rows == 4) {
         for (; j + 4 <= used; j += 4) {
           const float* from = b + (first + j) * ldb + row;
           auto at = [&](int64_t i) { return *reinterpret_cast<const Vec4*>(from + i * ldb) * scale; };
           const auto r0 = at(0), r1 = at(1), r2 = at(2), r3 = at(3);
-          const auto a = __builtin_shuffle(r0, r1, Mask4{0, 4, 1, 5}), c = __builtin_shuffle(r0, r1, Mask4{2, 6, 3, 7});
-          const auto d = __builtin_shuffle(r2, r3, Mask4{0, 4, 1, 5}), e = __builtin_shuffle(r2, r3, Mask4{2, 6, 3, 7});
+          const auto a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), c = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+          const auto d = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), e = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
           float* to = dst + row * panel + j;
-          *reinterpret_cast<Vec4*>(to) = __builtin_shuffle(a, d, Mask4{0, 1, 4, 5});
-          *reinterpret_cast<Vec4*>(to + panel) = __builtin_shuffle(a, d, Mask4{2, 3, 6, 7});
-          *reinterpret_cast<Vec4*>(to + 2 * panel) = __builtin_shuffle(c, e, Mask4{0, 1, 4, 5});
-          *reinterpret_cast<Vec4*>(to + 3 * panel) = __builtin_shuffle(c, e, Mask4{2, 3, 6, 7});
+          *reinterpret_cast<Vec4*>(to) = __builtin_shufflevector(a, d, 0, 1, 4, 5);
+          *reinterpret_cast<Vec4*>(to + panel) = __builtin_shufflevector(a, d, 2, 3, 6, 7);
+          *reinterpret_cast<Vec4*>(to + 2 * panel) = __builtin_shufflevector(c, e, 0, 1, 4, 5);
+          *reinterpret_cast<Vec4*>(to + 3 * panel) = __builtin_shufflevector(c, e, 2, 3, 6, 7);
         }
       }
       for (; j < used; ++j)

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
+#include "base/numbers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -200,7 +201,8 @@ class OneHot final : public ItemKernel {
     return visit(indices_.type.dtype, [&]<typename I>() {
       const I value = indices_.as<I>(bindings)[i];
       if constexpr (std::is_same_v<I, Half> || std::is_same_v<I, BFloat>)
-        return static_cast<int64_t>(static_cast<float>(value));
+        return saturated<int64_t>(static_cast<float>(value));
+      else if constexpr (std::is_floating_point_v<I>) return saturated<int64_t>(value);
       else return static_cast<int64_t>(value);
     });
   }

@@ -13,6 +13,7 @@
 #include "backends/cpu/support/lanes-inl.h"
 #include "backends/cpu/support/targets.h"
 
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
@@ -120,6 +121,7 @@ ResampleKernels ResampleTable(DType from, DType to) {
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
 
 #if HWY_ONCE
 namespace hone::cpu {

@@ -9,6 +9,7 @@
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/row_walk.h"
 #include "base/enum_names.h"
+#include "base/numbers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -24,8 +25,8 @@ T combined(Combine how, T old, T update) {
   } else {
     switch (how) {
       case Combine::none: return update;
-      case Combine::add: return static_cast<T>(old + update);
-      case Combine::mul: return static_cast<T>(old * update);
+      case Combine::add: return wrapping_add(old, update);
+      case Combine::mul: return wrapping_multiply(old, update);
       case Combine::max: return std::max(old, update);
       case Combine::min: return std::min(old, update);
     }

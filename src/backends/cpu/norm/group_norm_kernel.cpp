@@ -14,6 +14,7 @@
 
 #include "backends/cpu/support/targets.h"
 
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
@@ -122,6 +123,7 @@ GroupNormKernels GroupNormTable() { return {Sum, Distance, Scale, ChannelSum, Ch
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
 
 #if HWY_ONCE
 namespace hone::cpu {

@@ -19,6 +19,7 @@
 #include "backends/cpu/support/lanes-inl.h"
 #include "backends/cpu/support/targets.h"
 
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
@@ -26,7 +27,7 @@ namespace HWY_NAMESPACE {
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 template <bool kLog>
-void SoftmaxRow(const SoftmaxArgs& args) {
+void SoftmaxRow(const SoftmaxLines& args) {
   const D d;
   const size_t n = static_cast<size_t>(args.n), lanes = hn::Lanes(d), whole = n / lanes * lanes;
   V top0 = hn::Set(d, kLowest), top1 = top0;
@@ -61,7 +62,7 @@ void SoftmaxRow(const SoftmaxArgs& args) {
 
 /// One vector of columns, all the way down and three times.
 template <bool kLog>
-HWY_INLINE void softmax_strip(const SoftmaxArgs& args, int64_t column, size_t count) {
+HWY_INLINE void softmax_strip(const SoftmaxLines& args, int64_t column, size_t count) {
   const D d;
   const bool whole = count == hn::Lanes(d);
   const auto at = [&](const float* base, int64_t i) {
@@ -85,7 +86,7 @@ HWY_INLINE void softmax_strip(const SoftmaxArgs& args, int64_t column, size_t co
 }
 
 template <bool kLog>
-void SoftmaxColumns(const SoftmaxArgs& args) {
+void SoftmaxColumns(const SoftmaxLines& args) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   for (int64_t column = 0; column < args.columns; column += lanes)
     softmax_strip<kLog>(args, column, static_cast<size_t>(std::min(lanes, args.columns - column)));
@@ -155,6 +156,7 @@ VectorKernels Kernels() {
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
 
 #if HWY_ONCE
 namespace hone::cpu {

@@ -12,7 +12,7 @@
 namespace hone::cpu {
 
 /// [n][inner] with `columns` of the inner axis to do, n > 0; stride between the elements of a column is `inner`.
-struct SoftmaxArgs {
+struct SoftmaxLines {
   const float* x;
   float* y;
   int64_t n, inner, columns;
@@ -27,10 +27,10 @@ struct NormArgs {
 };
 
 struct VectorKernels {
-  void (*softmax_row)(const SoftmaxArgs&);
-  void (*softmax_columns)(const SoftmaxArgs&);
-  void (*log_softmax_row)(const SoftmaxArgs&);
-  void (*log_softmax_columns)(const SoftmaxArgs&);
+  void (*softmax_row)(const SoftmaxLines&);
+  void (*softmax_columns)(const SoftmaxLines&);
+  void (*log_softmax_row)(const SoftmaxLines&);
+  void (*log_softmax_columns)(const SoftmaxLines&);
   void (*layer_norm)(const NormArgs&);
   void (*rms_norm)(const NormArgs&);
 };

@@ -179,7 +179,7 @@ class Writer {
     return operand;
   }
 
-  static Operand input(const OperandCode& operand, const HeadTensor& t, int64_t b, int64_t head) {
+  static Operand input(const hone::OperandCode& operand, const HeadTensor& t, int64_t b, int64_t head) {
     return at(operand_of(operand), t.offset(b, head, 0));
   }
 

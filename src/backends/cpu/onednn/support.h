@@ -115,7 +115,7 @@ class Program {
 Operand operand_as(Program& program, const Desc& given, const Desc& wanted, Operand operand);
 
 /// Where a launch finds an operand of a kernel's code.
-inline Operand operand_of(const OperandCode& code) {
+inline Operand operand_of(const hone::OperandCode& code) {
   return code.is_constant() ? Operand{Operand::constant, -1 - code.place} : Operand{Operand::input, code.place};
 }
 

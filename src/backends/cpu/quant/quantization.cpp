@@ -35,17 +35,6 @@ struct QuantizationCode {
   }
 };
 
-/// Rounds to the nearest even and saturates, as the reference does.
-template <typename T>
-T quantized(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (std::isnan(value)) return 0;
-    if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
-    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-  }
-  return narrowed<T>(value);
-}
-
 double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) {
   return visit(operand.type.dtype,
                [&]<typename T>() { return static_cast<double>(widened(operand.as<T>(bindings)[i])); });
@@ -112,8 +101,8 @@ class Quantization final : public ItemKernel {
         for (int64_t i = first; i < last; ++i) {
           if (quantizes_)
             y[i] =
-                quantized<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
-          else y[i] = quantized<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
+                narrowed<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
+          else y[i] = narrowed<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
         }
       });
     });

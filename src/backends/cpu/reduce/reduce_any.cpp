@@ -9,6 +9,7 @@
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
+#include "base/numbers.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -95,8 +96,10 @@ class ReduceAny final : public ItemKernel {
   template <typename T>
   Wide<T> reduced(const T* x) const {
     using N = Wide<T>;
-    const auto sum = [&](const auto& term) { return fold(x, N(0), [&](N a, N v) { return a + term(v); }); };
-    const auto square = [](N v) { return v * v; };
+    const auto sum = [&](const auto& term) {
+      return fold(x, N(0), [&](N a, N v) { return wrapping_add(a, term(v)); });
+    };
+    const auto square = [](N v) { return wrapping_multiply(v, v); };
     const auto same = [](N v) { return v; };
     const auto largest = [&] { return fold(x, widened(x[0]), [](N a, N v) { return v > a || v != v ? v : a; }); };
     switch (kind_) {
@@ -104,16 +107,16 @@ class ReduceAny final : public ItemKernel {
       case Kind::mean: return sum(same) / static_cast<N>(inner_.rows() * inner_.length());
       case Kind::max: return largest();
       case Kind::min: return fold(x, widened(x[0]), [](N a, N v) { return v < a || v != v ? v : a; });
-      case Kind::prod: return fold(x, N(1), [](N a, N v) { return a * v; });
-      case Kind::l1: return sum([](N v) { return v < 0 ? -v : v; });
-      case Kind::l2: return static_cast<N>(std::sqrt(static_cast<double>(sum(square))));
+      case Kind::prod: return fold(x, N(1), wrapping_multiply<N>);
+      case Kind::l1: return sum([](N v) { return v < 0 ? wrapping_subtract(N(0), v) : v; });
+      case Kind::l2: return from_real<N>(std::sqrt(static_cast<double>(sum(square))));
       case Kind::sum_square: return sum(square);
-      case Kind::log_sum: return static_cast<N>(std::log(static_cast<double>(sum(same))));
+      case Kind::log_sum: return from_real<N>(std::log(static_cast<double>(sum(same))));
       case Kind::log_sum_exp: break;
     }
     const double top = static_cast<double>(largest());
-    if (!std::isfinite(top)) return static_cast<N>(top);
-    return static_cast<N>(
+    if (!std::isfinite(top)) return from_real<N>(top);
+    return from_real<N>(
         top + std::log(fold(x, 0.0, [top](double a, N v) { return a + std::exp(static_cast<double>(v) - top); })));
   }
 

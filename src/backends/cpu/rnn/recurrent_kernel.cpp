@@ -12,6 +12,7 @@
 
 #include "backends/cpu/support/targets.h"
 
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
 HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
@@ -142,6 +143,7 @@ RecurrentKernels RecurrentTable() { return {Panel, Lstm, Gru<false>, Gru<true>, 
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
 
 #if HWY_ONCE
 namespace hone::cpu {

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "base/numbers.h"
 #include "tensor/dtype.h"
 
 namespace hone::cpu {
@@ -35,6 +36,7 @@ template <typename T, typename Number>
 T narrowed(Number value) {
   if constexpr (kIsSmallFloat<T>) return T(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, bool>) return value != 0;
+  else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<Number>) return saturated<T>(value);
   else return static_cast<T>(value);
 }
 
