@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: equal threads, f32 or with products of bf16.
+"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: equal threads, f32 or with matmuls of bf16.
 
 Every engine holds the model in a process of its own, bound to the same cores, and they take turns in short bursts, so
 that whatever the machine does meanwhile happens to all of them. The processes that are not measured are stopped

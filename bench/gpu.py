@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models of the zoo on a CUDA card: is the answer right, how long does it take, where does the time go.
+"""Models of the zoo on a CUDA GPU: is the answer right, how long does it take, where does the time go.
 
 Every model is built, run on two sets of drawn values against ONNX Runtime on the processor, again and again in all the ways of
 `hone check`, and timed with CUDA graphs and without transfers; behind that it is run once more. A figure is the median of the
-card's own clock over one second. Checks alone may run side by side.
+GPU's own clock over one second. Checks alone may run side by side.
 
     gpu.py --models resnet18.ts hf_bert_base.ts --precisions fp32 fp16 --batches 1 32 --json out.json
     gpu.py --models all --precisions fp32 fp16 bf16 --check-only --jobs 12 --level 1 --json out.json

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone and torch.compile on the same card, in turns: sixteen models and batches in fp16.
+"""Hone and torch.compile on the same GPU, in turns: sixteen models and batches in fp16.
 
     gpu_compare.py prepare [ROW...]     compiles the PyTorch models side by side, so that a later run finds them in its cache
     gpu_compare.py run [ROW...] --json FILE [--write-docs]
 
-ROW is MODEL:BATCH. An engine is built for one set of shapes. Its figure is the median of the card's own clock over single
+ROW is MODEL:BATCH. An engine is built for one set of shapes. Its figure is the median of the GPU's own clock over single
 inferences with CUDA graphs and without transfers; what PyTorch's is stands in gpu_torch.py. Both sides read images as fp16
 channels last, as PyTorch wants them, and write fp16. The geometric mean is that of PyTorch's time over Hone's. Behind the timed
 runs the engine is held against ONNX Runtime on the processor, in all the ways of `hone check`: `error` is the largest of its

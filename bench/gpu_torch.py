@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One model in PyTorch, compiled as its users would for a card, in a process of its own: fp16, channels last, CUDA graphs.
+"""One model in PyTorch, compiled as its users would for a GPU, in a process of its own: fp16, channels last, CUDA graphs.
 
 Reads lines from standard input and answers each with one line of JSON: "time" measures, "stop" ends. The first line, which
 comes by itself, says that the model is compiled and has run.
 
-A figure is the median of the card's own clock over single inferences, each queued behind a pause on the card that is long
+A figure is the median of the GPU's own clock over single inferences, each queued behind a pause on the GPU that is long
 enough for the host to get ahead; or the mean over inferences queued without a pause, where that is shorter.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA backend where there is no card: every kernel for the zoo's models compiles, and asking for a card says why not."""
+"""The CUDA backend where there is no GPU: every kernel for the zoo's models compiles, and asking for a GPU says why not."""
 
 import os
 import re
@@ -61,7 +61,7 @@ def test_every_kernel_of_the_zoo_compiles(name, zoo):
 
 
 @needs_cuda
-def test_a_card_that_is_not_there_is_named(trtexec):
+def test_a_gpu_that_is_not_there_is_named(trtexec):
     done = trtexec.run("--device=cuda:99", "--onnx=none.onnx")
     assert done.returncode != 0
     assert "Cannot find device ID cuda:99" in done.stdout and "hint" in done.stdout

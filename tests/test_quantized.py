@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that ONNX Runtime's own quantiser writes - pairs of QuantizeLinear and DequantizeLinear, quantised operators, products
+"""Models that ONNX Runtime's own quantiser writes - pairs of QuantizeLinear and DequantizeLinear, quantised operators, matmuls
 quantised as they run - build, run and agree with ONNX Runtime's CPU provider.
 
 A value half-way between two quantised steps may fall to either side, and each such step shows in what follows: ONNX Runtime

@@ -84,8 +84,8 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
         left.remove(like[0])
 
 
-def has_bf16_products(folder):
-    return next(backend for backend in json.loads(Program(folder, "hone")("doctor", "--json"))["backends"] if backend["name"] == "cpu")["bf16Products"]
+def has_bf16_matmuls(folder):
+    return next(backend for backend in json.loads(Program(folder, "hone")("doctor", "--json"))["backends"] if backend["name"] == "cpu")["bf16Matmuls"]
 
 
 def check_that_bf16_is_used(trtexec):
@@ -117,10 +117,10 @@ def test_digits_cnn_keeps_its_accuracy(trtexec, zoo):
 
 
 def test_digits_cnn_loses_little_in_bf16(folder, trtexec, zoo, monkeypatch):
-    """Convolutions are emulated where the processor has no products of bf16."""
-    if not has_bf16_products(folder):
+    """Convolutions are emulated where the processor has no matmuls of bf16."""
+    if not has_bf16_matmuls(folder):
         monkeypatch.setenv("HONE_CPU_BF16", "emulated")
-        if not has_bf16_products(folder):
+        if not has_bf16_matmuls(folder):
             pytest.skip("bf16 needs AVX-512")
     data = np.load(materialise.ZOO / "digits.npz")
     images, labels = data["test_images"], data["test_labels"]
@@ -164,8 +164,8 @@ def test_byte_gpt_keeps_its_nats_per_byte(trtexec, zoo):
 
 
 def test_byte_gpt_loses_little_in_bf16(folder, trtexec, zoo):
-    if not has_bf16_products(folder):
-        pytest.skip("this processor has no products of bf16")
+    if not has_bf16_matmuls(folder):
+        pytest.skip("this processor has no matmuls of bf16")
     found, expected, _ = byte_gpt_nats(trtexec, zoo, ["--bf16"])
     check_that_bf16_is_used(trtexec)
     assert found - expected <= 0.005

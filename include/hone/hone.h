@@ -88,7 +88,7 @@ typedef struct hone_tensor {
   int is_input;
   int rank;
   int64_t dims[HONE_MAX_RANK];
-  /* Nothing can be bound: the data decide this output's sizes, or its elements are strings or values. Inputs of this kind
+  /* Nothing can be bound: this output's shape is data-dependent, or its elements are strings or values. Inputs of this kind
    * are given with hone_context_set_value, outputs are read with hone_context_value after each run. */
   int by_value;
   /* Of sequences, optionals and maps: the element type of the tensors inside, of maps that of the values. Else `dtype`. */
@@ -177,7 +177,7 @@ HONE_API void hone_context_destroy(hone_context* context);
 
 /* An input of strings, a sequence, an optional or a map. */
 HONE_API hone_status hone_context_set_value(hone_context* context, const char* input, const hone_value* value);
-/* An output of the last run, of any kind. Of outputs whose sizes the data decide the value views the context's memory: it
+/* An output of the last run, of any kind. Of outputs of data-dependent shape the value views the context's memory: it
  * holds until the next run, and no longer than the context. */
 HONE_API hone_status hone_context_value(hone_context* context, const char* output, hone_value** value);
 

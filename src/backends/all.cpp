@@ -112,7 +112,7 @@ const Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
-/// A number alone means a card, where there is one.
+/// A number alone means a GPU, where there is one.
 static std::string_view default_backend() {
   const Backend* cuda = find_backend("cuda");
   return cuda != nullptr && cuda->devices() > 0 ? "cuda" : "cpu";

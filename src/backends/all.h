@@ -20,7 +20,7 @@ struct OpenDevice {
   const Backend* backend = nullptr;
   std::shared_ptr<Device> device;
 };
-/// "cpu", "cuda:1"; a number alone is a card where there is one, else the CPU. Throws Error when there is none.
+/// "cpu", "cuda:1"; a number alone is a GPU where there is one, else the CPU. Throws Error when there is none.
 OpenDevice open_device(const std::string& name);
 
 }  // namespace hone

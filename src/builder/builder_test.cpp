@@ -288,7 +288,7 @@ TEST(Regions, ConvolutionsTakeTheirEpilogue) {
   EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
 }
 
-TEST(Regions, ProductsOfOneInputJoinWhereTheirWeightsAreAlike) {
+TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   const Graph graph = parse_graph(R"((%x: f32[4,8]) {
     %wq = constant f32[8,16]!1
     %wk = constant f32[8,16]!2
@@ -383,6 +383,10 @@ TEST(FewRows, OfALargeBatchTwoEntriesAreEvaluatedWhereEntriesStayApart) {
     %y = Concat(%c, %x) {axis=1}
     return %y
   })")));  // the constant has entries, too
+  EXPECT_FALSE(with_two_entries(parse(R"((%x: f32[64,256,64], %w: f32[64,64]) {
+    %y = MatMul(%x, %w)
+    return %y
+  })")));  // a matrix for all entries, whose rows are as many
   EXPECT_EQ(repeated_entry(0, 5), 0);
   EXPECT_EQ(repeated_entry(3, 5), 1);
   EXPECT_EQ(repeated_entry(4, 5), 1);

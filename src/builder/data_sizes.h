@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes that only the data decide (NonZero, a Reshape to a computed shape): which node decides which, what may run where,
+// Data-dependent sizes (NonZero, a Reshape to a computed shape): which node decides which, what may run where,
 // and the stages into which an engine's layers fall. A stage ends before the first layer that needs a size it decides.
 #pragma once
 

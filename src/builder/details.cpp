@@ -11,34 +11,6 @@
 namespace hone {
 namespace {
 
-struct KindRow {
-  const OpDef* op;
-  std::string_view kind;
-};
-const KindRow kKinds[] = {
-    {&ops::conv, "Convolution"},
-    {&ops::conv_transpose, "Deconvolution"},
-    {&ops::linear, "MatrixMultiply"},
-    {&ops::mat_mul, "MatrixMultiply"},
-    {&ops::gemm, "MatrixMultiply"},
-    {&ops::max_pool, "Pooling"},
-    {&ops::average_pool, "Pooling"},
-    {&ops::global_average_pool, "Pooling"},
-    {&ops::global_max_pool, "Pooling"},
-    {&ops::softmax, "SoftMax"},
-    {&ops::layer_normalization, "Normalization"},
-    {&ops::rms_normalization, "Normalization"},
-    {&ops::instance_normalization, "Normalization"},
-    {&ops::group_normalization, "Normalization"},
-    {&ops::scaled_dot_product_attention, "Attention"},
-    {&ops::reformat, "Reformat"},
-    {&ops::symbolic_constant, "Constant"},
-    {&ops::view, "Shuffle"},
-    {&ops::lstm, "RNN"},
-    {&ops::gru, "RNN"},
-    {&ops::rnn, "RNN"},
-};
-
 int64_t elements_of(const Value* value) {
   return value != nullptr && value->is_constant() ? value->constant->size() : 0;
 }
@@ -100,36 +72,12 @@ void convolution_details(const Region& region, Attrs& details) {
   epilogue_details(region, details);
 }
 
-int64_t flops_of(const Node& node, const SymbolValues& sizes) {
-  const auto dims = [&](const Value* value) { return value->type.shape.evaluate(sizes); };
-  if (node.is(ops::conv) || node.is(ops::conv_transpose)) {
-    // Each result (of a transposed one: each element) meets one filter of a group.
-    const Dims weights = dims(node.input(1));
-    if (weights.empty() || weights[0] == 0) return 0;
-    const int64_t each = elements(weights) / weights[0];
-    return 2 * each * elements(dims(node.is(ops::conv) ? node.output() : node.input(0)));
-  }
-  if (node.is(ops::linear) || node.is(ops::mat_mul)) {
-    const Dims left = dims(node.input(0));
-    return left.empty() ? 0 : 2 * left.back() * elements(dims(node.output()));
-  }
-  if (node.is(ops::scaled_dot_product_attention)) {
-    const Dims q = dims(node.input(0)), k = dims(node.input(1)), v = dims(node.input(2));
-    if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[3] == 0) return 0;
-    const int64_t keys = node.attrs.text("layout") == "bhsd" ? k[2] : k[1];
-    return 2 * elements(q) / q[3] * keys * (q[3] + v[3]);
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::string layer_kind(const Region& region) {
   const Node& first = region.nodes.back()->is(ops::concat) ? *region.nodes.back() : *region.nodes[0];
-  for (const KindRow& row : kKinds)
-    if (first.is(*row.op)) return std::string(row.kind);
+  if (!first.op->traits.layer.empty()) return std::string(first.op->traits.layer);
   if (first.op->is_pointwise()) return "PointWise";
-  if (first.op_name().starts_with("Reduce")) return "Reduce";
   return std::string(first.op_name());
 }
 
@@ -156,7 +104,8 @@ Attrs layer_details(const Region& region) {
 
 int64_t flops_of(const Region& region, const SymbolValues& sizes) {
   int64_t total = 0;
-  for (const Node* node : region.nodes) total += flops_of(*node, sizes);
+  for (const Node* node : region.nodes)
+    if (node->op->traits.flops != nullptr) total += node->op->traits.flops(*node, sizes);
   return total;
 }
 

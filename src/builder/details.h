@@ -12,7 +12,7 @@ namespace hone {
 std::string layer_kind(const Region& region);
 /// Named as in the layer information of the reference: Kernel, Stride, PrePadding, OutMaps, Groups, Activation, …
 Attrs layer_details(const Region& region);
-/// Additions and multiplications of the products, convolutions and attentions inside; other arithmetic counts nothing.
+/// Additions and multiplications of the matmuls, convolutions and attentions inside; other arithmetic counts nothing.
 int64_t flops_of(const Region& region, const SymbolValues& sizes);
 
 }  // namespace hone

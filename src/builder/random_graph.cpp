@@ -66,7 +66,7 @@ void RandomGraph::add_one() {
     case 1: return add_unary(x);
     case 2:
     case 3: return add_binary(x);
-    case 4: return add_product(x);
+    case 4: return add_matmul(x);
     case 5: return add_window(x);
     case 6: return add_along_axis(x);
     case 7: return add_movement(x);
@@ -100,7 +100,7 @@ void RandomGraph::add_binary(Value* x) {
   keep(chance(50) ? graph_.add(kind, {x, other}) : graph_.add(kind, {other, x}));
 }
 
-void RandomGraph::add_product(Value* x) {
+void RandomGraph::add_matmul(Value* x) {
   const size_t rank = rank_of(x);
   if (rank < 2 || !x->type.shape[rank - 1].is_constant()) return add_unary(x);
   const int64_t depth = x->type.shape[rank - 1].value(), width = 1 + up_to(17);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random small graphs for tests: valid by construction, of operators that fuse, move and fold into each other, with some
-// sizes that only the data decide. The same seed gives the same graph.
+// data-dependent shapes. The same seed gives the same graph.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class RandomGraph {
   void add_one();
   void add_unary(Value* x);
   void add_binary(Value* x);
-  void add_product(Value* x);
+  void add_matmul(Value* x);
   void add_window(Value* x);
   void add_along_axis(Value* x);
   void add_movement(Value* x);

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "builder/build.h"
-#include "ops/ops.h"
+#include "ir/op.h"
 #include "tensor/json.h"
 
 namespace hone {
@@ -50,10 +50,10 @@ class Teller {
   static bool is_weight(const Value& value) { return is_float(value.type.dtype); }
 
   static std::string_view role(const Node& node, size_t operand) {
-    for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::gemm, &ops::mat_mul})
-      if (node.is(*op)) return operand < 2 ? "Kernel" : "Bias";
-    for (const OpDef* op : {&ops::batch_normalization, &ops::instance_normalization, &ops::layer_normalization})
-      if (node.is(*op) && (operand == 1 || operand == 2)) return operand == 1 ? "Scale" : "Shift";
+    const WeightRoles roles = node.op->traits.weights;
+    if (roles == WeightRoles::kernel_and_bias) return operand < 2 ? "Kernel" : "Bias";
+    if (roles == WeightRoles::scale_and_shift && operand == 1) return "Scale";
+    if (roles == WeightRoles::scale_and_shift && operand == 2) return "Shift";
     return "Constant";
   }
 

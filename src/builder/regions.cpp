@@ -88,7 +88,7 @@ class Former {
             : nodes_[i]->is(ops::concat)  ? assembly_into(nodes_[i])
                                           : std::vector<Node*>{nodes_[i]});
     const auto place = [&](const Region& region) {
-      // Products of one input need nothing but that, and what reads the first may stand before the last.
+      // Matmuls of one input need nothing but that, and what reads the first may stand before the last.
       return position_.at(is_parallel(region) ? region.nodes.front() : region.nodes.back());
     };
     std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) { return place(a) < place(b); });
@@ -102,14 +102,14 @@ class Former {
     regions_.push_back(finish(std::move(nodes), graph_, position_));
   }
 
-  /// Products of one input with weights of the same sizes, and nothing behind them (queries, keys and values of an attention):
+  /// Matmuls of one input with weights of the same sizes, and nothing behind them (queries, keys and values of an attention):
   /// a device that pays for every launch makes one of them. Where no source takes them together they are split again.
   void join_parallel() {
     for (Node* first : nodes_) {
-      if (taken_.contains(first) || !is_bare_product(first)) continue;
+      if (taken_.contains(first) || !is_bare_matmul(first)) continue;
       std::vector<Node*> group;
       for (const Use& use : first->input(0)->uses)
-        if (use.index == 0 && !taken_.contains(use.node) && is_bare_product(use.node) && same_form(*use.node, *first))
+        if (use.index == 0 && !taken_.contains(use.node) && is_bare_matmul(use.node) && same_form(*use.node, *first))
           group.push_back(use.node);
       if (group.size() > 1 && group.size() <= kMaxParallel) add(std::move(group));
     }
@@ -143,7 +143,7 @@ class Former {
            std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == Dim(1); });
   }
 
-  bool is_bare_product(Node* node) {
+  bool is_bare_matmul(Node* node) {
     return node->is(ops::linear) && is_anchor(*node) && !node->input(0)->is_constant() &&
            node->input(1)->is_constant() && (node->input(2) == nullptr || node->input(2)->is_constant()) &&
            epilogue_of(node).size() == 1;

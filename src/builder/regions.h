@@ -21,7 +21,7 @@ struct Region {
   std::vector<std::string> origin() const;  // ONNX nodes, without repeats
 };
 
-/// Covers every node exactly once, in an order in which every input is ready. Greedy by rule: a convolution or product takes
+/// Covers every node exactly once, in an order in which every input is ready. Greedy by rule: a convolution or matmul takes
 /// the activation and the residual addition behind it; neighbouring pointwise nodes of one shape become one region.
 std::vector<Region> form_regions(const Graph& graph);
 /// The pieces into which a group falls that no source wants; empty for a single node.

@@ -17,7 +17,7 @@
 namespace hone {
 namespace {
 
-/// What kernels are tuned for where only the data decide a size.
+/// What kernels are tuned for where a size is data-dependent.
 constexpr int64_t kUsualDataSize = 64;
 
 bool all_ranked(const Graph& graph) {
@@ -42,7 +42,7 @@ void name_layers(Graph& graph) {
 
 /// What floats are brought to: what is allowed, where the device gains by it.
 DType precision_of(const BuildOptions& options, const DeviceInfo& device) {
-  if (!device.small_floats) return options.bf16 && device.bf16_products ? DType::bf16 : DType::f32;
+  if (!device.half_networks) return options.bf16 && device.bf16_matmuls ? DType::bf16 : DType::f32;
   return options.fp16 ? DType::f16 : options.bf16 ? DType::bf16 : DType::f32;
 }
 
@@ -95,10 +95,10 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
       {.log = log,
        .disabled = options.disabled_passes,
        .dump_directory = env_text("HONE_DUMP").value_or(""),
-       .widen_half = !device.small_floats,
+       .widen_half = !device.half_arithmetic,
        .folded = &prepared.folded,
        .precision = precision_of(options, device),
-       .only_convolutions = !device.small_floats,
+       .only_convolutions = !device.half_networks,
        .keeps_f32 = [&](const Node& node) { return kept_in_f32(options, node); }});
 }
 

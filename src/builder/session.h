@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one build works with: what it was given, and what follows from that before anything is tuned. Made once, read by all
-// stages.
+// phases.
 #pragma once
 
 #include <map>

@@ -75,9 +75,9 @@ void propose(const BuildSession& session, Layer& layer, bool host_only) {
 /// What rounding to the operands' type, or of them where that is allowed, makes of a sum.
 double tolerance_of(const Problem& problem) {
   double tolerance = MeasureOptions().tolerance;
-  if (problem.device.small_floats && problem.allowed.tf32) tolerance = 2e-3;
-  if (!problem.device.small_floats && problem.allowed.f16) tolerance = 2e-3;
-  if (!problem.device.small_floats && problem.allowed.bf16) tolerance = 1e-2;
+  if (problem.device.tf32_matmuls && problem.allowed.tf32) tolerance = 2e-3;
+  if (!problem.device.half_networks && problem.allowed.f16) tolerance = 2e-3;
+  if (!problem.device.half_networks && problem.allowed.bf16) tolerance = 1e-2;
   for (const Node* node : problem.region.nodes())
     for (const Value* output : node->outputs) {
       if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);

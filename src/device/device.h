@@ -28,11 +28,16 @@ struct DeviceInfo {
   std::string architecture;  // "avx512", "avx2", "scalar"; "sm90"
   int workers = 1;           // cores used / SMs
   int64_t memory_bytes = 0;
-  int64_t cache_bytes = 0;  // L2 per core
+  int64_t cache_bytes = 0;  // L2 of a core or of the GPU
+  int64_t core_bytes = 0;   // fast memory of one core: its L2, or a multiprocessor's shared memory
   double clock_ghz = 0;     // 0: unknown
-  bool small_floats =
-      false;  // has kernels for f16 and bf16, and rounds the operands of f32 products where that is allowed
-  bool bf16_products = false;  // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
+  double memory_clock_ghz = 0;
+  int memory_bus_bits = 0;
+  std::optional<bool> error_correction = {};  // of the memory; nothing: unknown
+  bool half_arithmetic = false;  // has kernels in f16 and bf16; elsewhere such tensors become f32 inside the network
+  bool half_networks = false;    // gains by bringing whole networks to f16 or bf16, not convolutions alone
+  bool tf32_matmuls = false;     // rounds the operands of f32 matmuls where that is allowed
+  bool bf16_matmuls = false;     // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };
@@ -119,7 +124,7 @@ inline constexpr std::byte kPoison{0xff};
 /// What a device has been seen to do at best; 0: not measured.
 struct Ceilings {
   double bytes_per_second = 0;          // of a large copy, bytes read and bytes written
-  double f16_flops = 0, f32_flops = 0;  // per second, of a large product; of f32 with operands rounded to TF32
+  double f16_flops = 0, f32_flops = 0;  // per second, of a large matmul; of f32 with operands rounded to TF32
 };
 
 class Device {

@@ -35,7 +35,7 @@ std::optional<SymbolicData> InferContext::symbolic(size_t i) const {
   return data;
 }
 
-/// Sizes of sizes (what a chain of slices leaves of results that the data size) would grow without end.
+/// Sizes of sizes (what a chain of slices leaves of results of data-dependent shape) would grow without end.
 static bool too_long(const Dim& dim) { return !dim.is_constant() && dim.text().size() > kMaxSizeText / 4; }
 
 void InferContext::set(size_t output, TensorType type) {

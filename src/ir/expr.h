@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expr: the scalar formula of a pointwise operator, written as text in its OpDef ("x * 0.5 * (1 + erf(x * 0.70710678))").
-// One formula gives the reference meaning, the CPU code generator's input and, later, CUDA source.
+// One formula gives the reference meaning, the CPU code generator's input and, later, CUDA source text.
 //
 // Grammar: numbers, inputs x y z w (operands 0..3), attribute names (alpha, beta, …), + - * / , comparisons
 // < <= > >= == !=, && || !, and the functions of kFunctions, among them select(c, a, b). Comparisons yield 0 or 1.

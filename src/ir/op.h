@@ -12,6 +12,7 @@
 
 #include "ir/expr.h"
 #include "ir/graph.h"
+#include "ir/range.h"
 
 namespace hone {
 
@@ -40,7 +41,7 @@ class InferContext {
   void set(size_t output, TensorType type);
   void set(size_t output, DType dtype, Shape shape);
   void set_symbolic(size_t output, SymbolicData data);
-  /// A size that only the data decide (NonZero, …): a symbol named after the node, the same at every inference.
+  /// A data-dependent size (NonZero, …): a symbol named after the node, the same at every inference.
   Dim data_dependent(size_t output, size_t axis) const;
 
  private:
@@ -89,11 +90,15 @@ class ImportContext {
   virtual void set_output(size_t i, Value* value) = 0;
 };
 
+inline constexpr int kEveryLater = 1 << 20;  // opset: the end of ranges that are open
+
 struct OnnxRule {
   std::string_view op_type;
-  int since = 1, until = 1 << 20;            // opset range in which the rule applies, inclusive
+  int since = 1, until = kEveryLater;        // opset range in which the rule applies, inclusive
   void (*import)(ImportContext&) = nullptr;  // null: same operands, attributes and outputs
   std::string_view domain = "";
+  /// Types that the node gives to the inputs of its bodies; it may fill up the operands with nulls. Null: it gives none.
+  std::vector<TensorType> (*body_types)(std::vector<Value*>& operands, const Attrs&) = nullptr;
 };
 
 enum class AttrKind : uint8_t { integer, real, text, integers, reals, texts, tensor };
@@ -105,6 +110,28 @@ struct AttrSpec {
   std::string_view doc = {};
 };
 
+/// What becomes of an operator's f32 where a build allows f16 or bf16. Sums and statistics stay f32 inside the kernels.
+enum class FewBits : uint8_t {
+  usual,    // of a pointwise operator `passes`, of any other `stays`
+  stays,    // f32 whatever it reads: few bits lose its meaning, or it has nothing to do with them
+  follows,  // the type of what it reads
+  passes,   // the same, also on a device that has fast kernels in the small type for little but convolutions
+  gains,    // always small: this is where the time goes
+};
+
+/// Operands whose elements are those of the result.
+enum class HandsOn : uint8_t { none, first, all };
+
+/// What the constant operands of an operator are called.
+enum class WeightRoles : uint8_t { none, kernel_and_bias, scale_and_shift };
+
+/// Where the channels of a result lie, for operators that take weights (operand 1) and a bias per channel (operand 2).
+struct Channels {
+  size_t of_result, of_weights;  // axes
+  int64_t groups = 1;            // of the weights' first axis; the channels of one follow those of the one before
+};
+
+/// What passes, builder and tuner ask of an operator. Every default is the common case.
 struct Traits {
   bool commutative = false;  // operands 0 and 1 may change places
   bool view = false;         // output 0 has the bytes of operand 0 (linear layout) under another shape
@@ -112,6 +139,19 @@ struct Traits {
   bool has_bodies = false;
   bool data_dependent = false;  // output sizes depend on the data
   bool any_rank = false;  // inference copes with operands of unknown rank; for others it is tried at several ranks
+  HandsOn hands_on = HandsOn::none;  // `view` says it of operand 0 as well
+  FewBits few_bits = FewBits::usual;
+  size_t keeps_type_from = 0xffff;  // operands from here on are parameters: f32 whatever the node computes in
+  WeightRoles weights = WeightRoles::none;
+  std::string_view layer = {};  // its kind in reports; empty: "PointWise" or the operator's name
+  /// Whether entry i of the results, along their first axis, depends on no entry of operand `operand` but i. Null: it may.
+  bool (*entries_apart)(const Node&, size_t operand) = nullptr;
+  /// Integers that operand `operand` may hold: indices, lengths. Null: any.
+  std::optional<IntegerRange> (*accepts)(const Node&, size_t operand) = nullptr;
+  /// Multiplications and additions at these sizes. Null: none worth counting.
+  int64_t (*flops)(const Node&, const SymbolValues&) = nullptr;
+  /// Null: there are none, or no factor per channel can be put into the weights.
+  Channels (*channels)(const Node&) = nullptr;
 };
 
 struct OpDef {
@@ -127,6 +167,13 @@ struct OpDef {
   Traits traits = {};
 
   bool is_pointwise() const { return !pointwise.empty(); }
+  bool hands_on(size_t operand) const {
+    return traits.hands_on == HandsOn::all || (operand == 0 && (traits.view || traits.hands_on == HandsOn::first));
+  }
+  FewBits few_bits() const {
+    if (traits.few_bits != FewBits::usual) return traits.few_bits;
+    return is_pointwise() ? FewBits::passes : FewBits::stays;
+  }
 };
 
 /// Element types of the results of a node with an operand of unknown rank: inference is tried at several ranks, since the

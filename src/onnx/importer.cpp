@@ -95,62 +95,6 @@ class Importer {
 
 std::string text_of(std::string_view view) { return valid_utf8(view); }
 
-/// Scan of opset 8: behind the lengths come states with an axis of batches, then sequences with those of batches and of steps.
-std::vector<TensorType> batched_scan_types(const std::vector<Value*>& operands, int64_t scanned) {
-  HONE_CHECK(scanned >= 1 && scanned < static_cast<int64_t>(operands.size()),
-             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
-  std::vector<TensorType> types;
-  for (size_t i = 1; i < operands.size(); ++i) {
-    HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
-    TensorType type = operands[i]->type;
-    const size_t leading = i < operands.size() - static_cast<size_t>(scanned) ? 1 : 2;
-    HONE_CHECK(type.shape.rank() >= leading, "operand {} of rank {} has no axes of batches and steps", i,
-               type.shape.rank());
-    type.shape = Shape(std::vector<Dim>(type.shape.begin() + static_cast<std::ptrdiff_t>(leading), type.shape.end()));
-    types.push_back(std::move(type));
-  }
-  return types;
-}
-
-/// Types of a body's own inputs as the operands of its node determine them; null for operators that say nothing.
-std::optional<std::vector<TensorType>> formal_types(std::string_view op_type, int opset,
-                                                    const std::vector<Value*>& operands, const Attrs& attrs) {
-  std::vector<TensorType> types;
-  const auto operand_type = [&](size_t i) -> const TensorType& {
-    HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
-    return operands[i]->type;
-  };
-  if (op_type == "If") return types;
-  if (op_type == "Loop") {
-    types = {{DType::i64, {}}, {DType::boolean, {}}};
-    for (size_t i = 2; i < operands.size(); ++i) types.push_back(operand_type(i));
-    return types;
-  }
-  if (op_type == "SequenceMap") {
-    for (size_t i = 0; i < operands.size(); ++i)
-      types.push_back(operand_type(i).element != nullptr ? *operand_type(i).element : operand_type(i));
-    return types;
-  }
-  if (op_type != "Scan") return std::nullopt;
-  const int64_t scanned = attrs.integer("num_scan_inputs");
-  if (opset < 9) return batched_scan_types(operands, scanned);
-  HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()),
-             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
-  const size_t states = operands.size() - static_cast<size_t>(scanned);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    TensorType type = operand_type(i);
-    if (i >= states) {
-      const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
-      std::vector<Dim> dims = type.shape.dims();
-      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(normalize_axis(
-                                    given ? attrs.integers("scan_input_axes")[i - states] : 0, dims.size())));
-      type.shape = Shape(std::move(dims));
-    }
-    types.push_back(std::move(type));
-  }
-  return types;
-}
-
 /// The condition of an If where the model's structure decides it.
 std::optional<bool> known_condition(const Value* condition) {
   if (condition == nullptr) return std::nullopt;
@@ -356,11 +300,11 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     }
   std::vector<std::unique_ptr<Graph>> bodies;
   if (!graphs.empty()) {
-    if (node.op_type == "Loop") operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
-    const std::optional<std::vector<TensorType>> formals = formal_types(node.op_type, opset, operands, attrs);
+    const auto types_of = match.rule->body_types;
+    const std::vector<TensorType> formals = types_of == nullptr ? std::vector<TensorType>() : types_of(operands, attrs);
     const size_t given = operands.size();
     ++body_depth_;
-    bodies = import_bodies(place, graphs, name, formals ? &*formals : nullptr, operands);
+    bodies = import_bodies(place, graphs, name, types_of == nullptr ? nullptr : &formals, operands);
     --body_depth_;
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }

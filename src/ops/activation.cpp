@@ -75,9 +75,10 @@ void infer_p_relu(InferContext& context) {
 }
 
 OpDef gelu_op() {
-  OpDef def = formula_op("Gelu", 1, "0.5 * x * (1 + erf(x * 0.7071067811865476))",
-                         {{"Gelu", 1, 1 << 20, import_gelu}, {"Gelu", 1, 1 << 20, import_gelu, "com.microsoft"}},
-                         {text_attr("approximate", "none")});
+  OpDef def =
+      formula_op("Gelu", 1, "0.5 * x * (1 + erf(x * 0.7071067811865476))",
+                 {{"Gelu", 1, kEveryLater, import_gelu}, {"Gelu", 1, kEveryLater, import_gelu, "com.microsoft"}},
+                 {text_attr("approximate", "none")});
   def.eval = eval_gelu;
   return def;
 }
@@ -125,11 +126,11 @@ const OpDef ops::thresholded_relu =
     formula_op("ThresholdedRelu", 1, "select(x > alpha, x, 0)", {{"ThresholdedRelu"}}, {real_attr("alpha", 1)});
 const OpDef ops::shrink = formula_op("Shrink", 1, "select(x < -lambd, x + bias, select(x > lambd, x - bias, 0))",
                                      {{"Shrink"}}, {real_attr("lambd", 0.5), real_attr("bias", 0)});
-const OpDef ops::clip = formula_op("Clip", 3, "min(max(x, y), z)", {{"Clip", 1, 1 << 20, import_clip}});
+const OpDef ops::clip = formula_op("Clip", 3, "min(max(x, y), z)", {{"Clip", 1, kEveryLater, import_clip}});
 const OpDef ops::gelu = gelu_op();
 
-const OpDef ops::swish =
-    formula_op("Swish", 1, "x / (1 + exp(-alpha * x))",
-               {{"Swish", 24, 1 << 20, import_swish}, {"SwiGLU", 28, 1 << 20, import_swiglu}}, {real_attr("alpha", 1)});
+const OpDef ops::swish = formula_op(
+    "Swish", 1, "x / (1 + exp(-alpha * x))",
+    {{"Swish", 24, kEveryLater, import_swish}, {"SwiGLU", 28, kEveryLater, import_swiglu}}, {real_attr("alpha", 1)});
 
 }  // namespace hone

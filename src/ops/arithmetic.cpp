@@ -63,36 +63,44 @@ OpDef commutative(OpDef def) {
   return def;
 }
 
+/// Not to be trusted to few bits: exponentials of large numbers, positions.
+OpDef delicate(OpDef def) {
+  def.traits.few_bits = FewBits::stays;
+  return def;
+}
+
 }  // namespace
 
 const OpDef ops::add = [] {
   OpDef def = binary<ops::add>("Add", "x + y", true);
-  def.onnx.push_back({"Sum", 1, 1 << 20, import_variadic<ops::add>});
-  def.onnx.push_back({"Mean", 1, 1 << 20, import_mean});
+  def.onnx.push_back({"Sum", 1, kEveryLater, import_variadic<ops::add>});
+  def.onnx.push_back({"Mean", 1, kEveryLater, import_mean});
   return def;
 }();
 const OpDef ops::sub = binary<ops::sub>("Sub", "x - y", false);
 const OpDef ops::mul = binary<ops::mul>("Mul", "x * y", true);
 const OpDef ops::div = binary<ops::div>("Div", "x / y", false);
-const OpDef ops::pow = binary<ops::pow>("Pow", "pow(x, y)", false);
-const OpDef ops::mod = formula_op("Mod", 2, "mod_floor(x, y)", {{"Mod", 1, 1 << 20, import_mod}});
-const OpDef ops::fmod = formula_op("Fmod", 2, "mod_trunc(x, y)", {});
-const OpDef ops::max = commutative(formula_op("Max", 2, "max(x, y)", {{"Max", 1, 1 << 20, import_variadic<ops::max>}}));
-const OpDef ops::min = commutative(formula_op("Min", 2, "min(x, y)", {{"Min", 1, 1 << 20, import_variadic<ops::min>}}));
+const OpDef ops::pow = delicate(binary<ops::pow>("Pow", "pow(x, y)", false));
+const OpDef ops::mod = delicate(formula_op("Mod", 2, "mod_floor(x, y)", {{"Mod", 1, kEveryLater, import_mod}}));
+const OpDef ops::fmod = delicate(formula_op("Fmod", 2, "mod_trunc(x, y)", {}));
+const OpDef ops::max =
+    commutative(formula_op("Max", 2, "max(x, y)", {{"Max", 1, kEveryLater, import_variadic<ops::max>}}));
+const OpDef ops::min =
+    commutative(formula_op("Min", 2, "min(x, y)", {{"Min", 1, kEveryLater, import_variadic<ops::min>}}));
 
 const OpDef ops::neg = unary("Neg", "-x");
 const OpDef ops::abs = unary("Abs", "abs(x)");
-const OpDef ops::exp = unary("Exp", "exp(x)");
-const OpDef ops::log = unary("Log", "log(x)");
-const OpDef ops::sqrt = unary("Sqrt", "sqrt(x)");
-const OpDef ops::reciprocal = unary("Reciprocal", "reciprocal(x)");
+const OpDef ops::exp = delicate(unary("Exp", "exp(x)"));
+const OpDef ops::log = delicate(unary("Log", "log(x)"));
+const OpDef ops::sqrt = delicate(unary("Sqrt", "sqrt(x)"));
+const OpDef ops::reciprocal = delicate(unary("Reciprocal", "reciprocal(x)"));
 const OpDef ops::floor = unary("Floor", "floor(x)");
 const OpDef ops::ceil = unary("Ceil", "ceil(x)");
 const OpDef ops::round = unary("Round", "round_even(x)");
 const OpDef ops::sign = unary("Sign", "sign(x)");
 const OpDef ops::erf = unary("Erf", "erf(x)");
-const OpDef ops::sin = unary("Sin", "sin(x)");
-const OpDef ops::cos = unary("Cos", "cos(x)");
+const OpDef ops::sin = delicate(unary("Sin", "sin(x)"));
+const OpDef ops::cos = delicate(unary("Cos", "cos(x)"));
 const OpDef ops::tan = unary("Tan", "tan(x)");
 const OpDef ops::asin = unary("Asin", "asin(x)");
 const OpDef ops::acos = unary("Acos", "acos(x)");

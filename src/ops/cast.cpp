@@ -157,12 +157,13 @@ const OpDef ops::cast{
     .attrs = {required_attr("to", AttrKind::text), integer_attr("saturate", 1), text_attr("round_mode", "up")},
     .infer = infer_cast,
     .eval = eval_cast,
-    .onnx = {{"Cast", 6, 1 << 20, import_cast}, {"CastLike", 15, 1 << 20, import_cast_like}}};
+    .onnx = {{"Cast", 6, kEveryLater, import_cast}, {"CastLike", 15, kEveryLater, import_cast_like}},
+    .traits = {.hands_on = HandsOn::first}};
 
 const OpDef ops::bit_cast{.name = "BitCast",
                           .attrs = {required_attr("to", AttrKind::text)},
                           .infer = infer_bit_cast,
                           .eval = eval_bit_cast,
-                          .onnx = {{"BitCast", 26, 1 << 20, import_bit_cast}}};
+                          .onnx = {{"BitCast", 26, kEveryLater, import_bit_cast}}};
 
 }  // namespace hone

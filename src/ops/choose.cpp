@@ -216,6 +216,19 @@ void eval_unique(EvalContext& context) {
   if (context.outputs() > 3) context.set(3, integer_tensor({found}, counts));
 }
 
+/// Operand 0 holds numbers of classes below a depth that may be known.
+std::optional<IntegerRange> accepts_classes(const Node& node, size_t operand) {
+  if (operand != 0) return std::nullopt;
+  const Value* depth = node.input(1);
+  if (!depth->is_constant() || depth->constant->size() != 1) return IntegerRange{0, 0};
+  return IntegerRange{0, std::max<int64_t>(depth->constant->integers()[0], 1) - 1};
+}
+
+std::optional<IntegerRange> accepts_count(const Node& node, size_t operand) {
+  if (operand != 1) return std::nullopt;
+  return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("axis", -1));
+}
+
 }  // namespace
 
 namespace ops {
@@ -228,6 +241,7 @@ const OpDef one_hot = {
     .infer = infer_one_hot,
     .eval = eval_one_hot,
     .onnx = {{"OneHot"}},
+    .traits = {.accepts = accepts_classes},
 };
 
 const OpDef top_k = {
@@ -241,6 +255,7 @@ const OpDef top_k = {
     .infer = infer_top_k,
     .eval = eval_top_k,
     .onnx = {{"TopK", 10}, {"TopK", 1, 9, import_top_k_attr}},
+    .traits = {.accepts = accepts_count},
 };
 
 const OpDef non_zero = {.name = "NonZero",

@@ -149,6 +149,10 @@ void import_split(ImportContext& context) {
   set_outputs(context, *context.add("Split", {context.input(0), sizes}, context.attrs(), context.outputs()));
 }
 
+bool joins_apart(const Node& node, size_t) {
+  return normalize_axis(node.attrs.integer("axis"), node.output()->type.shape.rank()) > 0;
+}
+
 }  // namespace
 
 namespace ops {
@@ -161,6 +165,7 @@ const OpDef concat = {
     .infer = infer_concat,
     .eval = eval_concat,
     .onnx = {{"Concat"}},
+    .traits = {.hands_on = HandsOn::all, .few_bits = FewBits::passes, .entries_apart = joins_apart},
 };
 
 const OpDef split = {
@@ -169,7 +174,8 @@ const OpDef split = {
     .max_inputs = 2,
     .infer = infer_split,
     .eval = eval_split,
-    .onnx = {{"Split", 1, 1 << 20, import_split}},
+    .onnx = {{"Split", 1, kEveryLater, import_split}},
+    .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::passes},
 };
 
 }  // namespace ops

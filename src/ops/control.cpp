@@ -8,6 +8,7 @@
 
 #include "ops/movement.h"
 #include "ops/ops.h"
+#include "ops/support.h"
 
 namespace hone {
 namespace {
@@ -398,6 +399,56 @@ void import_batched_scan(ImportContext& context) {
               *context.add("Scan", std::move(operands), {{"num_scan_inputs", own}, {"captures", captures}}, results));
 }
 
+// ---- What nodes give to their bodies ----
+
+std::vector<TensorType> if_body_types(std::vector<Value*>&, const Attrs&) { return {}; }
+
+/// Number of the step, condition, and the values carried on.
+std::vector<TensorType> loop_body_types(std::vector<Value*>& operands, const Attrs&) {
+  operands.resize(std::max<size_t>(operands.size(), 2), nullptr);
+  std::vector<TensorType> types{{DType::i64, {}}, {DType::boolean, {}}};
+  for (size_t i = 2; i < operands.size(); ++i) types.push_back(given_type(operands, i));
+  return types;
+}
+
+/// States, then the sequences without their axis of steps.
+std::vector<TensorType> scan_body_types(std::vector<Value*>& operands, const Attrs& attrs) {
+  const int64_t scanned = attrs.integer("num_scan_inputs");
+  HONE_CHECK(scanned >= 1 && scanned <= static_cast<int64_t>(operands.size()),
+             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
+  const size_t states = operands.size() - static_cast<size_t>(scanned);
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    TensorType type = given_type(operands, i);
+    if (i >= states) {
+      const bool given = attrs.has("scan_input_axes") && attrs.integers("scan_input_axes").size() > i - states;
+      std::vector<Dim> dims = type.shape.dims();
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(normalize_axis(
+                                    given ? attrs.integers("scan_input_axes")[i - states] : 0, dims.size())));
+      type.shape = Shape(std::move(dims));
+    }
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+/// Opset 8: behind the lengths come states with an axis of batches, then sequences with those of batches and of steps.
+std::vector<TensorType> batched_scan_body_types(std::vector<Value*>& operands, const Attrs& attrs) {
+  const int64_t scanned = attrs.integer("num_scan_inputs");
+  HONE_CHECK(scanned >= 1 && scanned < static_cast<int64_t>(operands.size()),
+             "num_scan_inputs is {} but the node has {} operands", scanned, operands.size());
+  std::vector<TensorType> types;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    TensorType type = given_type(operands, i);
+    const size_t leading = i < operands.size() - static_cast<size_t>(scanned) ? 1 : 2;
+    HONE_CHECK(type.shape.rank() >= leading, "operand {} of rank {} has no axes of batches and steps", i,
+               type.shape.rank());
+    type.shape = Shape(std::vector<Dim>(type.shape.begin() + static_cast<std::ptrdiff_t>(leading), type.shape.end()));
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
 }  // namespace
 
 namespace ops {
@@ -410,7 +461,7 @@ const OpDef if_ = {
     .outputs = 0,
     .infer = infer_if,
     .eval = eval_if,
-    .onnx = {{"If", 1, 1 << 20, import_if}},
+    .onnx = {{"If", 1, kEveryLater, import_if, "", if_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 
@@ -422,7 +473,7 @@ const OpDef loop = {
     .outputs = 0,
     .infer = infer_loop,
     .eval = eval_loop,
-    .onnx = {{"Loop", 1, 1 << 20, import_loop}},
+    .onnx = {{"Loop", 1, kEveryLater, import_loop, "", loop_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 
@@ -439,7 +490,8 @@ const OpDef scan = {
     .outputs = 0,
     .infer = infer_scan,
     .eval = eval_scan,
-    .onnx = {{"Scan", 9, 1 << 20, import_scan}, {"Scan", 8, 8, import_batched_scan}},
+    .onnx = {{"Scan", 9, kEveryLater, import_scan, "", scan_body_types},
+             {"Scan", 8, 8, import_batched_scan, "", batched_scan_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 

@@ -56,8 +56,8 @@ void convolve(const ConvShape& shape, const WindowTable& table, const float* x, 
                   count = std::min(kRun, table.results - first);
     std::vector<float> columns(static_cast<size_t>(depth * count));
     gather_columns(table, x + image * shape.channels * table.inputs, shape.channels, first, count, columns.data());
-    add_product(shape.filters, count, depth, {w + g * shape.filters * depth, depth, 1}, {columns.data(), count, 1},
-                y + image * shape.filters * table.results + first, table.results);
+    add_matmul(shape.filters, count, depth, {w + g * shape.filters * depth, depth, 1}, {columns.data(), count, 1},
+               y + image * shape.filters * table.results + first, table.results);
   }
 }
 
@@ -93,6 +93,15 @@ void import_conv(ImportContext& context) {
   context.set_output(0, context.add("Conv", std::move(inputs), std::move(attrs))->output());
 }
 
+/// Each result meets one filter of a group.
+int64_t flops_of_conv(const Node& node, const SymbolValues& sizes) {
+  const Dims weights = node.input(1)->type.shape.evaluate(sizes);
+  if (weights.empty() || weights[0] == 0) return 0;
+  return 2 * (elements(weights) / weights[0]) * elements(node.output()->type.shape.evaluate(sizes));
+}
+
+Channels channels_of_conv(const Node&) { return {.of_result = 1, .of_weights = 0}; }
+
 }  // namespace
 
 const OpDef ops::conv{
@@ -103,6 +112,12 @@ const OpDef ops::conv{
     .max_inputs = 3,
     .infer = infer_conv,
     .eval = eval_conv,
-    .onnx = {{"Conv", 1, 1 << 20, import_conv}}};
+    .onnx = {{"Conv", 1, kEveryLater, import_conv}},
+    .traits = {.few_bits = FewBits::gains,
+               .weights = WeightRoles::kernel_and_bias,
+               .layer = "Convolution",
+               .entries_apart = first_apart,
+               .flops = flops_of_conv,
+               .channels = channels_of_conv}};
 
 }  // namespace hone

@@ -23,7 +23,7 @@ TEST(GemmLoops, AgreeWithThePlainTripleLoop) {
         c(static_cast<size_t>(m * n), 1.0F);
     for (float& value : a) value = uniform(random);
     for (float& value : b) value = uniform(random);
-    add_product_parallel(m, n, k, {a.data(), k, 1}, {b.data(), 1, k}, c.data(), n);  // b is held transposed
+    add_matmul_parallel(m, n, k, {a.data(), k, 1}, {b.data(), 1, k}, c.data(), n);  // b is held transposed
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         double expected = 1;

@@ -78,9 +78,9 @@ void eval_conv_transpose(EvalContext& context) {
   std::vector<float> columns(static_cast<size_t>(rows * table.results));
   for (int64_t image = 0; image < batch * group; ++image) {
     std::fill(columns.begin(), columns.end(), 0.0F);
-    add_product_parallel(rows, table.results, channels, {weight.data() + image % group * channels * rows, 1, rows},
-                         {source.data() + image * channels * table.results, table.results, 1}, columns.data(),
-                         table.results);
+    add_matmul_parallel(rows, table.results, channels, {weight.data() + image % group * channels * rows, 1, rows},
+                        {source.data() + image * channels * table.results, table.results, 1}, columns.data(),
+                        table.results);
     scatter_columns(table, columns.data(), filters, y.data() + image * filters * table.inputs);
   }
   context.set(0, write_floats(x.dtype(), std::move(dims), y));
@@ -126,6 +126,18 @@ void import_conv_transpose(ImportContext& context) {
   context.set_output(0, context.add("ConvTranspose", std::move(inputs), std::move(attrs))->output());
 }
 
+/// Each element meets one filter of a group.
+int64_t flops_of_conv_transpose(const Node& node, const SymbolValues& sizes) {
+  const Dims weights = node.input(1)->type.shape.evaluate(sizes);
+  if (weights.empty() || weights[0] == 0) return 0;
+  return 2 * (elements(weights) / weights[0]) * elements(node.input(0)->type.shape.evaluate(sizes));
+}
+
+/// Weights are [in, out / group, kernel...]; the group follows from the input channel.
+Channels channels_of_conv_transpose(const Node& node) {
+  return {.of_result = 1, .of_weights = 1, .groups = node.attrs.integer("group")};
+}
+
 }  // namespace
 
 const OpDef ops::conv_transpose{.name = "ConvTranspose",
@@ -136,6 +148,12 @@ const OpDef ops::conv_transpose{.name = "ConvTranspose",
                                 .max_inputs = 3,
                                 .infer = infer_conv_transpose,
                                 .eval = eval_conv_transpose,
-                                .onnx = {{"ConvTranspose", 1, 1 << 20, import_conv_transpose}}};
+                                .onnx = {{"ConvTranspose", 1, kEveryLater, import_conv_transpose}},
+                                .traits = {.few_bits = FewBits::gains,
+                                           .weights = WeightRoles::kernel_and_bias,
+                                           .layer = "Deconvolution",
+                                           .entries_apart = first_apart,
+                                           .flops = flops_of_conv_transpose,
+                                           .channels = channels_of_conv_transpose}};
 
 }  // namespace hone

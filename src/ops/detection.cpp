@@ -198,6 +198,16 @@ void eval_reverse_sequence(EvalContext& context) {
   context.set(0, pick_flat(data, dims, flat));
 }
 
+std::optional<IntegerRange> accepts_lengths(const Node& node, size_t operand) {
+  if (operand != 1) return std::nullopt;
+  return lengths_along(node.input(0)->type.shape, node.attrs.integer_or("time_axis", 0));
+}
+
+std::optional<IntegerRange> accepts_images(const Node& node, size_t operand) {
+  if (operand != 2) return std::nullopt;
+  return positions_along(node.input(0)->type.shape, 0);
+}
+
 }  // namespace
 
 namespace ops {
@@ -228,6 +238,7 @@ const OpDef roi_align = {
     .infer = infer_roi_align,
     .eval = eval_roi_align,
     .onnx = {{"RoiAlign", 16}, {"RoiAlign", 1, 15, import_roi_align_10}},
+    .traits = {.accepts = accepts_images},
 };
 
 const OpDef reverse_sequence = {
@@ -239,6 +250,7 @@ const OpDef reverse_sequence = {
     .infer = infer_reverse_sequence,
     .eval = eval_reverse_sequence,
     .onnx = {{"ReverseSequence"}},
+    .traits = {.accepts = accepts_lengths},
 };
 
 }  // namespace ops

@@ -76,9 +76,15 @@ const OpDef expand = {.name = "Expand",
                       .max_inputs = 2,
                       .infer = infer_expand,
                       .eval = eval_expand,
-                      .onnx = {{"Expand"}}};
-const OpDef tile = {
-    .name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = infer_tile, .eval = eval_tile, .onnx = {{"Tile", 6}}};
+                      .onnx = {{"Expand"}},
+                      .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::follows}};
+const OpDef tile = {.name = "Tile",
+                    .min_inputs = 2,
+                    .max_inputs = 2,
+                    .infer = infer_tile,
+                    .eval = eval_tile,
+                    .onnx = {{"Tile", 6}},
+                    .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::follows}};
 
 }  // namespace ops
 }  // namespace hone

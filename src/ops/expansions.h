@@ -9,7 +9,7 @@
 
 namespace hone {
 
-/// com.microsoft: fused activations, normalisations and products. microsoft_fused.cpp
+/// com.microsoft: fused activations, normalisations and matmuls. microsoft_fused.cpp
 std::span<const OnnxRule> microsoft_fused_rules();
 /// com.microsoft: attention of all kinds, with what stands around it. microsoft_attention.cpp
 std::span<const OnnxRule> microsoft_attention_rules();

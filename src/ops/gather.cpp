@@ -157,6 +157,7 @@ const OpDef gather = {
     .infer = infer_gather,
     .eval = eval_gather,
     .onnx = {{"Gather"}},
+    .traits = {.few_bits = FewBits::follows, .accepts = accepts_positions},
 };
 
 const OpDef gather_elements = {
@@ -167,6 +168,7 @@ const OpDef gather_elements = {
     .infer = infer_gather_elements,
     .eval = eval_gather_elements,
     .onnx = {{"GatherElements"}},
+    .traits = {.accepts = accepts_positions},
 };
 
 const OpDef gather_nd = {
@@ -177,6 +179,7 @@ const OpDef gather_nd = {
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
     .onnx = {{"GatherND"}},
+    .traits = {.accepts = accepts_whole_positions},
 };
 
 const OpDef compress = {

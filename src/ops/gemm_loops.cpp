@@ -51,7 +51,7 @@ int64_t padded(int64_t size, int64_t multiple) { return (size + multiple - 1) / 
 
 }  // namespace
 
-void add_product(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row) {
+void add_matmul(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row) {
   std::vector<float> a_panels(static_cast<size_t>(padded(m, kRows) * std::min(k, kDepth)));
   std::vector<float> b_panels(static_cast<size_t>(padded(std::min(n, kWidth), kColumns) * std::min(k, kDepth)));
   for (int64_t p = 0; p < k; p += kDepth) {
@@ -68,17 +68,17 @@ void add_product(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, fl
   }
 }
 
-void add_product_parallel(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row) {
+void add_matmul_parallel(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row) {
   constexpr int64_t kStep = 128;
-  if (m * n * k < (int64_t{1} << 18)) return add_product(m, n, k, a, b, c, c_row);
+  if (m * n * k < (int64_t{1} << 18)) return add_matmul(m, n, k, a, b, c, c_row);
   if (m >= n) {
 #pragma omp parallel for schedule(dynamic)
     for (int64_t i = 0; i < m; i += kStep)
-      add_product(std::min(kStep, m - i), n, k, {a.data + i * a.row, a.row, a.column}, b, c + i * c_row, c_row);
+      add_matmul(std::min(kStep, m - i), n, k, {a.data + i * a.row, a.row, a.column}, b, c + i * c_row, c_row);
   } else {
 #pragma omp parallel for schedule(dynamic)
     for (int64_t j = 0; j < n; j += kStep)
-      add_product(m, std::min(kStep, n - j), k, a, {b.data + j * b.column, b.row, b.column}, c + j, c_row);
+      add_matmul(m, std::min(kStep, n - j), k, a, {b.data + j * b.column, b.row, b.column}, c + j, c_row);
   }
 }
 

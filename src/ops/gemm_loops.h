@@ -15,8 +15,8 @@ struct MatrixView {
 };
 
 /// c[m,n] += a[m,k] * b[k,n]; `c` has contiguous rows `c_row` apart. Single thread.
-void add_product(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row);
+void add_matmul(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row);
 /// The same, rows or columns spread over the OpenMP team.
-void add_product_parallel(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row);
+void add_matmul_parallel(int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, float* c, int64_t c_row);
 
 }  // namespace hone

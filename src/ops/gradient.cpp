@@ -194,7 +194,7 @@ void import_gradient(ImportContext& context) {
   }
 }
 
-const OnnxRule kRules[] = {{"Gradient", 1, 1 << 20, import_gradient, "ai.onnx.preview.training"}};
+const OnnxRule kRules[] = {{"Gradient", 1, kEveryLater, import_gradient, "ai.onnx.preview.training"}};
 
 }  // namespace
 

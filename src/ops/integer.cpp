@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of small integers. MatMulInteger and QLinearMatMul become a MatMul of 32-bit integers with the zero points taken
+// Matmuls of small integers. MatMulInteger and QLinearMatMul become a MatMul of 32-bit integers with the zero points taken
 // off before and the scales applied behind; convolutions have loops of their own, exact for any length.
 #include <algorithm>
 #include <cmath>
@@ -173,10 +173,10 @@ const OpDef ops::conv_integer{
     .max_inputs = 4,
     .infer = infer_conv_integer,
     .eval = eval_conv_integer,
-    .onnx = {{"ConvInteger", 10, 1 << 20, import_conv_integer},
-             {"QLinearConv", 10, 1 << 20, import_q_linear_conv},
-             {"MatMulInteger", 10, 1 << 20, import_mat_mul_integer},
-             {"QLinearMatMul", 10, 1 << 20, import_q_linear_mat_mul}}};
+    .onnx = {{"ConvInteger", 10, kEveryLater, import_conv_integer},
+             {"QLinearConv", 10, kEveryLater, import_q_linear_conv},
+             {"MatMulInteger", 10, kEveryLater, import_mat_mul_integer},
+             {"QLinearMatMul", 10, kEveryLater, import_q_linear_mat_mul}}};
 
 const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear",
                                          .outputs = 3,

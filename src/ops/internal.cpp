@@ -117,6 +117,14 @@ void eval_symbolic_constant(EvalContext& context) {
 
 void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
 
+int64_t flops_of_attention(const Node& node, const SymbolValues& sizes) {
+  const auto dims = [&](size_t i) { return node.input(i)->type.shape.evaluate(sizes); };
+  const Dims q = dims(0), k = dims(1), v = dims(2);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[3] == 0) return 0;
+  const int64_t keys = node.attrs.text("layout") == "bhsd" ? k[2] : k[1];
+  return 2 * elements(q) / q[3] * keys * (q[3] + v[3]);
+}
+
 }  // namespace
 
 const OpDef clamp{.name = "Clamp",
@@ -132,19 +140,23 @@ const OpDef scaled_dot_product_attention{
     .min_inputs = 3,
     .max_inputs = 4,
     .infer = infer_attention,
-    .eval = eval_attention};
+    .eval = eval_attention,
+    .traits = {
+        .few_bits = FewBits::gains, .layer = "Attention", .entries_apart = all_apart, .flops = flops_of_attention}};
 const OpDef view{.name = "View",
                  .attrs = {{"shape", AttrKind::texts, std::nullopt, true}},
                  .infer = infer_view,
                  .eval = eval_view,
-                 .traits = {.view = true}};
+                 .traits = {.view = true, .few_bits = FewBits::passes, .layer = "Shuffle"}};
 const OpDef symbolic_constant{
     .name = "SymbolicConstant",
     .attrs = {{"values", AttrKind::texts, std::nullopt, true}, {"dims", AttrKind::integers, std::nullopt, true}},
     .min_inputs = 0,
     .max_inputs = 0,
     .infer = infer_symbolic_constant,
-    .eval = eval_symbolic_constant};
-const OpDef reformat{.name = "Reformat", .infer = infer_same, .eval = eval_same};
+    .eval = eval_symbolic_constant,
+    .traits = {.layer = "Constant"}};
+const OpDef reformat{
+    .name = "Reformat", .infer = infer_same, .eval = eval_same, .traits = {.entries_apart = first_apart}};
 
 }  // namespace hone::ops

@@ -64,6 +64,6 @@ const OpDef ops::negative_log_likelihood_loss{
     .max_inputs = 3,
     .infer = infer_loss,
     .eval = eval_loss,
-    .onnx = {{"NegativeLogLikelihoodLoss", 12}, {"SoftmaxCrossEntropyLoss", 12, 1 << 20, import_cross_entropy}}};
+    .onnx = {{"NegativeLogLikelihoodLoss", 12}, {"SoftmaxCrossEntropyLoss", 12, kEveryLater, import_cross_entropy}}};
 
 }  // namespace hone

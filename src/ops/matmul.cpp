@@ -79,7 +79,7 @@ struct MatMulShape {
   }
 };
 
-/// What the operands of a product in double precision or in integers share with those in f32.
+/// What the operands of a matmul in double precision or in integers share with those in f32.
 template <typename T>
 std::vector<T> exact_values(const Tensor& tensor) {
   if constexpr (std::is_same_v<T, double>) return read_doubles(tensor);
@@ -123,7 +123,7 @@ void eval_mat_mul(EvalContext& context) {
     return a.dtype() == DType::f64 ? exact_mat_mul<double>(context, shape) : exact_mat_mul<int64_t>(context, shape);
   const Floats left(a), right(b);
   const auto c = shape.run<float>(left.data(), right.data(), [&](const float* x, const float* y, float* z) {
-    add_product_parallel(shape.m, shape.n, shape.k, {x, shape.k, 1}, {y, shape.n, 1}, z, shape.n);
+    add_matmul_parallel(shape.m, shape.n, shape.k, {x, shape.k, 1}, {y, shape.n, 1}, z, shape.n);
   });
   context.set(0, write_floats(a.dtype(), shape.result, c));
 }
@@ -180,7 +180,7 @@ void eval_gemm(EvalContext& context) {
   const int64_t m = a.dims()[trans_a ? 1 : 0], k = a.dims()[trans_a ? 0 : 1], n = b.dims()[trans_b ? 0 : 1];
   const Floats left(a), right(b);
   std::vector<float> c(static_cast<size_t>(m * n), 0.0F);
-  add_product_parallel(m, n, k, matrix(left, a.dims(), trans_a), matrix(right, b.dims(), trans_b), c.data(), n);
+  add_matmul_parallel(m, n, k, matrix(left, a.dims(), trans_a), matrix(right, b.dims(), trans_b), c.data(), n);
   const auto alpha = static_cast<float>(context.attrs().real("alpha")),
              beta = static_cast<float>(context.attrs().real("beta"));
   for (float& value : c) value *= alpha;
@@ -251,8 +251,24 @@ void eval_linear(EvalContext& context) {
     for (size_t i = 0; i < y.size(); ++i) y[i] = bias[static_cast<int64_t>(i) % n];
   }
   const Floats left(x), right(w);
-  add_product_parallel(m, n, k, {left.data(), k, 1}, matrix(right, w.dims(), trans), y.data(), n);
+  add_matmul_parallel(m, n, k, {left.data(), k, 1}, matrix(right, w.dims(), trans), y.data(), n);
   context.set(0, write_floats(x.dtype(), std::move(dims), y));
+}
+
+int64_t flops_of_matmul(const Node& node, const SymbolValues& sizes) {
+  const Dims left = node.input(0)->type.shape.evaluate(sizes);
+  return left.empty() ? 0 : 2 * left.back() * elements(node.output()->type.shape.evaluate(sizes));
+}
+
+/// Entries are matrices of a stack, and of a Linear at least rows.
+bool stacks_apart(const Node& node, size_t operand) {
+  return node.output()->type.shape.rank() >= 3 && all_apart(node, operand);
+}
+bool rows_apart(const Node& node, size_t operand) { return operand == 0 && node.output()->type.shape.rank() >= 2; }
+
+Channels channels_of_linear(const Node& node) {
+  return {.of_result = node.output()->type.shape.rank() - 1,
+          .of_weights = node.attrs.integer("trans_w") != 0 ? size_t{0} : size_t{1}};
 }
 
 }  // namespace
@@ -262,7 +278,12 @@ const OpDef ops::mat_mul{.name = "MatMul",
                          .max_inputs = 2,
                          .infer = infer_mat_mul,
                          .eval = eval_mat_mul,
-                         .onnx = {{"MatMul"}}};
+                         .onnx = {{"MatMul"}},
+                         .traits = {.few_bits = FewBits::gains,
+                                    .weights = WeightRoles::kernel_and_bias,
+                                    .layer = "MatrixMultiply",
+                                    .entries_apart = stacks_apart,
+                                    .flops = flops_of_matmul}};
 const OpDef ops::gemm{
     .name = "Gemm",
     .attrs = {real_attr("alpha", 1), real_attr("beta", 1), integer_attr("transA", 0), integer_attr("transB", 0)},
@@ -270,12 +291,19 @@ const OpDef ops::gemm{
     .max_inputs = 3,
     .infer = infer_gemm,
     .eval = eval_gemm,
-    .onnx = {{"Gemm", 1, 1 << 20, import_gemm}}};
+    .onnx = {{"Gemm", 1, kEveryLater, import_gemm}},
+    .traits = {.few_bits = FewBits::gains, .weights = WeightRoles::kernel_and_bias, .layer = "MatrixMultiply"}};
 const OpDef ops::linear{.name = "Linear",
                         .attrs = {integer_attr("trans_w", 0)},
                         .min_inputs = 2,
                         .max_inputs = 3,
                         .infer = infer_linear,
-                        .eval = eval_linear};
+                        .eval = eval_linear,
+                        .traits = {.few_bits = FewBits::gains,
+                                   .weights = WeightRoles::kernel_and_bias,
+                                   .layer = "MatrixMultiply",
+                                   .entries_apart = rows_apart,
+                                   .flops = flops_of_matmul,
+                                   .channels = channels_of_linear}};
 
 }  // namespace hone

@@ -120,6 +120,6 @@ const OpDef eye_like{.name = "EyeLike",
                      .attrs = {{"k", AttrKind::integer, int64_t{0}}},
                      .infer = infer_eye,
                      .eval = eval_eye,
-                     .onnx = {{"EyeLike", 9, 1 << 20, import_eye}}};
+                     .onnx = {{"EyeLike", 9, kEveryLater, import_eye}}};
 
 }  // namespace hone::ops

@@ -9,7 +9,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
-constexpr int kNewest = 1 << 20;
 
 Value* number(ImportContext& context, int64_t value) { return context.constant(Tensor::scalar<int64_t>(value)); }
 Value* size_of_axis(ImportContext& context, Value* x, int64_t axis) {
@@ -251,11 +250,11 @@ void import_group_query(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"Attention", 1, kNewest, import_attention, kDomain},
-    {"QAttention", 1, kNewest, import_q_attention, kDomain},
-    {"MultiHeadAttention", 1, kNewest, import_multi_head, kDomain},
-    {"RotaryEmbedding", 1, kNewest, import_rotary, kDomain},
-    {"GroupQueryAttention", 1, kNewest, import_group_query, kDomain},
+    {"Attention", 1, kEveryLater, import_attention, kDomain},
+    {"QAttention", 1, kEveryLater, import_q_attention, kDomain},
+    {"MultiHeadAttention", 1, kEveryLater, import_multi_head, kDomain},
+    {"RotaryEmbedding", 1, kEveryLater, import_rotary, kDomain},
+    {"GroupQueryAttention", 1, kEveryLater, import_group_query, kDomain},
 };
 
 }  // namespace

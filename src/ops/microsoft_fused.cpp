@@ -19,7 +19,6 @@ Value* scalar_like(ImportContext& context, const Value* value, double number) {
 namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
-constexpr int kNewest = 1 << 20;
 
 double real_or(const Attrs& attrs, std::string_view name, double fallback) {
   return attrs.has(name) ? attrs.real(name) : fallback;
@@ -147,16 +146,16 @@ void import_embed_norm(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"FastGelu", 1, kNewest, import_fast_gelu, kDomain},
-    {"BiasGelu", 1, kNewest, import_bias_gelu, kDomain},
-    {"QuickGelu", 1, kNewest, import_quick_gelu, kDomain},
-    {"FusedMatMul", 1, kNewest, import_fused_mat_mul, kDomain},
-    {"TransposeMatMul", 1, kNewest, import_fused_mat_mul, kDomain},
-    {"FusedConv", 1, kNewest, import_fused_conv, kDomain},
-    {"SkipLayerNormalization", 1, kNewest, import_skip_norm<true>, kDomain},
-    {"SkipSimplifiedLayerNormalization", 1, kNewest, import_skip_norm<false>, kDomain},
-    {"SimplifiedLayerNormalization", 1, kNewest, import_simplified_norm, ""},
-    {"EmbedLayerNormalization", 1, kNewest, import_embed_norm, kDomain},
+    {"FastGelu", 1, kEveryLater, import_fast_gelu, kDomain},
+    {"BiasGelu", 1, kEveryLater, import_bias_gelu, kDomain},
+    {"QuickGelu", 1, kEveryLater, import_quick_gelu, kDomain},
+    {"FusedMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
+    {"TransposeMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
+    {"FusedConv", 1, kEveryLater, import_fused_conv, kDomain},
+    {"SkipLayerNormalization", 1, kEveryLater, import_skip_norm<true>, kDomain},
+    {"SkipSimplifiedLayerNormalization", 1, kEveryLater, import_skip_norm<false>, kDomain},
+    {"SimplifiedLayerNormalization", 1, kEveryLater, import_simplified_norm, ""},
+    {"EmbedLayerNormalization", 1, kEveryLater, import_embed_norm, kDomain},
 };
 
 }  // namespace

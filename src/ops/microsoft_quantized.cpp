@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and products with weights of few
+// com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and matmuls with weights of few
 // bits, which are unpacked when the model is read.
 #include "ops/expansions.h"
 #include "ops/movement.h"
@@ -10,7 +10,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
-constexpr int kNewest = 1 << 20;
 
 Value* dequantized(ImportContext& context, Value* x, Value* scale, Value* zero) {
   return made(context, "DequantizeLinear", {x, scale, zero}, {{"axis", int64_t{0}}});
@@ -88,7 +87,7 @@ void import_where(ImportContext& context) {
                                   given(context, 8), context.input(1)));
 }
 
-// ---- Products ----
+// ---- Matmuls ----
 
 /// a, a_scale, a_zero, b, b_scale, b_zero, c?, y_scale?, y_zero?; c counts steps of a_scale b_scale. Without y_scale the
 /// result stays in floats.
@@ -114,7 +113,7 @@ Value* without_zero(ImportContext& context, Value* x, Value* zero) {
   return zero == nullptr ? wide : made(context, "Sub", {wide, as_type(context, zero, DType::i32)});
 }
 
-/// The product of integers, scaled.
+/// The matmul of integers, scaled.
 Value* scaled_product(ImportContext& context, Value* a, Value* b, Value* a_scale, Value* b_scale, Value* a_zero,
                       Value* b_zero) {
   Value* sum = made(context, "MatMul", {without_zero(context, a, a_zero), without_zero(context, b, b_zero)});
@@ -129,7 +128,7 @@ void import_integer_to_float(ImportContext& context) {
 }
 
 /// a, b, b_scale, b_zero?, bias?
-void import_dynamic_product(ImportContext& context) {
+void import_dynamic_matmul(ImportContext& context) {
   const Node* a = context.add("DynamicQuantizeLinear", {context.input(0)});
   Value* y = scaled_product(context, a->outputs[0], context.input(1), a->outputs[1], context.input(2), a->outputs[2],
                             given(context, 3));
@@ -191,19 +190,19 @@ void import_n_bits(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"QLinearAdd", 1, kNewest, import_binary<false>, kDomain},
-    {"QLinearMul", 1, kNewest, import_binary<true>, kDomain},
-    {"QLinearSigmoid", 1, kNewest, import_sigmoid, kDomain},
-    {"QLinearLeakyRelu", 1, kNewest, import_leaky_relu, kDomain},
-    {"QLinearAveragePool", 1, kNewest, import_average, kDomain},
-    {"QLinearGlobalAveragePool", 1, kNewest, import_global_average, kDomain},
-    {"QLinearConcat", 1, kNewest, import_concat, kDomain},
-    {"QLinearSoftmax", 1, kNewest, import_softmax, kDomain},
-    {"QLinearWhere", 1, kNewest, import_where, kDomain},
-    {"QGemm", 1, kNewest, import_q_gemm, kDomain},
-    {"MatMulIntegerToFloat", 1, kNewest, import_integer_to_float, kDomain},
-    {"DynamicQuantizeMatMul", 1, kNewest, import_dynamic_product, kDomain},
-    {"MatMulNBits", 1, kNewest, import_n_bits, kDomain},
+    {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain},
+    {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain},
+    {"QLinearSigmoid", 1, kEveryLater, import_sigmoid, kDomain},
+    {"QLinearLeakyRelu", 1, kEveryLater, import_leaky_relu, kDomain},
+    {"QLinearAveragePool", 1, kEveryLater, import_average, kDomain},
+    {"QLinearGlobalAveragePool", 1, kEveryLater, import_global_average, kDomain},
+    {"QLinearConcat", 1, kEveryLater, import_concat, kDomain},
+    {"QLinearSoftmax", 1, kEveryLater, import_softmax, kDomain},
+    {"QLinearWhere", 1, kEveryLater, import_where, kDomain},
+    {"QGemm", 1, kEveryLater, import_q_gemm, kDomain},
+    {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain},
+    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_matmul, kDomain},
+    {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain},
 };
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
-constexpr int kNewest = 1 << 20;
 
 std::vector<double> reals_or(const Attrs& attrs, std::string_view name) {
   return attrs.has(name) ? attrs.reals(name) : std::vector<double>();
@@ -265,7 +264,7 @@ OpDef ml_op(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(In
   op.attrs = std::move(attrs);
   op.infer = infer;
   op.eval = eval;
-  op.onnx = {{name, 1, kNewest, nullptr, kDomain}};
+  op.onnx = {{name, 1, kEveryLater, nullptr, kDomain}};
   return op;
 }
 
@@ -304,8 +303,8 @@ const OpDef ops::label_encoder{.name = "LabelEncoder",
                                          required_attr("otherwise", AttrKind::tensor)},
                                .infer = infer_label_encoder,
                                .eval = eval_label_encoder,
-                               .onnx = {{"LabelEncoder", 2, kNewest, import_label_encoder, kDomain},
+                               .onnx = {{"LabelEncoder", 2, kEveryLater, import_label_encoder, kDomain},
                                         {"LabelEncoder", 1, 1, import_class_list, kDomain},
-                                        {"CategoryMapper", 1, kNewest, import_category_mapper, kDomain}}};
+                                        {"CategoryMapper", 1, kEveryLater, import_category_mapper, kDomain}}};
 
 }  // namespace hone

@@ -176,18 +176,18 @@ const OpDef ops::zip_map{.name = "ZipMap",
                          .attrs = {integers_attr("classlabels_int64s"), texts_attr("classlabels_strings")},
                          .infer = infer_zip_map,
                          .eval = eval_zip_map,
-                         .onnx = {{"ZipMap", 1, 1 << 20, nullptr, kDomain}}};
+                         .onnx = {{"ZipMap", 1, kEveryLater, nullptr, kDomain}}};
 const OpDef ops::cast_map{
     .name = "CastMap",
     .attrs = {text_attr("cast_to", "TO_FLOAT"), text_attr("map_form", "DENSE"), integer_attr("max_map", 1)},
     .infer = infer_cast_map,
     .eval = eval_cast_map,
-    .onnx = {{"CastMap", 1, 1 << 20, nullptr, kDomain}},
+    .onnx = {{"CastMap", 1, kEveryLater, nullptr, kDomain}},
     .traits = {.data_dependent = true}};
 const OpDef ops::dict_vectorizer{.name = "DictVectorizer",
                                  .attrs = {integers_attr("int64_vocabulary"), texts_attr("string_vocabulary")},
                                  .infer = infer_dict_vectorizer,
                                  .eval = eval_dict_vectorizer,
-                                 .onnx = {{"DictVectorizer", 1, 1 << 20, nullptr, kDomain}}};
+                                 .onnx = {{"DictVectorizer", 1, kEveryLater, nullptr, kDomain}}};
 
 }  // namespace hone

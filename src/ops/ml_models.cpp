@@ -12,7 +12,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
-constexpr int kNewest = 1 << 20;
 
 AttrSpec optional_attr(std::string_view name, AttrKind kind) { return {name, kind, std::nullopt, false, {}}; }
 std::vector<double> reals_of(const Attrs& attrs, std::string_view name) {
@@ -244,7 +243,7 @@ OpDef model(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs, 
   op.outputs = outputs;
   op.infer = infer;
   op.eval = eval;
-  op.onnx = {{name, 1, kNewest, nullptr, kDomain}};
+  op.onnx = {{name, 1, kEveryLater, nullptr, kDomain}};
   return op;
 }
 

@@ -16,7 +16,6 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
-constexpr int kNewest = 1 << 20;
 constexpr std::array<std::string_view, 5> kTransforms = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
 constexpr std::array<std::string_view, 4> kAggregates = {"AVERAGE", "SUM", "MIN", "MAX"};
 constexpr std::array<std::string_view, 7> kModes = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",   "BRANCH_GT",
@@ -277,7 +276,7 @@ OpDef tree_op(std::string_view name, std::vector<AttrSpec> attrs, size_t outputs
   op.outputs = outputs;
   op.infer = infer;
   op.eval = eval;
-  op.onnx = {{name, 1, kNewest, nullptr, kDomain}};
+  op.onnx = {{name, 1, kEveryLater, nullptr, kDomain}};
   return op;
 }
 

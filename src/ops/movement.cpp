@@ -182,6 +182,37 @@ int64_t checked_index(int64_t index, int64_t size) {
   return index < 0 ? index + size : index;
 }
 
+int64_t known_size(const Dim& size) { return size.is_constant() ? std::max<int64_t>(size.value(), 1) : 1; }
+
+std::optional<IntegerRange> positions_along(const Shape& shape, int64_t axis) {
+  if (shape.rank() == 0) return std::nullopt;
+  return IntegerRange{0, known_size(shape[normalize_axis(axis, shape.rank())]) - 1};
+}
+
+std::optional<IntegerRange> lengths_along(const Shape& shape, int64_t axis) {
+  if (shape.rank() == 0) return std::nullopt;
+  return IntegerRange{1, known_size(shape[normalize_axis(axis, shape.rank())])};
+}
+
+std::optional<IntegerRange> accepts_positions(const Node& node, size_t operand) {
+  if (operand != 1) return std::nullopt;
+  return positions_along(node.input(0)->type.shape, node.attrs.integer_or("axis", 0));
+}
+
+std::optional<IntegerRange> accepts_whole_positions(const Node& node, size_t operand) {
+  if (operand != 1) return std::nullopt;
+  const Shape &data = node.input(0)->type.shape, &positions = node.input(1)->type.shape;
+  const Dim length = positions.rank() > 0 ? positions[positions.rank() - 1] : Dim(0);
+  if (!length.is_constant()) return std::nullopt;
+  const auto first = static_cast<size_t>(node.attrs.integer_or("batch_dims", 0));
+  std::optional<IntegerRange> range;
+  for (size_t axis = first; axis < std::min(data.rank(), first + static_cast<size_t>(length.value())); ++axis) {
+    const int64_t last = known_size(data[axis]) - 1;
+    range = IntegerRange{0, range ? std::min(range->high, last) : last};
+  }
+  return range;
+}
+
 Value* operand_from_attr(ImportContext& context, const char* name) {
   const AttrValue* attr = context.attrs().find(name);
   if (attr == nullptr) return nullptr;

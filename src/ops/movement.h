@@ -37,6 +37,16 @@ bool surely_nonnegative(const Dim& dim);
 /// `index` counted from the end when negative; throws Error when outside 0..size-1.
 int64_t checked_index(int64_t index, int64_t size);
 
+/// For the trait `accepts`: a size as far as it is known, 1 otherwise.
+int64_t known_size(const Dim& size);
+/// Positions along an axis of the shape, and lengths or counts along it: at least 1, at most its size. Nothing for a scalar.
+std::optional<IntegerRange> positions_along(const Shape& shape, int64_t axis);
+std::optional<IntegerRange> lengths_along(const Shape& shape, int64_t axis);
+/// Operand 1 holds positions along the node's axis of operand 0, or along its last axis positions on several axes behind
+/// the node's batch_dims.
+std::optional<IntegerRange> accepts_positions(const Node& node, size_t operand);
+std::optional<IntegerRange> accepts_whole_positions(const Node& node, size_t operand);
+
 /// For rules: an attribute of an older opset as a constant operand; null when it is not given. Removes the attribute.
 Value* operand_from_attr(ImportContext& context, const char* name);
 Value* integer_constant(ImportContext& context, std::vector<int64_t> values);

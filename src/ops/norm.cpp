@@ -289,15 +289,20 @@ const OpDef ops::batch_normalization{.name = "BatchNormalization",
                                      .max_inputs = 5,
                                      .infer = infer_batch_norm,
                                      .eval = eval_batch_norm,
-                                     .onnx = {{"BatchNormalization", 1, 1 << 20, import_batch_norm},
-                                              {"MeanVarianceNormalization", 9, 1 << 20, import_mean_variance}}};
+                                     .onnx = {{"BatchNormalization", 1, kEveryLater, import_batch_norm},
+                                              {"MeanVarianceNormalization", 9, kEveryLater, import_mean_variance}},
+                                     .traits = {.weights = WeightRoles::scale_and_shift}};
 const OpDef ops::instance_normalization{.name = "InstanceNormalization",
                                         .attrs = {real_attr("epsilon", 1e-5)},
                                         .min_inputs = 3,
                                         .max_inputs = 3,
                                         .infer = infer_instance_norm,
                                         .eval = eval_instance_norm,
-                                        .onnx = {{"InstanceNormalization"}}};
+                                        .onnx = {{"InstanceNormalization"}},
+                                        .traits = {.few_bits = FewBits::follows,
+                                                   .weights = WeightRoles::scale_and_shift,
+                                                   .layer = "Normalization",
+                                                   .entries_apart = first_apart}};
 const OpDef ops::group_normalization{
     .name = "GroupNormalization",
     .attrs = {real_attr("epsilon", 1e-5), required_attr("num_groups", AttrKind::integer),
@@ -306,7 +311,8 @@ const OpDef ops::group_normalization{
     .max_inputs = 3,
     .infer = infer_group_norm,
     .eval = eval_group_norm,
-    .onnx = {{"GroupNormalization", 21}, {"GroupNormalization", 18, 20, import_grouped_scale}}};
+    .onnx = {{"GroupNormalization", 21}, {"GroupNormalization", 18, 20, import_grouped_scale}},
+    .traits = {.few_bits = FewBits::follows, .layer = "Normalization", .entries_apart = first_apart}};
 const OpDef ops::layer_normalization{
     .name = "LayerNormalization",
     .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
@@ -314,7 +320,11 @@ const OpDef ops::layer_normalization{
     .max_inputs = 3,
     .infer = infer_layer_norm,
     .eval = eval_layer_norm,
-    .onnx = {{"LayerNormalization", 1}}};
+    .onnx = {{"LayerNormalization", 1}},
+    .traits = {.few_bits = FewBits::follows,
+               .weights = WeightRoles::scale_and_shift,
+               .layer = "Normalization",
+               .entries_apart = first_apart_off_axis}};
 const OpDef ops::rms_normalization{
     .name = "RMSNormalization",
     .attrs = {integer_attr("axis", -1), real_attr("epsilon", 1e-5), integer_attr("stash_type", 1)},
@@ -322,7 +332,8 @@ const OpDef ops::rms_normalization{
     .max_inputs = 2,
     .infer = infer_layer_norm,
     .eval = eval_rms_norm,
-    .onnx = {{"RMSNormalization", 1}, {"SimplifiedLayerNormalization", 1}}};
+    .onnx = {{"RMSNormalization", 1}, {"SimplifiedLayerNormalization", 1}},
+    .traits = {.few_bits = FewBits::follows, .layer = "Normalization", .entries_apart = first_apart_off_axis}};
 const OpDef ops::lp_normalization{.name = "LpNormalization",
                                   .attrs = {integer_attr("axis", -1), integer_attr("p", 2)},
                                   .infer = infer_axis,

@@ -339,7 +339,7 @@ const OpDef ops::attention{.name = "Attention",
                            .max_inputs = 7,
                            .infer = infer_attention,
                            .eval = eval_attention,
-                           .onnx = {{"Attention", 23, 1 << 20, import_attention}}};
+                           .onnx = {{"Attention", 23, kEveryLater, import_attention}}};
 
 const OpDef ops::flex_attention{
     .name = "FlexAttention",
@@ -352,7 +352,7 @@ const OpDef ops::flex_attention{
     .max_inputs = 3,
     .infer = infer_flex,
     .eval = eval_flex,
-    .onnx = {{"FlexAttention", 1, 1 << 20, import_flex, "ai.onnx.preview"}},
+    .onnx = {{"FlexAttention", 1, kEveryLater, import_flex, "ai.onnx.preview"}},
     .traits = {.has_bodies = true}};
 
 }  // namespace hone

@@ -119,6 +119,7 @@ const OpDef pad = {
     .infer = infer_pad,
     .eval = eval_pad,
     .onnx = {{"Pad", 11}, {"Pad", 1, 10, import_pad_attrs}},
+    .traits = {.few_bits = FewBits::passes},
 };
 
 }  // namespace ops

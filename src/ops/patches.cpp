@@ -158,6 +158,6 @@ const OpDef ops::max_unpool{.name = "MaxUnpool",
                             .max_inputs = 3,
                             .infer = infer_unpool,
                             .eval = eval_unpool,
-                            .onnx = {{"MaxUnpool", 9, 1 << 20, import_unpool}}};
+                            .onnx = {{"MaxUnpool", 9, kEveryLater, import_unpool}}};
 
 }  // namespace hone

@@ -192,21 +192,32 @@ const OpDef ops::max_pool{.name = "MaxPool",
                           .attrs = window_attrs({integer_attr("storage_order", 0)}),
                           .infer = infer_pool,
                           .eval = eval_max_pool,
-                          .onnx = {{"MaxPool", 1, 1 << 20, import_pool<ops::max_pool>}}};
-const OpDef ops::average_pool{.name = "AveragePool",
-                              .attrs = window_attrs({integer_attr("count_include_pad", 0)}),
-                              .infer = infer_pool,
-                              .eval = eval_average_pool,
-                              .onnx = {{"AveragePool", 1, 1 << 20, import_pool<ops::average_pool>}}};
+                          .onnx = {{"MaxPool", 1, kEveryLater, import_pool<ops::max_pool>}},
+                          .traits = {.few_bits = FewBits::passes, .layer = "Pooling", .entries_apart = first_apart}};
+const OpDef ops::average_pool{
+    .name = "AveragePool",
+    .attrs = window_attrs({integer_attr("count_include_pad", 0)}),
+    .infer = infer_pool,
+    .eval = eval_average_pool,
+    .onnx = {{"AveragePool", 1, kEveryLater, import_pool<ops::average_pool>}},
+    .traits = {.few_bits = FewBits::passes, .layer = "Pooling", .entries_apart = first_apart}};
 const OpDef ops::lp_pool{.name = "LpPool",
                          .attrs = window_attrs({integer_attr("p", 2)}),
                          .infer = infer_pool,
                          .eval = eval_lp_pool,
-                         .onnx = {{"LpPool", 2, 1 << 20, import_pool<ops::lp_pool>}}};
+                         .onnx = {{"LpPool", 2, kEveryLater, import_pool<ops::lp_pool>}}};
 const OpDef ops::global_average_pool{
-    .name = "GlobalAveragePool", .infer = infer_global, .eval = eval_global_average, .onnx = {{"GlobalAveragePool"}}};
+    .name = "GlobalAveragePool",
+    .infer = infer_global,
+    .eval = eval_global_average,
+    .onnx = {{"GlobalAveragePool"}},
+    .traits = {.few_bits = FewBits::passes, .layer = "Pooling", .entries_apart = first_apart}};
 const OpDef ops::global_max_pool{
-    .name = "GlobalMaxPool", .infer = infer_global, .eval = eval_global_max, .onnx = {{"GlobalMaxPool"}}};
+    .name = "GlobalMaxPool",
+    .infer = infer_global,
+    .eval = eval_global_max,
+    .onnx = {{"GlobalMaxPool"}},
+    .traits = {.few_bits = FewBits::follows, .layer = "Pooling", .entries_apart = first_apart}};
 const OpDef ops::global_lp_pool{.name = "GlobalLpPool",
                                 .attrs = {integer_attr("p", 2)},
                                 .infer = infer_global,

@@ -105,7 +105,7 @@ OpDef quantization(std::string_view name, void (*infer)(InferContext&), void (*e
           .max_inputs = 3,
           .infer = infer,
           .eval = eval,
-          .onnx = {{name, 10, 1 << 20, import_linear<op>}}};
+          .onnx = {{name, 10, kEveryLater, import_linear<op>}}};
 }
 
 }  // namespace

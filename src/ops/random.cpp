@@ -181,13 +181,13 @@ OpDef drawn(std::string_view name, std::vector<AttrSpec> attrs, void (*eval)(Eva
 }  // namespace
 
 const OpDef ops::random_uniform = drawn("RandomUniform", {real_attr("low", 0), real_attr("high", 1)}, eval_uniform,
-                                        {{"RandomUniform", 1, 1 << 20, import_drawn<ops::random_uniform>},
-                                         {"RandomUniformLike", 1, 1 << 20, import_drawn<ops::random_uniform>}});
+                                        {{"RandomUniform", 1, kEveryLater, import_drawn<ops::random_uniform>},
+                                         {"RandomUniformLike", 1, kEveryLater, import_drawn<ops::random_uniform>}});
 const OpDef ops::random_normal = drawn("RandomNormal", {real_attr("mean", 0), real_attr("scale", 1)}, eval_normal,
-                                       {{"RandomNormal", 1, 1 << 20, import_drawn<ops::random_normal>},
-                                        {"RandomNormalLike", 1, 1 << 20, import_drawn<ops::random_normal>}});
+                                       {{"RandomNormal", 1, kEveryLater, import_drawn<ops::random_normal>},
+                                        {"RandomNormalLike", 1, kEveryLater, import_drawn<ops::random_normal>}});
 const OpDef ops::bernoulli =
-    drawn("Bernoulli", {}, eval_bernoulli, {{"Bernoulli", 15, 1 << 20, import_drawn<ops::bernoulli>}});
+    drawn("Bernoulli", {}, eval_bernoulli, {{"Bernoulli", 15, kEveryLater, import_drawn<ops::bernoulli>}});
 const OpDef ops::multinomial{.name = "Multinomial",
                              .attrs = {kSeed, integer_attr("dtype", 6), integer_attr("sample_size", 1)},
                              .infer = infer_multinomial,
@@ -200,7 +200,7 @@ const OpDef ops::dropout{.name = "Dropout",
                          .max_inputs = 3,
                          .infer = infer_dropout,
                          .eval = eval_dropout,
-                         .onnx = {{"Dropout", 1, 1 << 20, import_dropout}},
+                         .onnx = {{"Dropout", 1, kEveryLater, import_dropout}},
                          .traits = {.random = true}};
 
 }  // namespace hone

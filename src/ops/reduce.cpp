@@ -211,21 +211,22 @@ void import_reduce(ImportContext& context) {
 }
 
 template <const OpDef& op, typename Kind>
-OpDef reduction(std::string_view name) {
+OpDef reduction(std::string_view name, FewBits few_bits = FewBits::stays) {
   return {.name = name,
           .attrs = {integer_attr("keepdims", 1), integer_attr("noop_with_empty_axes", 0)},
           .max_inputs = 2,
           .infer = infer_reduce,
           .eval = eval_reduce<Kind>,
-          .onnx = {{name, 1, 1 << 20, import_reduce<op>}}};
+          .onnx = {{name, 1, kEveryLater, import_reduce<op>}},
+          .traits = {.few_bits = few_bits, .layer = "Reduce"}};
 }
 
 }  // namespace
 
 const OpDef ops::reduce_sum = reduction<ops::reduce_sum, Sum>("ReduceSum");
-const OpDef ops::reduce_mean = reduction<ops::reduce_mean, Mean>("ReduceMean");
-const OpDef ops::reduce_max = reduction<ops::reduce_max, Largest>("ReduceMax");
-const OpDef ops::reduce_min = reduction<ops::reduce_min, Smallest>("ReduceMin");
+const OpDef ops::reduce_mean = reduction<ops::reduce_mean, Mean>("ReduceMean", FewBits::follows);
+const OpDef ops::reduce_max = reduction<ops::reduce_max, Largest>("ReduceMax", FewBits::follows);
+const OpDef ops::reduce_min = reduction<ops::reduce_min, Smallest>("ReduceMin", FewBits::follows);
 const OpDef ops::reduce_prod = reduction<ops::reduce_prod, Product>("ReduceProd");
 const OpDef ops::reduce_l1 = reduction<ops::reduce_l1, L1>("ReduceL1");
 const OpDef ops::reduce_l2 = reduction<ops::reduce_l2, L2>("ReduceL2");

@@ -201,7 +201,7 @@ const OpDef identity = {.name = "Identity",
                         .infer = infer_identity,
                         .eval = eval_identity,
                         .onnx = {{"Identity"}},
-                        .traits = {.view = true, .any_rank = true}};
+                        .traits = {.view = true, .any_rank = true, .few_bits = FewBits::passes}};
 
 const OpDef reshape = {
     .name = "Reshape",
@@ -211,7 +211,7 @@ const OpDef reshape = {
     .infer = infer_reshape,
     .eval = eval_reshape,
     .onnx = {{"Reshape"}},
-    .traits = {.view = true, .any_rank = true},
+    .traits = {.view = true, .any_rank = true, .few_bits = FewBits::passes},
 };
 
 const OpDef flatten = {
@@ -220,7 +220,7 @@ const OpDef flatten = {
     .infer = infer_flatten,
     .eval = eval_flatten,
     .onnx = {{"Flatten"}},
-    .traits = {.view = true},
+    .traits = {.view = true, .few_bits = FewBits::passes},
 };
 
 const OpDef squeeze = {
@@ -229,7 +229,7 @@ const OpDef squeeze = {
     .infer = infer_squeeze,
     .eval = eval_squeeze,
     .onnx = {{"Squeeze", 13}, {"Squeeze", 1, 12, import_squeeze_attr}},
-    .traits = {.view = true},
+    .traits = {.view = true, .few_bits = FewBits::passes},
 };
 
 const OpDef unsqueeze = {
@@ -239,7 +239,7 @@ const OpDef unsqueeze = {
     .infer = infer_unsqueeze,
     .eval = eval_unsqueeze,
     .onnx = {{"Unsqueeze", 13}, {"Unsqueeze", 1, 12, import_unsqueeze_attr}},
-    .traits = {.view = true},
+    .traits = {.view = true, .few_bits = FewBits::passes},
 };
 
 }  // namespace ops

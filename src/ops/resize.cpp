@@ -150,22 +150,23 @@ void import_resize(ImportContext& context) {
 
 }  // namespace
 
-const OpDef resize{
-    .name = "Resize",
-    .attrs = {{"antialias", AttrKind::integer, int64_t{0}},
-              integers_attr("axes"),
-              {"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel")},
-              {"cubic_coeff_a", AttrKind::real, -0.75},
-              {"exclude_outside", AttrKind::integer, int64_t{0}},
-              {"extrapolation_value", AttrKind::real, 0.0},
-              {"keep_aspect_ratio_policy", AttrKind::text, std::string("stretch")},
-              {"mode", AttrKind::text, std::string("nearest")},
-              {"nearest_mode", AttrKind::text, std::string("round_prefer_floor")}},
-    .min_inputs = 1,
-    .max_inputs = 4,
-    .infer = infer_resize,
-    .eval = eval_resize,
-    .onnx = {
-        {"Resize", 11, 1 << 20, import_resize}, {"Resize", 10, 10, import_scales}, {"Upsample", 7, 9, import_scales}}};
+const OpDef resize{.name = "Resize",
+                   .attrs = {{"antialias", AttrKind::integer, int64_t{0}},
+                             integers_attr("axes"),
+                             {"coordinate_transformation_mode", AttrKind::text, std::string("half_pixel")},
+                             {"cubic_coeff_a", AttrKind::real, -0.75},
+                             {"exclude_outside", AttrKind::integer, int64_t{0}},
+                             {"extrapolation_value", AttrKind::real, 0.0},
+                             {"keep_aspect_ratio_policy", AttrKind::text, std::string("stretch")},
+                             {"mode", AttrKind::text, std::string("nearest")},
+                             {"nearest_mode", AttrKind::text, std::string("round_prefer_floor")}},
+                   .min_inputs = 1,
+                   .max_inputs = 4,
+                   .infer = infer_resize,
+                   .eval = eval_resize,
+                   .onnx = {{"Resize", 11, kEveryLater, import_resize},
+                            {"Resize", 10, 10, import_scales},
+                            {"Upsample", 7, 9, import_scales}},
+                   .traits = {.few_bits = FewBits::passes, .keeps_type_from = 1}};
 
 }  // namespace hone::ops

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/gemm_loops.h"
+#include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -144,8 +145,8 @@ struct Sequence {
         for (int64_t j = 0; j < n; ++j)
           out[static_cast<size_t>(row * n + j)] =
               (*b)[direction * 2 * n + j] + (j < biased_r_gates * hidden ? (*b)[direction * 2 * n + n + j] : 0.0f);
-    add_product_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width},
-                         out.data(), n);
+    add_matmul_parallel(steps * batch, n, width, {x.data(), width, 1}, {w.data() + direction * n * width, 1, width},
+                        out.data(), n);
     return out;
   }
   int64_t length(int64_t item) const {
@@ -317,6 +318,12 @@ std::vector<AttrSpec> rnn_attrs(std::vector<AttrSpec> more) {
   return attrs;
 }
 
+/// The lengths of the sequences.
+std::optional<IntegerRange> accepts_lengths(const Node& node, size_t operand) {
+  if (operand != 4) return std::nullopt;
+  return lengths_along(node.input(0)->type.shape, 0);
+}
+
 }  // namespace
 
 const OpDef lstm{.name = "LSTM",
@@ -325,20 +332,23 @@ const OpDef lstm{.name = "LSTM",
                  .max_inputs = 8,
                  .infer = infer_rnn,
                  .eval = eval_lstm,
-                 .onnx = {{"LSTM", 1, 1 << 20, import_recurrent<lstm>}}};
+                 .onnx = {{"LSTM", 1, kEveryLater, import_recurrent<lstm>}},
+                 .traits = {.layer = "RNN", .accepts = accepts_lengths}};
 const OpDef gru{.name = "GRU",
                 .attrs = rnn_attrs({integer_attr("linear_before_reset", 0)}),
                 .min_inputs = 3,
                 .max_inputs = 6,
                 .infer = infer_rnn,
                 .eval = eval_gru,
-                .onnx = {{"GRU", 1, 1 << 20, import_recurrent<gru>}}};
+                .onnx = {{"GRU", 1, kEveryLater, import_recurrent<gru>}},
+                .traits = {.layer = "RNN", .accepts = accepts_lengths}};
 const OpDef rnn{.name = "RNN",
                 .attrs = rnn_attrs({}),
                 .min_inputs = 3,
                 .max_inputs = 6,
                 .infer = infer_rnn,
                 .eval = eval_rnn,
-                .onnx = {{"RNN", 1, 1 << 20, import_recurrent<rnn>}}};
+                .onnx = {{"RNN", 1, kEveryLater, import_recurrent<rnn>}},
+                .traits = {.accepts = accepts_lengths}};
 
 }  // namespace hone::ops

@@ -306,7 +306,7 @@ const OpDef ops::grid_sample{
     .max_inputs = 2,
     .infer = infer_grid_sample,
     .eval = eval_grid_sample,
-    .onnx = {{"GridSample", 16, 1 << 20, import_grid_sample}}};
+    .onnx = {{"GridSample", 16, kEveryLater, import_grid_sample}}};
 
 const OpDef ops::affine_grid{.name = "AffineGrid",
                              .attrs = {integer_attr("align_corners", 0)},
@@ -324,7 +324,7 @@ const OpDef ops::deform_conv{.name = "DeformConv",
                              .max_inputs = 5,
                              .infer = infer_deform_conv,
                              .eval = eval_deform_conv,
-                             .onnx = {{"DeformConv", 19, 1 << 20, import_deform_conv}}};
+                             .onnx = {{"DeformConv", 19, kEveryLater, import_deform_conv}}};
 
 const OpDef ops::max_roi_pool{
     .name = "MaxRoiPool",

@@ -150,7 +150,8 @@ const OpDef scatter_elements = {
     .max_inputs = 3,
     .infer = infer_scatter_elements,
     .eval = eval_scatter_elements,
-    .onnx = {{"ScatterElements"}, {"Scatter", 1, 1 << 20, import_scatter}},
+    .onnx = {{"ScatterElements"}, {"Scatter", 1, kEveryLater, import_scatter}},
+    .traits = {.accepts = accepts_positions},
 };
 
 const OpDef scatter_nd = {
@@ -161,6 +162,7 @@ const OpDef scatter_nd = {
     .infer = infer_scatter_nd,
     .eval = eval_scatter_nd,
     .onnx = {{"ScatterND"}},
+    .traits = {.accepts = accepts_whole_positions},
 };
 
 }  // namespace ops

@@ -273,6 +273,16 @@ void eval_get(EvalContext& context) {
 
 constexpr Traits kAnyRank{.any_rank = true};
 
+/// Elements of sequences, and tensors as they are.
+std::vector<TensorType> map_body_types(std::vector<Value*>& operands, const Attrs&) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const TensorType& type = given_type(operands, i);
+    types.push_back(type.element != nullptr ? *type.element : type);
+  }
+  return types;
+}
+
 }  // namespace
 
 const OpDef ops::sequence_construct{.name = "SequenceConstruct",
@@ -319,7 +329,7 @@ const OpDef ops::sequence_map{.name = "SequenceMap",
                               .max_inputs = 0xffff,
                               .infer = infer_map,
                               .eval = eval_map,
-                              .onnx = {{"SequenceMap", 17, 1 << 20, import_map}},
+                              .onnx = {{"SequenceMap", 17, kEveryLater, import_map, "", map_body_types}},
                               .traits = {.has_bodies = true, .any_rank = true}};
 const OpDef ops::split_to_sequence{.name = "SplitToSequence",
                                    .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1)},

@@ -186,7 +186,7 @@ const OpDef constant = {
     .max_inputs = 0,
     .infer = infer_constant,
     .eval = eval_constant,
-    .onnx = {{"Constant", 1, 1 << 20, import_constant}},
+    .onnx = {{"Constant", 1, kEveryLater, import_constant}},
 };
 
 const OpDef constant_of_shape = {

@@ -262,16 +262,16 @@ const OpDef ops::stft{.name = "STFT",
                       .max_inputs = 4,
                       .infer = infer_stft,
                       .eval = eval_stft,
-                      .onnx = {{"STFT", 17, 1 << 20, import_stft}}};
+                      .onnx = {{"STFT", 17, kEveryLater, import_stft}}};
 
 const OpDef ops::window{.name = "Window",
                         .attrs = {integer_attr("output_datatype", 1), integer_attr("periodic", 1),
                                   required_attr("weights", AttrKind::reals)},
                         .infer = infer_window,
                         .eval = eval_window,
-                        .onnx = {{"HannWindow", 17, 1 << 20, import_window<0>},
-                                 {"HammingWindow", 17, 1 << 20, import_window<1>},
-                                 {"BlackmanWindow", 17, 1 << 20, import_window<2>}}};
+                        .onnx = {{"HannWindow", 17, kEveryLater, import_window<0>},
+                                 {"HammingWindow", 17, kEveryLater, import_window<1>},
+                                 {"BlackmanWindow", 17, kEveryLater, import_window<2>}}};
 
 const OpDef ops::mel_weight_matrix{.name = "MelWeightMatrix",
                                    .attrs = {integer_attr("output_datatype", 1)},

@@ -138,6 +138,7 @@ const OpDef slice = {
     .infer = infer_slice,
     .eval = eval_slice,
     .onnx = {{"Slice", 10}, {"Slice", 1, 9, import_slice_attrs}},
+    .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::passes},
 };
 
 }  // namespace ops

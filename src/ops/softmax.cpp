@@ -82,18 +82,21 @@ void import_flattened(ImportContext& context) {
 }
 
 template <const OpDef& op>
-OpDef along_axis(std::string_view name, void (*eval)(EvalContext&)) {
+OpDef along_axis(std::string_view name, void (*eval)(EvalContext&), const Traits& traits) {
   return {.name = name,
           .attrs = {integer_attr("axis", -1)},
           .infer = infer_along_axis,
           .eval = eval,
-          .onnx = {{name, 13}, {name, 1, 12, import_flattened<op>}}};
+          .onnx = {{name, 13}, {name, 1, 12, import_flattened<op>}},
+          .traits = traits};
 }
 
 }  // namespace
 
-const OpDef ops::softmax = along_axis<ops::softmax>("Softmax", eval_softmax);
-const OpDef ops::log_softmax = along_axis<ops::log_softmax>("LogSoftmax", eval_log_softmax);
-const OpDef ops::hardmax = along_axis<ops::hardmax>("Hardmax", eval_hardmax);
+const OpDef ops::softmax = along_axis<ops::softmax>(
+    "Softmax", eval_softmax, {.few_bits = FewBits::follows, .layer = "SoftMax", .entries_apart = first_apart_off_axis});
+const OpDef ops::log_softmax = along_axis<ops::log_softmax>(
+    "LogSoftmax", eval_log_softmax, {.few_bits = FewBits::follows, .entries_apart = first_apart_off_axis});
+const OpDef ops::hardmax = along_axis<ops::hardmax>("Hardmax", eval_hardmax, {});
 
 }  // namespace hone

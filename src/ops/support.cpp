@@ -146,6 +146,21 @@ void check_equal(const Dim& a, const Dim& b, std::string_view what) {
   HONE_CHECK(!a.is_constant() || !b.is_constant() || a == b, "{}: {} and {} differ", what, a.text(), b.text());
 }
 
+bool first_apart(const Node&, size_t operand) { return operand == 0; }
+
+bool first_apart_off_axis(const Node& node, size_t operand) {
+  return operand == 0 && normalize_axis(node.attrs.integer("axis"), node.output()->type.shape.rank()) > 0;
+}
+
+bool all_apart(const Node& node, size_t operand) {
+  return node.input(operand)->type.shape.rank() == node.output()->type.shape.rank();
+}
+
+const TensorType& given_type(const std::vector<Value*>& operands, size_t i) {
+  HONE_CHECK(operands[i] != nullptr, "operand {} is missing", i);
+  return operands[i]->type;
+}
+
 OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
                  std::vector<AttrSpec> attrs) {
   OpDef op{.name = name};

@@ -47,6 +47,15 @@ void check_rank(const InferContext& context, size_t operand, size_t rank, std::s
 /// Throws when both sizes are numbers and differ.
 void check_equal(const Dim& a, const Dim& b, std::string_view what);
 
+/// For the trait `entries_apart`, of operators that work on every entry alike: of operand 0, the others are weights; of operand 0
+/// unless they work along the first axis themselves; of all operands that have the rank of the result.
+bool first_apart(const Node& node, size_t operand);
+bool first_apart_off_axis(const Node& node, size_t operand);
+bool all_apart(const Node& node, size_t operand);
+
+/// For the trait `body_types`: the type of an operand that must be given.
+const TensorType& given_type(const std::vector<Value*>& operands, size_t i);
+
 /// A pointwise operator with this formula.
 OpDef formula_op(std::string_view name, size_t inputs, std::string_view formula, std::vector<OnnxRule> onnx,
                  std::vector<AttrSpec> attrs = {});

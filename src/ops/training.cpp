@@ -94,7 +94,7 @@ OpDef optimizer(std::string_view name, std::vector<AttrSpec> attrs, void (*infer
           .max_inputs = 0xffff,
           .infer = infer,
           .eval = eval,
-          .onnx = {{name, 1, 1 << 20, nullptr, kDomain}}};
+          .onnx = {{name, 1, kEveryLater, nullptr, kDomain}}};
 }
 
 }  // namespace

@@ -99,6 +99,8 @@ void eval_space_to_depth(EvalContext& context) {
                      .reshaped({d[0], d[1] * block * block, d[2] / block, d[3] / block}));
 }
 
+bool transposes_apart(const Node& node, size_t) { return node.attrs.integers("perm")[0] == 0; }
+
 }  // namespace
 
 namespace ops {
@@ -110,6 +112,7 @@ const OpDef transpose = {
     .infer = infer_transpose,
     .eval = eval_transpose,
     .onnx = {{"Transpose"}},
+    .traits = {.hands_on = HandsOn::first, .few_bits = FewBits::passes, .entries_apart = transposes_apart},
 };
 
 const OpDef depth_to_space = {
@@ -119,6 +122,7 @@ const OpDef depth_to_space = {
     .infer = infer_depth_to_space,
     .eval = eval_depth_to_space,
     .onnx = {{"DepthToSpace"}},
+    .traits = {.few_bits = FewBits::follows},
 };
 
 const OpDef space_to_depth = {
@@ -128,6 +132,7 @@ const OpDef space_to_depth = {
     .infer = infer_space_to_depth,
     .eval = eval_space_to_depth,
     .onnx = {{"SpaceToDepth"}},
+    .traits = {.few_bits = FewBits::follows},
 };
 
 }  // namespace ops

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The five blocks, one function each. Numbers print with six significant digits, switches as Enabled or Disabled.
+// The five blocks, one function each, line by line as trtexec's releases print them: numbers with six significant digits,
+// switches as Enabled or Disabled. What Hone adds to them follows from the table of flags.
 #include "options/blocks.h"
 
 #include <cctype>
 
 #include "base/text.h"
+#include "options/flag.h"
 
 namespace hone {
 namespace {
@@ -118,6 +120,12 @@ void calibration_shapes(Lines& lines, const ProfileShapes& shapes) {
          dims(shapes.max, tensor));
 }
 
+/// "buildBudget: 5" for every flag of Hone's own that is given and belongs to the block.
+void own_flags(Lines& lines, const Options& options, FlagGroup group) {
+  for (const auto& [name, value] : options.own_flags)
+    if (find_flag(name)->group == group) line(lines, "{}: {}", name.substr(2), value.empty() ? "Enabled" : value);
+}
+
 void model_block(Lines& lines, const Options& options) {
   const bool onnx = !options.tool.onnx.empty();
   line(lines, "=== Model Options ===");
@@ -187,7 +195,6 @@ void build_block(Lines& lines, const Options& options) {
   if (from10) line(lines, "errorOnTimingCacheMiss: {}", on(build.error_on_timing_cache_miss));
   line(lines, "Preview Features: {}", states(tool.preview_features, "Use default preview flags.", constant_name));
   line(lines, "MaxAuxStreams: {}", tool.max_aux_streams);
-  if (!build.targets.empty()) line(lines, "Targets: {}", join(build.targets, ","));
   line(lines, "BuilderOptimizationLevel: {}", tool.optimization_level);
   if (from10) line(lines, "MaxTactics: {}", build.max_tactics);
   if (from10 && !from11) line(lines, "Calibration Profile Index: {}", tool.calibration_profile);
@@ -204,6 +211,7 @@ void build_block(Lines& lines, const Options& options) {
   io_formats(lines, "Output(s)", tool.output_formats, tool.release);
   build_shapes(lines, build.profiles, from10);
   if (!from11) calibration_shapes(lines, tool.calibration_shapes);
+  own_flags(lines, options, FlagGroup::build);
 }
 
 void system_block(Lines& lines, const ToolOptions& tool) {
@@ -298,7 +306,6 @@ void reporting_block(Lines& lines, const Options& options) {
   line(lines, "Export timing to JSON file: {}", report.export_times);
   line(lines, "Export output to JSON file: {}", report.export_output);
   line(lines, "Export profile to JSON file: {}", report.export_profile);
-  lines.emplace_back();
 }
 
 }  // namespace
@@ -306,10 +313,15 @@ void reporting_block(Lines& lines, const Options& options) {
 std::vector<std::string> option_blocks(const Options& options) {
   Lines lines;
   model_block(lines, options);
+  own_flags(lines, options, FlagGroup::model);
   build_block(lines, options);
   system_block(lines, options.tool);
+  own_flags(lines, options, FlagGroup::system);
   inference_block(lines, options);
+  own_flags(lines, options, FlagGroup::inference);
   reporting_block(lines, options);
+  own_flags(lines, options, FlagGroup::reporting);
+  lines.emplace_back();
   return lines;
 }
 

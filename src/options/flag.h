@@ -25,6 +25,7 @@ struct Flag {
   /// What happens instead; printed as a warning when the flag is given. Empty when the flag does what its help says.
   std::string_view instead = {};
   bool repeatable = false;
+  bool own = false;  // Hone's, not trtexec's: where it is given, its block says so behind the lines that trtexec has
 };
 
 std::span<const Flag> flag_table();

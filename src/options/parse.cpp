@@ -77,6 +77,7 @@ void take(const Flag& flag, std::vector<Argument>& arguments, CommandLine& line)
       line.warnings.push_back(
           fmt::format("{} is a switch: it is on, and its value '{}' is ignored", flag.name, argument.value));
     if (flag.set != nullptr) flag.set(line.options, argument);
+    if (flag.own) line.options.own_flags.emplace_back(flag.name, argument.value);
     if (!flag.repeatable) return;  // further copies are left over
   }
 }

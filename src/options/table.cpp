@@ -27,6 +27,11 @@ constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has
 constexpr std::string_view kIsDefault = "this is how it works anyway";
 constexpr std::string_view kOneStream = "the steps of one inference run one after the other, each on all workers";
 
+constexpr Flag own(Flag flag) {
+  flag.own = true;
+  return flag;
+}
+
 constexpr Flag kTable[] = {
     // Model.
     {"--onnx", "", "<file>", model, "the ONNX model to build an engine from", put<&T::onnx>},
@@ -78,8 +83,8 @@ constexpr Flag kTable[] = {
     {"--avgTiming", "", "<N>", build, "timing runs averaged per tactic", put<&B::timing_repeats>},
     {"--builderOptimizationLevel", "", "<0-5>", build,
      "effort of the build: 0 takes what works, 3 times every kernel, 5 times more variants", put_optimization_level},
-    {"--buildBudget", "", "<s>", build, "seconds of timing; what is left by then is chosen by rule",
-     put<&B::budget_seconds>},
+    own({"--buildBudget", "", "<s>", build, "seconds of timing; what is left by then is chosen by rule",
+         put<&B::budget_seconds>}),
     {"--maxTactics", "", "<N>", build, "most tactics timed per layer; -1 chooses", put<&B::max_tactics>},
     {"--heuristic", "", "", build, "choose tactics by rule instead of timing", put<&T::heuristic>,
      "--heuristic flag has been deprecated; it acts as --builderOptimizationLevel=2"},
@@ -112,7 +117,7 @@ constexpr Flag kTable[] = {
     {"--fp8", "", "", build, "allow FP8 kernels", put<&T::fp8>, "there are no FP8 kernels; other precisions are used"},
     {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, kNoInteger},
     {"--best", "", "", build, "allow every precision there is", put<&T::best>},
-    {"--noTF32", "", "", build, "no TF32 in f32 products", clear<&B::tf32>},
+    {"--noTF32", "", "", build, "no TF32 in f32 matmuls", clear<&B::tf32>},
     {"--stronglyTyped", "", "", build, "types come from the model alone", put<&T::strongly_typed>},
     {"--precisionConstraints", "", "<mode>", build, "none, obey or prefer what the layer flags say",
      put_precision_constraints},
@@ -155,8 +160,8 @@ constexpr Flag kTable[] = {
     {"--hardwareCompatibilityLevel", "", "<mode>", build,
      "none, ampere+ or sameComputeCapability; all but none: a plan that other machines can tune again",
      put_hardware_level},
-    {"--targets", "", "<archs>", build,
-     "further cards, as sm80,sm90,sm100, that the kernels of a plan built on a card serve", put_targets},
+    own({"--targets", "", "<archs>", build,
+         "further GPUs, as sm80,sm90,sm100, that the kernels of a plan built on a GPU serve", put_targets}),
     {"--runtimePlatform", "", "<name>", build, "SameAsBuild or WindowsAMD64", put_runtime_platform},
     {"--tempdir", "", "<dir>", build, "folder for temporary files", nullptr, "no temporary files are written"},
     {"--tempfileControls", "", "<spec>", build, "in_memory:allow|deny,temporary:allow|deny", put_tempfile_controls},
@@ -301,10 +306,11 @@ constexpr Flag kTable[] = {
     {"--exportProfile", "", "<file>", reporting, "write the time of every layer as JSON", put<&R::export_profile>},
     {"--exportLayerInfo", "", "<file>", reporting, "write what the engine's layers are as JSON",
      put<&R::export_layer_info>},
-    {"--exportMachine", "", "<file>", reporting,
-     "write the machine's state before and after the run, and how steady it was, as JSON", put<&R::export_machine>},
-    {"--explain", "", "[<layer>]", reporting,
-     "print every candidate of every layer (or of one), its time or why it was refused", put_explain},
+    own({"--exportMachine", "", "<file>", reporting,
+         "write the machine's state before and after the run, and how steady it was, as JSON",
+         put<&R::export_machine>}),
+    own({"--explain", "", "[<layer>]", reporting,
+         "print every candidate of every layer (or of one), its time or why it was refused", put_explain}),
 
     {"--help", "-h", "", help, "print this text", nullptr},
 };

@@ -147,7 +147,7 @@ void put_targets(Options& options, const Argument& argument) {
     number.remove_prefix(number.starts_with("sm_") ? 3 : number.starts_with("sm") ? 2 : 0);
     const std::optional<int64_t> version = parse_integer(number);
     if (number.data() == trim(name).data() || !version || *version < 50 || *version > 999)
-      throw Error(fmt::format("--targets takes architectures of cards, not '{}'", name), "for example sm80,sm90,sm100");
+      throw Error(fmt::format("--targets takes architectures of GPUs, not '{}'", name), "for example sm80,sm90,sm100");
     options.build.targets.push_back(fmt::format("sm_{}", *version));
   }
 }

@@ -57,8 +57,10 @@ double bound_of(const Value* value, int depth) {
   if (node == nullptr || depth > kDeepest) return kUnknown;
   const auto operand = [&](size_t i) { return bound_of(node->input(i), depth + 1); };
   double bound = kUnknown;
-  if (node->op->traits.view || node->is(ops::identity) || node->is(ops::expand) || node->is(ops::cast))
-    bound = operand(0);
+  if (node->op->traits.hands_on == HandsOn::all) {
+    bound = 0;
+    for (size_t i = 0; i < node->inputs.size(); ++i) bound = std::max(bound, operand(i));
+  } else if (node->op->hands_on(0)) bound = operand(0);
   else if (node->is(ops::where)) bound = std::max(operand(1), operand(2));
   else if (node->is(ops::add) || node->is(ops::sub)) bound = operand(0) + operand(1);
   else if (node->is(ops::mul)) bound = operand(0) * operand(1);

@@ -4,7 +4,6 @@
 // and sums stay f32 inside the kernels. Casts stand where a node needs f32: at the edges of the graph, and around what would
 // lose its meaning (exponentials of large numbers, positions, sums of squares). Constants are converted once, here.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -17,65 +16,14 @@
 namespace hone::passes {
 namespace {
 
-// Always narrow: this is where the time goes.
-const std::array kAnchors{&ops::conv,    &ops::conv_transpose, &ops::linear,
-                          &ops::mat_mul, &ops::gemm,           &ops::scaled_dot_product_attention};
-
-// Narrow when what they read is.
-const std::array kFollowers{&ops::max_pool,
-                            &ops::average_pool,
-                            &ops::global_average_pool,
-                            &ops::global_max_pool,
-                            &ops::instance_normalization,
-                            &ops::group_normalization,
-                            &ops::layer_normalization,
-                            &ops::rms_normalization,
-                            &ops::softmax,
-                            &ops::log_softmax,
-                            &ops::reduce_mean,
-                            &ops::reduce_max,
-                            &ops::reduce_min,
-                            &ops::identity,
-                            &ops::view,
-                            &ops::reshape,
-                            &ops::flatten,
-                            &ops::squeeze,
-                            &ops::unsqueeze,
-                            &ops::transpose,
-                            &ops::depth_to_space,
-                            &ops::space_to_depth,
-                            &ops::concat,
-                            &ops::split,
-                            &ops::slice,
-                            &ops::gather,
-                            &ops::expand,
-                            &ops::tile,
-                            &ops::pad,
-                            &ops::resize};
-
-// What a device that has little in the small type but convolutions can pass on.
-const std::array kFollowersOfConvolutions{&ops::max_pool,  &ops::average_pool, &ops::global_average_pool,
-                                          &ops::identity,  &ops::view,         &ops::reshape,
-                                          &ops::flatten,   &ops::squeeze,      &ops::unsqueeze,
-                                          &ops::transpose, &ops::concat,       &ops::split,
-                                          &ops::slice,     &ops::pad,          &ops::resize};
-
-// Pointwise, but not to be trusted to few bits.
-const std::array kDelicate{&ops::exp, &ops::log, &ops::pow, &ops::sqrt, &ops::reciprocal,
-                           &ops::sin, &ops::cos, &ops::mod, &ops::fmod};
-
-template <size_t N>
-bool contains(const std::array<const OpDef*, N>& list, const Node& node) {
-  return std::find(list.begin(), list.end(), node.op) != list.end();
-}
-
 bool is_wide(const Value* value) { return value != nullptr && value->type.dtype == DType::f32; }
 
-/// Operands that carry data; the others are parameters of the operator (scales of a Resize) and keep their type.
+/// Operands that carry data; the others are parameters of the operator (scales of a Resize).
 bool is_data(const Node& node, size_t operand) {
-  if (node.is(ops::resize)) return operand == 0;
-  return is_wide(node.input(operand));
+  return is_wide(node.input(operand)) && operand < node.op->traits.keeps_type_from;
 }
+
+bool gains(const Node& node) { return node.op->few_bits() == FewBits::gains; }
 
 class Narrowing {
  public:
@@ -105,10 +53,10 @@ class Narrowing {
   bool wants_small(const Node& node) const {
     if (node.op->traits.has_bodies || !is_wide_result(node) || (keeps_f32_ && keeps_f32_(node))) return false;
     if (only_convolutions_) return wants_small_beside_convolutions(node);
-    if (contains(kAnchors, node) || repeats_for_anchors(node)) return true;
+    if (gains(node) || repeats_for_gain(node)) return true;
     if (node.is(ops::gather) && node.input(0)->is_constant() && is_wide(node.input(0)))
       return true;  // a table of embeddings
-    if (!contains(kFollowers, node) && (!node.op->is_pointwise() || contains(kDelicate, node))) return false;
+    if (node.op->few_bits() == FewBits::stays) return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](const Value* value) { return is_small(value) && !value->is_constant(); });
   }
@@ -119,8 +67,7 @@ class Narrowing {
     if (node.is(ops::conv) || node.is(ops::conv_transpose))
       return has_plain_form(node) && (is_small(node.input(0)) || !is_depthwise(node));
     if (node.is(ops::resize) && node.attrs.text("mode") != "nearest") return false;
-    if (!contains(kFollowersOfConvolutions, node) && (!node.op->is_pointwise() || contains(kDelicate, node)))
-      return false;
+    if (node.op->few_bits() != FewBits::passes) return false;
     const auto joins_wide = [&](const Value* value) { return is_wide(value) && !value->is_constant(); };
     const auto is_narrow = [&](const Value* value) { return is_small(value) && !value->is_constant(); };
     return std::any_of(node.inputs.begin(), node.inputs.end(), is_narrow) &&
@@ -138,15 +85,15 @@ class Narrowing {
     return constant && explicit_pads && derived && node.input(0)->type.shape.rank() <= 5;
   }
 
-  /// A constant that is repeated for products alone (a mask for every image) is rounded before it grows.
-  bool repeats_for_anchors(const Node& node) const {
+  /// A constant that is repeated for matmuls alone (a mask for every image) is rounded before it grows.
+  bool repeats_for_gain(const Node& node) const {
     const bool repeats = node.is(ops::expand) || node.is(ops::tile) || node.op->traits.view;
-    return repeats && node.input(0)->is_constant() && is_wide(node.input(0)) && read_by_anchors(node.output());
+    return repeats && node.input(0)->is_constant() && is_wide(node.input(0)) && read_by_gaining(node.output());
   }
   /// Directly or under other shapes.
-  bool read_by_anchors(const Value* value) const {
+  bool read_by_gaining(const Value* value) const {
     return !graph_.is_output(value) && std::all_of(value->uses.begin(), value->uses.end(), [&](const Use& use) {
-      return contains(kAnchors, *use.node) || (use.node->op->traits.view && read_by_anchors(use.node->output()));
+      return gains(*use.node) || (use.node->op->traits.view && read_by_gaining(use.node->output()));
     });
   }
 
@@ -155,7 +102,7 @@ class Narrowing {
 
   void narrow_node(Node* node) {
     for (size_t i = 0; i < node->inputs.size(); ++i)
-      if (is_wide(node->input(i)) && is_data(*node, i)) graph_.set_input(node, i, narrowed(node->inputs[i], node));
+      if (is_data(*node, i)) graph_.set_input(node, i, narrowed(node->inputs[i], node));
     graph_.infer(node);
     for (const Value* output : node->outputs)
       if (is_small(output)) made_small_.insert(output);

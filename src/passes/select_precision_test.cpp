@@ -43,7 +43,7 @@ TEST(SelectPrecision, LeavesAGraphAloneUnlessAsked) {
   EXPECT_EQ(print(narrowed(DType::f32)), print(parse_graph(kNet, find_op)));
 }
 
-TEST(SelectPrecision, NarrowsProductsAndWhatFollowsAndKeepsExponentialsWide) {
+TEST(SelectPrecision, NarrowsMatmulsAndWhatFollowsAndKeepsExponentialsWide) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const Graph graph = narrowed(dtype);
     EXPECT_EQ(types_of(graph, ops::linear), (std::vector{dtype, dtype}));
@@ -126,7 +126,7 @@ TEST(SelectPrecision, LeavesConvolutionsWhoseWeightsAreGivenAtTheRun) {
   EXPECT_EQ(types_of(graph, ops::conv), std::vector{DType::f32});
 }
 
-TEST(SelectPrecision, RoundsAConstantBeforeItIsRepeatedForProducts) {
+TEST(SelectPrecision, RoundsAConstantBeforeItIsRepeatedForMatmuls) {
   Graph graph = parse_graph(R"((%x: f32[N,4], %r: f32[N,4]) {
   %w = constant f32[1,4,4]!0123456789abcdef0123456789abcdef
   %n = constant i64[3]{3, 1, 1}

@@ -36,30 +36,22 @@ struct ChannelMap {
 
 ChannelMap channel_map(const Node* node) {
   const Dims& dims = node->input(1)->constant->dims();
-  const int64_t total = elements(dims);
-  if (node->is(ops::linear)) {
-    const bool transposed = node->attrs.integer("trans_w") != 0;
-    return transposed ? ChannelMap{.inner = dims[1], .per_group = dims[0], .outer = 0}
-                      : ChannelMap{.inner = 1, .per_group = dims[1], .outer = 0};
-  }
-  if (node->is(ops::conv)) return {.inner = total / std::max<int64_t>(dims[0], 1), .per_group = dims[0], .outer = 0};
-  // ConvTranspose: [in, out / group, kernel…]; the group follows from the input channel.
-  const int64_t kernel = total / std::max<int64_t>(dims[0] * dims[1], 1);
-  return {.inner = kernel, .per_group = dims[1], .outer = total / node->attrs.integer("group")};
+  const Channels channels = node->op->traits.channels(*node);
+  return {.inner = elements(std::span(dims).subspan(channels.of_weights + 1)),
+          .per_group = dims[channels.of_weights],
+          .outer = channels.groups == 1 ? 0 : elements(dims) / channels.groups};
 }
 
 }  // namespace
 
 std::optional<Weighted> weighted(Node* node) {
-  if (node == nullptr) return std::nullopt;
-  const bool convolves = node->is(ops::conv) || node->is(ops::conv_transpose);
-  if (!convolves && !node->is(ops::linear)) return std::nullopt;
+  if (node == nullptr || node->op->traits.channels == nullptr) return std::nullopt;
   const Value* weight = node->input(1);
   const Value* bias = node->input(2);
   if (!weight->is_constant() || !is_float(weight->type.dtype) || (bias != nullptr && !bias->is_constant()))
     return std::nullopt;
   const Shape& result = node->output()->type.shape;
-  const size_t axis = convolves ? 1 : result.rank() - 1;
+  const size_t axis = node->op->traits.channels(*node).of_result;
   if (result.rank() <= axis || !result[axis].is_constant()) return std::nullopt;
   return Weighted{node, result[axis].value(), axis};
 }

@@ -32,7 +32,7 @@ class Query {
   Query(std::unique_ptr<ExecutionContext> context, bool data_transfers);
   ExecutionContext& context() { return *context_; }
   /// Host memory of a tensor, `context().bytes(tensor)` long; what is copied in before and out after each query. Of an output
-  /// that the data size: its bytes after a query, until the next.
+  /// of data-dependent shape: its bytes after a query, until the next.
   std::byte* host(std::string_view tensor);
   /// Allocates and binds all tensors for the present shapes; must be called after shapes are set.
   void allocate();

@@ -14,7 +14,7 @@ struct Query::Tensor {
   bool is_input = true;
   Buffer host;
   Buffer device;        // empty: host memory is bound
-  hone::Tensor result;  // of an output that the data size: the context's memory after a run
+  hone::Tensor result;  // of an output of data-dependent shape: the context's memory after a run
 
   bool copied() const { return device.data() != nullptr; }
   std::byte* host_bytes() const { return static_cast<std::byte*>(host.data()); }

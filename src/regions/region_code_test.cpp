@@ -6,7 +6,7 @@
 #include "ops/all.h"
 #include "regions/attention_region.h"
 #include "regions/conv_region.h"
-#include "regions/product_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone {
 namespace {

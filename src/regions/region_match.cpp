@@ -110,7 +110,7 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
   return first->is(op) ? first : nullptr;
 }
 
-std::vector<const Node*> parallel_products(const Graph& region) {
+std::vector<const Node*> parallel_matmuls(const Graph& region) {
   const std::vector<Node*> nodes = region.nodes();
   if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
   const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };

@@ -29,9 +29,9 @@ struct RegionMatch {
 
 /// The region's first node when it is an `op` (whatever follows), else null: whether a family should speak at all.
 const Node* anchor_of(const Graph& region, const OpDef& op);
-/// The products (Linear) of one input with constant weights and biases of the same sizes that make up the region, in the order
+/// The matmuls (Linear) of one input with constant weights and biases of the same sizes that make up the region, in the order
 /// of its outputs; empty where it is anything else.
-std::vector<const Node*> parallel_products(const Graph& region);
+std::vector<const Node*> parallel_matmuls(const Graph& region);
 /// `channel_axis` counts from the end: 1 is the last axis of the anchor's result (Linear), rank - 1 the second (Conv).
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis);
 

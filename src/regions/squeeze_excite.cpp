@@ -24,7 +24,7 @@ bool pools_pixels(const Node& node) {
          std::find(axes->begin(), axes->end(), 1) == axes->end();
 }
 
-bool is_product_of_one_pixel(const Node& node) {
+bool is_matmul_of_one_pixel(const Node& node) {
   const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };
   if (!node.is(ops::conv) || node.attrs.integer("group") != 1 || !constant(node.input(1)) || !constant(node.input(2)))
     return false;
@@ -65,10 +65,10 @@ std::optional<SqueezeExcite> read_squeeze_excite(const Graph& region) {
   SqueezeExcite result;
   if (chain.next() == nullptr || !pools_pixels(*chain.next())) return std::nullopt;
   result.pool = chain.take();
-  if (chain.next() == nullptr || !is_product_of_one_pixel(*chain.next())) return std::nullopt;
+  if (chain.next() == nullptr || !is_matmul_of_one_pixel(*chain.next())) return std::nullopt;
   result.squeeze = chain.take();
   result.squeezed = chain.take_activation();
-  if (chain.next() == nullptr || !is_product_of_one_pixel(*chain.next())) return std::nullopt;
+  if (chain.next() == nullptr || !is_matmul_of_one_pixel(*chain.next())) return std::nullopt;
   result.excite = chain.take();
   result.excited = chain.take_activation();
   return chain.ended() ? std::optional(result) : std::nullopt;

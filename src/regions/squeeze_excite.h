@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a region as squeeze and excitation (Hu et al., arXiv:1709.01507): the mean of every channel, and two products with an
+// Reads a region as squeeze and excitation (Hu et al., arXiv:1709.01507): the mean of every channel, and two matmuls with an
 // activation each that turn the means into one factor per channel.
 #pragma once
 

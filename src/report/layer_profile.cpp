@@ -81,7 +81,7 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
   for (const auto& [source, share] : sources)
     if (source != "view") log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
   log.info("");
-  std::string products = fmt::format("products {:.0f} GFLOP/s in f32", ceilings_.f32_flops / 1e9);
+  std::string products = fmt::format("matmuls {:.0f} GFLOP/s in f32", ceilings_.f32_flops / 1e9);
   if (ceilings_.f16_flops != ceilings_.f32_flops) products += fmt::format(", {:.0f} in f16", ceilings_.f16_flops / 1e9);
   log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, {} ===", ceilings_.bytes_per_second / 1e9,
            products);

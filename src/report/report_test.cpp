@@ -305,7 +305,7 @@ TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
   Lines out;
   profile.print(out.log);
   EXPECT_THAT(out.lines, Contains(HasSubstr("100.0        1   " + steps[0].source)));
-  EXPECT_THAT(out.lines, Contains(HasSubstr("copies 4000 GB/s, products 50000 GFLOP/s in f32, 800000 in f16")));
+  EXPECT_THAT(out.lines, Contains(HasSubstr("copies 4000 GB/s, matmuls 50000 GFLOP/s in f32, 800000 in f16")));
   EXPECT_THAT(out.lines, Contains("I        0.1     0.00100      50.00       25.0      2.000        1.0   arithmetic   "
                                   "conv + \"relu\""));  // 1 us of 2 ms
 }

@@ -60,7 +60,7 @@ std::string outputs_json(std::span<const BoundTensor> outputs) {
   return text + "]\n";
 }
 
-std::string safe_file_name(std::string name) {
+static std::string safe_file_name(std::string name) {
   std::ranges::replace_if(
       name,
       [](unsigned char c) {
@@ -70,22 +70,26 @@ std::string safe_file_name(std::string name) {
   return name;
 }
 
-static std::string raw_name(const BoundTensor& tensor, std::string_view number, RawNames style) {
-  return safe_file_name(fmt::format(
-      "{}{}.{}.{}.{}.raw", tensor.name, number, tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."),
-      style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype)));
+std::string FileNames::take(std::string_view tensor, std::string_view ending) {
+  std::string name = safe_file_name(fmt::format("{}{}", tensor, ending));
+  for (int number = 2; !taken_.insert(name).second; ++number)
+    name = safe_file_name(fmt::format("{}_{}{}", tensor, number, ending));
+  return name;
 }
 
-std::string raw_file_name(const BoundTensor& tensor, RawNames style) { return raw_name(tensor, "", style); }
+static std::string raw_ending(const BoundTensor& tensor, RawNames style) {
+  return fmt::format(".{}.{}.{}.raw", tensor.is_input ? "input" : "output", join_dims(tensor.dims, "."),
+                     style == RawNames::long_types ? type_word(tensor.dtype) : short_type_word(tensor.dtype));
+}
+
+std::string raw_file_name(const BoundTensor& tensor, RawNames style) {
+  return FileNames().take(tensor.name, raw_ending(tensor, style));
+}
 
 std::vector<std::string> raw_file_names(std::span<const BoundTensor> tensors, RawNames style) {
+  FileNames files;
   std::vector<std::string> names;
-  for (const BoundTensor& tensor : tensors) {
-    std::string name = raw_file_name(tensor, style);
-    for (int number = 2; std::ranges::find(names, name) != names.end(); ++number)
-      name = raw_name(tensor, fmt::format("_{}", number), style);
-    names.push_back(std::move(name));
-  }
+  for (const BoundTensor& tensor : tensors) names.push_back(files.take(tensor.name, raw_ending(tensor, style)));
   return names;
 }
 

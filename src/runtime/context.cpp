@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Execution contexts: shapes in, a prepared launch list out, replayed as often as asked for. Where the data decide sizes,
+// Execution contexts: shapes in, a prepared launch list out, replayed as often as asked for. Where shapes are data-dependent,
 // the list of the next stage is prepared when the sizes are there.
 #include <algorithm>
 #include <set>
@@ -62,7 +62,7 @@ void check_sizes(const IoTensor& io, const Dims& dims, const SymbolValues& symbo
              io.type.shape.text(), join_dims(declared, ","));
 }
 
-/// Lists for this many sizes are kept in a stage that the data size.
+/// Lists for this many sizes are kept in a stage of data-dependent sizes.
 constexpr size_t kKeptSizes = 16;
 
 /// Gives the symbols that a result decides their values, and holds the other sizes against what was planned.
@@ -212,7 +212,7 @@ Dims ExecutionContext::shape(std::string_view tensor) {
   if (engine_->plan().io[index].is_input && impl_->shape_known[index]) return impl_->shapes[index];
   require_instance();
   if (impl_->by_value[index] && !impl_->has_run)
-    throw Error(fmt::format("the data decide the sizes of output {}: they are known after a run", tensor),
+    throw Error(fmt::format("the shape of output {} is data-dependent: it is known after a run", tensor),
                 "ask for its shape and its memory behind the run");
   return impl_->shapes[index];
 }
@@ -226,7 +226,7 @@ int64_t ExecutionContext::bytes(std::string_view tensor) {
 void ExecutionContext::bind(std::string_view tensor, void* memory) {
   const size_t index = io_index(engine_->plan(), tensor);
   if (impl_->by_value[index])
-    throw Error(fmt::format("{} cannot be bound: its elements are objects or the data decide its sizes", tensor),
+    throw Error(fmt::format("{} cannot be bound: its elements are objects or its shape is data-dependent", tensor),
                 "set inputs by value, and read such outputs after the run");
   void*& address = impl_->address[static_cast<size_t>(impl_->io_buffer[index])];
   impl_->pointers_changed |= address != memory;
@@ -392,7 +392,7 @@ void* ExecutionContext::on_device(size_t id, const Tensor& contents, Stream& str
   return memory.data();
 }
 
-/// Behind a stage: where its results lie, and the sizes that its data decided.
+/// Behind a stage: where its results lie, and the data-dependent sizes that it made known.
 void ExecutionContext::collect(size_t number, Stream& stream) {
   const ContextStage& stage = impl_->stages[number];
   const ShapeInstance& instance = *stage.current->instance;

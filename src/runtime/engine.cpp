@@ -149,7 +149,7 @@ bool writes_nothing(const Step& step, const ShapeInstance& instance) {
 }
 
 constexpr size_t kMostWorkspace = size_t{1} << 46;
-constexpr int64_t kWorkspaceAlignment = 256;  // libraries on cards ask for more than a cache line
+constexpr int64_t kWorkspaceAlignment = 256;  // libraries on GPUs ask for more than a cache line
 
 void place_buffers(const Profile& profile, ShapeInstance& instance) {
   Lifetimes live = lifetimes(profile, instance.steps.begin, instance.steps.end);

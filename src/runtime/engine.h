@@ -2,7 +2,7 @@
 //
 // Engine: a loaded plan on a device; immutable apart from its cache of shapes; shared by any number of contexts.
 // ExecutionContext: one inference at a time, with its own memory. Different contexts may run in different threads.
-// After the first run at a shape, binding and running allocate nothing and take no lock. Where the data decide sizes, a
+// After the first run at a shape, binding and running allocate nothing and take no lock. Where shapes are data-dependent, a
 // run goes by stages: memory for them grows until it suffices, and kernels for the last few sizes are kept.
 #pragma once
 
@@ -36,7 +36,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const Plan& plan() const { return plan_; }
   Device& device() const { return *device_; }
-  /// Whether a network tensor cannot be bound: the data decide its sizes, or its elements are objects of the host.
+  /// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
   bool by_value(std::string_view tensor) const;
   /// Throws Error when there is no such profile.
   std::unique_ptr<ExecutionContext> context(int profile = 0) const;

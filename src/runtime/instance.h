@@ -2,7 +2,7 @@
 //
 // ShapeInstance: everything about one stage of a profile that follows from concrete sizes. Immutable once made.
 //
-// A profile's steps fall into stages: a stage ends where the next step needs a size that only the data decide. Almost every
+// A profile's steps fall into stages: a stage ends where the next step needs a data-dependent size. Almost every
 // model has one stage, made once per set of input shapes. Buffers that a stage writes lie in that stage's arena.
 #pragma once
 

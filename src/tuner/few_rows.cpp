@@ -12,49 +12,22 @@ namespace {
 
 constexpr int64_t kFewEntries = 4, kFewElements = 1 << 20;  // what is evaluated as it is
 
-/// Operators whose results for an entry depend on that entry alone, whatever their attributes.
-constexpr std::string_view kByEntry[] = {"Conv",
-                                         "ConvTranspose",
-                                         "MaxPool",
-                                         "AveragePool",
-                                         "GlobalAveragePool",
-                                         "GlobalMaxPool",
-                                         "InstanceNormalization",
-                                         "GroupNormalization",
-                                         "ScaledDotProductAttention",
-                                         "Reformat"};
-/// Those that do as long as they do not work along the first axis.
-constexpr std::string_view kByAxis[] = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Concat"};
-
-bool is_one_of(const Node& node, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), node.op_name()) != names.end();
+bool keeps_apart(const Node& node, size_t operand) {
+  if (node.op->is_pointwise()) return node.input(operand)->type.shape.rank() == node.output()->type.shape.rank();
+  return node.op->traits.entries_apart != nullptr && node.op->traits.entries_apart(node, operand);
 }
 
-bool keeps_entries_apart(const Node& node) {
+/// Constants are taken whole, so none may have an entry for each of the batch. Weights have none.
+bool keeps_entries_apart(const Node& node, int64_t count) {
   if (!node.bodies.empty() || node.inputs.empty()) return false;
-  const size_t rank = node.output()->type.shape.rank();
-  for (const Value* input : node.inputs)
-    if (input != nullptr && !input->is_constant() && input->type.shape.rank() != rank && node.op->is_pointwise())
-      return false;
-  if (node.op->is_pointwise() || is_one_of(node, kByEntry)) return true;
-  if (is_one_of(node, kByAxis)) {
-    const int64_t axis = node.attrs.integer("axis");
-    return axis > 0 || (axis < 0 && axis + static_cast<int64_t>(rank) > 0);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value* input = node.input(i);
+    if (input == nullptr) continue;
+    const Shape& shape = input->type.shape;
+    const bool apart = keeps_apart(node, i);
+    if (input->is_constant() ? apart && shape.rank() > 0 && shape[0] == Dim(count) : !apart) return false;
   }
-  if (node.op_name() == "Linear") return rank >= 2;
-  if (node.op_name() == "MatMul") return rank >= 3 && node.input(0)->type.shape.rank() == rank;
-  return node.op_name() == "Transpose" && node.attrs.integers("perm")[0] == 0;
-}
-
-/// A constant with an entry for each of the batch would have to be cut as well. Weights have none.
-bool has_constant_entries(const Node& node, int64_t count) {
-  constexpr std::string_view kWithOperands[] = {"ScaledDotProductAttention", "Concat", "MatMul"};
-  return (node.op->is_pointwise() || is_one_of(node, kWithOperands)) &&
-         std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* input) {
-           return input != nullptr && input->is_constant() &&
-                  input->type.shape.rank() == node.output()->type.shape.rank() && input->type.shape.rank() > 0 &&
-                  input->type.shape[0] == Dim(count) && count != 1;
-         });
+  return true;
 }
 
 }  // namespace
@@ -84,7 +57,7 @@ std::optional<Graph> with_two_entries(const Graph& region) {
     map[input] = few.add_input(input->name, type);
   }
   for (const Node* node : region.nodes()) {
-    if (!keeps_entries_apart(*node) || has_constant_entries(*node, count)) return std::nullopt;
+    if (!keeps_entries_apart(*node, count)) return std::nullopt;
     std::vector<Value*> inputs;
     for (const Value* input : node->inputs) {
       if (input == nullptr) {

@@ -25,7 +25,7 @@ import numpy as np
 import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-AGAIN = 2  # inferences behind the one on other values: on a card the first of them replays a graph
+AGAIN = 2  # inferences behind the one on other values: on a GPU the first of them replays a graph
 FLAGS = {"tuned": [], "reference": ["--tacticSources=-JIT_CONVOLUTIONS,-CUDNN"]}
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named, and loads those
-// that the device can: what a machine without a card (but with stub_driver.c's) can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
+// that the device can: what a machine without a GPU (but with stub_driver.c's) can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
 //
 //   hone_cuda_sources [--all] sm_80,sm_90 model.onnx[@name:1x32,...]...
 //
@@ -47,7 +47,7 @@ const TacticSource& cuda_source() {
   throw InternalError("the CUDA backend has no source of its own");
 }
 
-/// What kernels are made for where only the data decide a size.
+/// What kernels are made for where a size is data-dependent.
 constexpr int64_t kAnySize = 64;
 
 /// Nothing where the host has to run the region: it decides sizes, or those taken for them contradict each other.

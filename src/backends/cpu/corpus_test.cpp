@@ -64,8 +64,7 @@ std::set<std::string> offered(const TacticSource& source, const DeviceInfo& devi
 }
 
 TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
-  const std::set<std::string> names =
-      offered(source(), {.architecture = "avx512", .workers = 2, .bf16_products = true});
+  const std::set<std::string> names = offered(source(), {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
   for (const CpuTactic* family : cpu_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cpu." << family->name << " takes";
@@ -74,7 +73,7 @@ TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
 #if HONE_WITH_ONEDNN
 TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
   DeviceInfo device = CpuDevice({.workers = 2}).info();
-  device.bf16_products = true;
+  device.bf16_matmuls = true;
   const std::set<std::string> names = offered(onednn_source(), device);
   for (const char* family : {"convolution", "linear", "matmul", "recurrent", "attention"})
     EXPECT_TRUE(names.contains(family)) << "tests/regions has none that onednn." << family << " takes";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be tested without a card: that generated code compiles for every architecture, and that code in a plan is checked.
+// What can be tested without a GPU: that generated code compiles for every architecture, and that code in a plan is checked.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -76,7 +76,7 @@ TEST(CudaCode, CompilesForEveryArchitectureAndLoads) {
                   region = dtype == DType::f16 ? symbolic.specialize({{"N", 2}}) : symbolic.clone();
       SCOPED_TRACE(print(region) + architecture);
       const Problem problem = sample_problem(region, 2, {.name = "none", .architecture = architecture});
-      // All offers once, in f16 for one card; elsewhere the first of each family.
+      // All offers once, in f16 for one GPU; elsewhere the first of each family.
       const bool all = dtype == DType::f16 && architecture == std::string_view("sm_90");
       std::set<std::string> seen;
       for (const Tactic& tactic : offers_of(problem)) {
@@ -219,7 +219,7 @@ TEST(CudaCode, OffersSomethingForEveryRegion) {
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       if (sample.processor_only) continue;
-      // Batched products are cuBLASLt's, in f32 all products are the libraries'.
+      // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'.
       const bool library = sample.has("MatMul") || (dtype == DType::f32 && sample.has("Linear("));
       const Graph region = sample.graph(dtype);
       EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty())
@@ -287,7 +287,7 @@ TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {
   EXPECT_THROW(Arguments().pointer(second.pointer()).require_places(shapes), Error);
 }
 
-TEST(CudaCode, HoldsMachineCodeForSeveralCards) {
+TEST(CudaCode, HoldsMachineCodeForSeveralGpus) {
   if (!nvrtc_library().found()) GTEST_SKIP() << nvrtc_library().missing;
   const Graph region = region_samples()[0].graph(DType::f16);
   Problem problem = sample_problem(region, 2, {.name = "none", .architecture = "sm_90"});
@@ -304,7 +304,7 @@ TEST(CudaCode, HoldsMachineCodeForSeveralCards) {
 TEST(CudaDevice, SaysWhyThereIsNone) {
   try {
     CudaDevice device(99);
-    FAIL() << "opened a card that is not there";
+    FAIL() << "opened a GPU that is not there";
   } catch (const Error& error) {
     EXPECT_FALSE(error.message().empty());
     EXPECT_FALSE(error.hint().empty());

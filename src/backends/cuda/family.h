@@ -38,7 +38,7 @@ struct NoCode {
 template <typename Code>
 struct Built {
   Code code;
-  std::string source;  // behind the prelude
+  std::string source;  // text, behind the prelude
   std::vector<Tensor> constants = {};
 };
 

@@ -3,7 +3,7 @@
 // What a family of generated CUDA kernels is: a name, a version and three functions, which family.h makes of a struct, in one
 // explicit list that the source "cuda" walks.
 //
-// generate() writes source text, which the source turns into machine code for the card, and the code that load() needs besides
+// generate() writes source text, which the source turns into machine code for the GPU, and the code that load() needs besides
 // KernelShapes. Everything that varies with shapes is an argument of the launch, except where all sizes are fixed.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace hone::cuda {
 
 struct Generated {
   Attrs attrs;
-  std::string source;  // behind the prelude
+  std::string source;  // text, behind the prelude
   std::vector<Tensor> constants;
 };
 
@@ -32,7 +32,7 @@ struct LoadContext {
   const KernelShapes& shapes;
   std::vector<ConstantSpec> constants;  // those that the kernel was made with
   std::shared_ptr<const Module> module;
-  int processors = 1;  // of the card
+  int processors = 1;  // of the GPU
   /// An operand that has to be given; throws Error where the plan has none at this place.
   const Dims& dims_of(const Place& place) const;
 };

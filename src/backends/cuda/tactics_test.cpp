@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every tactic of every source of this backend against the meaning of the region, on the card, between kernels of ours. Skipped
+// Every tactic of every source of this backend against the meaning of the region, on the GPU, between kernels of ours. Skipped
 // where there is none.
 #include <gtest/gtest.h>
 
@@ -113,7 +113,7 @@ std::shared_ptr<const Kernel> hand_on(const CudaDevice& device, int64_t bytes, i
   const auto module = std::make_shared<const Module>(code, device.context()->handle());
   const HandOnParameters parameters{
       .from = input(0), .to = output(0), .count = static_cast<int32_t>((bytes + 3) / 4), .cycles = cycles};
-  GridLaunch launch = launch_of(*module, parameters, {});  // one block: the rest of the card is free
+  GridLaunch launch = launch_of(*module, parameters, {});  // one block: the rest of the GPU is free
   return std::make_shared<GridKernel>(module, std::vector{std::move(launch)});
 }
 
@@ -256,7 +256,7 @@ int try_all(CudaDevice& device, const TacticSource& source, const Graph& symboli
 
 TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   const auto& [source, dtype, sample] = GetParam();
-  if (device_count() == 0) GTEST_SKIP() << "there is no card: " << driver_library().missing;
+  if (device_count() == 0) GTEST_SKIP() << "there is no GPU: " << driver_library().missing;
   if (source == &cudnn_source() && !cudnn_library().found()) GTEST_SKIP() << cudnn_library().missing;
   if (source == &cublaslt_source() && !cublaslt_library().found()) GTEST_SKIP() << cublaslt_library().missing;
   static CudaDevice device(0);
@@ -266,7 +266,7 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));
   cases.pop_back();
   tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
-  // Batched products are cuBLASLt's, in f32 all products are the libraries'; for all else there is a kernel of ours.
+  // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'; for all else there is a kernel of ours.
   const TacticSource* certain = sample->has("MatMul") ? &cublaslt_source() : &cuda::source();
   const bool f32_product = dtype == DType::f32 && sample->has("Linear(");
   EXPECT_TRUE(tried > 0 || source != certain || f32_product);
@@ -286,9 +286,9 @@ std::string name_of_case(const testing::TestParamInfo<CudaTactics::ParamType>& i
 }
 
 TEST(CudaRecording, KernelsOfOursBeginEarlyInAGraph) {
-  if (device_count() == 0) GTEST_SKIP() << "there is no card: " << driver_library().missing;
+  if (device_count() == 0) GTEST_SKIP() << "there is no GPU: " << driver_library().missing;
   CudaDevice device(0);
-  if (!device.can_overlap()) GTEST_SKIP() << "this card overlaps no kernels";
+  if (!device.can_overlap()) GTEST_SKIP() << "this GPU overlaps no kernels";
   const std::unique_ptr<Stream> stream = device.stream();
   const ConcreteType type{DType::f32, {64}};
   std::deque<DeviceTensor> tensors;

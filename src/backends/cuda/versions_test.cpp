@@ -31,20 +31,20 @@ std::string bare(std::string_view source) {
   return text;
 }
 
-/// Everything that the families give for the samples, for one card.
+/// Everything that the families give for the samples, for one GPU.
 std::map<std::string, std::string, std::less<>> generated_texts() {
   std::map<std::string, std::string, std::less<>> texts;
-  const DeviceInfo card{.name = "none", .architecture = "sm_90", .workers = 132};
+  const DeviceInfo gpu{.name = "none", .architecture = "sm_90", .workers = 132};
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
       for (const bool fixed : {false, true}) {
         const Graph symbolic = sample.graph(dtype);
-        const Problem problem = sample_problem(fixed ? symbolic.specialize({{"N", 2}}) : symbolic.clone(), 2, card);
+        const Problem problem = sample_problem(fixed ? symbolic.specialize({{"N", 2}}) : symbolic.clone(), 2, gpu);
         for (const CudaTactic* family : cuda_tactics()) {
           Candidates candidates;
           family->propose(problem, candidates);
           for (const Tactic& tactic : candidates.offers()) {
-            const Generated generated = family->generate(problem, card.architecture, tactic);
+            const Generated generated = family->generate(problem, gpu.architecture, tactic);
             texts[std::string(family->name)] +=
                 tactic.text() + "\n" + generated.attrs.print() + "\n" + bare(generated.source);
           }

@@ -82,7 +82,7 @@ void Program::run(const Bindings& bindings) const {
     }
     const int64_t expected = shapes_.outputs[i].bytes();
     HONE_CHECK(static_cast<int64_t>(results[i].bytes().size()) == expected,
-               "the data decide the size of {}: it came out as {}, planned were {} bytes",
+               "the shape of {} is data-dependent: it came out as {}, planned were {} bytes",
                region_.outputs()[i]->label(), join_dims(results[i].dims()), expected);
     if (expected != 0) std::memcpy(bindings.outputs[i], results[i].bytes().data(), static_cast<size_t>(expected));
   }

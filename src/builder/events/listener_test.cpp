@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a build tells of a small net: all stages in order, and in each of them what a reader of a log asks for.
+// What a build tells of a small net: all phases in order, and in each of them what a reader of a log asks for.
 #include "builder/events/listener.h"
 
 #include <gmock/gmock.h>

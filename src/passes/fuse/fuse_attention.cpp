@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scaled dot-product attention. fuse_attention starts at each Softmax and walks up through masks and scales to the
-// product of queries and keys, and down through the guard against empty rows to the product with the values; scales on
+// matmul of queries and keys, and down through the guard against empty rows to the matmul with the values; scales on
 // any of the three sides multiply up. absorb_heads takes in keys and values that are repeated for groups of heads, and
 // absorb_transpose the transposes between [batch, sequence, heads, depth] and [batch, heads, sequence, depth].
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Attention {
   Value* window_mask = nullptr;  // [1, windows, …], repeated for each of `batch` images
   Dim batch;
   double scale = 1;
-  Node* end = nullptr;  // the product with the values
+  Node* end = nullptr;  // the matmul with the values
   std::vector<const Node*> parts;
 };
 
@@ -74,7 +74,7 @@ class Finder {
   }
 
  private:
-  /// Upwards from the Softmax to the product of queries and keys.
+  /// Upwards from the Softmax to the matmul of queries and keys.
   bool find_scores(Value* value) {
     for (int depth = 0; depth < 6; ++depth) {
       if (!used_once(graph_, value) || value->producer == nullptr) return false;
@@ -101,16 +101,16 @@ class Finder {
     return false;
   }
 
-  /// Whether the scores are computed from this value: the product is behind scales and masks.
-  static bool leads_to_product(const Value* value, int depth = 0) {
+  /// Whether the scores are computed from this value: the matmul is behind scales and masks.
+  static bool leads_to_matmul(const Value* value, int depth = 0) {
     if (depth > 4 || value->producer == nullptr) return false;
     const Node* node = value->producer;
     if (node->is(ops::mat_mul)) return true;
-    if (const std::optional<Scaled> inner = scaled(value)) return leads_to_product(inner->value, depth + 1);
+    if (const std::optional<Scaled> inner = scaled(value)) return leads_to_matmul(inner->value, depth + 1);
     if (node->is(ops::add))
-      return leads_to_product(node->input(0), depth + 1) || leads_to_product(node->input(1), depth + 1);
+      return leads_to_matmul(node->input(0), depth + 1) || leads_to_matmul(node->input(1), depth + 1);
     return (node->is(ops::view) || node->is(ops::where)) &&
-           leads_to_product(node->input(node->is(ops::where) ? 1 : 0), depth + 1);
+           leads_to_matmul(node->input(node->is(ops::where) ? 1 : 0), depth + 1);
   }
 
   void add_mask(Value* mask) {
@@ -144,8 +144,8 @@ class Finder {
   }
 
   Value* take_added_mask(const Node* add) {
-    const size_t at = !add->input(0)->is_constant() && leads_to_product(add->input(0)) ? 0 : 1;
-    if (!leads_to_product(add->input(at)) || add->input(at)->type != add->output()->type) return nullptr;
+    const size_t at = !add->input(0)->is_constant() && leads_to_matmul(add->input(0)) ? 0 : 1;
+    if (!leads_to_matmul(add->input(at)) || add->input(at)->type != add->output()->type) return nullptr;
     add_mask(add->input(1 - at));
     return add->input(at);
   }
@@ -176,7 +176,7 @@ class Finder {
   Value* take_selected_mask(Node* where) {
     for (size_t at : {1, 2}) {
       const std::optional<double> fill = splat(where->input(3 - at));
-      if (!fill || *fill > kMaskedOut || !leads_to_product(where->input(at)) ||
+      if (!fill || *fill > kMaskedOut || !leads_to_matmul(where->input(at)) ||
           where->input(at)->type != where->output()->type)
         continue;
       Value* zero = scalar(graph_, where->output()->type.dtype, 0);
@@ -188,7 +188,7 @@ class Finder {
     return nullptr;
   }
 
-  /// Downwards: Softmax, perhaps Where(IsNaN(p), 0, p), then the product with the values.
+  /// Downwards: Softmax, perhaps Where(IsNaN(p), 0, p), then the matmul with the values.
   bool find_values() {
     found_.parts.push_back(softmax_);
     const Value* weights = softmax_->output();
@@ -239,7 +239,7 @@ class Finder {
   Attention found_;
 };
 
-/// The keys [.., S, D] from the operand [.., D, S] of the product.
+/// The keys [.., S, D] from the operand [.., D, S] of the matmul.
 Value* keys(Graph& graph, Attention& found) {
   Value* value = found.k_transposed;
   const size_t rank = value->type.shape.rank();

@@ -82,7 +82,7 @@ double reference_ms(const Problem& problem) {
 /// What has to be computed and moved at the least.
 struct Work {
   int64_t flops = 0, bytes = 0;
-  bool single = true;  // f32 products
+  bool single = true;  // f32 matmuls
 };
 
 Work work_of(const Problem& problem) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "options/grammar.h"
 #include "perf/consistency.h"
+#include "report/tensors.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
@@ -79,18 +80,14 @@ std::vector<InputShapes> other_shapes(const Session& session, const InputShapes&
   return others;
 }
 
-std::string file_name(std::string_view set, std::string tensor) {
-  std::ranges::replace_if(
-      tensor, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
-  return fmt::format("{}.{}.npy", set, tensor);
-}
-
 void write_outputs(const Consistency& result, const std::string& folder) {
   std::filesystem::create_directories(folder);
+  FileNames files;
   for (size_t set = 0; set < result.first.size(); ++set)
     for (const auto& [name, tensor] : result.first[set])
-      export_text((std::filesystem::path(folder) / file_name(set == 0 ? "first" : "second", name)).string(),
-                  npy_text(tensor.dtype(), tensor.dims(), tensor.bytes()));
+      export_text(
+          (std::filesystem::path(folder) / files.take((set == 0 ? "first." : "second.") + name, ".npy")).string(),
+          npy_text(tensor.dtype(), tensor.dims(), tensor.bytes()));
 }
 
 void print(const Consistency& result, const std::string& file) {

@@ -29,7 +29,7 @@ Json backend_json(const Backend& backend) {
                  {"workers", info.workers},
                  {"memoryMiB", info.memory_bytes >> 20},
                  {"cacheKiB", info.cache_bytes >> 10},
-                 {"bf16Products", info.bf16_products || info.small_floats},
+                 {"bf16Matmuls", info.bf16_matmuls},
                  {"versions", backend.versions()}});
   } catch (const Error& error) {
     json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});
@@ -60,8 +60,8 @@ void print(const Json& found) {
                                  backend["device"].get<std::string>(), backend["architecture"].get<std::string>(),
                                  backend["workers"].dump(), backend["memoryMiB"].dump(), backend["cacheKiB"].dump()));
     page.pair("", backend["versions"].get<std::string>());
-    page.pair("", backend["bf16Products"].get<bool>() ? "multiplies bf16 where --bf16 allows it"
-                                                      : "no products of bf16: --bf16 computes in f32");
+    page.pair("", backend["bf16Matmuls"].get<bool>() ? "multiplies bf16 where --bf16 allows it"
+                                                     : "no matmuls of bf16: --bf16 computes in f32");
   }
   page.pair("machine", found["machine"].get<std::string>());
   page.title("environment");

@@ -48,7 +48,7 @@ struct NodeReport {
 };
 
 std::vector<std::string> reasons_of(const LayerOffers& layer) {
-  if (layer.host_only) return {"no other source is asked: its elements are objects, or only the data decide its sizes"};
+  if (layer.host_only) return {"no other source is asked: its elements are objects, or its shape is data-dependent"};
   std::vector<std::string> reasons;
   for (const Candidates::Refusal& refusal : layer.refusals)
     reasons.push_back(fmt::format("{}: {}", refusal.tactic, refusal.reason));

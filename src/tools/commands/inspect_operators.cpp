@@ -16,8 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Range = std::pair<int, int>;  // both ends included
 
-constexpr int kOpen = 1 << 20;
-
 /// Neighbouring ranges become one.
 std::vector<Range> joined(std::vector<Range> ranges) {
   std::ranges::sort(ranges);
@@ -31,7 +29,7 @@ std::vector<Range> joined(std::vector<Range> ranges) {
 }
 
 std::string range_text(const Range& range) {
-  if (range.second >= kOpen) return fmt::format("{}+", range.first);
+  if (range.second >= kEveryLater) return fmt::format("{}+", range.first);
   return range.first == range.second ? std::to_string(range.first) : fmt::format("{}-{}", range.first, range.second);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "report/tensors.h"
 #include "report/text.h"
 #include "tensor/layout.h"
 #include "tools/commands/commands.h"
@@ -71,11 +72,8 @@ void print(const Json& output, const Page& page) {
   if (output.contains("file")) page.pair("written to", output["file"].get<std::string>());
 }
 
-std::string write_output(const BoundTensor& tensor, const std::string& folder) {
-  std::string name = tensor.name;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
-  const std::string path = (std::filesystem::path(folder) / (name + ".npy")).string();
+std::string write_output(const BoundTensor& tensor, const std::string& folder, FileNames& files) {
+  const std::string path = (std::filesystem::path(folder) / files.take(tensor.name, ".npy")).string();
   AlignedBuffer linear(static_cast<size_t>(byte_size(tensor.dtype, tensor.dims)));
   convert_layout(tensor.bytes.data(), linear.data(), tensor.dtype, tensor.dims, tensor.layout, Layout::linear);
   export_text(path, npy_text(tensor.dtype, tensor.dims, {linear.data(), linear.size()}));
@@ -97,10 +95,11 @@ int run(const FriendlyLine& line) {
   inference.run_once();
   Json outputs = Json::array();
   if (line.has("-o")) std::filesystem::create_directories(line.value("-o"));
+  FileNames files;
   for (const BoundTensor& tensor : inference.tensors()) {
     if (tensor.is_input) continue;
     outputs.push_back(describe(tensor, static_cast<size_t>(*shown)));
-    if (line.has("-o")) outputs.back()["file"] = write_output(tensor, line.value("-o"));
+    if (line.has("-o")) outputs.back()["file"] = write_output(tensor, line.value("-o"), files);
   }
   if (line.json) fmt::print("{}\n", Json{{"outputs", outputs}}.dump(2, ' ', false, Json::error_handler_t::replace));
   const Page page;

@@ -105,7 +105,7 @@ void Inference::fill_inputs(Query& query) {
   bool random = false;
   for (const IoTensor& io : session_.plan().io) {
     if (!io.is_input && session_.engine()->by_value(io.name)) {
-      voices_.tool.info("The data decide the sizes of output {}.", io.name);
+      voices_.tool.info("The shape of output {} is data-dependent.", io.name);
       continue;
     }
     const Dims dims = query.context().shape(io.name);

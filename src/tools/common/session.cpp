@@ -54,13 +54,13 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
                        const Logger& log) {
   if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
-  if (options.bf16 && device.bf16_products)
+  if (options.bf16 && device.bf16_matmuls)
     return log.info(
-        "Convolutions and what stands between them are BF16, other products may round their operands to it; sums and "
+        "Convolutions and what stands between them are BF16, other matmuls may round their operands to it; sums and "
         "everything else are FP32.");
   const bool halves = options.fp16 || options.bf16;
   log.warning("Reduced precision is allowed, not required: {}",
-              halves ? "products of few rows may keep their weights in 16 bits; this CPU computes in FP32."
+              halves ? "small-batch matmuls may keep their weights in 16 bits; this CPU computes in FP32."
                      : "the CPU device has FP32 kernels, and these are used.");
 }
 

@@ -23,20 +23,6 @@ std::string text_of(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-/// "name.raw" and the like, each given out once.
-class FileNames {
- public:
-  std::string take(const std::string& tensor, std::string_view ending) {
-    std::string name = safe_file_name(fmt::format("{}{}", tensor, ending));
-    for (int number = 2; !taken_.insert(name).second; ++number)
-      name = safe_file_name(fmt::format("{}_{}{}", tensor, number, ending));
-    return name;
-  }
-
- private:
-  std::set<std::string> taken_;
-};
-
 /// What numpy has no type for is stored as the nearest that it has; `ending` says so.
 struct NumpyForm {
   DType dtype;

@@ -34,16 +34,26 @@ void banner(std::string_view state, const std::string& command) {
   print(fmt::format("&&&& {} Hone.trtexec [Hone v{:04}] # {}\n", state, number, command));
 }
 
+/// "9.0" of a GPU, whose architecture is "sm_90".
+std::string capability(std::string text) {
+  if (!text.starts_with("sm_")) return text;
+  text.erase(0, 3);
+  return text.insert(text.size() - 1, ".");
+}
+
 void print_device(const DeviceInfo& info, const Logger& log) {
   log.info("=== Device Information ===");
   log.info("Selected Device: {}", info.name);
-  log.info("Compute Capability: {}", info.architecture);
+  log.info("Compute Capability: {}", capability(info.architecture));
   log.info("SMs: {}", info.workers);
   log.info("Device Global Memory: {} MiB", info.memory_bytes >> 20);
-  log.info("Shared Memory per SM: {} KiB", info.cache_bytes >> 10);
-  log.info("Memory Bus Width: 0 bits (ECC disabled)");
+  log.info("Shared Memory per SM: {} KiB", info.core_bytes >> 10);
+  log.info("Memory Bus Width: {} bits (ECC {})", info.memory_bus_bits,
+           !info.error_correction   ? "unknown"
+           : *info.error_correction ? "enabled"
+                                    : "disabled");
   log.info("Application Compute Clock Rate: {:g} GHz", info.clock_ghz);
-  log.info("Application Memory Clock Rate: 0 GHz");
+  log.info("Application Memory Clock Rate: {:g} GHz", info.memory_clock_ghz);
   log.info("");
   log.info(
       "Note: The application clock rates do not reflect what the device is clocked at now; 0 stands for what the "

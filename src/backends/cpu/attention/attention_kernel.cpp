@@ -4,7 +4,7 @@
 //
 //   group of queries          (their weighted values stay in L2)
 //     block of keys, values   (packed, from L2)
-//       block of queries      (scores stay in L1 between product, softmax and product)
+//       block of queries      (scores stay in L1 between matmul, softmax and matmul)
 
 #include "backends/cpu/attention/attention_kernel.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tactic of fused attention whose products may be rounded to bf16. tile_attention_kernel.h does the work.
+// The tactic of fused attention whose matmuls may be rounded to bf16. tile_attention_kernel.h does the work.
 #include "backends/cpu/attention/tile_attention_kernel.h"
 #include "backends/cpu/family.h"
 

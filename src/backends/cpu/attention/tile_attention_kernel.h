@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax(scale q kT + mask) v with both products in bf16 on matrix tiles (AMX), softmax and sums in f32. A worker packs the
+// softmax(scale q kT + mask) v with both matmuls in bf16 on matrix tiles (AMX), softmax and sums in f32. A worker packs the
 // keys and values of a head once; each strip of 32 queries then passes them block by block, its scores in the first-level cache.
 #pragma once
 
@@ -29,7 +29,7 @@ class TileAttentionKernel {
     std::byte *keys, *values, *queries, *weights, *rows;
     float *scores, *weighted, *state;
   };
-  /// A product for strips of up to 32 and up to 16 queries, by panels of up to 32 and up to 16 results.
+  /// A matmul for strips of up to 32 and up to 16 queries, by panels of up to 32 and up to 16 results.
   struct Product {
     std::array<TileProductSpec, 4> specs;
     std::array<TileProduct, 4> functions{};

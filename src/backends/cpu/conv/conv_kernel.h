@@ -60,8 +60,8 @@ constexpr const auto& field_names(NarrowType) { return kNarrowTypeNames; }
 
 /// What a tuner may choose. All counts; 0 means "all of it".
 struct ConvConfig {
-  int pixels = 14;  // output pixels of a tile (of one row)
-  int vectors = 2;  // vectors of output channels of a tile
+  int pixels = 14;  // output pixels of a register tile (of one row); of a GEMM rows of A
+  int vectors = 2;  // vectors of output channels of a register tile
   int depth = 0;    // input channels per pass; more than one pass accumulates through dst
   int panels =
       1;  // panels of output channels that a worker takes through the image together (their weights stay in L2)

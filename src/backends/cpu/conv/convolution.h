@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families on the convolution's loops share, products with constant weights included: the code of a kernel, packing,
+// What the families on the convolution's loops share, matmuls with constant weights included: the code of a kernel, packing,
 // binding.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hone::cpu {
 
-/// A convolution and the tile that computes it.
+/// A convolution and the register tile that computes it.
 template <typename Config>
 struct TiledConv {
   ConvCode conv;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generates the tile of a depthwise convolution: a run of output pixels times a few vectors of channels.
+// Generates the register tile of a depthwise convolution: a run of output pixels times a few vectors of channels.
 #pragma once
 
 #include "backends/cpu/conv/strips.h"
@@ -8,7 +8,7 @@
 
 namespace hone::cpu {
 
-/// Strides in bytes; the source has the type of the result, weights are f32. The generated function takes TileArgs.
+/// Strides in bytes; the input has the type of the result, weights are f32. The generated function takes TileArgs.
 struct DepthwiseSpec : OutputSpec {
   TileClass tile;
   int stride = 1, dilation = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Depthwise convolution, NHWC, one filter per channel (groups = ic = oc). Vectors run over channels; a tile is a run of
+// Depthwise convolution, NHWC, one filter per channel (groups = ic = oc). Vectors run over channels; a register tile is a run of
 // output pixels of one row, and every input vector is loaded once for all the filter columns that use it.
 #pragma once
 
@@ -24,7 +24,7 @@ std::vector<DepthwiseConfig> depthwise_candidates(const ConvShape& shape, Isa is
 
 class DepthwiseKernel {
  public:
-  /// `type`, f32 or bf16, is that of source, residual and result; ConvArgs has their addresses.
+  /// `type`, f32 or bf16, is that of input, residual and result; ConvArgs has their addresses.
   DepthwiseKernel(const ConvShape& shape, const Epilogue& epilogue, const DepthwiseConfig& config, Isa isa,
                   DType type = DType::f32);
   ~DepthwiseKernel();

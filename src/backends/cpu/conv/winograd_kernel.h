@@ -13,8 +13,8 @@ struct TransformArgs;
 
 struct WinogradConfig {
   int output = 4;                // m: 2, 4 or 6
-  int tiles = 28;                // output tiles transformed together
-  int pixels = 14, vectors = 2;  // of the multiplication's register tile; "pixels" are output tiles
+  int tiles = 28;                // Winograd tiles of the output transformed together
+  int pixels = 14, vectors = 2;  // of the multiplication's register tile; "pixels" are Winograd tiles
   int panels =
       1;  // panels multiplied per pass over the positions (0: all): more reads the transformed input less often
   static void fields(auto& self, auto& visit) {

@@ -40,14 +40,14 @@ size_t emit_input_transform(Emitter& emitter, const InputTransformSpec& spec);
 
 struct OutputTransformSpec {
   int m = 4;
-  int rows = 4, columns = 4;  // of the tile, inside the image
+  int rows = 4, columns = 4;  // of the Winograd tile, inside the image
   int vectors = 1, tail = 0;
   int64_t position = 0;
   int64_t dst_row = 0, dst_pixel = 0, residual_row = 0, residual_pixel = 0;
   Epilogue epilogue;
 };
 
-/// The products of one tile, a few vectors of channels: out p out^T, bias, residual, activation, store.
+/// The products of one Winograd tile, a few vectors of channels: out p out^T, bias, residual, activation, store.
 size_t emit_output_transform(Emitter& emitter, const OutputTransformSpec& spec);
 
 }  // namespace hone::cpu

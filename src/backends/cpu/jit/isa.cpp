@@ -24,7 +24,7 @@ Isa machine_isa() {
 
 bool has_bf16_instructions(Isa isa) { return isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16"); }
 
-bool has_bf16_products(Isa isa) {
+bool has_bf16_matmuls(Isa isa) {
   return has_bf16_instructions(isa) || (isa == Isa::avx512 && env_text("HONE_CPU_BF16") == "emulated");
 }
 

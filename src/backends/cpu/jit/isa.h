@@ -14,8 +14,8 @@ enum class Isa { scalar, avx2, avx512 };  // avx2 includes FMA; avx512 is F, VL,
 Isa machine_isa();
 /// Whether `isa` and the processor have the instructions of AVX512-BF16.
 bool has_bf16_instructions(Isa isa);
-/// The same, for products of bf16 into sums of f32; or HONE_CPU_BF16=emulated pretends so: right and slow, for tests.
-bool has_bf16_products(Isa isa);
+/// The same, for matmuls of bf16 into sums of f32; or HONE_CPU_BF16=emulated pretends so: right and slow, for tests.
+bool has_bf16_matmuls(Isa isa);
 /// Whether the processor has AMX tiles of bf16 and the system gives them to this process.
 bool has_matrix_tile_instructions();
 /// The same, under `isa`; or HONE_CPU_BF16=emulated pretends so.

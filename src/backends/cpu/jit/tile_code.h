@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generates the innermost kernel of convolution and GEMM: one tile of `pixels` output pixels times `vectors` vectors of
-// output channels, summed over the rows of the filter (run time), its columns ("taps", unrolled) and `depth` input channels.
+// Generates the innermost kernel of convolution and GEMM: one register tile of `pixels` output pixels (of a GEMM: rows of A)
+// times `vectors` vectors of output channels, summed over the rows of the filter (run time), its columns ("taps", unrolled)
+// and `depth` input channels.
 //
 // The idea: with the shape known, the address of every input element is a base register plus a constant, so the whole
 // inner loop is broadcasts and FMAs. A tap that falls into the padding for some of the pixels is simply not emitted there.

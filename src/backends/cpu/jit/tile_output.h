@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The beginning and the end that all tiles share: accumulators start from the bias, zero or a partial sum; they end with
+// The beginning and the end that all register tiles share: accumulators start from the bias, zero or a partial sum; they end with
 // residual, activation and store. The accumulator of (pixel, vector) is register pixel * vectors + vector.
 #pragma once
 

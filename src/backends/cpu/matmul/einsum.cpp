@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum of two f32 operands as one batched product, whatever the order of the axes: labels of both and of the result make
+// Einsum of two f32 operands as one batched matmul, whatever the order of the axes: labels of both and of the result make
 // the batch, those of one operand the rows or the columns, all others the sum. Each group is a table of offsets, so that
-// packing reads any layout; the packed product is that of rnn/recurrent_kernel.h.
+// packing reads any layout; the packed matmul is that of rnn/recurrent_kernel.h.
 #include <algorithm>
 #include <map>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C[m, n] = epilogue(A[m, k] B[k, n]) in f32: the convolution's loop nest and tiles with one long row of "pixels".
+// C[m, n] = epilogue(A[m, k] B[k, n]) in f32: the convolution's loop nest and register tiles, whose pixels are rows of A.
 // B is packed (pack_gemm_weights) for constant weights. BatchedGemmKernel multiplies two activations: it takes B in place
 // when its rows are contiguous in n, and packs it into the worker's scratch when it is transposed.
 #pragma once
@@ -44,7 +44,7 @@ struct BatchedGemmShape {
   int64_t batch0 = 1, batch1 = 1;
   int64_t a_stride0 = 0, a_stride1 = 0, b_stride0 = 0, b_stride1 = 0, c_stride0 = 0, c_stride1 = 0;
   int64_t residual_stride0 = 0, residual_stride1 = 0;
-  float scale = 1;  // multiplies the product, before the residual
+  float scale = 1;  // multiplies the matmul, before the residual
 };
 
 struct BatchedGemmArgs {

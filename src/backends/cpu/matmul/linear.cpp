@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// y[..., N] = epilogue(x[..., K] W + b): one matrix product, all leading axes are rows. Few rows take as long as the weights take
+// y[..., N] = epilogue(x[..., K] W + b): one matmul, all leading axes are rows. Few rows take as long as the weights take
 // to be read: where rounding is allowed they are kept in 16 bits, and everything is computed in f32.
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families of products with constant weights share besides the region itself (regions/product_region.h).
+// What the families of matmuls with constant weights share besides the region itself (regions/matmul_region.h).
 #pragma once
 
 #include <optional>
 
 #include "backends/cpu/conv/convolution.h"
-#include "regions/product_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cpu {
 

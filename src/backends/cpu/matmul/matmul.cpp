@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batched product of two activations, with numpy's broadcasting of the leading axes. The generated kernel walks two batch
+// Batched matmul of two activations, with numpy's broadcasting of the leading axes. The generated kernel walks two batch
 // axes with a stride per operand; axes that can be walked as one are merged, any that remain are an outer loop here.
 #include <algorithm>
 
 #include "backends/cpu/family.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
-#include "regions/product_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cpu {
 namespace {
@@ -156,8 +156,7 @@ struct MatmulFamily {
   }
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
-    HONE_CHECK(!code.config.narrow, "a matrix product in the plan reads operands of {}",
-               name_of(code.config.weights()));
+    HONE_CHECK(!code.config.narrow, "a matmul in the plan reads operands of {}", name_of(code.config.weights()));
     return std::make_shared<MatMul>(code, MatmulSizes(code.matmul, shapes), info);
   }
 };

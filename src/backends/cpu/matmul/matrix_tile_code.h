@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generates what a product on matrix tiles (AMX) consists of: the multiplication of up to 32 pixels by 32 output channels into
-// sums of f32, the output of a row of such sums, and the packing of pixels into the order that tiles are loaded in.
+// Generates what a matmul on matrix tiles (AMX) consists of: the multiplication of up to 32 pixels by 32 output channels into
+// sums of f32, the output of a row of such sums, and the packing of pixels (of a matmul: rows of A) into the order that tiles are loaded in.
 //
-// A tile holds 16 rows of 64 bytes: 16 pixels of 32 input channels, or 16 pairs of input channels of 16 output channels.
+// A matrix tile holds 16 rows of 64 bytes: 16 pixels of 32 input channels, or 16 pairs of input channels of 16 output channels.
 // Four tiles are sums, two pixels, two weights; each loaded tile is used twice.
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution of NHWC images, and matrix products as convolutions of one pixel, in bf16 on the processor's matrix tiles (AMX),
-// with sums of f32. Source and result are f32 or bf16; an f32 source is rounded.
+// Convolution of NHWC images, and matmuls as convolutions of one pixel, in bf16 on the processor's matrix tiles (AMX),
+// with sums of f32. Input and result are f32 or bf16; an f32 input is rounded.
 //
 // The idea: laid out as [channel block][padded pixel][32 channels], the pixels that any tap of the filter reads for 16
 // neighbouring results are 16 neighbouring rows, also across the end of an image row: what is computed in between is dropped.
-// A stride of s makes s * s such planes, one for each remainder of the coordinates. A source that lies like this is read in
+// A stride of s makes s * s such planes, one for each remainder of the coordinates. An input that lies like this is read in
 // place; others are packed first, by the whole team.
 #pragma once
 
@@ -75,7 +75,7 @@ class MatrixTileKernel {
   int64_t result_columns_ = 0;                                 // of plane_columns_
   int64_t pixels_ = 0, strips_ = 0, panels_ = 0, blocks_ = 0;  // of one image; of output, of input channels
   int64_t block_bytes_ = 0, plane_bytes_ = 0, image_bytes_ = 0, panel_bytes_ = 0;
-  int64_t block_strips_ = 1;  // strips whose source stays in L2 while the panels pass
+  int64_t block_strips_ = 1;  // strips whose input stays in L2 while the panels pass
   size_t workspace_bytes_ = 0;
   std::vector<TileProductSpec> specs_;  // [32 or 16 pixels][32 or 16 channels]
   std::vector<TileProduct> products_;   // the same; null where there are no tiles

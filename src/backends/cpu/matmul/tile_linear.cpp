@@ -60,7 +60,7 @@ std::shared_ptr<const CpuKernel> make(int64_t input, const EpilogueCode& epilogu
   return std::make_shared<MatrixTiles>(ConvBinding(input, epilogue), epilogue.epilogue(), shape, shapes, info);
 }
 
-/// Rows are pixels.
+/// Rows of A are pixels.
 ConvShape as_convolution(int64_t rows, const LinearCode& code) {
   ConvShape shape;
   shape.ic = code.k, shape.oc = code.n, shape.iw = rows;

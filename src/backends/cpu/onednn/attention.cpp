@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax(scale q kT + mask) v with operands rounded to bf16; Hone's own kernel computes it in f32. The scores of a block of
-// queries of one head, or of some whole heads, stay in the cache: product, softmax and product are primitives that follow one
+// queries of one head, or of some whole heads, stay in the cache: matmul, softmax and matmul are primitives that follow one
 // another block by block. All blocks are of one size, so that one primitive of each kind serves them: the last ones overlap
 // and compute some rows twice.
 #include "backends/cpu/onednn/support.h"
@@ -17,7 +17,7 @@ using Softmax = dnnl::softmax_forward;
 using Sum = dnnl::binary;
 
 constexpr int64_t kScoreKilobytes[] = {1024, 256};  // of a worker's part of a block: half of a common L2, and less
-constexpr int64_t kFewestRows = 32;                 // below, products do not pay for reading all keys
+constexpr int64_t kFewestRows = 32;                 // below, matmuls do not pay for reading all keys
 constexpr int64_t kMostSteps = 2000;                // each costs some microseconds
 
 struct BlockParams {
@@ -78,7 +78,7 @@ struct Block {
   Desc all_queries, queries, mask, scores;  // all rows of the heads, and a block's
   Product::primitive_desc score_product, value_product;
   Softmax::primitive_desc softmax;
-  bool sums_apart = false;  // one matrix of masks to several of scores: a product has only its reference for that
+  bool sums_apart = false;  // one matrix of masks to several of scores: a matmul has only its reference for that
   Sum::primitive_desc mask_sum;
 
   Block(const AttentionLayer& layer, const BlockParams& params)

@@ -27,7 +27,7 @@ std::string reason_against(const Problem& problem, const ConvRegion& region) {
   const Node& node = region.node();
   const Value* x = node.input(0);
   const DType dtype = x->type.dtype;
-  if (dtype != DType::f32 && !(dtype == DType::bf16 && problem.device.bf16_products))
+  if (dtype != DType::f32 && !(dtype == DType::bf16 && problem.device.bf16_matmuls))
     return fmt::format("input is {}", name_of(dtype));
   if (problem.region.outputs()[0]->type.dtype != dtype) return "its result has another type than its input";
   if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// oneDNN's matrix products: Linear with constant weights in the library's own format, and batched MatMul of activations.
+// oneDNN's matmuls: Linear with constant weights in the library's own format, and batched MatMul of activations.
 #include "backends/cpu/onednn/support.h"
 
 #if HONE_WITH_ONEDNN
-#include "regions/product_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cpu::onednn {
 namespace {
@@ -131,7 +131,7 @@ struct LinearFamily {
     const Desc stored = code.stored_weights();
     Product::primitive_desc desc = describe_linear(code, out, stored);
     if (!desc) desc = describe_any(code, out);
-    HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product of {} by {} like the one in the plan", linear.k,
+    HONE_CHECK(static_cast<bool>(desc), "oneDNN has no matmul of {} by {} like the one in the plan", linear.k,
                linear.n);
     Program program;
     std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(),
@@ -147,7 +147,7 @@ struct LinearFamily {
   }
 };
 
-// ---- MatMul: numpy's batched product ----
+// ---- MatMul: numpy's batched matmul ----
 
 /// Ones in front, up to the result's rank.
 Desc batched_desc(const Dims& dims, size_t rank) {
@@ -197,7 +197,7 @@ struct MatmulFamily {
   static Program load(const Code& code, const KernelShapes& shapes) {
     const auto [a, b, c] = MatmulSizes(code, shapes);
     const Product::primitive_desc desc = describe_matmul(code, a, b, c);
-    HONE_CHECK(static_cast<bool>(desc), "oneDNN has no product of {} and {} like the one in the plan", join_dims(a),
+    HONE_CHECK(static_cast<bool>(desc), "oneDNN has no matmul of {} and {} like the one in the plan", join_dims(a),
                join_dims(b));
     std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(), operand_of(code.operands[0])},
                                              {DNNL_ARG_WEIGHTS, desc.weights_desc(), operand_of(code.operands[1])},

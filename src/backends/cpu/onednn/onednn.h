@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tactic source "onednn": convolution, matrix products and recurrent layers of the oneDNN library, for what it does
+// The tactic source "onednn": convolution, matmuls and recurrent layers of the oneDNN library, for what it does
 // better than Hone's own kernels. Compiled out with HONE_WITH_ONEDNN=OFF.
 #pragma once
 

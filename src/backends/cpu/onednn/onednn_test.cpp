@@ -31,7 +31,7 @@ void check_tactic(const Graph& symbolic, const Problem& problem, const Tactic& t
 /// A processor that multiplies bf16; where this one does not, the library emulates it.
 Problem problem_of(const Graph& symbolic, int workers, bool round) {
   Problem problem = make_problem(symbolic, {{"N", 2}}, CpuDevice({.workers = workers}).info());
-  problem.device.bf16_products = true;
+  problem.device.bf16_matmuls = true;
   problem.allowed.bf16 = round;
   return problem;
 }
@@ -111,7 +111,7 @@ TEST(OnednnSource, TransposedConvolutions) {
               avx512 ? 1 : 0);
 }
 
-TEST(OnednnSource, LinearLayersAndProducts) {
+TEST(OnednnSource, LinearLayersAndMatmuls) {
   for (const int transposed : {0, 1})
     EXPECT_GT(
         check_library(

@@ -48,13 +48,13 @@ Desc any_desc(const Dims& dims, ElementType element = ElementType::f32);
 std::string format_of(const Desc& desc);
 Desc desc_in_format(const Dims& dims, const std::string& name, ElementType element = ElementType::f32);
 
-/// Whether products of f32 may round their operands to bf16 and gain by it.
-inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_products; }
+/// Whether matmuls of f32 may round their operands to bf16 and gain by it.
+inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_matmuls; }
 enum class RoundedType { bf16 };
 inline constexpr std::array<std::string_view, 1> kRoundedTypeNames = {"bf16"};
 constexpr const auto& field_names(RoundedType) { return kRoundedTypeNames; }
 
-/// What a product's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
+/// What a matmul's operands are rounded to, a parameter of the tactic and of the kernel's code; sums and results are f32.
 struct OperandType {
   std::optional<RoundedType> rounded;
   OperandType() = default;

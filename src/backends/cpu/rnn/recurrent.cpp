@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LSTM, GRU and RNN with everything that ONNX lets them have. The input's part of all gates of all steps is one product. Then,
+// LSTM, GRU and RNN with everything that ONNX lets them have. The input's part of all gates of all steps is one matmul. Then,
 // where the directions go round, each worker runs all steps of its own by itself: they need nothing of each other, and the
 // weights of one direction stay in its caches. Else comes one phase per step (two for a GRU that resets early), in which workers
 // share the hidden units of both directions. The state has two places that change roles at every step, so that nobody reads
@@ -207,7 +207,7 @@ class Recurrent final : public CpuKernel {
     }
   }
 
-  /// The product of `rows` states with the panel's gates from `gate` on, added to `init`.
+  /// The matmul of `rows` states with the panel's gates from `gate` on, added to `init`.
   void multiply(const Part& p, const float* state, int64_t gate, int64_t count, const float* init, float* to,
                 const Bindings& b) const {
     const float* panel = constant(1, b) + (p.d * s_.blocks() + p.block) * s_.hidden * s_.panel() + gate * kUnits;

@@ -9,7 +9,7 @@
 
 namespace hone::cpu {
 
-/// When a GRU resets: before or behind the product with the state.
+/// When a GRU resets: before or behind the matmul with the state.
 enum class Cell : uint8_t { lstm, gru_early, gru_late, rnn };
 constexpr std::array<std::string_view, 4> field_names(Cell) { return {"lstm", "gru_early", "gru_late", "rnn"}; }
 

@@ -9,7 +9,7 @@
 
 namespace hone::cpu {
 
-/// f32 products; there are none of f16. The rate of arithmetic stays 0 on Isa::scalar.
+/// f32 matmuls; there are none of f16. The rate of arithmetic stays 0 on Isa::scalar.
 Ceilings measure_ceilings(Isa isa, int workers);
 
 }  // namespace hone::cpu

@@ -30,9 +30,9 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.architecture = to_string(options.isa);
   info.workers = options.workers > 0 ? options.workers : default_workers(machine);
   info.memory_bytes = machine.memory_bytes;
-  info.cache_bytes = machine.cache_bytes;
+  info.cache_bytes = info.core_bytes = machine.cache_bytes;
   info.clock_ghz = machine.clock_ghz;
-  info.bf16_products = HONE_WITH_ONEDNN && has_bf16_products(options.isa);
+  info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
   return info;
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -77,7 +78,7 @@ int physical_cores(const std::vector<int>& processors) {
   return static_cast<int>(cores.size());
 }
 
-/// Cores' worth of time that the cgroup grants (version 2, then 1), rounded up; a large number without a limit.
+/// Cores' worth of time that the cgroup grants (version 2, then 1), rounded up; the largest number without a limit.
 int quota_cores() {
   double quota = 0, period = 0;
   std::istringstream limits(read_line("/sys/fs/cgroup/cpu.max"));
@@ -85,7 +86,7 @@ int quota_cores() {
     quota = parse_real(read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")).value_or(-1);
     period = parse_real(read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us")).value_or(0);
   }
-  if (quota <= 0 || period <= 0) return 1 << 20;
+  if (quota <= 0 || period <= 0) return std::numeric_limits<int>::max();
   return std::max(1, static_cast<int>(std::ceil(quota / period)));
 }
 

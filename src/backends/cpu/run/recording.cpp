@@ -38,13 +38,13 @@ CpuRecording::CpuRecording(std::vector<Launch> launches, int workers)
       kernel->prepare(launches_[i].constants, prepared_.back().data());
       launches_[i].constants.push_back(prepared_.back().data());
     }
-    stage_of_.push_back(stages_);
-    stages_ += static_cast<size_t>(kernel->phases());
+    phase_of_.push_back(phases_);
+    phases_ += static_cast<size_t>(kernel->phases());
     if (chains_.empty() || chains_.back().self_parallel || kernel->self_parallel())
       chains_.push_back({i, i + 1, kernel->self_parallel()});
     else chains_.back().end = i + 1;
   }
-  board_ = std::make_unique<ShareBoard>(stages_, workers_);
+  board_ = std::make_unique<ShareBoard>(phases_, workers_);
 }
 
 void CpuRecording::replay(Stream&) {
@@ -90,14 +90,14 @@ void CpuRecording::work(const Chain& chain, int worker) const {
     const Bindings bindings = launches_[i].bindings();
     const int shares = kernel.serial() ? 1 : workers_;
     for (int phase = 0; phase < kernel.phases(); ++phase) {
-      const size_t stage = stage_of_[i] + static_cast<size_t>(phase);
+      const size_t on_board = phase_of_[i] + static_cast<size_t>(phase);
       for (int k = 0; k < shares; ++k) {
         const int share = (worker + k) % shares;
-        if (!board_->claim(stage, share)) continue;
+        if (!board_->claim(on_board, share)) continue;
         kernel.run(phase, share, shares, bindings);
-        board_->finish(stage, shares);
+        board_->finish(on_board, shares);
       }
-      board_->wait(stage, shares);
+      board_->wait(on_board, shares);
     }
   }
 }

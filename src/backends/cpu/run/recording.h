@@ -39,8 +39,8 @@ class CpuRecording final : public Recording {
   std::vector<const CpuKernel*> kernels_;  // of the launches
   std::vector<Chain> chains_;
   int workers_;
-  size_t stages_ = 0;             // phases of all kernels
-  std::vector<size_t> stage_of_;  // the first stage of each launch
+  size_t phases_ = 0;             // of all kernels
+  std::vector<size_t> phase_of_;  // the first phase of each launch
   std::unique_ptr<ShareBoard> board_;
 };
 

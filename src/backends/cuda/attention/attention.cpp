@@ -16,7 +16,7 @@ namespace hone::cuda {
 namespace {
 
 constexpr int64_t kSplitKeys = 32,
-                  kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every card
+                  kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every GPU
 constexpr int64_t kMaxMmaDepth = 128;                // what a warp's registers hold
 
 struct Depths {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families of products and convolutions share: weights as rows of filters, and the epilogue as switches of the code.
+// What the families of matmuls and convolutions share: weights as rows of filters, and the epilogue as switches of the code.
 #pragma once
 
 #include <string>

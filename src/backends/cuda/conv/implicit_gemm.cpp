@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conv (channels last, one group) and Linear on tensor cores with Hone's own epilogues: any activation, and f32 sums up to the one
-// rounding at the end. Products of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
+// rounding at the end. Matmuls of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
 #include <algorithm>
 #include <array>
 
@@ -17,22 +17,25 @@ namespace hone::cuda {
 namespace {
 
 constexpr size_t kOffers = 12;
-constexpr int64_t kMostInCluster = 8;  // blocks that run together on every card that knows clusters
+constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU that knows clusters
 
-struct Tile {
-  int64_t m, n, k, warps, warps_m, stages;  // k: of the inner axis, a time
+/// What a block of threads (CTA) computes, and how: its tile of the result, `k` of the inner axis at a time, by so many warps,
+/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory.
+struct CtaTile {
+  int64_t m, n, k, warps, warps_m, stages;
 };
-constexpr std::array kTiles{
-    Tile{64, 64, 32, 4, 2, 4},   Tile{32, 64, 32, 4, 1, 4},   Tile{64, 32, 32, 4, 2, 4},   Tile{128, 64, 32, 4, 2, 4},
-    Tile{128, 128, 32, 4, 2, 3}, Tile{32, 32, 32, 4, 2, 6},   Tile{64, 64, 64, 4, 2, 4},   Tile{32, 64, 64, 4, 1, 4},
-    Tile{64, 32, 64, 4, 2, 4},   Tile{128, 64, 64, 4, 2, 3},  Tile{128, 128, 64, 4, 2, 3}, Tile{32, 32, 64, 4, 2, 6},
-    Tile{128, 64, 64, 8, 4, 3},  Tile{128, 128, 64, 8, 4, 3}, Tile{64, 64, 64, 8, 2, 4},   Tile{64, 64, 128, 8, 2, 3}};
+constexpr std::array kTiles{CtaTile{64, 64, 32, 4, 2, 4},  CtaTile{32, 64, 32, 4, 1, 4},   CtaTile{64, 32, 32, 4, 2, 4},
+                            CtaTile{128, 64, 32, 4, 2, 4}, CtaTile{128, 128, 32, 4, 2, 3}, CtaTile{32, 32, 32, 4, 2, 6},
+                            CtaTile{64, 64, 64, 4, 2, 4},  CtaTile{32, 64, 64, 4, 1, 4},   CtaTile{64, 32, 64, 4, 2, 4},
+                            CtaTile{128, 64, 64, 4, 2, 3}, CtaTile{128, 128, 64, 4, 2, 3}, CtaTile{32, 32, 64, 4, 2, 6},
+                            CtaTile{128, 64, 64, 8, 4, 3}, CtaTile{128, 128, 64, 8, 4, 3}, CtaTile{64, 64, 64, 8, 2, 4},
+                            CtaTile{64, 64, 128, 8, 2, 3}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
 constexpr size_t kOffersPerSplit = 4;
 
-int64_t shared_bytes(const Tile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
+int64_t shared_bytes(const CtaTile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
 
-constexpr int64_t kMostProducts = 4;
+constexpr int64_t kMostMatmuls = 4;
 
 struct Images {
   static constexpr std::string_view kName = "Images";
@@ -46,10 +49,10 @@ struct Images {
   }
 };
 
-/// What both kernels finish a sum with: of each product a result.
+/// What both kernels finish a sum with: of each matmul a result.
 struct FinishParameters {
   EpilogueReads epilogue;
-  std::array<Writes, kMostProducts> y;
+  std::array<Writes, kMostMatmuls> y;
   static void fields(auto& self, auto& visit) {
     EpilogueReads::fields(self.epilogue, visit);
     for (size_t i = 0; i < self.y.size(); ++i) visit("y" + std::to_string(i), self.y[i], "T");
@@ -92,7 +95,7 @@ struct ImplicitGemmTactic {
 };
 
 struct ImplicitGemmCode {
-  int64_t x = 0, filters = 1;  // of all products
+  int64_t x = 0, filters = 1;  // of all matmuls
   bool images = false;
   int64_t pixel = 1;  // of the image that the kernel takes for one
   ImplicitGemmTactic choice;
@@ -114,7 +117,7 @@ const Node* anchor_in(const Graph& region) {
   return conv != nullptr ? conv : anchor_of(region, ops::linear);
 }
 
-/// The weight's sizes as a product sees them.
+/// The weight's sizes as a matmul sees them.
 struct Filters {
   int64_t count, taps, channels;
 };
@@ -139,7 +142,7 @@ Filters filters_of(const Node& node) {
 }
 
 RegionMatch match_of(const Problem& problem, const Node& node) {
-  if (!parallel_products(problem.region).empty()) {
+  if (!parallel_matmuls(problem.region).empty()) {
     RegionMatch bare;
     bare.anchor = &node;
     return bare;
@@ -171,8 +174,8 @@ std::string reason_against(const Problem& problem, const Node& node) {
   return match_of(problem, node).refusal;
 }
 
-int64_t product_count(const Problem& problem) {
-  return std::max<int64_t>(static_cast<int64_t>(parallel_products(problem.region).size()), 1);
+int64_t matmul_count(const Problem& problem) {
+  return std::max<int64_t>(static_cast<int64_t>(parallel_matmuls(problem.region).size()), 1);
 }
 
 int64_t pixels_of(const Node& node) {
@@ -186,9 +189,9 @@ struct Choice {
   double cost;
 };
 
-/// Microseconds, roughly, on a card of the H100's kind: the parts' way from the second-level cache to a processor or to all of
-/// them, the products, or the waiting of one block, whichever takes longest. Good enough to leave most choices out.
-double cost_of(const Tile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
+/// Microseconds, roughly, on a GPU of the H100's kind: the parts' way from the second-level cache to a processor or to all of
+/// them, the matmuls, or the waiting of one block, whichever takes longest. Good enough to leave most choices out.
+double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t splits, int64_t processors) {
   const auto rounds = static_cast<double>(blocks_of(blocks, std::max<int64_t>(processors, 1)));
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
@@ -199,7 +202,7 @@ double cost_of(const Tile& tile, int64_t steps, int64_t blocks, int64_t splits, 
   return std::max({own, all, products, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
 }
 
-/// The best few for every number of splits, most promising first. A block's filters are of one of the products.
+/// The best few for every number of splits, most promising first. A block's filters are of one of the matmuls.
 std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t products, int processors) {
   const int64_t depth = filters.taps * filters.channels;
   const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
@@ -207,7 +210,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
   for (const int64_t splits : kSplits) {
     std::vector<Choice> own;
     for (size_t i = 0; i < kTiles.size(); ++i) {
-      const Tile& tile = kTiles[i];
+      const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
       if (products > 1 && filters.count / products % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
@@ -245,7 +248,7 @@ std::string window_text(const Node& node) {
   return text;
 }
 
-/// The filters of several products, one after the other.
+/// The filters of several matmuls, one after the other.
 Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nodes) {
   std::vector<Tensor> parts;
   for (const Node* node : nodes) parts.push_back(filter_rows(match, *node));
@@ -260,9 +263,9 @@ Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nod
   return joined.finish();
 }
 
-/// Weights of all products and, where there is one, their bias.
+/// Weights of all matmuls and, where there is one, their bias.
 std::vector<Tensor> constants_for(const Problem& problem, const RegionMatch& match, const Node& node, int64_t filters) {
-  std::vector<const Node*> nodes = parallel_products(problem.region);
+  std::vector<const Node*> nodes = parallel_matmuls(problem.region);
   if (nodes.empty()) nodes = {&node};
   std::vector<Tensor> constants{nodes.size() == 1 ? filter_rows(match, node) : joined_rows(match, nodes)};
   std::vector<float> bias;
@@ -294,8 +297,8 @@ struct ImplicitGemmFamily {
     if (std::string reason = reason_against(problem, *node); !reason.empty())
       return out.refuse(kName, std::move(reason));
     const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-    const int64_t products = product_count(problem);
-    if (products > kMostProducts) return out.refuse(kName, fmt::format("{} products", products));
+    const int64_t products = matmul_count(problem);
+    if (products > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", products));
     Filters filters = filters_of(*node);
     filters.count *= products;
     for (const Choice& choice : choices(pixels_of(*node), filters, products, problem.device.workers))
@@ -310,12 +313,12 @@ struct ImplicitGemmFamily {
     const Node& node = *anchor_in(problem.region);
     const RegionMatch match = match_of(problem, node);
     const Filters filters = filters_of(node);
-    const Tile& tile = kTiles[static_cast<size_t>(params.tile)];
+    const CtaTile& tile = kTiles[static_cast<size_t>(params.tile)];
     Built<Code> built;
     built.constants = constants_for(problem, match, node, filters.count);
     const bool bias = built.constants.size() == 2;
     built.code = {.x = input_index(problem.region, node.input(0)),
-                  .filters = filters.count * product_count(problem),
+                  .filters = filters.count * matmul_count(problem),
                   .images = node.is(ops::conv),
                   .pixel = reads_patches(node) ? node.input(1)->constant->dims()[3] : 1,
                   .choice = params,
@@ -337,13 +340,13 @@ struct ImplicitGemmFamily {
     const Place x{PlaceKind::input, code.x};
     const Dims& in = context.dims_of(x);
     const auto products = static_cast<int64_t>(context.shapes.outputs.size());
-    HONE_CHECK(products > 0 && products <= kMostProducts && code.filters % products == 0,
-               "a product in the plan makes {} results of {} filters", products, code.filters);
+    HONE_CHECK(products > 0 && products <= kMostMatmuls && code.filters % products == 0,
+               "a matmul in the plan makes {} results of {} filters", products, code.filters);
     HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.filters,
-               "a product in the plan has no weights of {} filters", code.filters);
+               "a matmul in the plan has no weights of {} filters", code.filters);
     const Dims& out = context.shapes.outputs[0].dims;
     for (const ConcreteType& result : context.shapes.outputs)
-      HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "products in the plan differ");
+      HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "matmuls in the plan differ");
     HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
                "a convolution in the plan reads patches of {}", code.pixel);
     const Images images = images_of(code, in, out, code.filters / products);
@@ -362,7 +365,7 @@ struct ImplicitGemmFamily {
  private:
   static GridLaunch launch_product(const Code& code, const LoadContext& context, const FinishParameters& finish,
                                    const Images& images) {
-    const Tile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
     const ProductParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution of channels-last images, and products of rows with weights, on tensor cores: the result is a matrix of pixels by
+// Convolution of channels-last images, and matmuls of rows with weights, on tensor cores: the result is a matrix of pixels by
 // filters whose inner axis runs over taps and channels. A block of four or eight warps makes BM x BN of it, BK of the inner axis a time;
 // the parts of images and weights for the next steps are on their way to shared memory meanwhile. Weights are constants: their
 // first parts are fetched while the kernel before this one still runs. Where there are few blocks, SPLITS of them share a piece
 // of the result: as a cluster (CLUSTER) they add up through each other's shared memory, elsewhere a second kernel does.
 //
-// Where several products share their images, FILTERS are those of all of them and each has ROW_FILTERS and a result of its own.
+// Where several matmuls share their images, FILTERS are those of all of them and each has ROW_FILTERS and a result of its own.
 //
 // Before this stand T and MMA_TYPE ("f16" or "bf16"), BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
@@ -41,7 +41,7 @@ static inline void fetch(T* to, const T* from, bool there) {
 
 struct Results {
   T *a, *b, *c, *d;
-  // Of a product, without an array, which would lie in memory.
+  // Of a matmul, without an array, which would lie in memory.
   T* of(int product) const {
     if (ROW_FILTERS == FILTERS || product == 0) return a;
     return product == 1 ? b : product == 2 ? c : d;
@@ -146,7 +146,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
     asm volatile("cp.async.commit_group;");
     const T* a = shared_a + (step % STAGES * BM + warp_m * (BM / WARPS_M)) * PITCH;
     const T* b = shared_b + (step % STAGES * BN + warp_n * (BN / WARPS_N)) * PITCH;
-    // The operands of the next products are read while the present ones are multiplied.
+    // The operands of the next matmuls are read while the present ones are multiplied.
     unsigned rows[2][TILES_M][4], columns[2][TILES_N / 2][4];
     const auto read = [&](int part) {
       const int k = part * 16;

@@ -82,7 +82,7 @@ struct SqueezeExciteFamily {
     if (found->channels() > kMostChannels || found->between() > kMostBetween)
       return out.refuse(kName, fmt::format("{} channels by way of {}", found->channels(), found->between()));
     if (!has_clusters(problem.device.architecture))
-      return out.refuse(kName, "blocks of this card cannot share an image");
+      return out.refuse(kName, "blocks of this GPU cannot share an image");
     for (const Layout layout : {Layout::channels_last, Layout::linear})
       if (layout == Layout::linear || found->channels() % vector_width(dtype) == 0)
         out.offer({"cuda", std::string(kName), {}, {layout}, {layout}});

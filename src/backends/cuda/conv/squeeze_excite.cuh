@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Squeeze and excitation: the mean of every channel of an image, and one factor per channel by two products with an activation
-// each. BLOCKS blocks (a cluster where that is more than one) share an image: its pixels, then the results of either product.
+// Squeeze and excitation: the mean of every channel of an image, and one factor per channel by two matmuls with an activation
+// each. BLOCKS blocks (a cluster where that is more than one) share an image: its pixels, then the results of either matmul.
 //
 // Before this stand T, V, BLOCKS, THREADS, CHANNELS, BETWEEN, RESULTS, CHANNELS_LAST, the parameters, and the activations
 // squeezed() and excited(). The first weights lie as [BETWEEN][CHANNELS], the second as [BETWEEN][RESULTS].

@@ -34,7 +34,7 @@ struct ProductTactic {
 
 constexpr size_t kWords = std::size(decltype(cublasLtMatmulAlgo_t::data){});
 
-/// Weights and bias of further products of the same input stand behind those of the one before.
+/// Weights and bias of further matmuls of the same input stand behind those of the one before.
 struct ProductCode {
   Place a, b, bias;
   bool images = false, transposed = false, tf32 = false;
@@ -52,11 +52,11 @@ struct ProductCode {
     EpilogueCode::fields(self.epilogue, visit);
     visit("algorithm", self.algorithm, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
   }
-  /// Constants of a product.
+  /// Constants of a matmul.
   int64_t step() const { return bias.given() ? 2 : 1; }
 };
 
-/// A convolution that sees one pixel at a time is a product of pixels, channels last, with its filters.
+/// A convolution that sees one pixel at a time is a matmul of pixels, channels last, with its filters.
 bool sees_pixels(const Node& conv) {
   if (!conv.input(1)->is_constant() || conv.attrs.integer("group") != 1 || conv.attrs.text("auto_pad") != "NOTSET")
     return false;
@@ -97,7 +97,7 @@ bool merge_batches(const Dims& a, const Dims& b, ProductShape& shape) {
   return true;
 }
 
-/// The product at concrete sizes of its operands; nothing when it is none that the library knows.
+/// The matmul at concrete sizes of its operands; nothing when it is none that the library knows.
 std::optional<ProductShape> product_of(const ProductCode& code, const Dims& a, const Dims& b, DType dtype) {
   if (a.size() < 1 || b.size() < 2) return std::nullopt;
   ProductShape shape;
@@ -151,7 +151,7 @@ struct Read {
 Read read_region(const Problem& problem, const Node& node) {
   const bool images = node.is(ops::conv);
   const size_t rank = node.output()->type.shape.rank();
-  const std::vector<const Node*> products = parallel_products(problem.region);
+  const std::vector<const Node*> products = parallel_matmuls(problem.region);
   const RegionMatch match = products.empty() ? match_region(problem.region, &node, images ? rank - 1 : 1) : bare(node);
   Read read;
   read.refusal = reason_against(problem, node, match);
@@ -198,7 +198,7 @@ class CublasLtSource final : public TacticSource {
     const Node* node = anchor_in(problem.region);
     if (node == nullptr) return;
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
-    if (!card_selected()) return out.refuse("cublaslt", "there is no card to ask");
+    if (!gpu_selected()) return out.refuse("cublaslt", "there is no GPU to ask");
     Read read = read_region(problem, *node);
     const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.code) : std::nullopt;
     if (read.refusal.empty() && !shape) read.refusal = "its batches broadcast against each other";
@@ -232,14 +232,14 @@ class CublasLtSource final : public TacticSource {
 
 class ProductKernel final : public CudaKernel {
  public:
-  /// `count` products of the same input, one after the other.
+  /// `count` matmuls of the same input, one after the other.
   ProductKernel(const ProductShape& shape, const ProductCode& code, size_t count)
       : product_(shape), code_(code), count_(count), handle_(cublaslt_handle()) {
     for (size_t i = 0; i < kWords; ++i) algorithm_.data[i] = static_cast<uint64_t>(code.algorithm[i]);
     std::optional<size_t> workspace = product_.workspace_of(handle_, algorithm_);
     if (!workspace) {  // tuned for other sizes or another version of the library
       const auto found = product_.heuristics(handle_, kWorkspace, 1);
-      HONE_CHECK(!found.empty(), "cuBLASLt has no algorithm for a product in the plan");
+      HONE_CHECK(!found.empty(), "cuBLASLt has no algorithm for a matmul in the plan");
       algorithm_ = found[0].algo;
       workspace = found[0].workspaceSize;
     }
@@ -271,32 +271,32 @@ class ProductKernel final : public CudaKernel {
   size_t workspace_ = 0;
 };
 
-/// The operands of all products are of their type, weights and biases of their sizes, and what is added is like the result.
-void require_product_operands(const ProductCode& code, const LoadContext& context, const ProductShape& shape) {
+/// The operands of all matmuls are of their type, weights and biases of their sizes, and what is added is like the result.
+void require_matmul_operands(const ProductCode& code, const LoadContext& context, const ProductShape& shape) {
   const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   const bool weights = code.b.kind == PlaceKind::constant;
   HONE_CHECK(
       code.bias.given() == code.epilogue.bias && code.bias.kind != PlaceKind::input && (outputs.size() == 1 || weights),
-      "products in the plan share their operands");
+      "matmuls in the plan share their operands");
   for (const Place& place : {code.a, code.b})
     HONE_CHECK(place.kind == PlaceKind::constant || inputs[static_cast<size_t>(place.index)].dtype == shape.dtype,
-               "a product in the plan reads operands of several types");
+               "a matmul in the plan reads operands of several types");
   const auto require = [&](const Place& place, size_t product, int64_t count) {
     const size_t at = static_cast<size_t>(place.index) + static_cast<size_t>(code.step()) * product;
     HONE_CHECK(at < context.constants.size() && context.constants[at].dtype == shape.dtype &&
                    elements(context.constants[at].dims) == count,
-               "a product in the plan reads {} elements of constant {}", count, at);
+               "a matmul in the plan reads {} elements of constant {}", count, at);
   };
   const int64_t matrices = shape.step_b == 0 ? 1 : shape.batch;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (weights) require(code.b, i, matrices * shape.k * shape.n);
     if (code.bias.given()) require(code.bias, i, shape.n);
-    HONE_CHECK(outputs[i] == outputs[0], "products in the plan differ");
+    HONE_CHECK(outputs[i] == outputs[0], "matmuls in the plan differ");
   }
   const int64_t residual = code.epilogue.residual;
   HONE_CHECK(residual < static_cast<int64_t>(inputs.size()) &&
                  (residual < 0 || inputs[static_cast<size_t>(residual)] == outputs[0]),
-             "a product in the plan adds a tensor of another type");
+             "a matmul in the plan adds a tensor of another type");
 }
 
 }  // namespace
@@ -312,13 +312,13 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, c
   const auto [code, made] = read_fields<Signed<ProductCode>>(decoded.attrs);
   require_signature(made, shapes);
   const LoadContext context{.shapes = shapes, .constants = constants_of(made), .module = nullptr};
-  HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a product in the plan reads no input");
+  HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a matmul in the plan reads no input");
   const std::optional<ProductShape> shape =
       product_of(code, matrix_dims(context.dims_of(code.a), code.images),
                  weight_dims(context.dims_of(code.b), code.images), shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
-             "a product in the plan contradicts its tensors");
-  require_product_operands(code, context, *shape);
+             "a matmul in the plan contradicts its tensors");
+  require_matmul_operands(code, context, *shape);
   return std::make_shared<ProductKernel>(*shape, code, shapes.outputs.size());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The source "cublaslt": matrix products (Linear, MatMul, Conv of single pixels) with what the library can do to a result while it is in registers:
+// The source "cublaslt": matmuls (Linear, MatMul, Conv of single pixels) with what the library can do to a result while it is in registers:
 // + bias, + residual, an activation. Its heuristic's list is offered; the tuner times it.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace hone::cuda {
 
-/// Goes up with every change of what a plan keeps of a product.
+/// Goes up with every change of what a plan keeps of a matmul.
 inline constexpr int kProductVersion = 2;
 
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& code, const KernelShapes& shapes);

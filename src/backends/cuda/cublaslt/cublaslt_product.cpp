@@ -63,7 +63,7 @@ std::string epilogue_refusal(const RegionMatch& match, DType dtype) {
 Product::Product(const ProductShape& shape) : shape_(shape) {
   const cublasComputeType_t compute =
       shape.dtype == DType::f32 && shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(cublaslt().cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "describing a product");
+  check(cublaslt().cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "describing a matmul");
   const cublasOperation_t first = shape.transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   set(CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
   const cublasLtEpilogue_t epilogue = *epilogue_of(shape.bias, shape.activation);
@@ -85,7 +85,7 @@ Product::~Product() {
 }
 
 void Product::set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const {
-  check(cublaslt().cublasLtMatmulDescSetAttribute(operation_, which, value, size), "describing a product");
+  check(cublaslt().cublasLtMatmulDescSetAttribute(operation_, which, value, size), "describing a matmul");
 }
 
 std::vector<cublasLtMatmulHeuristicResult_t> Product::heuristics(cublasLtHandle_t handle, size_t workspace,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One product as cuBLASLt describes it. The library thinks in columns: a row-major C[m,n] = A[m,k] B[k,n] is its column-major
+// One matmul as cuBLASLt describes it. The library thinks in columns: a row-major C[m,n] = A[m,k] B[k,n] is its column-major
 // C'[n,m] = B' A', so the region's right operand is the library's first.
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace hone::cuda {
 
-/// A product with sizes known, and what is done to its result.
+/// A matmul with sizes known, and what is done to its result.
 struct ProductShape {
   int64_t m = 1, n = 1, k = 1, batch = 1;
-  int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one product of a batch to the next; 0: shared
+  int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one matmul of a batch to the next; 0: shared
   bool transposed_b = false;                   // B lies as [n,k]
   DType dtype = DType::f32;
-  bool tf32 = false;  // operands of f32 products may be rounded
+  bool tf32 = false;  // operands of f32 matmuls may be rounded
   float scale = 1;
   bool bias = false, residual = false;  // one value per column; a whole matrix
   ActivationKind activation = ActivationKind::none;
 };
 
-/// The library's descriptors of a product, and calls with them.
+/// The library's descriptors of a matmul, and calls with them.
 class Product {
  public:
   explicit Product(const ProductShape& shape);
@@ -34,7 +34,7 @@ class Product {
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  /// The library's best guesses first; empty when it cannot do this product at all.
+  /// The library's best guesses first; empty when it cannot do this matmul at all.
   std::vector<cublasLtMatmulHeuristicResult_t> heuristics(cublasLtHandle_t handle, size_t workspace, int count) const;
   /// Workspace of an algorithm for these sizes, or nothing when it does not serve them.
   std::optional<size_t> workspace_of(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const;

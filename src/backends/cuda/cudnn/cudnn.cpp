@@ -107,7 +107,7 @@ class CudnnSource final : public TacticSource {
     const Node* node = anchor_of(problem.region, ops::conv);
     if (node == nullptr) return;
     if (!cudnn_library().found()) return out.refuse("cudnn", cudnn_library().missing);
-    if (!card_selected()) return out.refuse("cudnn", "there is no card to ask");
+    if (!gpu_selected()) return out.refuse("cudnn", "there is no GPU to ask");
     const RegionMatch match = match_region(problem.region, node, node->input(0)->type.shape.rank() - 1);
     if (std::string reason = reason_against(problem, *node, match); !reason.empty())
       return out.refuse("convolution", std::move(reason));
@@ -156,7 +156,7 @@ class CudnnSource final : public TacticSource {
   }
 };
 
-/// Whatever thread runs it uses its own handle, which carries the stream; the plan serves all handles of its card.
+/// Whatever thread runs it uses its own handle, which carries the stream; the plan serves all handles of its GPU.
 class ConvolutionKernel final : public CudaKernel {
  public:
   ConvolutionKernel(const ConvolutionGraph& graph, const ConvolutionCode& code)

@@ -31,7 +31,7 @@ struct CastFamily {
     const Node* node = problem.only();
     if (node == nullptr || !node->is(ops::cast)) return;
     if (!has_type_name(node->input(0)->type.dtype) || !has_type_name(node->output()->type.dtype))
-      return out.refuse(kName, "a type that the card does not have");
+      return out.refuse(kName, "a type that the GPU does not have");
     if (node->input(0)->is_constant() || problem.region.inputs().empty())
       return out.refuse(kName, "its input is a constant");
     const auto offer = [&](Layout layout) { out.offer({"cuda", std::string(kName), {}, {layout}, {layout}}); };

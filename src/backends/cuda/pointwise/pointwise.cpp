@@ -258,9 +258,9 @@ std::string reason_against(const Problem& problem, const ProgramResult& result) 
   if (!result.refusal.empty()) return result.refusal;
   if (result.program.operands.size() > kMaxOperands) return "too many operands";
   if (result.program.operands.empty()) return "nothing to read";
-  if (!has_type_name(problem.region.outputs()[0]->type.dtype)) return "a type that the card does not have";
+  if (!has_type_name(problem.region.outputs()[0]->type.dtype)) return "a type that the GPU does not have";
   for (const PointwiseProgram::Operand& operand : result.program.operands)
-    if (!has_type_name(operand.dtype)) return "a type that the card does not have";
+    if (!has_type_name(operand.dtype)) return "a type that the GPU does not have";
   for (const PointwiseProgram::Operand& operand : result.program.operands)
     if (operand.sizes.size() > kMaxNumbers) return "too many numbers";
   for (const Node* node : problem.region.nodes())

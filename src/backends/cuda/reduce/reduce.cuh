@@ -2,7 +2,7 @@
 //
 // Reductions over any axes. A warp or a block works on one result where the reduced axes lie innermost, a thread per result
 // elsewhere; where they lie between others, of which the inner ones come in whole vectors, a block walks them with vectors, and
-// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the card has none), AXES, the
+// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the GPU has none), AXES, the
 // parameters, and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
 
 static inline i64 offset_of(const Axes& axes, unsigned item) {

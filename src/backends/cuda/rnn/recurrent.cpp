@@ -111,7 +111,7 @@ bool usual_activations(const Node& node) {
 }
 
 std::string reason_against(const Problem& problem, const Node& node) {
-  if (!has_clusters(problem.device.architecture)) return "the card has no clusters";
+  if (!has_clusters(problem.device.architecture)) return "the GPU has no clusters";
   for (const std::string& target : problem.targets)
     if (!has_clusters(target)) return "a target has no clusters";
   const Value* x = node.input(0);
@@ -125,7 +125,7 @@ std::string reason_against(const Problem& problem, const Node& node) {
   if (node.input(7) != nullptr) return "it has peepholes";
   if (node.attrs.has("clip") || !usual_activations(node)) return "its gates are unusual";
   if (node.is(ops::lstm) && node.attrs.integer("input_forget") != 0) return "input and forget are coupled";
-  if (node.is(ops::gru) && node.attrs.integer("linear_before_reset") == 0) return "it resets before the product";
+  if (node.is(ops::gru) && node.attrs.integer("linear_before_reset") == 0) return "it resets before the matmul";
   const Dims &w = node.input(1)->constant->dims(), &r = node.input(2)->constant->dims();
   if (w.size() != 3 || r.size() != 3 || r[1] != gates_of(node) * r[2] || w[1] != r[1] || w[2] == 0)
     return "its weights contradict each other";
@@ -147,7 +147,7 @@ Tensor columns_first(const Tensor& weights) {
   return Tensor::of<float>({directions, columns, rows}, std::span<const float>(result));
 }
 
-/// What is added to the input's part of every gate, and what a GRU adds to its third product: [direction][gate][unit] and
+/// What is added to the input's part of every gate, and what a GRU adds to its third matmul: [direction][gate][unit] and
 /// [direction][unit].
 std::array<Tensor, 2> biases_of(const Node& node, int64_t directions, int64_t hidden) {
   const int64_t gates = gates_of(node), rows = gates * hidden;

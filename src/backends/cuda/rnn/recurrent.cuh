@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LSTM, and GRU that resets behind the product. The input's part of all gates of all steps comes first; then a cluster of blocks
+// LSTM, and GRU that resets behind the matmul. The input's part of all gates of all steps comes first; then a cluster of blocks
 // per sequence and direction walks the steps. A block owns UNITS hidden units and keeps their rows of the recurrent weights in
 // registers, PART columns in a thread; behind every step each new state goes to the shared memory of all blocks of the cluster.
 //
@@ -44,7 +44,7 @@ static inline void store_in_block(float* own, unsigned rank, float value) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" : : "r"(place_in_block(own, rank)), "f"(value) : "memory");
 }
 
-// `inputs` are the input's parts; late_bias is added to the GRU's third product before it is reset. y, last_h, last_c may be null.
+// `inputs` are the input's parts; late_bias is added to the GRU's third matmul before it is reset. y, last_h, last_c may be null.
 extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(OWN * PARTS) recurrent(RECURRENT_PARAMETERS) {
   __shared__ alignas(16) float state[2][HIDDEN];
   __shared__ float sums[PARTS][OWN];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the card at hand does at best: a copy of a quarter of a gigabyte, and products of 8192 x 8192 matrices by cuBLASLt, on
+// What the GPU at hand does at best: a copy of a quarter of a gigabyte, and matmuls of 8192 x 8192 matrices by cuBLASLt, on
 // values that are not zero (zeros run faster than anything real).
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace hone::cuda {
 
-/// A product's rate stays 0 where cuBLASLt is missing. Takes about half a second.
+/// A matmul's rate stays 0 where cuBLASLt is missing. Takes about half a second.
 Ceilings measure_ceilings(CudaDevice& device);
 
 }  // namespace hone::cuda

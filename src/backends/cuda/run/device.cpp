@@ -11,34 +11,38 @@ namespace {
 
 int attribute(CUdevice device, CUdevice_attribute which) {
   int value = 0;
-  check(driver().cuDeviceGetAttribute(&value, which, device), "asking what the card is");
+  check(driver().cuDeviceGetAttribute(&value, which, device), "asking what the GPU is");
   return value;
 }
 
 DeviceInfo describe(CUdevice device) {
   DeviceInfo info;
   char name[256] = {};
-  check(driver().cuDeviceGetName(name, sizeof name, device), "asking for the card's name");
+  check(driver().cuDeviceGetName(name, sizeof name, device), "asking for the GPU's name");
   size_t bytes = 0;
-  check(driver().cuDeviceTotalMem(&bytes, device), "asking for the card's memory");
+  check(driver().cuDeviceTotalMem(&bytes, device), "asking for the GPU's memory");
   info.name = name;
   info.architecture = fmt::format("sm_{}{}", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                                   attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   info.workers = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  info.core_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   info.clock_ghz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1e6;
-  info.small_floats = true;
+  info.memory_clock_ghz = attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1e6;
+  info.memory_bus_bits = attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+  info.error_correction = attribute(device, CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0;
+  info.half_arithmetic = info.half_networks = info.tf32_matmuls = info.bf16_matmuls = true;
   return info;
 }
 
 /// Memory that was freed stays with the process: tuning allocates and frees all the time.
 void keep_freed_memory(CUdevice device) {
   CUmemoryPool pool = nullptr;
-  check(driver().cuDeviceGetDefaultMemPool(&pool, device), "asking for the card's memory pool");
+  check(driver().cuDeviceGetDefaultMemPool(&pool, device), "asking for the GPU's memory pool");
   cuuint64_t threshold = ~cuuint64_t{0};
   check(driver().cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
-        "setting up the card's memory pool");
+        "setting up the GPU's memory pool");
 }
 
 }  // namespace
@@ -50,12 +54,12 @@ int device_count() {
 
 Context::Context(int ordinal) {
   int count = 0;
-  check(driver().cuDeviceGetCount(&count), "counting cards");
-  if (count == 0) throw Error("the CUDA driver sees no card", "use --device=cpu");
+  check(driver().cuDeviceGetCount(&count), "counting GPUs");
+  if (count == 0) throw Error("the CUDA driver sees no GPU", "use --device=cpu");
   if (ordinal < 0 || ordinal >= count)
-    throw Error(fmt::format("there is no card {}; there are {}", ordinal, count), "cards are numbered from 0");
-  check(driver().cuDeviceGet(&device_, ordinal), "opening the card");
-  check(driver().cuDevicePrimaryCtxRetain(&context_, device_), "opening the card");
+    throw Error(fmt::format("there is no GPU {}; there are {}", ordinal, count), "GPUs are numbered from 0");
+  check(driver().cuDeviceGet(&device_, ordinal), "opening the GPU");
+  check(driver().cuDevicePrimaryCtxRetain(&context_, device_), "opening the GPU");
   select();
 }
 
@@ -120,9 +124,9 @@ void* CudaDevice::allocate(size_t bytes) {
   CUdeviceptr memory = 0;
   const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
   if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(fmt::format("cannot allocate {} bytes on the card", bytes),
-                "use smaller shapes, fewer streams, or a card with more memory");
-  check(status, "allocating memory on the card");
+    throw Error(fmt::format("cannot allocate {} bytes on the GPU", bytes),
+                "use smaller shapes, fewer streams, or a GPU with more memory");
+  check(status, "allocating memory on the GPU");
   memory_stream_->synchronize();
   return reinterpret_cast<void*>(memory);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A card as a Device: its primary context, memory from the driver's pool, streams, events, and recordings that replay as
-// CUDA graphs. Every call first makes the card's context the calling thread's, so any thread may use any device.
+// A GPU as a Device: its primary context, memory from the driver's pool, streams, events, and recordings that replay as
+// CUDA graphs. Every call first makes the GPU's context the calling thread's, so any thread may use any device.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace hone::cuda {
 
-/// The card's context. It stays until the process ends: the libraries' handles (handles.h) belong to it.
+/// The GPU's context. It stays until the process ends: the libraries' handles (handles.h) belong to it.
 class Context {
  public:
   explicit Context(int ordinal);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  void select() const { check(driver().cuCtxSetCurrent(context_), "selecting the card"); }
+  void select() const { check(driver().cuCtxSetCurrent(context_), "selecting the GPU"); }
   CUcontext handle() const { return context_; }
   CUdevice device() const { return device_; }
 
@@ -53,7 +53,7 @@ class CudaEvent final : public Event {
   CUevent event_ = nullptr;
 };
 
-/// How many cards the driver sees; 0 without a driver.
+/// How many GPUs the driver sees; 0 without a driver.
 int device_count();
 
 class CudaDevice final : public Device {

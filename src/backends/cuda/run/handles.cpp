@@ -16,7 +16,7 @@ CUcontext selected() {
 
 }  // namespace
 
-bool card_selected() { return selected() != nullptr; }
+bool gpu_selected() { return selected() != nullptr; }
 
 // Handles live as long as the process: the libraries' own clean-up at exit comes after the driver's.
 cublasLtHandle_t cublaslt_handle() {

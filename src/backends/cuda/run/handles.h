@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The libraries' handles. One per card (cuBLASLt) or per card and thread (cuDNN, whose handle carries the stream), made when
+// The libraries' handles. One per GPU (cuBLASLt) or per GPU and thread (cuDNN, whose handle carries the stream), made when
 // first needed: making one takes longer than building most engines' layers.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace hone::cuda {
 
-/// Whether a card is selected in this thread: what the libraries need even to be asked.
-bool card_selected();
-/// For the selected card; throw Error when the library is missing.
+/// Whether a GPU is selected in this thread: what the libraries need even to be asked.
+bool gpu_selected();
+/// For the selected GPU; throw Error when the library is missing.
 cublasLtHandle_t cublaslt_handle();
 cudnnHandle_t cudnn_handle();
 

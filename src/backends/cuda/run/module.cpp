@@ -125,20 +125,19 @@ const DeviceCode& code_for(const std::vector<DeviceCode>& codes, const std::stri
   const DeviceCode* best = nullptr;
   std::vector<std::string> names;
   for (const DeviceCode& code : codes) {
-    const int64_t own = version(code.architecture), card = version(architecture);
-    if (own / 10 == card / 10 && own <= card && (best == nullptr || own > version(best->architecture))) best = &code;
+    const int64_t own = version(code.architecture), gpu = version(architecture);
+    if (own / 10 == gpu / 10 && own <= gpu && (best == nullptr || own > version(best->architecture))) best = &code;
     names.push_back(code.architecture);
   }
   if (best == nullptr)
-    throw Error(fmt::format("the plan's kernels are for {}, the card is {}", join(names, ", "), architecture),
-                "build it on this card, or for it with --targets");
+    throw Error(fmt::format("the plan's kernels are for {}, the GPU is {}", join(names, ", "), architecture),
+                "build it on this GPU, or for it with --targets");
   return *best;
 }
 
 Module::Module(const Blob& cubin, CUcontext context) : context_(context) {
-  check(driver().cuCtxSetCurrent(context_), "selecting the card");
-  check(driver().cuModuleLoadData(&module_, cubin.data()),
-        "loading machine code; was the plan built for another card?");
+  check(driver().cuCtxSetCurrent(context_), "selecting the GPU");
+  check(driver().cuModuleLoadData(&module_, cubin.data()), "loading machine code; was the plan built for another GPU?");
 }
 
 Module::~Module() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine code for the card: made from source text by NVRTC when an engine is built, loaded by the driver when it runs.
+// Machine code for the GPU: made from source text by NVRTC when an engine is built, loaded by the driver when it runs.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct DeviceCode {
 Blob encode_device_code(const std::vector<DeviceCode>& codes);
 /// Exact inverse. Throws Error on anything else.
 std::vector<DeviceCode> decode_device_code(const Blob& blob);
-/// Which of them runs on a card: code for the same major version, and for no newer a card. Throws Error where there is none.
+/// Which of them runs on a GPU: code for the same major version, and for no newer a GPU. Throws Error where there is none.
 const DeviceCode& code_for(const std::vector<DeviceCode>& codes, const std::string& architecture);
 
 /// Loaded machine code; unloaded when the last kernel of it is gone.

@@ -5,7 +5,7 @@
 // between two graphs, with copies around them.
 //
 // The first replay after the pointers changed launches one by one, so that whatever a library sets up lazily is set up; the
-// second captures. In a graph, kernels of ours that follow each other in a branch overlap where the card can: the later one's
+// second captures. In a graph, kernels of ours that follow each other in a branch overlap where the GPU can: the later one's
 // blocks are placed and fetch constants while the earlier one ends. A capture that fails is tried once more without that; where
 // it fails again, launches stay single, and capture_failure() says which one could not be captured.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tactic sources of this backend: "cuda" (Hone's own kernels), "cublaslt" and "cudnn". None of them needs a card to
-// propose and compile kernels of its own; the libraries are asked what they can do on the card at hand.
+// The tactic sources of this backend: "cuda" (Hone's own kernels), "cublaslt" and "cudnn". None of them needs a GPU to
+// propose and compile kernels of its own; the libraries are asked what they can do on the GPU at hand.
 #pragma once
 
 #include <memory>

@@ -24,7 +24,7 @@ std::string_view type_name(DType dtype) {
     case DType::boolean: return "bool";
     default: break;
   }
-  throw InternalError(fmt::format("{} has no type on the card", name_of(dtype)));
+  throw InternalError(fmt::format("{} has no type on the GPU", name_of(dtype)));
 }
 
 bool has_type_name(DType dtype) {

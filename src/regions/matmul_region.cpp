@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "regions/product_region.h"
+#include "regions/matmul_region.h"
 
 #include "ops/ops.h"
 
@@ -15,17 +15,17 @@ bool broadcasts(const Dims& operand, const Dims& result) {
 }
 
 const Dims& dims_of(const ConcreteType& type) {
-  HONE_CHECK(type.dtype == DType::f32, "a product in the plan has an operand of {}", name_of(type.dtype));
+  HONE_CHECK(type.dtype == DType::f32, "a matmul in the plan has an operand of {}", name_of(type.dtype));
   return type.dims;
 }
 
 const Dims& result_dims(const KernelShapes& shapes) {
-  HONE_CHECK(shapes.outputs.size() == 1, "a product in the plan has {} results", shapes.outputs.size());
+  HONE_CHECK(shapes.outputs.size() == 1, "a matmul in the plan has {} results", shapes.outputs.size());
   return dims_of(shapes.outputs[0]);
 }
 
 const OperandCode& operand(const MatmulCode& code, size_t i) {
-  HONE_CHECK(code.operands.size() == 2, "a product in the plan has {} operands", code.operands.size());
+  HONE_CHECK(code.operands.size() == 2, "a matmul in the plan has {} operands", code.operands.size());
   return code.operands[i];
 }
 
@@ -59,8 +59,8 @@ MatmulSizes::MatmulSizes(const MatmulCode& code, const KernelShapes& shapes)
   const bool valid = a.size() >= 2 && b.size() >= 2 && c.size() == std::max(a.size(), b.size()) &&
                      a.back() == b[b.size() - 2] && c.back() == b.back() && c[c.size() - 2] == a[a.size() - 2] &&
                      broadcasts(a, c) && broadcasts(b, c);
-  HONE_CHECK(valid, "a product in the plan multiplies {} by {} to {}", join_dims(a), join_dims(b), join_dims(c));
-  HONE_CHECK(!code.epilogue.bias, "a product of two operands in the plan adds a bias");
+  HONE_CHECK(valid, "a matmul in the plan multiplies {} by {} to {}", join_dims(a), join_dims(b), join_dims(c));
+  HONE_CHECK(!code.epilogue.bias, "a matmul of two operands in the plan adds a bias");
   require_residual(code.epilogue, shapes);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regions that begin with a matrix product, read once for all sources, and what a kernel's code keeps of them: Linear, whose
-// weights are constant, and MatMul, numpy's batched product of two operands.
+// Regions that begin with a matmul, read once for all sources, and what a kernel's code keeps of them: Linear, whose
+// weights are constant, and MatMul, numpy's batched matmul of two operands.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct LinearCode {
 };
 
 struct LinearRegion {
-  RegionMatch match;  // its refusal says why there is more than a product with an epilogue
+  RegionMatch match;  // its refusal says why there is more than a matmul with an epilogue
   LinearCode code;
   bool transposed = false;  // weights are [N, K]
 
@@ -47,7 +47,7 @@ std::optional<LinearRegion> read_linear_region(const Graph& region);
 
 struct MatmulCode {
   std::vector<OperandCode> operands;  // two
-  float scale = 1;                    // of the product
+  float scale = 1;                    // of the matmul
   EpilogueCode epilogue = {};         // without bias
   static void fields(auto& self, auto& visit) {
     visit("operand", self.operands, 2);
