@@ -56,7 +56,7 @@ endif()
 add_library(hone_warnings INTERFACE)
 target_compile_options(hone_warnings INTERFACE
   -Wall -Wextra -Wno-restrict -Wno-stringop-overflow -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef
-  -Wno-missing-field-initializers $<$<BOOL:${HONE_WERROR}>:-Werror>)
+  -Wno-missing-field-initializers $<$<BOOL:${HONE_UNITY}>:-Wno-subobject-linkage> $<$<BOOL:${HONE_WERROR}>:-Werror>)
 
 # The headers that everything includes cost half of a cold build when each file parses them anew.
 if(HONE_PRECOMPILE)

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backends/cpu/family.h"
+#include "backends/cpu/support/number.h"
 #include "regions/pointwise_program.h"
 
 namespace hone::cpu {
@@ -29,11 +30,7 @@ template <typename Number>
 void load_elements(DType dtype, const void* base, int64_t offset, int64_t stride, int64_t count, Number* to) {
   visit(dtype, [&]<typename T>() {
     const T* from = static_cast<const T*>(base) + offset;
-    for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
-        to[i] = static_cast<Number>(static_cast<float>(from[i * stride]));
-      else to[i] = static_cast<Number>(from[i * stride]);
-    }
+    for (int64_t i = 0; i < count; ++i) to[i] = narrowed<Number>(comparable(from[i * stride]));
   });
 }
 
@@ -41,12 +38,7 @@ template <typename Number>
 void store_elements(DType dtype, void* base, int64_t offset, int64_t stride, int64_t count, const Number* from) {
   visit(dtype, [&]<typename T>() {
     T* to = static_cast<T*>(base) + offset;
-    for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
-        to[i * stride] = T(static_cast<float>(from[i]));
-      else if constexpr (std::is_same_v<T, bool>) to[i * stride] = from[i] != 0;
-      else to[i * stride] = static_cast<T>(from[i]);
-    }
+    for (int64_t i = 0; i < count; ++i) to[i * stride] = narrowed<T>(from[i]);
   });
 }
 
@@ -122,7 +114,7 @@ class PointwiseBlocks final : public CpuKernel {
         load_elements(program_.operands[k].dtype, base_of(k, bindings), offset_of(nest_.strides[k]),
                       nest_.strides[k].back(), count, values[i]);
       } else if (instruction.kind == ExprKind::number) {
-        std::fill_n(values[i], count, static_cast<Number>(instruction.number));
+        std::fill_n(values[i], count, narrowed<Number>(instruction.number));
       } else {
         const auto operand = [&](int k) {
           return instruction.operands[k] >= 0 ? values[instruction.operands[k]] : values[0];
