@@ -320,6 +320,7 @@ TEST(HostileNodes, TablesThatContradictTheirCounts) {
        ml("Imputer", {reals("imputed_value_floats", 3)}),
        ml("LabelEncoder", {reals("keys_floats", 3), ints("values_int64s", {1, 2})}, "n"),
        ml("OneHotEncoder", {}, "n"),
+       ml("OneHotEncoder", {texts("cats_strings", 2, "a")}, "n"),
        ml("FeatureVectorizer", {ints("inputdimensions", {-1})}, "n"),
        ml("Normalizer", {W::text_attr("norm", "L9")})});
 }

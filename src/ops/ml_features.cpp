@@ -133,12 +133,14 @@ void eval_vectorizer(EvalContext& context) {
 
 // ---- OneHotEncoder ----
 
+/// Those of the operand's type count; a node may have the others too.
+size_t category_count(const Attrs& attrs, bool strings) {
+  if (!attrs.has(strings ? "cats_strings" : "cats_int64s")) return 0;
+  return strings ? attrs.texts("cats_strings").size() : attrs.integers("cats_int64s").size();
+}
+
 void infer_one_hot(InferContext& context) {
-  const Attrs& attrs = context.attrs();
-  const bool strings = attrs.has("cats_strings") && !attrs.texts("cats_strings").empty();
-  const size_t count = strings                    ? attrs.texts("cats_strings").size()
-                       : attrs.has("cats_int64s") ? attrs.integers("cats_int64s").size()
-                                                  : 0;
+  const size_t count = category_count(context.attrs(), context.dtype(0) == DType::string);
   HONE_CHECK(count > 0, "OneHotEncoder has no categories");
   std::vector<Dim> dims = context.shape(0).dims();
   dims.emplace_back(static_cast<int64_t>(count));
@@ -148,7 +150,7 @@ void eval_one_hot(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const Tensor& x = context.input(0);
   const bool strings = x.dtype() == DType::string;
-  const size_t count = strings ? attrs.texts("cats_strings").size() : attrs.integers("cats_int64s").size();
+  const size_t count = category_count(attrs, strings);
   std::vector<double> out;
   for (int64_t i = 0; i < x.size(); ++i) {
     bool found = false;

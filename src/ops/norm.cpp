@@ -187,7 +187,8 @@ void eval_rows(EvalContext& context, bool centered) {
     std::vector<double> values(row, fallback);
     if (!context.has(i)) return values;
     const std::vector<double> given = read_doubles(context.input(i));
-    HONE_CHECK(context.input(i).size() <= static_cast<int64_t>(row), "a scale of more than one row is not known");
+    HONE_CHECK(given.size() <= row, "a scale of more than one row is not known");
+    HONE_CHECK(row == 0 || !given.empty(), "the scale of a row of {} is empty", row);
     Dims dims = context.input(i).dims();
     while (dims.size() > inner.size() && dims.front() == 1) dims.erase(dims.begin());
     for (size_t k = 0; k < row; ++k)

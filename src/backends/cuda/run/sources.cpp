@@ -54,7 +54,7 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
                 "rebuild it from the ONNX model");
   require_version(decoded.code, "cuda", family->version);
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
-  const std::shared_ptr<const CudaKernel> kernel =
+  std::shared_ptr<const CudaKernel> kernel =
       family->load(decoded.code.attrs, shapes, module, device.info().workers);
   kernel->require_places(shapes);
   return kernel;
