@@ -48,9 +48,7 @@ TEST(Reduce, ProductsOfSizesStayExpressions) {
   EXPECT_EQ(product->output()->symbolic->front(), Dim(3) * Dim::symbol("N") * Dim::symbol("S"));
 }
 
-TEST(Norm, RefusesAnEmptyScale) {
-  EXPECT_THROW(run_op("RMSNormalization", {counted({2, 1}), floats({0}, {})}), Error);
-}
+TEST(Norm, RefusesAnEmptyScale) { EXPECT_THROW(run_op("RMSNormalization", {counted({2, 1}), floats({0}, {})}), Error); }
 
 TEST(Reduce, RefusesAnAxisOutOfRange) { EXPECT_THROW(run_op("ReduceSum", {counted({2, 3}), integers({2})}), Error); }
 
