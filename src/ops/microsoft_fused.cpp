@@ -146,16 +146,16 @@ void import_embed_norm(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"FastGelu", 1, kEveryLater, import_fast_gelu, kDomain},
-    {"BiasGelu", 1, kEveryLater, import_bias_gelu, kDomain},
-    {"QuickGelu", 1, kEveryLater, import_quick_gelu, kDomain},
-    {"FusedMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
-    {"TransposeMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
-    {"FusedConv", 1, kEveryLater, import_fused_conv, kDomain},
-    {"SkipLayerNormalization", 1, kEveryLater, import_skip_norm<true>, kDomain},
-    {"SkipSimplifiedLayerNormalization", 1, kEveryLater, import_skip_norm<false>, kDomain},
+    {"FastGelu", 1, kEveryLater, import_fast_gelu, kDomain, 0x1},
+    {"BiasGelu", 1, kEveryLater, import_bias_gelu, kDomain, 0x3},
+    {"QuickGelu", 1, kEveryLater, import_quick_gelu, kDomain, 0x1},
+    {"FusedMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain, 0x3},
+    {"TransposeMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain, 0x3},
+    {"FusedConv", 1, kEveryLater, import_fused_conv, kDomain, 0x3},
+    {"SkipLayerNormalization", 1, kEveryLater, import_skip_norm<true>, kDomain, 0x7},
+    {"SkipSimplifiedLayerNormalization", 1, kEveryLater, import_skip_norm<false>, kDomain, 0x7},
     {"SimplifiedLayerNormalization", 1, kEveryLater, import_simplified_norm, ""},
-    {"EmbedLayerNormalization", 1, kEveryLater, import_embed_norm, kDomain},
+    {"EmbedLayerNormalization", 1, kEveryLater, import_embed_norm, kDomain, 0x6d},
 };
 
 }  // namespace
