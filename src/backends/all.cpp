@@ -57,10 +57,10 @@ std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, 
 }
 
 #if HONE_WITH_ONEDNN
-std::string cpu_versions() { return "cpu 1, " + cpu::onednn_version(); }
+std::string cpu_versions() { return cpu::versions() + ", " + cpu::onednn_version(); }
 const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::onednn_source(), &reference::source()};
 #else
-std::string cpu_versions() { return "cpu 1"; }
+std::string cpu_versions() { return cpu::versions(); }
 const TacticSource* const kCpuSources[] = {&cpu::source(), &reference::source()};
 #endif
 const Backend kCpu{"cpu", [] { return 1; }, open_cpu, load_cpu, kCpuSources, cpu_versions};

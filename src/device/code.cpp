@@ -143,6 +143,16 @@ KernelCode decode_code(const Blob& code) {
   return result;
 }
 
+void require_version(const KernelCode& code, std::string_view source, std::optional<int64_t> version) {
+  if (!version)
+    throw Error(fmt::format("the plan uses the kernel {}.{}, which this version does not have", source, code.family),
+                "rebuild it from the ONNX model");
+  if (code.version != *version)
+    throw Error(fmt::format("the plan uses version {} of the kernel {}.{}, this program has version {}", code.version,
+                            source, code.family, *version),
+                "rebuild it from the ONNX model");
+}
+
 void require_constant(const KernelShapes& shapes, int64_t place, DType dtype, std::span<const int64_t> dims) {
   require_sizes(dims);
   if (!shapes.constant_bytes) return;

@@ -4,6 +4,7 @@
 // `less`. Decoding trusts nothing: a plan is data that may be damaged.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,14 @@ struct KernelCode {
 Blob encode_code(std::string_view family, const Attrs& attrs, int64_t version = 1);
 /// Exact inverse. Throws Error on anything that encode_code() does not write.
 KernelCode decode_code(const Blob& code);
+
+/// Throws Error where this program has no such family of the source (no version), or has it in another version.
+void require_version(const KernelCode& code, std::string_view source, std::optional<int64_t> version);
+/// Of a row of a source's list of families, where there is one.
+template <typename Family>
+std::optional<int64_t> version_of(const Family* family) {
+  return family == nullptr ? std::nullopt : std::optional<int64_t>(family->version);
+}
 
 /// Throws Error where a plan brings no constant `place` of so many elements, whose number is the product of `dims`. load() says it
 /// of each constant that its kernel reads.

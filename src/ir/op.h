@@ -97,6 +97,7 @@ struct OnnxRule {
   int since = 1, until = kEveryLater;        // opset range in which the rule applies, inclusive
   void (*import)(ImportContext&) = nullptr;  // null: same operands, attributes and outputs
   std::string_view domain = "";
+  uint32_t required = 0;  // bit i: operand i must be given; of the default domain onnx/required_operands.cpp says it
   /// Types that the node gives to the inputs of its bodies; it may fill up the operands with nulls. Null: it gives none.
   std::vector<TensorType> (*body_types)(std::vector<Value*>& operands, const Attrs&) = nullptr;
 };

@@ -104,8 +104,8 @@ std::optional<bool> known_condition(const Value* condition) {
   return known ? std::optional(condition->symbolic->front().value() != 0) : std::nullopt;
 }
 
-void check_operands(const NodeProto& node, int opset, const std::vector<Value*>& operands) {
-  const uint32_t required = required_operands(node.domain, node.op_type, opset);
+void check_operands(const NodeProto& node, const OnnxRule& rule, int opset, const std::vector<Value*>& operands) {
+  const uint32_t required = rule.required != 0 ? rule.required : required_operands(node.domain, node.op_type, opset);
   for (size_t i = 0; required >> i != 0; ++i)
     HONE_CHECK((required >> i & 1) == 0 || (i < operands.size() && operands[i] != nullptr), "its operand {} is missing",
                i);
@@ -288,7 +288,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
                     body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
-  check_operands(node, opset, operands);
+  check_operands(node, *match.rule, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
   Attrs attrs = import_attributes(place, node, graphs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operands an operator cannot do without, as ONNX's schemas say; of com.microsoft, as its documents say. Rules may then
-// read them without asking. Resize asks for more in version 11 than exporters give.
+// Which operands an operator cannot do without, as ONNX's schemas say. Rules may then read them without asking; those
+// of other domains say it themselves (OnnxRule). Resize asks for more in version 11 than exporters give.
 #include "onnx/required_operands.h"
 
 #include <algorithm>
@@ -239,33 +239,6 @@ constexpr Row kRows[] = {  // sorted
     {"ai.onnx.preview.training", "Adagrad", 1, 0x3},
     {"ai.onnx.preview.training", "Adam", 1, 0x3},
     {"ai.onnx.preview.training", "Momentum", 1, 0x3},
-    {"com.microsoft", "Attention", 1, 0x3},
-    {"com.microsoft", "BiasGelu", 1, 0x3},
-    {"com.microsoft", "DynamicQuantizeMatMul", 1, 0x7},
-    {"com.microsoft", "EmbedLayerNormalization", 1, 0x6d},
-    {"com.microsoft", "FastGelu", 1, 0x1},
-    {"com.microsoft", "FusedConv", 1, 0x3},
-    {"com.microsoft", "FusedMatMul", 1, 0x3},
-    {"com.microsoft", "GroupQueryAttention", 1, 0x21},
-    {"com.microsoft", "MatMulIntegerToFloat", 1, 0xf},
-    {"com.microsoft", "MatMulNBits", 1, 0x7},
-    {"com.microsoft", "MultiHeadAttention", 1, 0x1},
-    {"com.microsoft", "QAttention", 1, 0x1f},
-    {"com.microsoft", "QGemm", 1, 0x3f},
-    {"com.microsoft", "QLinearAdd", 1, 0x5b},
-    {"com.microsoft", "QLinearAveragePool", 1, 0xb},
-    {"com.microsoft", "QLinearConcat", 1, 0x7},
-    {"com.microsoft", "QLinearGlobalAveragePool", 1, 0xb},
-    {"com.microsoft", "QLinearLeakyRelu", 1, 0xb},
-    {"com.microsoft", "QLinearMul", 1, 0x5b},
-    {"com.microsoft", "QLinearSigmoid", 1, 0xb},
-    {"com.microsoft", "QLinearSoftmax", 1, 0xb},
-    {"com.microsoft", "QLinearWhere", 1, 0xb7},
-    {"com.microsoft", "QuickGelu", 1, 0x1},
-    {"com.microsoft", "RotaryEmbedding", 1, 0xf},
-    {"com.microsoft", "SkipLayerNormalization", 1, 0x7},
-    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, 0x7},
-    {"com.microsoft", "TransposeMatMul", 1, 0x3},
 };
 // clang-format on
 

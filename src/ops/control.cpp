@@ -461,7 +461,7 @@ const OpDef if_ = {
     .outputs = 0,
     .infer = infer_if,
     .eval = eval_if,
-    .onnx = {{"If", 1, kEveryLater, import_if, "", if_body_types}},
+    .onnx = {{"If", 1, kEveryLater, import_if, "", 0, if_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 
@@ -473,7 +473,7 @@ const OpDef loop = {
     .outputs = 0,
     .infer = infer_loop,
     .eval = eval_loop,
-    .onnx = {{"Loop", 1, kEveryLater, import_loop, "", loop_body_types}},
+    .onnx = {{"Loop", 1, kEveryLater, import_loop, "", 0, loop_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 
@@ -490,8 +490,8 @@ const OpDef scan = {
     .outputs = 0,
     .infer = infer_scan,
     .eval = eval_scan,
-    .onnx = {{"Scan", 9, kEveryLater, import_scan, "", scan_body_types},
-             {"Scan", 8, 8, import_batched_scan, "", batched_scan_body_types}},
+    .onnx = {{"Scan", 9, kEveryLater, import_scan, "", 0, scan_body_types},
+             {"Scan", 8, 8, import_batched_scan, "", 0, batched_scan_body_types}},
     .traits = {.has_bodies = true, .any_rank = true},
 };
 

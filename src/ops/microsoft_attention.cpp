@@ -250,11 +250,11 @@ void import_group_query(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"Attention", 1, kEveryLater, import_attention, kDomain},
-    {"QAttention", 1, kEveryLater, import_q_attention, kDomain},
-    {"MultiHeadAttention", 1, kEveryLater, import_multi_head, kDomain},
-    {"RotaryEmbedding", 1, kEveryLater, import_rotary, kDomain},
-    {"GroupQueryAttention", 1, kEveryLater, import_group_query, kDomain},
+    {"Attention", 1, kEveryLater, import_attention, kDomain, 0x3},
+    {"QAttention", 1, kEveryLater, import_q_attention, kDomain, 0x1f},
+    {"MultiHeadAttention", 1, kEveryLater, import_multi_head, kDomain, 0x1},
+    {"RotaryEmbedding", 1, kEveryLater, import_rotary, kDomain, 0xf},
+    {"GroupQueryAttention", 1, kEveryLater, import_group_query, kDomain, 0x21},
 };
 
 }  // namespace

@@ -60,10 +60,8 @@ void import_fused_mat_mul(ImportContext& context) {
 
 // ---- FusedConv, FusedGemm: an activation by name ----
 
-Value* activated(ImportContext& context, Value* x, const Attrs& attrs) {
-  const std::string kind = attrs.has("activation") ? attrs.text("activation") : "";
-  const std::vector<double> parameters =
-      attrs.has("activation_params") ? attrs.reals("activation_params") : std::vector<double>();
+Value* activated(ImportContext& context, Value* x, const std::vector<double>& parameters) {
+  const std::string kind = context.attrs().has("activation") ? context.attrs().text("activation") : "";
   const auto parameter = [&](size_t i, double fallback) { return i < parameters.size() ? parameters[i] : fallback; };
   if (kind.empty()) return x;
   if (kind == "Relu" || kind == "Tanh" || kind == "Sigmoid") return made(context, kind, {x});
@@ -82,7 +80,22 @@ void import_fused_conv(ImportContext& context) {
   for (const char* name : {"activation", "activation_params"}) attrs.erase(name);
   complete_window_attrs(context, attrs, context.input(0)->type.shape, kernel_of_weight(context.input(1)->type.shape));
   Value* sum = made(context, "Conv", {context.input(0), context.input(1), given(context, 2)}, std::move(attrs));
-  context.set_output(0, activated(context, plus(context, sum, given(context, 3)), context.attrs()));
+  context.set_output(0, activated(context, plus(context, sum, given(context, 3)),
+                                  context.attrs().has("activation_params") ? context.attrs().reals("activation_params")
+                                                                           : std::vector<double>()));
+}
+
+void import_fused_gemm(ImportContext& context) {
+  const Attrs& attrs = context.attrs();
+  const Attrs gemm{{"alpha", real_or(attrs, "alpha", 1)},
+                   {"beta", real_or(attrs, "beta", 1)},
+                   {"transA", attrs.integer_or("transA", 0)},
+                   {"transB", attrs.integer_or("transB", 0)}};
+  Value* sum = made(context, "Gemm", {context.input(0), context.input(1), given(context, 2)}, gemm);
+  std::vector<double> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta"})
+    if (attrs.has(name)) parameters.push_back(attrs.real(name));
+  context.set_output(0, activated(context, sum, parameters));
 }
 
 // ---- Skip + normalisation ----
@@ -146,16 +159,17 @@ void import_embed_norm(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"FastGelu", 1, kEveryLater, import_fast_gelu, kDomain},
-    {"BiasGelu", 1, kEveryLater, import_bias_gelu, kDomain},
-    {"QuickGelu", 1, kEveryLater, import_quick_gelu, kDomain},
-    {"FusedMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
-    {"TransposeMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain},
-    {"FusedConv", 1, kEveryLater, import_fused_conv, kDomain},
-    {"SkipLayerNormalization", 1, kEveryLater, import_skip_norm<true>, kDomain},
-    {"SkipSimplifiedLayerNormalization", 1, kEveryLater, import_skip_norm<false>, kDomain},
+    {"FastGelu", 1, kEveryLater, import_fast_gelu, kDomain, 0x1},
+    {"BiasGelu", 1, kEveryLater, import_bias_gelu, kDomain, 0x3},
+    {"QuickGelu", 1, kEveryLater, import_quick_gelu, kDomain, 0x1},
+    {"FusedMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain, 0x3},
+    {"TransposeMatMul", 1, kEveryLater, import_fused_mat_mul, kDomain, 0x3},
+    {"FusedConv", 1, kEveryLater, import_fused_conv, kDomain, 0x3},
+    {"FusedGemm", 1, kEveryLater, import_fused_gemm, kDomain, 0x3},
+    {"SkipLayerNormalization", 1, kEveryLater, import_skip_norm<true>, kDomain, 0x7},
+    {"SkipSimplifiedLayerNormalization", 1, kEveryLater, import_skip_norm<false>, kDomain, 0x7},
     {"SimplifiedLayerNormalization", 1, kEveryLater, import_simplified_norm, ""},
-    {"EmbedLayerNormalization", 1, kEveryLater, import_embed_norm, kDomain},
+    {"EmbedLayerNormalization", 1, kEveryLater, import_embed_norm, kDomain, 0x6d},
 };
 
 }  // namespace

@@ -190,19 +190,19 @@ void import_n_bits(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain},
-    {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain},
-    {"QLinearSigmoid", 1, kEveryLater, import_sigmoid, kDomain},
-    {"QLinearLeakyRelu", 1, kEveryLater, import_leaky_relu, kDomain},
-    {"QLinearAveragePool", 1, kEveryLater, import_average, kDomain},
-    {"QLinearGlobalAveragePool", 1, kEveryLater, import_global_average, kDomain},
-    {"QLinearConcat", 1, kEveryLater, import_concat, kDomain},
-    {"QLinearSoftmax", 1, kEveryLater, import_softmax, kDomain},
-    {"QLinearWhere", 1, kEveryLater, import_where, kDomain},
-    {"QGemm", 1, kEveryLater, import_q_gemm, kDomain},
-    {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain},
-    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_matmul, kDomain},
-    {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain},
+    {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain, 0x5b},
+    {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain, 0x5b},
+    {"QLinearSigmoid", 1, kEveryLater, import_sigmoid, kDomain, 0xb},
+    {"QLinearLeakyRelu", 1, kEveryLater, import_leaky_relu, kDomain, 0xb},
+    {"QLinearAveragePool", 1, kEveryLater, import_average, kDomain, 0xb},
+    {"QLinearGlobalAveragePool", 1, kEveryLater, import_global_average, kDomain, 0xb},
+    {"QLinearConcat", 1, kEveryLater, import_concat, kDomain, 0x7},
+    {"QLinearSoftmax", 1, kEveryLater, import_softmax, kDomain, 0xb},
+    {"QLinearWhere", 1, kEveryLater, import_where, kDomain, 0xb7},
+    {"QGemm", 1, kEveryLater, import_q_gemm, kDomain, 0x3f},
+    {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain, 0xf},
+    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_product, kDomain, 0x7},
+    {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain, 0x7},
 };
 
 }  // namespace

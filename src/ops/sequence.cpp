@@ -329,7 +329,7 @@ const OpDef ops::sequence_map{.name = "SequenceMap",
                               .max_inputs = 0xffff,
                               .infer = infer_map,
                               .eval = eval_map,
-                              .onnx = {{"SequenceMap", 17, kEveryLater, import_map, "", map_body_types}},
+                              .onnx = {{"SequenceMap", 17, kEveryLater, import_map, "", 0, map_body_types}},
                               .traits = {.has_bodies = true, .any_rank = true}};
 const OpDef ops::split_to_sequence{.name = "SplitToSequence",
                                    .attrs = {integer_attr("axis", 0), integer_attr("keepdims", 1)},

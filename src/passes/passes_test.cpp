@@ -25,16 +25,21 @@ double tolerance(DType type) {
   return type == DType::f16 ? 0x1p-8 : 2e-5;
 }
 
+/// "pass: select_precision f16" names a pass and the type that it brings floats to.
 struct Case {
-  std::string pass, before, after;
+  std::string pass;
+  DType precision;
+  std::string before, after;
 };
 
 Case read_case(const std::string& path) {
   const std::string text = read_file(path);
   const size_t header = text.find("pass: "), line = text.find('\n', header), cut = text.find("\n----\n");
   HONE_CHECK(header != std::string::npos && cut != std::string::npos, "{} is not a pass test", path);
-  return {std::string(trim(text.substr(header + 6, line - header - 6))), text.substr(line, cut - line),
-          text.substr(cut + 6)};
+  std::istringstream words(text.substr(header + 6, line - header - 6));
+  std::string pass, type = "f32";
+  words >> pass >> type;
+  return {pass, parse_dtype(type).value(), text.substr(line, cut - line), text.substr(cut + 6)};
 }
 
 /// The text with values numbered in order of appearance, without layer names and hashes of folded weights.
@@ -58,12 +63,12 @@ std::string canonical(const Graph& graph) {
   return result;
 }
 
-void run_pass(Graph& graph, const Pass& pass) {
-  const PassContext context{.log = silent_logger(), .widen_half = true};
+void run_pass(Graph& graph, const Pass& pass, DType precision) {
+  const PassContext context{.log = silent_logger(), .widen_half = true, .precision = precision};
   run(graph, std::span(&pass, 1), context);
 }
 
-void expect_same_meaning(const Graph& before, const Graph& after, uint64_t seed) {
+void expect_same_meaning(const Graph& before, const Graph& after, DType precision, uint64_t seed) {
   SymbolValues symbols;
   std::set<std::string> names;
   for (const Value* input : before.inputs())
@@ -76,9 +81,10 @@ void expect_same_meaning(const Graph& before, const Graph& after, uint64_t seed)
   ASSERT_EQ(expected.size(), actual.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(expected[i].dims(), actual[i].dims());
+    const double allowed = std::max(tolerance(expected[i].dtype()), tolerance(precision));
     for (int64_t k = 0; k < expected[i].size(); ++k) {
       const double want = expected[i].real(k), got = actual[i].real(k);
-      ASSERT_TRUE(want == got || std::abs(want - got) <= tolerance(expected[i].dtype()) * (1 + std::abs(want)) ||
+      ASSERT_TRUE(want == got || std::abs(want - got) <= allowed * (1 + std::abs(want)) ||
                   (std::isnan(want) && std::isnan(got)))
           << "output " << i << " element " << k << ": " << want << " became " << got << " (seed " << seed << ")";
     }
@@ -93,14 +99,14 @@ TEST_P(PassFile, GivesTheExpectedGraphAndKeepsItsMeaning) {
   ASSERT_NE(pass, nullptr) << "no pass is called " << test.pass;
   const Graph before = parse_graph(test.before, find_op), expected = parse_graph(test.after, find_op);
   Graph graph = before.clone();
-  run_pass(graph, *pass);
+  run_pass(graph, *pass, test.precision);
   EXPECT_EQ(canonical(graph), canonical(expected));
   Graph again = graph.clone();
-  run_pass(again, *pass);
+  run_pass(again, *pass, test.precision);
   EXPECT_EQ(canonical(again), canonical(graph)) << "the pass is not idempotent";
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  expect_same_meaning(before, graph, seed);
+  expect_same_meaning(before, graph, test.precision, seed);
 }
 
 std::vector<std::string> files() {
@@ -119,6 +125,26 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ir, PassFile, testing::ValuesIn(files()), test_name);
+
+TEST(PassFile, EachPassHasOneOfItsName) {
+  const std::vector<std::string> paths = files();
+  const auto is_tested = [&](std::string_view pass) {
+    return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+      return std::filesystem::path(path).stem().string().starts_with(pass);
+    });
+  };
+  size_t passes = 0;
+  const auto look = [&](const auto& self, std::span<const Pass> list) -> void {
+    for (const Pass& pass : list) {
+      self(self, pass.group);
+      if (!pass.group.empty()) continue;
+      ++passes;
+      EXPECT_TRUE(is_tested(pass.name)) << "there is no tests/ir/" << pass.name << ".test";
+    }
+  };
+  look(look, pipeline());
+  EXPECT_GE(passes, 38u);
+}
 
 TEST(Runner, LogsLayersAtMilestonesAndTheTime) {
   std::vector<std::string> lines;

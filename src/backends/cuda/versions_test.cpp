@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds the families' versions: plans and timing caches know a kernel by its family's version, so what generate() gives may only
-// change together with it. code_versions.txt has, of each family, the version and a hash of all source texts and codes that it
-// gives for the region samples.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <map>
-#include <sstream>
-
+// What generate() of each family gives for the region samples: all source texts and codes. See device/versions_testing.h.
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/tactic_table.h"
-#include "base/hash.h"
 #include "base/text.h"
 #include "device/regions_testing.h"
+#include "device/versions_testing.h"
 
 namespace hone::cuda {
 namespace {
-
-constexpr const char* kFile = HONE_SOURCE_DIR "/src/backends/cuda/code_versions.txt";
 
 /// Without comments and indents, which change no machine code.
 std::string bare(std::string_view source) {
@@ -53,49 +42,17 @@ std::map<std::string, std::string, std::less<>> generated_texts() {
   return texts;
 }
 
-struct Row {
-  int version = 0;
-  std::string hash;
-};
-
-std::map<std::string, Row, std::less<>> read_rows() {
-  std::map<std::string, Row, std::less<>> rows;
-  std::ifstream file(kFile);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    Row row;
-    if (words >> name >> row.version >> row.hash && !name.starts_with("#")) rows[name] = row;
-  }
-  return rows;
-}
-
-void write_rows(const std::map<std::string, Row, std::less<>>& rows) {
-  std::ofstream file(kFile);
-  file << "# Version of each family of CUDA kernels, and a hash of what it generates. versions_test.cpp says how to "
-          "renew it.\n";
-  for (const auto& [name, row] : rows) file << name << " " << row.version << " " << row.hash << "\n";
-}
-
 TEST(CudaVersions, GoUpWithWhatIsGenerated) {
   const std::string prelude = bare(kernels::prelude);
   const auto texts = generated_texts();
-  std::map<std::string, Row, std::less<>> now, then = read_rows();
+  FamilyVersions now;
   for (const CudaTactic* family : cuda_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
-    now[std::string(family->name)] = {family->version, hash_hex(prelude + text->second).substr(0, 16)};
+    now[std::string(family->name)] = version_with(family->version, prelude + text->second);
   }
-  if (std::getenv("HONE_TEST_RENEW") != nullptr) return write_rows(now);
-  constexpr const char* kRenew =
-      "; then HONE_TEST_RENEW=1 hone_cuda_code_test --gtest_filter='CudaVersions.*' writes code_versions.txt anew";
-  for (const auto& [name, row] : now) {
-    const Row& known = then[name];
-    EXPECT_FALSE(row.hash != known.hash && row.version == known.version)
-        << "what " << name << " generates has changed, its version has not: raise its kVersion" << kRenew;
-    EXPECT_EQ(row.version, known.version) << name << " is at another version than code_versions.txt has" << kRenew;
-  }
-  EXPECT_EQ(now.size(), then.size()) << "a family is gone" << kRenew;
+  expect_versions(HONE_SOURCE_DIR "/src/backends/cuda/code_versions.txt", now,
+                  "hone_cuda_code_test --gtest_filter='CudaVersions.*'");
 }
 
 }  // namespace

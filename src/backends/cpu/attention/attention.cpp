@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tactic of fused attention in f32: what it takes, and how a plan describes it. attention_kernel.h does the work.
+#include "backends/cpu/attention/attention_family.h"
 #include "backends/cpu/attention/attention_kernel.h"
-#include "backends/cpu/family.h"
 
 namespace hone::cpu {
 namespace {
 
 constexpr AttentionBlock kBlocks[] = {{96, 256}, {48, 128}};  // scores of 96 KB, and of 24 KB for small caches
-
-struct BlockedAttention {
-  AttentionCode attention;
-  AttentionBlock block;
-  static void fields(auto& self, auto& visit) {
-    AttentionCode::fields(self.attention, visit);
-    AttentionBlock::fields(self.block, visit);
-  }
-};
 
 class Attention final : public CpuKernel {
  public:
@@ -38,27 +29,15 @@ class Attention final : public CpuKernel {
   AttentionKernel kernel_;
 };
 
-struct AttentionFamily {
+struct AttentionFamily : AttentionFamilyOf<AttentionBlock> {
   static constexpr std::string_view kName = "attention";
-  static constexpr int kVersion = 1;
-  using Params = AttentionBlock;
-  using Code = BlockedAttention;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);
     if (!region) return;
     if (problem.device.architecture == "scalar") return out.refuse(kName, "needs AVX2");
     if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
-    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    for (const AttentionBlock& block : kBlocks)
-      out.offer({"cpu", std::string(kName), write_fields(block), in, {Layout::linear}});
-  }
-  static Built<Code> compile(const Problem& problem, const Params& block, const Tactic&) {
-    AttentionRegion region = *read_attention_region(problem);
-    return {{std::move(region.code), block}, std::move(region.constants)};
-  }
-  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
-    return operand_constants(code.attention.operands);
+    offer(kName, problem, kBlocks, out);
   }
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     return std::make_shared<Attention>(AttentionLayer(code.attention, shapes), code.block, info);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tactic of fused attention whose matmuls may be rounded to bf16. tile_attention_kernel.h does the work.
+#include "backends/cpu/attention/attention_family.h"
 #include "backends/cpu/attention/tile_attention_kernel.h"
-#include "backends/cpu/family.h"
 
 namespace hone::cpu {
 namespace {
@@ -14,15 +14,6 @@ struct KeyBlock {
 };
 
 constexpr KeyBlock kBlocks[] = {{256}, {512}};  // scores of 32 and 64 KB
-
-struct TiledAttention {
-  AttentionCode attention;
-  KeyBlock block;
-  static void fields(auto& self, auto& visit) {
-    AttentionCode::fields(self.attention, visit);
-    KeyBlock::fields(self.block, visit);
-  }
-};
 
 class TileAttention final : public CpuKernel {
  public:
@@ -42,27 +33,15 @@ class TileAttention final : public CpuKernel {
   TileAttentionKernel kernel_;
 };
 
-struct TileAttentionFamily {
+struct TileAttentionFamily : AttentionFamilyOf<KeyBlock> {
   static constexpr std::string_view kName = "tile_attention";
-  static constexpr int kVersion = 1;
-  using Params = KeyBlock;
-  using Code = TiledAttention;
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);
     if (!region || !problem.allowed.bf16) return;
     if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
     if (!has_matrix_tiles(info.isa)) return out.refuse(kName, "the processor has no matrix tiles of bf16 (AMX)");
-    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    for (const KeyBlock& block : kBlocks)
-      out.offer({"cpu", std::string(kName), write_fields(block), in, {Layout::linear}});
-  }
-  static Built<Code> compile(const Problem& problem, const Params& block, const Tactic&) {
-    AttentionRegion region = *read_attention_region(problem);
-    return {{std::move(region.code), block}, std::move(region.constants)};
-  }
-  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
-    return operand_constants(code.attention.operands);
+    offer(kName, problem, kBlocks, out);
   }
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     HONE_CHECK(has_matrix_tiles(info.isa),

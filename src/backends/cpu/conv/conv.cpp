@@ -15,20 +15,6 @@ bool is_depthwise(const ConvShape& shape) {
   return shape.groups == shape.ic && shape.groups == shape.oc && shape.groups > 1;
 }
 
-class Conv final : public CpuKernel {
- public:
-  Conv(const TiledConv<ConvConfig>& code, const ConvShape& shape, Isa isa)
-      : binding_(code.conv.input, code.conv.epilogue),
-        kernel_(shape, code.conv.epilogue.epilogue(), code.config, isa) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    kernel_.run(worker, workers, binding_.args(bindings));
-  }
-
- private:
-  ConvBinding binding_;
-  ConvKernel kernel_;
-};
-
 struct ConvFamily {
   static constexpr std::string_view kName = "conv";
   static constexpr int kVersion = 1;
@@ -70,7 +56,7 @@ struct ConvFamily {
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     require_widening(code.config, info.isa);
-    return std::make_shared<Conv>(code, checked_conv_shape(code.conv, shapes), info.isa);
+    return std::make_shared<BoundConv<ConvKernel>>(code, checked_conv_shape(code.conv, shapes), info.isa);
   }
 };
 

@@ -50,20 +50,6 @@ ConstantSpec packed_weights(const ConvTransposeShape& shape, int64_t panel) {
           {std::max(shape.kh, shape.stride_h), std::max(shape.kw, shape.stride_w), channels, shape.ic / shape.groups}};
 }
 
-class ConvTranspose final : public CpuKernel {
- public:
-  ConvTranspose(const TransposeCode& code, const ConvTransposeShape& shape, Isa isa)
-      : binding_(code.conv.input, code.conv.epilogue),
-        kernel_(shape, code.conv.epilogue.epilogue(), code.config, isa) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    kernel_.run(worker, workers, binding_.args(bindings));
-  }
-
- private:
-  ConvBinding binding_;
-  ConvTransposeKernel kernel_;
-};
-
 struct ConvTransposeFamily {
   static constexpr std::string_view kName = "conv_transpose";
   static constexpr int kVersion = 1;
@@ -99,7 +85,7 @@ struct ConvTransposeFamily {
   }
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
-    return std::make_shared<ConvTranspose>(code, checked_shape(code, shapes), info.isa);
+    return std::make_shared<BoundConv<ConvTransposeKernel>>(code, checked_shape(code, shapes), info.isa);
   }
 };
 

@@ -66,6 +66,23 @@ struct ConvBinding {
   }
 };
 
+/// A generated kernel, and where its operands are bound.
+template <typename TileKernel>
+class BoundConv final : public CpuKernel {
+ public:
+  template <typename Code, typename Shape, typename... Machine>
+  BoundConv(const Code& code, const Shape& shape, const Machine&... machine)
+      : binding_(code.conv.input, code.conv.epilogue),
+        kernel_(shape, code.conv.epilogue.epilogue(), code.config, machine...) {}
+  void run(int, int worker, int workers, const Bindings& bindings) const override {
+    kernel_.run(worker, workers, binding_.args(bindings));
+  }
+
+ private:
+  ConvBinding binding_;
+  TileKernel kernel_;
+};
+
 /// Throws Error where the instruction set cannot widen weights that are kept like this.
 void require_widening(const ConvConfig& config, Isa isa);
 

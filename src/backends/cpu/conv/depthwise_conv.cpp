@@ -11,20 +11,6 @@ namespace {
 
 using DepthwiseCode = TiledConv<DepthwiseConfig>;
 
-class DepthwiseConv final : public CpuKernel {
- public:
-  DepthwiseConv(const DepthwiseCode& code, const ConvShape& shape, Isa isa, DType type)
-      : binding_(code.conv.input, code.conv.epilogue),
-        kernel_(shape, code.conv.epilogue.epilogue(), code.config, isa, type) {}
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    kernel_.run(worker, workers, binding_.args(bindings));
-  }
-
- private:
-  ConvBinding binding_;
-  DepthwiseKernel kernel_;
-};
-
 ConvShape checked_shape(const DepthwiseCode& code, const KernelShapes& shapes) {
   const ConvShape shape = checked_conv_shape(code.conv, shapes, Operands::f32_or_bf16);
   const DType type = code.conv.input_type(shapes).dtype;
@@ -75,7 +61,7 @@ struct DepthwiseFamily {
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     const ConvShape shape = checked_shape(code, shapes);
-    return std::make_shared<DepthwiseConv>(code, shape, info.isa, code.conv.input_type(shapes).dtype);
+    return std::make_shared<BoundConv<DepthwiseKernel>>(code, shape, info.isa, code.conv.input_type(shapes).dtype);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #if HONE_WITH_ONEDNN
 #include "backends/cpu/onednn/support.h"
+#include "base/hash.h"
 
 namespace hone::cpu {
 namespace {
@@ -51,20 +52,17 @@ const TacticSource& onednn_source() {
 std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes) {
   const KernelCode decoded = decode_code(code);
   const onednn::Family* family = find_family(decoded.family);
-  if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel onednn.{}, which this version does not have", decoded.family),
-                "rebuild it from the ONNX model");
-  if (decoded.version != family->version)
-    throw Error(fmt::format("the plan uses version {} of the kernel onednn.{}, this program has version {}",
-                            decoded.version, decoded.family, family->version),
-                "rebuild it from the ONNX model");
+  require_version(decoded, "onednn", version_of(family));
   const onednn::TeamSize team(device.workers);
   return onednn::guarded([&] { return family->load(decoded.attrs, shapes); }).finish(device.workers);
 }
 
 std::string onednn_version() {
   const dnnl_version_t* version = dnnl_version();
-  return fmt::format("onednn {}.{}.{}", version->major, version->minor, version->patch);
+  std::string families;
+  for (const onednn::Family* family : kFamilies) families += fmt::format("{} {}, ", family->name, family->version);
+  return fmt::format("onednn {}.{}.{} {}", version->major, version->minor, version->patch,
+                     hash_hex(families).substr(0, 8));
 }
 
 }  // namespace hone::cpu

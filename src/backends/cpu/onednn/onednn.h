@@ -14,7 +14,7 @@ namespace hone::cpu {
 
 const TacticSource& onednn_source();
 std::shared_ptr<const CpuKernel> load_onednn(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes);
-/// "onednn 3.2.0"
+/// "onednn 3.2.0 5e6f7a8b": the library, and the families of it.
 std::string onednn_version();
 
 }  // namespace hone::cpu

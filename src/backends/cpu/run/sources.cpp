@@ -3,6 +3,7 @@
 #include "backends/cpu/run/sources.h"
 
 #include "backends/cpu/tactic_table.h"
+#include "base/hash.h"
 
 namespace hone::cpu {
 namespace {
@@ -53,16 +54,16 @@ const TacticSource& source() {
 std::shared_ptr<const CpuKernel> load(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes) {
   KernelCode decoded = decode_code(code);
   const CpuTactic* family = find_family(decoded.family);
-  if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel cpu.{}, which this version does not have", decoded.family),
-                "rebuild it from the ONNX model");
-  if (decoded.version != family->version)
-    throw Error(fmt::format("the plan uses version {} of the kernel cpu.{}, this program has version {}",
-                            decoded.version, decoded.family, family->version),
-                "rebuild it from the ONNX model");
+  require_version(decoded, "cpu", version_of(family));
   const Isa isa = isa_of(decoded, device);
   decoded.attrs.erase("isa");
   return family->load(decoded.attrs, shapes, {isa, device.workers});
+}
+
+std::string versions() {
+  std::string families;
+  for (const CpuTactic* family : cpu_tactics()) families += fmt::format("{} {}, ", family->name, family->version);
+  return fmt::format("cpu {}", hash_hex(families).substr(0, 8));
 }
 
 }  // namespace hone::cpu

@@ -12,5 +12,7 @@ namespace hone::cpu {
 const TacticSource& source();
 /// Throws Error when the code is damaged or needs instructions that the device lacks.
 std::shared_ptr<const CpuKernel> load(const DeviceInfo& device, const Blob& code, const KernelShapes& shapes);
+/// "cpu 1a2b3c4d", which changes with the version of any family.
+std::string versions();
 
 }  // namespace hone::cpu

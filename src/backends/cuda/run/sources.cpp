@@ -49,10 +49,7 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   const std::vector<DeviceCode> codes = decode_device_code(code);
   const DeviceCode& decoded = code_for(codes, device.info().architecture);
   const CudaTactic* family = find_family(decoded.code.family);
-  if (family == nullptr)
-    throw Error(fmt::format("the plan uses the kernel cuda.{}, which this version does not have", decoded.code.family),
-                "rebuild it from the ONNX model");
-  require_version(decoded.code, "cuda", family->version);
+  require_version(decoded.code, "cuda", version_of(family));
   const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
   std::shared_ptr<const CudaKernel> kernel =
       family->load(decoded.code.attrs, shapes, module, device.info().workers);

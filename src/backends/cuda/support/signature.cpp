@@ -72,11 +72,4 @@ std::vector<ConstantSpec> constants_of(const Signature& made) {
   return specs;
 }
 
-void require_version(const KernelCode& code, std::string_view source, int64_t version) {
-  if (code.version != version)
-    throw Error(fmt::format("the plan uses version {} of the kernel {}.{}, this program has version {}", code.version,
-                            source, code.family, version),
-                "rebuild it from the ONNX model");
-}
-
 }  // namespace hone::cuda

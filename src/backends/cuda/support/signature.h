@@ -40,7 +40,4 @@ struct Signed {
   }
 };
 
-/// Throws Error where a plan's kernel is of another version of its family than this program's.
-void require_version(const KernelCode& code, std::string_view source, int64_t version);
-
 }  // namespace hone::cuda

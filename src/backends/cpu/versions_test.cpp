@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What compile() of each family gives for the region samples: codes, and constants as they are packed. See
+// device/versions_testing.h.
+#include "backends/cpu/run/sources.h"
+#include "backends/cpu/tactic_table.h"
+#include "device/regions_testing.h"
+#include "device/versions_testing.h"
+
+namespace hone::cpu {
+namespace {
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// For a processor with everything, whatever runs the test.
+std::map<std::string, std::string, std::less<>> compiled_samples() {
+  std::map<std::string, std::string, std::less<>> texts;
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
+  for (const RegionSample& sample : region_samples())
+    for (const bool rounds : {false, true}) {
+      Problem problem = sample_problem(sample.graph(rounds && sample.is_typed() ? DType::bf16 : DType::f32), 2, device);
+      problem.allowed.bf16 = rounds;
+      Candidates candidates;
+      source().propose(problem, candidates);
+      for (const Tactic& tactic : candidates.offers()) {
+        const Compiled compiled = source().compile(problem, tactic);
+        std::string& text = texts[tactic.name];
+        text += tactic.text() + "\n";
+        text += text_of(compiled.code);
+        for (const Tensor& constant : compiled.constants) text += hash_hex(constant.bytes());
+      }
+    }
+  unsetenv("HONE_CPU_BF16");
+  return texts;
+}
+
+TEST(CpuVersions, GoUpWithWhatIsCompiled) {
+  const auto texts = compiled_samples();
+  FamilyVersions now;
+  for (const CpuTactic* family : cpu_tactics()) {
+    const auto text = texts.find(family->name);
+    ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
+    now[std::string(family->name)] = version_with(family->version, text->second);
+  }
+  expect_versions(HONE_SOURCE_DIR "/src/backends/cpu/code_versions.txt", now,
+                  "hone_cpu_corpus_test --gtest_filter='CpuVersions.*'");
+}
+
+}  // namespace
+}  // namespace hone::cpu
