@@ -19,7 +19,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr const char* kFile = HONE_SOURCE_DIR "/src/backends/cuda/code_versions.txt";
+constexpr const char* kFile = "src/backends/cuda/code_versions.txt";
 
 /// Without comments and indents, which change no machine code.
 std::string bare(std::string_view source) {
