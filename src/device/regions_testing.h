@@ -67,7 +67,7 @@ inline void read_file(const std::filesystem::path& path, std::vector<RegionSampl
 inline const std::vector<RegionSample>& region_samples() {
   static const std::vector<RegionSample> samples = [] {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(HONE_SOURCE_DIR "/tests/regions"))
+    for (const auto& entry : std::filesystem::directory_iterator("tests/regions"))
       if (entry.path().extension() == ".ir") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     std::vector<RegionSample> list;

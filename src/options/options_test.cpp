@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kCli = HONE_SOURCE_DIR "/tests/cli/";
+const std::string kCli = "tests/cli/";
 
 CommandLine parse(std::vector<std::string> arguments) { return parse_command_line(arguments); }
 
@@ -133,9 +133,8 @@ TEST(FlagTable, HasEachNameOnceAndHelpForAll) {
 }
 
 TEST(Documents, AreCurrent) {
-  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/flags.md"), flags_page())
-      << "write it anew: hone help flags > docs/flags.md";
-  EXPECT_EQ(read_file(HONE_SOURCE_DIR "/docs/completion.bash"), completion_script())
+  EXPECT_EQ(read_file("docs/flags.md"), flags_page()) << "write it anew: hone help flags > docs/flags.md";
+  EXPECT_EQ(read_file("docs/completion.bash"), completion_script())
       << "write it anew: hone help completion > docs/completion.bash";
 }
 

@@ -111,7 +111,7 @@ TEST_P(PassFile, GivesTheExpectedGraphAndKeepsItsMeaning) {
 
 std::vector<std::string> files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(HONE_SOURCE_DIR "/tests/ir"))
+  for (const auto& entry : std::filesystem::directory_iterator("tests/ir"))
     if (entry.path().extension() == ".test") paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -189,7 +189,7 @@ TEST(Runner, NamesThePassInAnErrorAndKeepsTheGraphBefore) {
 }
 
 TEST(Document, HoldsGraphsThatAreReadAndPrintedAgain) {
-  const std::string text = read_file(HONE_SOURCE_DIR "/docs/ir.md"), begin = "```graph\n";
+  const std::string text = read_file("docs/ir.md"), begin = "```graph\n";
   size_t found = 0;
   for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1), ++found) {
     const size_t start = at + begin.size();

@@ -45,8 +45,7 @@ TEST(CpuVersions, GoUpWithWhatIsCompiled) {
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
     now[std::string(family->name)] = version_with(family->version, text->second);
   }
-  expect_versions(HONE_SOURCE_DIR "/src/backends/cpu/code_versions.txt", now,
-                  "hone_cpu_corpus_test --gtest_filter='CpuVersions.*'");
+  expect_versions("src/backends/cpu/code_versions.txt", now, "hone_cpu_corpus_test --gtest_filter='CpuVersions.*'");
 }
 
 }  // namespace

@@ -51,8 +51,7 @@ TEST(CudaVersions, GoUpWithWhatIsGenerated) {
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
     now[std::string(family->name)] = version_with(family->version, prelude + text->second);
   }
-  expect_versions(HONE_SOURCE_DIR "/src/backends/cuda/code_versions.txt", now,
-                  "hone_cuda_code_test --gtest_filter='CudaVersions.*'");
+  expect_versions("src/backends/cuda/code_versions.txt", now, "hone_cuda_code_test --gtest_filter='CudaVersions.*'");
 }
 
 }  // namespace
