@@ -14,6 +14,9 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import materialise  # noqa: E402
 
+# As the programs set it for themselves: what loads Hone's library here or in C spins no longer than they do.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 
 def place(variable, default):
     """A folder of the build. The variable is of the tests alone: the programs would ask what it means."""
@@ -41,7 +44,7 @@ class Program:
     def __init__(self, folder, name="trtexec"):
         self.folder, self.name = pathlib.Path(folder), name
 
-    def run(self, *arguments, env=None, timeout=600):
+    def run(self, *arguments, env=None, timeout=1800):
         """The finished process; stdout and stderr are joined in `stdout`."""
         return subprocess.run([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
@@ -50,7 +53,7 @@ class Program:
     def answer(self, *arguments):
         """What it printed to stdout alone, whatever its exit status."""
         return subprocess.run([BIN / self.name, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, encoding="utf-8", errors="replace", timeout=600, check=False).stdout
+                              stderr=subprocess.DEVNULL, encoding="utf-8", errors="replace", timeout=1800, check=False).stdout
 
     def start(self, *arguments):
         """The running process, its lines on `stdout` as they come."""
@@ -78,15 +81,16 @@ def trtexec(folder):
     return Program(folder)
 
 
+def unpacked(name, folder):
+    """The file of a model of the zoo. Used where it lies under build/zoo already, else unpacked into the folder."""
+    kept = ROOT / "build" / "zoo" / f"{name}.onnx"
+    return kept if kept.exists() else materialise.materialise(name, folder / "zoo")
+
+
 @pytest.fixture
 def zoo(folder):
-    """zoo(name): the model's file. Used where it lies under build/zoo already, else unpacked for this test alone."""
-
-    def path(name):
-        kept = ROOT / "build" / "zoo" / f"{name}.onnx"
-        return kept if kept.exists() else materialise.materialise(name, folder / "zoo")
-
-    return path
+    """zoo(name): the model's file, unpacked for this test alone."""
+    return lambda name: unpacked(name, folder)
 
 
 @pytest.fixture

@@ -85,12 +85,13 @@ def reference_session(path):
 
 def session_of(model):
     """A session of a path or of a model in memory, as it stands. Without VNNI the library's sums of 8-bit products saturate at 16
-    bits unless it is told to be precise."""
+    bits unless it is told to be precise. Its idle threads leave the processors to the other tests."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(3)
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

@@ -14,7 +14,7 @@ PROFILE = ["--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:8x4"]
 
 
 def run_model(folder, *arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([PROGRAM, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.fixture

@@ -33,8 +33,11 @@ def finish(process):
         pytest.skip(errors.strip())
     print(output)
     assert process.returncode == 0, errors[-4000:]
-    counts = re.findall(r" (\d+) regions, (\d+) taken, (\d+) kernels", output)
-    assert counts and all(int(compiled) >= int(taken) > 0 for _, taken, compiled in counts)
+    lines = re.findall(r"^(.+) (sm_\d+) (f\d+): \d+ regions, (\d+) taken, (\d+) kernels", output, re.MULTILINE)
+    assert lines and all(int(compiled) >= int(taken) for *_, taken, compiled in lines)
+    models_taken = {(model, precision) for model, _, precision, taken, _ in lines if int(taken)}
+    assert models_taken == {(model, precision) for model, _, precision, *_ in lines}
+    assert {architecture for _, architecture, _, taken, _ in lines if int(taken)} == set(ARCHITECTURES.split(","))
 
 
 @needs_cuda
@@ -45,11 +48,12 @@ def test_kernels_of_a_model_compile(zoo):
 @needs_cuda
 @pytest.mark.slow
 def test_kernels_of_the_zoo_compile(zoo):
-    """Of each family what it thinks best. A process compiles one kernel at a time, and once what its models share: two with
-    half of the models each, both exports of one network in the same half."""
+    """Of each family what it thinks best, each region for one architecture (unit tests compile every family for all, and the long
+    test below everything). A process compiles one kernel at a time, and once what its models share: two with half of the models
+    each, both exports of one network in the same half."""
     networks = sorted({name.split(".")[0] for name in materialise.names()})
     halves = [[with_shapes(zoo, name) for name in materialise.names() if name.split(".")[0] in networks[half::2]] for half in (0, 1)]
-    for process in [start(ARCHITECTURES, *paths) for paths in halves]:
+    for process in [start("--turns", ARCHITECTURES, *paths) for paths in halves]:
         finish(process)
 
 

@@ -54,7 +54,7 @@ def run_example(name, kit, folder):
     script = EXAMPLES / f"{name}.sh"
     environment = {**os.environ, "PATH": f"{conftest.BIN}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=300, check=False)
+                          stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=1200, check=False)
     return Result(folder, done.returncode, done.stdout)
 
 

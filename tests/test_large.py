@@ -72,7 +72,7 @@ def run_and_watch(folder, *arguments):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    said = process.communicate(timeout=900)[0]
+    said = process.communicate(timeout=1800)[0]
     watcher.join()
     assert process.returncode == 0, said[-3000:]
     return said, peaks[0]

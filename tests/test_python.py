@@ -166,8 +166,8 @@ def test_the_backend_runs_nodes_and_models(model):
 def test_pip_installs_the_package(folder, model):
     target = folder / "site"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target", target,
-                    f"--config-settings=cmake.define.HONE_BUILD={PACKAGE.parent}", f"--config-settings=build-dir={folder}/wheel", ROOT / "python"], check=True, timeout=300)
+                    f"--config-settings=cmake.define.HONE_BUILD={PACKAGE.parent}", f"--config-settings=build-dir={folder}/wheel", ROOT / "python"], check=True, timeout=1200)
     program = f"import hone; print(hone.__file__, hone.build({str(model)!r}, {FLAGS}).engine().outputs)"
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(target)}, cwd=folder,
-                          capture_output=True, text=True, check=True, timeout=60)
+                          capture_output=True, text=True, check=True, timeout=300)
     assert str(target) in done.stdout and "'y'" in done.stdout

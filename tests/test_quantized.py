@@ -10,7 +10,9 @@ the distance between that and what the model gave before it was quantised; and H
 
 import pathlib
 import re
+import tempfile
 
+import conftest
 import numpy as np
 import onnx
 import onnxruntime
@@ -45,15 +47,33 @@ def drawn(random, value):
     return random.standard_normal(value.shape(), np.float32).astype(value.dtype)
 
 
-def quantized(path, name, kind, folder):
+class Model:
+    """A model of the zoo in floats, prepared for the quantiser, and what it gives."""
+
+    def __init__(self, name, folder):
+        path = conftest.unpacked(name, folder)
+        self.name, self.prepared = name, folder / "prepared.onnx"
+        quantization.shape_inference.quant_pre_process(str(path), str(self.prepared), skip_symbolic_shape=True)
+        self.feeds = {value.name: value.values(1) for value in models.inputs(name)}
+        self.exact = session_of(path, True).run(None, self.feeds)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def model(request):
+    """Once for all kinds."""
+    conftest.WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=conftest.WORK) as folder:
+        yield Model(request.param, pathlib.Path(folder))
+
+
+def quantized(model, kind, folder):
     """The model as ONNX Runtime's tools quantise it."""
-    source, target = folder / "prepared.onnx", folder / "quantized.onnx"
-    quantization.shape_inference.quant_pre_process(str(path), str(source), skip_symbolic_shape=True)
+    source, target = model.prepared, folder / "quantized.onnx"
     if kind == "dynamic":
         quantization.quantize_dynamic(str(source), str(target), weight_type=quantization.QuantType.QUInt8, reduce_range=SEVEN_BITS)
         return target
     format_ = quantization.QuantFormat.QDQ if kind == "qdq" else quantization.QuantFormat.QOperator
-    quantization.quantize_static(str(source), str(target), Draws(name), quant_format=format_, per_channel=kind == "qdq",
+    quantization.quantize_static(str(source), str(target), Draws(model.name), quant_format=format_, per_channel=kind == "qdq",
                                  activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8, reduce_range=SEVEN_BITS)
     return target
 
@@ -61,25 +81,23 @@ def quantized(path, name, kind, folder):
 def session_of(path, rewritten):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not rewritten:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", NAMES)
-def test_agrees_with_onnxruntime(name, kind, trtexec, zoo, folder):
-    path = quantized(zoo(name), name, kind, pathlib.Path(folder))
+def test_agrees_with_onnxruntime(model, kind, trtexec, folder):
+    name, feeds, path = model.name, model.feeds, quantized(model, kind, folder)
     operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
     assert operators & {"QuantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger"}, "nothing was quantised"
     shapes = models.shape_text(name)
-    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1",
-            *([f"--shapes={shapes}"] if shapes else []), timeout=600)
-    feeds = {value.name: value.values(1) for value in models.inputs(name)}
+    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", "--avgTiming=1",
+            *([f"--shapes={shapes}"] if shapes else []))
     outputs = [output.name for output in session_of(path, True).get_outputs()]
     found = run_plan(trtexec, "m.plan", feeds, outputs, shapes)
-    exact = session_of(zoo(name), True).run(None, feeds)
-    for output, expected, before in zip(outputs, session_of(path, False).run(outputs, feeds), exact):
+    for output, expected, before in zip(outputs, session_of(path, False).run(outputs, feeds), model.exact):
         error, own, theirs = relative_error(found[output], expected), relative_error(found[output], before), relative_error(expected, before)
         print(f"{name} {kind} {output}: {error:.2e} from ONNX Runtime; from the model in floats {own:.2e}, ONNX Runtime {theirs:.2e}")
         assert np.isfinite(expected).all() and error <= max(2e-2, theirs * 2 / 3), f"output {output}: {error:.2e}"

@@ -50,7 +50,7 @@ def tutorial():
         shutil.copy(conftest.ROOT / "tests/cli/seed002.sh", folder)
         environment = {**os.environ, "PATH": f"{conftest.BIN}{os.pathsep}{os.environ['PATH']}", "TERM": "xterm"}
         done = subprocess.run(["bash", "seed002.sh"], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=1200, check=False)
+                              capture_output=True, text=True, timeout=1800, check=False)
         yield Result(folder, done)
 
 

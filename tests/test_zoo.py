@@ -14,6 +14,10 @@ from liven import DETECTION, liven
 
 TOLERANCE = 1e-4
 
+# Level 1 times one candidate of each kind: the same kernels, held against the reference as often, a fraction of the time. The
+# small models get the default.
+QUICK = ["--builderOptimizationLevel=1", "--avgTiming=1"]
+FEW = 4  # inferences in a row of the big models; `hone check` runs them in six other ways, too
 TRAINED = {"digits_cnn", "byte_gpt"}
 SMALL = {"resnet18.ts", "mobilenet_v2.dyn", "mobilenet_v3_large.ts", "squeezenet1_1.ts", "lstm_tagger.ts", "gru_tagger.ts"}
 
@@ -26,10 +30,9 @@ def zoo_names():
 def build(trtexec, model, name, batches):
     """The plan file for all of `batches`."""
     profile = zip(("min", "opt", "max"), (batches[0], batches[0], batches[-1]))
-    # Level 1 times one candidate of each kind: the same kernels, a fraction of the time. The small models get the default.
-    level = [] if name in SMALL | TRAINED else ["--builderOptimizationLevel=1"]
+    level = [] if name in SMALL | TRAINED else QUICK
     flags = [f"--{end}Shapes={models.shape_text(name, batch)}" for end, batch in profile if models.shape_text(name)]
-    trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *level, *flags, timeout=600)
+    trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *level, *flags)
     return "m.plan"
 
 
@@ -49,7 +52,7 @@ def test_agrees_with_onnxruntime(name, trtexec, zoo):
 
     sets = [{value.name: value.values(1, draw) for value in models.inputs(name)} for draw in (0, 1)]
     hone = Program(trtexec.folder, "hone")
-    report, found = check_plan(hone, plan, sets, models.shape_text(name, 1), inferences=100 if name in SMALL else 10)
+    report, found = check_plan(hone, plan, sets, models.shape_text(name, 1), inferences=100 if name in SMALL else FEW)
     assert not differences(report)
     for outputs_found, feeds in zip(found, sets):
         hold(outputs_found, feeds, 1)
@@ -70,8 +73,8 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
     expected = dict(zip(names, session.run(names, feeds)))
     print(f"{name}: {len(expected[scores])} boxes of {len(set(expected[labels]))} labels")
     assert len(expected[scores]) >= 100 and len(set(expected[labels])) >= 5
-    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", timeout=600)
-    report, (found, _) = check_plan(Program(trtexec.folder, "hone"), "m.plan", [feeds, {value.name: value.values(1, 1) for value in models.inputs(name)}], inferences=10)
+    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", *QUICK)
+    report, (found, _) = check_plan(Program(trtexec.folder, "hone"), "m.plan", [feeds, {value.name: value.values(1, 1) for value in models.inputs(name)}], inferences=FEW)
     assert not differences(report)
     assert found[scores].shape == expected[scores].shape
     np.testing.assert_allclose(found[scores], expected[scores], atol=1e-4)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiles the kernels that the source "cuda" offers for the regions of some models, for each architecture named, and loads those
-// that the device can: what a machine without a GPU (but with stub_driver.c's) can say about generated code. Without --all, of each family that takes a region the offer it thinks best.
+// that the device can: what a machine without a GPU (but with stub_driver.c's) can say about generated code. Without --all, of
+// each family that takes a region the offer it thinks best. With --turns, a region is compiled for one of the architectures,
+// which its text decides: a third of the work, and with many regions each family still meets every architecture.
 //
-//   hone_cuda_sources [--all] sm_80,sm_90 model.onnx[@name:1x32,...]...
+//   hone_cuda_sources [--all] [--turns] sm_80,sm_90 model.onnx[@name:1x32,...]...
 //
 // Behind @ stand the shapes of dynamic inputs; without, what is dynamic is 1.
 //
@@ -14,9 +16,11 @@
 #include <future>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "backends/all.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "builder/data_sizes.h"
 #include "builder/profile.h"
@@ -32,6 +36,7 @@ struct Options {
   std::string architecture;
   DType precision = DType::f32;
   bool all = false;
+  std::vector<std::string> turns = {};  // architectures that share the regions; none: each takes all
 };
 
 struct Counts {
@@ -82,6 +87,9 @@ void load_kernel(const Problem& problem, const Tactic& tactic, const Compiled& c
   backend.load(*device, tactic.source, compiled.code, shapes);
 }
 
+/// The same for a region in whatever model it stands, so that what models share is still compiled once.
+size_t turn_of(const Problem& problem, size_t count) { return hash64(problem.key()) % count; }
+
 void compile_region(const Region& region, const Graph& graph, const DataSizes& sizes, const SymbolValues& opt,
                     const Options& options, Counts& counts) {
   const DeviceInfo device{.name = "any", .architecture = options.architecture, .workers = 132};
@@ -99,6 +107,7 @@ void compile_region(const Region& region, const Graph& graph, const DataSizes& s
     for (const Region& piece : pieces) compile_region(piece, graph, sizes, opt, options, counts);
     if (!pieces.empty()) return;
   }
+  if (!options.turns.empty() && options.turns[turn_of(problem, options.turns.size())] != options.architecture) return;
   ++counts.regions;
   counts.taken += !candidates.offers().empty();
   if (candidates.offers().empty()) counts.left.emplace(region.nodes[0]->op_name());
@@ -161,12 +170,19 @@ void compile_and_print(const std::string& path, Options options) {
 
 int main(int count, char** arguments) {
   try {
-    const bool all = count > 1 && arguments[1] == std::string_view("--all");
-    const int first = all ? 2 : 1;
-    HONE_CHECK(count > first + 1, "usage: hone_cuda_sources [--all] sm_80,sm_90 model.onnx...");
+    hone::Options options;
+    bool turns = false;
+    int first = 1;
+    for (; first < count && arguments[first][0] == '-'; ++first)
+      (arguments[first] == std::string_view("--all") ? options.all : turns) = true;
+    HONE_CHECK(count > first + 1, "usage: hone_cuda_sources [--all] [--turns] sm_80,sm_90 model.onnx...");
+    const std::vector<std::string_view> architectures = hone::split(arguments[first], ',');
+    if (turns) options.turns.assign(architectures.begin(), architectures.end());
     for (int i = first + 1; i < count; ++i)
-      for (const std::string_view architecture : hone::split(arguments[first], ','))
-        hone::compile_and_print(arguments[i], {.architecture = std::string(architecture), .all = all});
+      for (const std::string_view architecture : architectures) {
+        options.architecture = architecture;
+        hone::compile_and_print(arguments[i], options);
+      }
     return 0;
   } catch (const hone::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
