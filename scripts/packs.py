@@ -22,6 +22,9 @@ DECLARATION = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum class|e
 ALONE = re.compile(r"foreach_target\.h|^#undef ", re.MULTILINE)
 # Told apart by the type they take, wherever they stand; or given a name of their own in each file by cmake/hone.cmake.
 APART = {"field_names", "reason_against"}
+# What gives a file's reason_against a name of its own.
+BEFORE = "#define reason_against reason_against_{}\n"
+AFTER = "#undef reason_against\n"
 
 
 @functools.cache
@@ -67,20 +70,24 @@ class Source:
         return bool(self.alone or other.alone or self.own & (other.own | other.seen) or self.seen & other.own)
 
 
-def main(paths):
+def pack(paths):
     sources = [Source(pathlib.Path(path)) for path in paths]
     sources.sort(key=lambda source: -sum(source.clashes(other) for other in sources))
     packs = []
     for source in sources:  # the most quarrelsome first: the others find a place beside them
         fitting = (pack for pack in packs if not any(map(source.clashes, pack))
                    and sum(s.lines for s in pack) + source.lines <= MOST_LINES)
-        pack = next(fitting, None)
-        if pack is None:
-            packs.append(pack := [])
-        pack.append(source)
-    for number, pack in enumerate(packs):
-        for source in pack:
-            print(number, source.path)
+        found = next(fitting, None)
+        if found is None:
+            packs.append(found := [])
+        found.append(source)
+    return [[source.path for source in pack] for pack in packs]
+
+
+def main(paths):
+    for number, paths in enumerate(pack(paths)):
+        for path in paths:
+            print(number, path)
 
 
 if __name__ == "__main__":
