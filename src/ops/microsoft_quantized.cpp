@@ -201,7 +201,7 @@ const OnnxRule kRules[] = {
     {"QLinearWhere", 1, kEveryLater, import_where, kDomain, 0xb7},
     {"QGemm", 1, kEveryLater, import_q_gemm, kDomain, 0x3f},
     {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain, 0xf},
-    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_product, kDomain, 0x7},
+    {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_matmul, kDomain, 0x7},
     {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain, 0x7},
 };
 

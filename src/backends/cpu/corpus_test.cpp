@@ -49,27 +49,6 @@ TEST_P(CpuCorpus, EveryOfferAgreesWithTheMeaning) {
                  .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}});
 }
 
-/// What the codes of a source's offers hold: values by "family.field", as text.
-using Exercised = std::map<std::string, std::set<std::string>>;
-
-Exercised exercised(const TacticSource& source, const DeviceInfo& device) {
-  Exercised values;
-  setenv("HONE_CPU_BF16", "emulated", 1);
-  for (const Sample& sample : all_samples()) {
-    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2, device);
-    problem.allowed.bf16 = sample.rounds;
-    Candidates candidates;
-    source.propose(problem, candidates);
-    for (const Tactic& tactic : candidates.offers()) {
-      const KernelCode code = decode_code(source.compile(problem, tactic).code);
-      for (const auto& [field, value] : code.attrs) values[code.family + "." + field].insert(print_value(value));
-      for (const auto& [field, value] : tactic.params) values[code.family + "?" + field].insert(print_value(value));
-    }
-  }
-  unsetenv("HONE_CPU_BF16");
-  return values;
-}
-
 std::set<std::string> offered(const TacticSource& source, const DeviceInfo& device) {
   std::set<std::string> names;
   setenv("HONE_CPU_BF16", "emulated", 1);
@@ -89,22 +68,6 @@ TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
   for (const CpuTactic* family : cpu_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cpu." << family->name << " takes";
-}
-
-/// Each value of a switch and of an enumeration, and more than one of each number that a tactic chooses.
-TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
-  Exercised values = exercised(source(), {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
-  for (const CpuTactic* family : cpu_tactics())
-    for (const Field& field : family->fields()) {
-      const std::string name = fmt::format("{}.{}", family->name, field.name);
-      const std::set<std::string>& seen = values[name];
-      for (const std::string& value : field.names)
-        EXPECT_TRUE(seen.contains(fmt::format("\"{}\"", value))) << name << " is never " << value;
-      for (const char* value : {"0", "1"})
-        EXPECT_TRUE(!field.is_switch || seen.contains(value)) << name << " is never " << value;
-      const auto chosen = values.find(fmt::format("{}?{}", family->name, field.name));
-      EXPECT_TRUE(chosen == values.end() || chosen->second.size() > 1) << name << " is always " << *seen.begin();
-    }
 }
 
 #if HONE_WITH_ONEDNN

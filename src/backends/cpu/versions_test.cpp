@@ -10,18 +10,14 @@
 namespace hone::cpu {
 namespace {
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// For a processor with everything, whatever runs the test.
 std::map<std::string, std::string, std::less<>> compiled_samples() {
   std::map<std::string, std::string, std::less<>> texts;
   setenv("HONE_CPU_BF16", "emulated", 1);
   const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
   for (const RegionSample& sample : region_samples())
-    for (const bool rounds : {false, true}) {
-      Problem problem = sample_problem(sample.graph(rounds && sample.is_typed() ? DType::bf16 : DType::f32), 2, device);
+    for (const auto& [dtype, rounds] : {std::pair(DType::f32, false), {DType::f32, true}, {DType::bf16, true}}) {
+      Problem problem = sample_problem(sample.graph(dtype), 2, device);
       problem.allowed.bf16 = rounds;
       Candidates candidates;
       source().propose(problem, candidates);
@@ -29,7 +25,7 @@ std::map<std::string, std::string, std::less<>> compiled_samples() {
         const Compiled compiled = source().compile(problem, tactic);
         std::string& text = texts[tactic.name];
         text += tactic.text() + "\n";
-        text += text_of(compiled.code);
+        text += compiled.code.text();
         for (const Tensor& constant : compiled.constants) text += hash_hex(constant.bytes());
       }
     }
