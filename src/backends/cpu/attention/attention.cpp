@@ -41,6 +41,7 @@ class Attention final : public CpuKernel {
 struct AttentionFamily {
   static constexpr std::string_view kName = "attention";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 3.5, .operands = 4};
   using Params = AttentionBlock;
   using Code = BlockedAttention;
 

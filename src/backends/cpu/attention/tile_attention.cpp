@@ -45,6 +45,7 @@ class TileAttention final : public CpuKernel {
 struct TileAttentionFamily {
   static constexpr std::string_view kName = "tile_attention";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 0.8, .operands = 2};
   using Params = KeyBlock;
   using Code = TiledAttention;
 

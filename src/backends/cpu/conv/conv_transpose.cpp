@@ -67,6 +67,7 @@ class ConvTranspose final : public CpuKernel {
 struct ConvTransposeFamily {
   static constexpr std::string_view kName = "conv_transpose";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 1.5, .operands = 2};
   static constexpr bool kPacksForIsa = true;
   using Params = ConvConfig;
   using Code = TransposeCode;

@@ -29,6 +29,10 @@ DeviceInfo describe(CUdevice device) {
   info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   info.clock_ghz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1e6;
   info.small_floats = true;
+  info.rates = {.f32_flops = 3e12 * info.workers,
+                .memory_bytes = 25e9 * info.workers,
+                .cache_bytes = 50e9 * info.workers,
+                .launch_ms = 0.002};
   return info;
 }
 
