@@ -4,6 +4,7 @@
 #include "builder/details.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -72,6 +73,19 @@ void convolution_details(const Region& region, Attrs& details) {
   epilogue_details(region, details);
 }
 
+bool has_size(const Value* value) {
+  return value == nullptr || (value->type.ranked && value->type.shape.elements().constant().has_value());
+}
+
+bool has_sizes(const Node& node) {
+  return std::ranges::all_of(node.inputs, has_size) && std::ranges::all_of(node.outputs, has_size);
+}
+
+double bytes_of(const Value& value) {
+  if (value.type.element != nullptr || !has_size(&value)) return 0;
+  return static_cast<double>(byte_size(value.type.dtype, value.type.shape.values()));
+}
+
 }  // namespace
 
 std::string layer_kind(const Region& region) {
@@ -107,6 +121,21 @@ int64_t flops_of(const Region& region, const SymbolValues& sizes) {
   for (const Node* node : region.nodes)
     if (node->op->traits.flops != nullptr) total += node->op->traits.flops(*node, sizes);
   return total;
+}
+
+Work work_of(const Problem& problem) {
+  Work work;
+  for (const Value* input : problem.region.inputs()) work.operands += bytes_of(*input);
+  for (const Value* output : problem.region.outputs()) work.operands += bytes_of(*output);
+  std::set<const Value*> constants;
+  for (const Node* node : problem.region.nodes()) {
+    if (node->op->traits.flops != nullptr && has_sizes(*node))
+      work.flops += static_cast<double>(node->op->traits.flops(*node, {}));
+    for (const Value* operand : node->inputs)
+      if (operand != nullptr && operand->is_constant() && constants.insert(operand).second)
+        work.weights += bytes_of(*operand);
+  }
+  return work;
 }
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 
 #include "builder/regions.h"
 #include "tensor/attrs.h"
+#include "tuner/estimate.h"
 
 namespace hone {
 
@@ -14,5 +15,7 @@ std::string layer_kind(const Region& region);
 Attrs layer_details(const Region& region);
 /// Additions and multiplications of the matmuls, convolutions and attentions inside; other arithmetic counts nothing.
 int64_t flops_of(const Region& region, const SymbolValues& sizes);
+/// At the problem's sizes; what has none yet counts nothing.
+Work work_of(const Problem& problem);
 
 }  // namespace hone

@@ -30,7 +30,7 @@ struct BuildOptions {
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
   std::vector<std::pair<std::string, std::string>>
       layer_types;  // a node of the model, or "*", and "fp32", "fp16", …; "fp32" keeps it out of what the flags above allow
-  int optimization_level = 3;  // 0: first that works, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
+  int optimization_level = 3;  // 0: the least estimate, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
   int timing_repeats = 8;      // runs averaged per tactic
   int min_timing = 1;
   int max_tactics = -1;                                  // candidates timed per region; -1: automatic

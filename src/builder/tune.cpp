@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Candidates and their times. At level 0 nothing is timed: sources offer their best guess first, and that order decides.
+// Candidates and their times. At level 0 nothing is timed: estimates decide.
 #include "builder/tune.h"
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "builder/details.h"
 #include "tuner/select.h"
 
 namespace hone {
 namespace {
 
 constexpr int kDefaultMaxTactics = 12;
-constexpr double kGuessBytesPerMs = 5e6;  // level 0: what a reformat is assumed to move per millisecond
 
 bool disabled(const BuildSession& session, std::string_view source) {
   const auto& names = session.options.disabled_sources;
@@ -29,12 +29,27 @@ std::string cache_key(const BuildSession& session, const Problem& problem, const
                      session.backend.versions());
 }
 
-/// Which of the offers are worth timing at this level.
-std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& options) {
+Candidate candidate_of(const BuildSession& session, const Problem& problem, const Work& work,
+                       const TacticSource& source, const Tactic& tactic) {
+  return {.tactic = tactic,
+          .source = &source,
+          .key = cache_key(session, problem, tactic),
+          .estimate_ms = estimate_ms(work, source.cost(problem, tactic), problem.device.rates),
+          .timing = {},
+          .timed_now = false};
+}
+
+/// The best guess first; among equals the order of the offers decides.
+void order_by_estimate(std::vector<Candidate>& candidates) {
+  std::ranges::stable_sort(candidates, {}, &Candidate::estimate_ms);
+}
+
+/// Which of a source's candidates, best guess first, are worth timing at this level.
+void shorten(std::vector<Candidate>& candidates, const BuildOptions& options) {
   if (options.optimization_level <= 2) {  // the first of each family and layouts
     std::set<std::string> seen;
-    std::erase_if(offers, [&](const Tactic& t) {
-      Tactic family = t;
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      Tactic family = candidate.tactic;
       family.params = {};
       return !seen.insert(family.text()).second;
     });
@@ -42,34 +57,31 @@ std::vector<Tactic> shortlist(std::vector<Tactic> offers, const BuildOptions& op
   const size_t limit = options.max_tactics > 0           ? static_cast<size_t>(options.max_tactics)
                        : options.optimization_level >= 4 ? 64
                                                          : kDefaultMaxTactics;
-  if (offers.size() > limit) offers.resize(limit);
-  return offers;
+  if (candidates.size() > limit)
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end());
 }
 
 void propose(const BuildSession& session, Layer& layer, bool host_only) {
+  const Work work = work_of(*layer.problem);
   for (const TacticSource* source : session.backend.sources) {
     const bool reference = source->name() == "reference";
     if ((host_only || disabled(session, source->name())) && !reference) continue;
     if (reference && !layer.candidates.empty()) break;  // always there, never the fastest: only when nobody else can
     Candidates offers;
     source->propose(*layer.problem, offers);
-    for (Tactic& tactic : shortlist(offers.offers(), session.options)) {
-      if (session.options.workspace_bytes >= 0 && tactic.workspace > session.options.workspace_bytes) {
+    std::vector<Candidate> candidates;
+    for (const Tactic& tactic : offers.offers()) {
+      if (session.options.workspace_bytes >= 0 && tactic.workspace > session.options.workspace_bytes)
         layer.refusals.push_back({tactic.text(), fmt::format("needs {} bytes of workspace, {} are allowed",
                                                              tactic.workspace, session.options.workspace_bytes)});
-        continue;
-      }
-      std::string key = cache_key(session, *layer.problem, tactic);
-      layer.candidates.push_back(
-          {.tactic = std::move(tactic), .source = source, .key = std::move(key), .timing = {}, .timed_now = false});
+      else candidates.push_back(candidate_of(session, *layer.problem, work, *source, tactic));
     }
+    order_by_estimate(candidates);
+    shorten(candidates, session.options);
+    std::ranges::move(candidates, std::back_inserter(layer.candidates));
     layer.refusals.insert(layer.refusals.end(), offers.refusals().begin(), offers.refusals().end());
   }
-  // Whoever allows rounding wants it where nothing is timed.
-  std::stable_partition(layer.candidates.begin(), layer.candidates.end(), [](const Candidate& candidate) {
-    const Attrs& params = candidate.tactic.params;
-    return params.has("operands") || params.has("weights");
-  });
+  order_by_estimate(layer.candidates);
 }
 
 /// What rounding to the operands' type, or of them where that is allowed, makes of a sum.
@@ -114,8 +126,9 @@ void time_candidates(BuildSession& session, const Problem& problem, std::span<Ca
   const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
   if (session.options.optimization_level == 0 || only_reference ||
       (must_stop(session) && !all_known(session.cache, candidates))) {
-    for (size_t i = 0; i < candidates.size(); ++i)
-      candidates[i].timing = {only_reference ? 0 : 1e-3 * static_cast<double>(i + 1), 0, 0, "not timed"};
+    for (Candidate& candidate : candidates)
+      candidate.timing = {only_reference ? 0 : candidate.estimate_ms, 0, 0,
+                          std::string(only_reference ? "not timed" : kEstimated)};
     if (session.options.optimization_level > 0 && !only_reference) remember(session, candidates);
     return;
   }
@@ -142,6 +155,7 @@ void fall_back_to_reference(const BuildSession& session, Layer& layer) {
   layer.candidates.push_back({.tactic = offers.offers()[0],
                               .source = reference,
                               .key = {},
+                              .estimate_ms = 0,
                               .timing = {0, 0, 0, "not timed"},
                               .timed_now = false});
 }
@@ -205,6 +219,7 @@ ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, 
   ReformatLayer result;
   result.problem = std::make_unique<Problem>(make_reformat_problem(value.type, points.opt, session.device.info()));
   result.problem->targets = session.options.targets;
+  const Work work = work_of(*result.problem);
   std::vector<Candidate> candidates;
   for (const TacticSource* source : session.backend.sources) {
     if (source->name() == "reference") continue;  // others may be disabled for layers; reformats have none to spare
@@ -212,11 +227,7 @@ ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, 
     source->propose(*result.problem, offers);
     for (const Tactic& tactic : offers.offers())
       if (tactic.in == std::vector{from} && tactic.out == std::vector{to})
-        candidates.push_back({.tactic = tactic,
-                              .source = source,
-                              .key = cache_key(session, *result.problem, tactic),
-                              .timing = {},
-                              .timed_now = false});
+        candidates.push_back(candidate_of(session, *result.problem, work, *source, tactic));
   }
   if (candidates.empty()) return {};
   time_candidates(session, *result.problem, candidates);
@@ -226,38 +237,20 @@ ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, 
                                      [](const Candidate& a, const Candidate& b) { return a.timing.ms < b.timing.ms; });
   result.candidate = *best;
   session.listeners.tell(&BuildListener::reformat_timed, value, result.candidate, points);
-  if (session.options.optimization_level == 0)
-    result.candidate.timing.ms =
-        static_cast<double>(byte_size(value.type.dtype, value.type.shape.evaluate(points.opt))) / kGuessBytesPerMs;
   return result;
 }
 
-/// What a layer reads and writes, its weights included: how much there is to gain by timing it.
-int64_t bytes_moved(const Layer& layer) {
-  int64_t bytes = 0;
-  std::set<const Value*> seen;
-  const auto add = [&](const Value* value) {
-    if (value == nullptr || !seen.insert(value).second || !value->type.ranked) return;
-    if (const std::optional<int64_t> count = value->type.shape.elements().constant())
-      bytes += *count * static_cast<int64_t>(size_of(value->type.dtype));
-  };
-  if (layer.problem == nullptr) return 0;
-  for (const Node* node : layer.problem->region.nodes()) {
-    for (const Value* input : node->inputs) add(input);
-    for (const Value* output : node->outputs) add(output);
-  }
-  return bytes;
-}
+/// How much there is to gain by timing a layer, in about milliseconds.
+double expected_ms(const Layer& layer) { return layer.candidates.empty() ? 0 : layer.candidates[0].estimate_ms; }
 
 /// Times the layers, those with most to gain first.
 void time_layers(BuildSession& session, const ProfilePoints& points, std::vector<Layer>& layers) {
-  std::vector<std::pair<int64_t, Layer*>> order;
+  std::vector<Layer*> order;
   order.reserve(layers.size());
-  for (Layer& layer : layers) order.emplace_back(-bytes_moved(layer), &layer);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (Layer& layer : layers) order.push_back(&layer);
+  std::ranges::stable_sort(order, std::greater(), [](const Layer* layer) { return expected_ms(*layer); });
   size_t done = 0, by_rule = 0;
-  for (const auto& entry : order) {
-    Layer* layer = entry.second;
+  for (Layer* layer : order) {
     if (layer->problem != nullptr) {
       by_rule += must_stop(session) && !all_known(session.cache, layer->candidates);
       with_note([&] { return "choosing tactics for " + layer->region.name(); },

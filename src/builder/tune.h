@@ -24,7 +24,7 @@ struct Choice {
 
 /// Whether two layouts coincide for every value of the symbols.
 bool always_same_bytes(const Shape& shape, Layout a, Layout b);
-/// Asks every source, splits what nobody wants, times what the cache does not know: the layers that move most bytes first,
+/// Asks every source, splits what nobody wants, times what the cache does not know: the layers that take longest first,
 /// because a build may be told to stop; then the rule of level 0 serves for the rest.
 std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points);
 /// Times the reformats that could be needed, then chooses.

@@ -22,6 +22,14 @@
 
 namespace hone {
 
+/// What a kind of device does at best, as far as it follows from what it is: the same on every day, because choices come from it.
+/// What a device was seen to do is in Ceilings.
+struct NominalRates {
+  double f32_flops = 150e9;                        // per second, of products
+  double memory_bytes = 10e9, cache_bytes = 40e9;  // per second
+  double launch_ms = 0.002;                        // of a kernel between others
+};
+
 /// What a device is, for reports and for keys of the timing cache.
 struct DeviceInfo {
   std::string name;          // "AMD EPYC 9V74", "NVIDIA H200"
@@ -38,6 +46,7 @@ struct DeviceInfo {
   bool half_networks = false;    // gains by bringing whole networks to f16 or bf16, not convolutions alone
   bool tf32_matmuls = false;     // rounds the operands of f32 matmuls where that is allowed
   bool bf16_matmuls = false;     // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
+  NominalRates rates = {};
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
 };

@@ -44,6 +44,12 @@ struct Tactic {
   std::string text() const;
 };
 
+/// How a tactic's time compares with what its problem needs at the least (tuner/estimate.h): times the arithmetic at the device's
+/// rate of f32 products, times its inputs and outputs at the rate of the caches, times its weights at the rate of the memory.
+struct Cost {
+  double arithmetic = 1, operands = 1, weights = 1;
+};
+
 /// What sources answer to a problem.
 class Candidates {
  public:
@@ -79,6 +85,9 @@ class TacticSource {
   virtual Compiled compile(const Problem& problem, const Tactic& tactic) const = 0;
   /// Whether compile() takes so long that the candidates of a problem are worth a thread each.
   virtual bool compiles_slowly() const { return false; }
+  /// What stands in for a time where nothing is timed. The default is for sources of which nobody has measured it: what they offer
+  /// for a problem is alike, and the order of their offers decides.
+  virtual Cost cost(const Problem&, const Tactic&) const { return {}; }
   /// What a launch costs its neighbours besides the time that was measured for it.
   virtual double break_ms() const { return 0; }
 };

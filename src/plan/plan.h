@@ -76,11 +76,14 @@ struct FoldedNode {
   std::string node, pass;
 };
 
+/// The note of a time that nobody measured.
+inline constexpr std::string_view kEstimated = "estimated";
+
 /// What happened to one candidate while building; printed by --explain.
 struct CandidateRecord {
   std::string tactic;          // Tactic::text()
-  double ms = -1, spread = 0;  // -1: not timed
-  std::string note;            // refusal or rejection, empty otherwise
+  double ms = -1, spread = 0;  // -1: neither timed nor estimated
+  std::string note;            // refusal or rejection, or kEstimated, empty otherwise
 };
 struct LayerRecord {
   std::string layer;

@@ -11,6 +11,7 @@ namespace {
 std::string candidate_line(const CandidateRecord& candidate, size_t width, bool chosen) {
   std::string line = fmt::format("{} {:<{}}  ", chosen ? " *" : "  ", candidate.tactic, width);
   if (candidate.ms < 0) return line + (candidate.note.empty() ? "not timed" : candidate.note);
+  if (candidate.note == kEstimated) return line + fmt::format("estimated {:.1f} us", 1e3 * candidate.ms);
   line += fmt::format("{:9.4f} ms ±{:.4f}", candidate.ms, candidate.ms * candidate.spread);
   return candidate.note.empty() ? line : line + "  " + candidate.note;
 }
@@ -29,7 +30,7 @@ void explain_layer(const LayerRecord& record, std::vector<std::string>& lines) {
   std::string headline =
       fmt::format("{}    chosen: {}", record.layer, record.chosen.empty() ? "nothing to launch" : record.chosen);
   for (const CandidateRecord* candidate : order)
-    if (candidate->tactic == record.chosen && candidate->ms >= 0)
+    if (candidate->tactic == record.chosen && candidate->ms >= 0 && candidate->note != kEstimated)
       headline += fmt::format("    {:.4f} ms", candidate->ms);
   lines.push_back(headline);
   for (const CandidateRecord* candidate : order)

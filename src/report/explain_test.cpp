@@ -64,13 +64,13 @@ class SquareSource final : public TacticSource {
   std::string_view name_;
 };
 
-std::string explained(bool late) {
+std::string explained(bool late, const BuildOptions& options = {}) {
   static const SquareSource test("test"), reference("reference");
   static const TacticSource* const kSources[] = {&test, &reference};
   const Backend backend{"test", nullptr, nullptr, load_square, kSources, [] { return std::string("1"); }};
   TestDevice device(late);
   TimingCache cache;
-  const Plan plan = build(parse_graph(kNet, find_op), {}, backend, device, cache);
+  const Plan plan = build(parse_graph(kNet, find_op), options, backend, device, cache);
   std::string text;
   for (const std::string& line : explain_lines(plan, "square")) text += line + "\n";
   return text;
@@ -88,6 +88,13 @@ TEST(Explain, NamesKernelsThatAreNotRightAsUsersRunThem) {
     EXPECT_NE(text.find("the second inference, on other values, differs"), std::string::npos) << text;
     EXPECT_NE(text.find("an inference after many others differs"), std::string::npos) << text;
   }
+}
+
+TEST(Explain, SaysWhichTimesAreEstimates) {
+  EXPECT_EQ(explained(false).find("estimated"), std::string::npos);
+  const std::string text = explained(false, {.optimization_level = 0});
+  EXPECT_NE(text.find("estimated 2.0 us"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" ms"), std::string::npos) << "as if it had been timed: " << text;
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ struct MeasureOptions {
 struct Candidate {
   Tactic tactic;
   const TacticSource* source = nullptr;
-  std::string key;  // of the timing cache
-  Timing timing;    // ms < 0: rejected, `note` says why
+  std::string key;         // of the timing cache
+  double estimate_ms = 0;  // before anything is timed
+  Timing timing;           // ms < 0: rejected, `note` says why
   bool timed_now = false;
 };
 

@@ -80,6 +80,25 @@ TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
 }
 #endif
 
+/// A family whose estimate is nothing would be taken wherever nothing is timed.
+TEST(CpuCorpus, EveryOfferCostsSomething) {
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  for (const Sample& sample : all_samples()) {
+    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2,
+                                     {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
+    problem.allowed.bf16 = sample.rounds;
+    Candidates candidates;
+    source().propose(problem, candidates);
+    for (const Tactic& tactic : candidates.offers()) {
+      const Cost cost = source().cost(problem, tactic);
+      for (const double factor : {cost.arithmetic, cost.operands, cost.weights})
+        EXPECT_TRUE(factor >= 0 && factor < 1e4) << sample.name() << ": " << tactic.text() << " has " << factor;
+      EXPECT_GT(cost.operands, 0) << sample.name() << ": " << tactic.text();
+    }
+  }
+  unsetenv("HONE_CPU_BF16");
+}
+
 /// Every number of every code: out of bounds load() refuses it; within, it refuses it or makes a kernel of it.
 TEST(CpuCorpus, DamagedCodesAreRefusedOrLoaded) {
   const CpuDevice device({.workers = 2});

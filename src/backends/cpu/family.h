@@ -5,6 +5,7 @@
 //   struct SoftmaxFamily {
 //     static constexpr std::string_view kName = "softmax";
 //     static constexpr int kVersion = 1;
+//     static constexpr Cost kCost = {.operands = 3};    // or cost(const Problem&, const Params&, const Tactic&)
 //     using Params = NoParams;    // what a tactic chooses
 //     struct Code { ... };        // what load() needs besides shapes; both list their fields (device/fields.h)
 //     static void propose(const Problem&, const CpuInfo&, Candidates&);    // a tactic's params are write_fields(Params)
@@ -13,6 +14,8 @@
 //     static std::shared_ptr<const CpuKernel> load(const Code&, const KernelShapes&, const CpuInfo&);
 //   };
 //   const CpuTactic tactics::softmax = describe<SoftmaxFamily>();
+//
+// The cost decides where nothing is timed. Its numbers are medians over the layers of the zoo (bench/estimates.py, docs/adr/0010).
 //
 // Between compile() and load() lies a plan. What comes back from it is within the fields' bounds, and the plan's constants are
 // those that constants() declares, before load() sees anything. A family whose constants are packed for an instruction set
@@ -44,6 +47,13 @@ constexpr bool packs_for_isa() {
 }
 
 template <typename Family>
+Cost cost_of(const Problem& problem, const Tactic& tactic) {
+  if constexpr (requires { &Family::cost; })
+    return Family::cost(problem, read_fields<typename Family::Params>(tactic.params), tactic);
+  else return Family::kCost;
+}
+
+template <typename Family>
 Compiled compile_family(const Problem& problem, const Tactic& tactic) {
   Built<typename Family::Code> built =
       Family::compile(problem, read_fields<typename Family::Params>(tactic.params), tactic);
@@ -62,7 +72,8 @@ std::shared_ptr<const CpuKernel> load_family(const Attrs& attrs, const KernelSha
 template <typename Family>
 constexpr CpuTactic describe() {
   return {Family::kName,       Family::propose,  compile_family<Family>,
-          load_family<Family>, Family::kVersion, list_fields<typename Family::Code>};
+          load_family<Family>, Family::kVersion, list_fields<typename Family::Code>,
+          cost_of<Family>};
 }
 
 }  // namespace hone::cpu

@@ -32,6 +32,7 @@ struct CpuTactic {
   std::shared_ptr<const CpuKernel> (*load)(const Attrs&, const KernelShapes&, const CpuInfo&);
   int version = 1;                           // goes up with every change of what compile() writes or load() reads of it
   std::vector<Field> (*fields)() = nullptr;  // of its code, with bounds
+  Cost (*cost)(const Problem&, const Tactic&) = nullptr;
 };
 
 /// All families, in order of preference.

@@ -79,43 +79,20 @@ double reference_ms(const Problem& problem) {
   return now_ms() - start;
 }
 
-/// What has to be computed and moved at the least.
-struct Work {
-  int64_t flops = 0, bytes = 0;
-  bool single = true;  // f32 matmuls
-};
-
-Work work_of(const Problem& problem) {
-  Work work;
-  Region region;
-  const auto count = [&](const Value* value) {
-    if (value->type.ranked && value->type.element == nullptr)
-      work.bytes += byte_size(value->type.dtype, value->type.shape.values());
-  };
-  for (const Value* input : problem.region.inputs()) count(input);
-  for (const Value* output : problem.region.outputs()) count(output);
-  for (Node* node : problem.region.nodes()) {
-    region.nodes.push_back(node);
-    for (const Value* operand : node->inputs)
-      if (operand != nullptr && operand->is_constant()) count(operand);
-  }
-  work.flops = flops_of(region, {});
-  if (!problem.region.inputs().empty()) work.single = problem.region.inputs()[0]->type.dtype == DType::f32;
-  return work;
-}
-
-double floor_ms(const Work& work, const Ceilings& ceilings) {
-  const double rate = work.single ? ceilings.f32_flops : ceilings.f16_flops;
-  const double flops = rate > 0 ? static_cast<double>(work.flops) / rate : 0;
-  const double bytes = ceilings.bytes_per_second > 0 ? static_cast<double>(work.bytes) / ceilings.bytes_per_second : 0;
+double floor_ms(const Problem& problem, const Work& work, const Ceilings& ceilings) {
+  const auto& inputs = problem.region.inputs();
+  const bool single = inputs.empty() || inputs[0]->type.dtype == DType::f32;
+  const double rate = single ? ceilings.f32_flops : ceilings.f16_flops;
+  const double flops = rate > 0 ? work.flops / rate : 0;
+  const double bytes = ceilings.bytes_per_second > 0 ? work.bytes() / ceilings.bytes_per_second : 0;
   return 1e3 * std::max(flops, bytes);
 }
 
 Json rung(std::string_view name, double ms, const Work& work, double floor) {
   Json row{{"tactic", name}, {"ms", ms}};
   if (ms <= 0) return row;
-  row["gflopPerSecond"] = static_cast<double>(work.flops) / ms / 1e6;
-  row["gigabytesPerSecond"] = static_cast<double>(work.bytes) / ms / 1e6;
+  row["gflopPerSecond"] = work.flops / ms / 1e6;
+  row["gigabytesPerSecond"] = work.bytes() / ms / 1e6;
   row["shareOfCeiling"] = floor / ms;
   return row;
 }
@@ -125,9 +102,9 @@ Json ladder(const std::string& key, OpenDevice& device, int repeats) {
   const Problem problem = problem_of(key, device.device->info());
   Json result{{"problem", problem.key()}, {"device", device.device->info().name}};
   const Work work = work_of(problem);
-  const double floor = floor_ms(work, device.device->ceilings());
-  result["flops"] = work.flops;
-  result["bytes"] = work.bytes;
+  const double floor = floor_ms(problem, work, device.device->ceilings());
+  result["flops"] = static_cast<int64_t>(work.flops);
+  result["bytes"] = static_cast<int64_t>(work.bytes());
   Json refused = Json::array();
   std::vector<Candidate> candidates = candidates_for(problem, *device.backend, refused);
   TimingCache none;

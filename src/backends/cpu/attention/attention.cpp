@@ -31,6 +31,7 @@ class Attention final : public CpuKernel {
 
 struct AttentionFamily : AttentionFamilyOf<AttentionBlock> {
   static constexpr std::string_view kName = "attention";
+  static constexpr Cost kCost = {.arithmetic = 3.5, .operands = 4};
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);

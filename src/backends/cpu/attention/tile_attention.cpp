@@ -35,6 +35,7 @@ class TileAttention final : public CpuKernel {
 
 struct TileAttentionFamily : AttentionFamilyOf<KeyBlock> {
   static constexpr std::string_view kName = "tile_attention";
+  static constexpr Cost kCost = {.arithmetic = 0.8, .operands = 2};
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);

@@ -24,6 +24,7 @@ ConvShape checked_shape(const DepthwiseCode& code, const KernelShapes& shapes) {
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise_conv";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 1.2, .operands = 0.7};
   static constexpr bool kPacksForIsa = true;
   using Params = DepthwiseConfig;
   using Code = DepthwiseCode;

@@ -4,6 +4,7 @@
 #include "backends/cpu/conv/convolution.h"
 #include "backends/cpu/conv/pack.h"
 #include "backends/cpu/conv/winograd_kernel.h"
+#include "base/checked.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -56,6 +57,18 @@ struct WinogradFamily {
       out.refuse(kName, fmt::format("{} to {} channels are too few for the transforms to pay", shape.ic, shape.oc));
     for (const WinogradConfig& config : configs)
       out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, write_fields(config)));
+  }
+
+  /// Whole tiles of n x n products make m x m results, which take 9 of each the direct way; the transforms of the inputs are
+  /// shared by the output channels, those of the results by the input channels. The weights are transformed, and larger.
+  static Cost cost(const Problem& problem, const Params& config, const Tactic&) {
+    const ConvShape shape = conv_shape(*read_conv_region(problem.region), Layout::channels_last);
+    const int64_t m = config.output, n = m + 2;
+    const double grown = static_cast<double>(n * n) / 9;
+    const double products = grown * static_cast<double>(ceil_divide(shape.oh(), m) * ceil_divide(shape.ow(), m)) /
+                            static_cast<double>(shape.oh() * shape.ow());
+    const double transforms = 10.0 / static_cast<double>(shape.ic) + 10.0 / static_cast<double>(shape.oc);
+    return {.arithmetic = products * (2.2 + transforms), .operands = 4 * products, .weights = 0.9 * grown};
   }
 
   static Built<Code> compile(const Problem& problem, const Params& config, const Tactic&) {

@@ -85,6 +85,10 @@ struct LinearFamily {
       out.offer(linear_tactic(kName, problem, write_fields(config)));
   }
 
+  static Cost cost(const Problem&, const Params& config, const Tactic&) {
+    return {.arithmetic = 1.5, .operands = 2, .weights = config.narrow ? 0.25 : 0.5};
+  }
+
   static Built<Code> compile(const Problem& problem, const Params& config, const Tactic&) {
     const LinearRegion region = *read_linear_region(problem.region);
     const int64_t n = region.code.n, k = region.code.k, panel = config.panel_channels(cpu_info(problem.device).isa);

@@ -67,6 +67,17 @@ ConvShape as_convolution(int64_t rows, const LinearCode& code) {
   return shape;
 }
 
+/// What of the tiles is no padding costs what it costs; the weights are bf16.
+Cost tile_cost(double arithmetic, int64_t pixels, const ConvShape& shape) {
+  const auto padded = [](int64_t size, int64_t tile) {
+    return static_cast<double>(round_up(size, tile)) / static_cast<double>(size);
+  };
+  return {.arithmetic = arithmetic * padded(pixels, kTilePixels / 2) * padded(shape.ic, kTileDepth) *
+                        padded(shape.oc, kTileChannels / 2),
+          .operands = 2,
+          .weights = 0.25};
+}
+
 struct TileLinearFamily {
   static constexpr std::string_view kName = "tile_linear";
   static constexpr int kVersion = 1;
@@ -78,6 +89,11 @@ struct TileLinearFamily {
     if (!problem.allowed.bf16 || !offered_linear_region(problem, kName, out)) return;
     if (std::string reason = reason_against(info); !reason.empty()) return out.refuse(kName, std::move(reason));
     out.offer(linear_tactic(kName, problem, {}));
+  }
+  static Cost cost(const Problem& problem, const Params&, const Tactic&) {
+    const LinearCode code = read_linear_region(problem.region)->code;
+    const int64_t rows = elements(problem.region.outputs()[0]->type.shape.values()) / code.n;
+    return tile_cost(0.25, rows, as_convolution(rows, code));
   }
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
     const LinearRegion region = *read_linear_region(problem.region);
@@ -115,6 +131,10 @@ struct TileConvFamily {
     if (shape.ic < kFewChannels) reason = "few input channels leave most of a tile empty";
     if (!reason.empty()) return out.refuse(kName, std::move(reason));
     out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, {}));
+  }
+  static Cost cost(const Problem& problem, const Params&, const Tactic&) {
+    const ConvShape shape = conv_shape(*read_conv_region(problem.region), Layout::channels_last);
+    return tile_cost(0.4, shape.oh() * shape.ow(), shape);
   }
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
     const ConvRegion region = *read_conv_region(problem.region);

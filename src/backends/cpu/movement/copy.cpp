@@ -52,6 +52,16 @@ class Copy final : public CpuKernel {
   int64_t items_ = 0, elements_ = 0, fewest_items_ = std::numeric_limits<int64_t>::max();
 };
 
+KernelShapes shapes_of(const Graph& region, const Tactic& tactic) {
+  const auto types = [](std::span<Value* const> values, const std::vector<Layout>& layouts) {
+    std::vector<ConcreteType> list;
+    for (size_t i = 0; i < values.size(); ++i)
+      list.push_back({values[i]->type.dtype, values[i]->type.shape.values(), layouts[i]});
+    return list;
+  };
+  return {types(region.inputs(), tactic.in), types(region.outputs(), tactic.out), {}};
+}
+
 struct CopyFamily {
   static constexpr std::string_view kName = "copy";
   static constexpr int kVersion = 1;
@@ -59,6 +69,19 @@ struct CopyFamily {
   using Code = CopyCode;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
+  /// Rows that lie alike on both sides are moved; other elements change places one by one.
+  static Cost cost(const Problem& problem, const Params&, const Tactic& tactic) {
+    CopyCode code;
+    std::vector<Tensor> constants;
+    read_copy(problem, code, constants);
+    double moved = 0, all = 0;
+    for (const CopyStep& step : plan_copies(copy_request(code, shapes_of(problem.region, tactic)))) {
+      const auto count = static_cast<double>(elements(step.copy.sizes));
+      all += count;
+      if (moves_rows(step.copy)) moved += count;
+    }
+    return {.operands = moved == all ? 0.25 : 1.5 - 1.25 * moved / all};
+  }
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
     Built<Code> built;
     const std::string reason = read_copy(problem, built.code, built.constants);

@@ -173,6 +173,7 @@ class GatherNd final : public ItemKernel {
 
 struct GatherFamily : NodeFamily<GatherCode> {
   static constexpr std::string_view kName = "gather";
+  static constexpr Cost kCost = {.weights = 0};  // of a table it reads a few rows
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);

@@ -280,6 +280,9 @@ struct ResizeFamily : NodeFamily<ResizeCode> {
       return out.refuse(kName, std::move(reason));
     offer_layouts(problem, "cpu", kName, out);
   }
+  static Cost cost(const Problem&, const Params&, const Tactic& tactic) {
+    return {.operands = tactic.in[0] == Layout::channels_last ? 0.2 : 2.5};
+  }
   static Built<ResizeCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
     const Node& node = *single_node(problem);
     Built<ResizeCode> built;

@@ -152,6 +152,13 @@ void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m,
 
 }  // namespace
 
+bool moves_rows(const StridedCopy& copy) {
+  constexpr int64_t kShortRow = 4;
+  const std::vector<Axis> axes = simplest(copy);
+  return axes.empty() ||
+         (axes.back().to == 1 && (axes.back().from == 1 || axes.back().from == 0) && axes.back().size >= kShortRow);
+}
+
 CopyLoops::CopyLoops(const StridedCopy& copy, size_t element)
     : element_(element), from_offset_(copy.from_offset), to_offset_(copy.to_offset) {
   HONE_ASSERT(copy.sizes.size() == copy.from.size() && copy.sizes.size() == copy.to.size(), "axes of a copy disagree");

@@ -13,6 +13,9 @@
 
 namespace hone::cpu {
 
+/// Whether stretches of bytes lie alike on both sides, or repeat one element; otherwise elements change places one by one.
+bool moves_rows(const StridedCopy& copy);
+
 class CopyLoops {
  public:
   /// `element` is 1, 2, 4 or 8 bytes.

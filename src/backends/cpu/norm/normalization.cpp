@@ -130,6 +130,7 @@ class Normalization final : public CpuKernel {
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.operands = 0.4};
   using Params = NoParams;
   using Code = NormalizationCode;
 

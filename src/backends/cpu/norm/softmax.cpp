@@ -84,6 +84,7 @@ class Softmax final : public CpuKernel {
 struct SoftmaxFamily {
   static constexpr std::string_view kName = "softmax";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.operands = 3};
   using Params = NoParams;
   using Code = SoftmaxCode;
 

@@ -238,6 +238,7 @@ class Writer {
 struct AttentionFamily {
   static constexpr std::string_view kName = "attention";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 5, .operands = 8};
   using Params = BlockParams;
   using Code = BlockedAttention;
 

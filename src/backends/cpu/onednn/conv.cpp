@@ -188,6 +188,11 @@ struct ConvolutionFamily {
     if (channels > 4 && (!avx512 || !offered)) offer(problem, *region, blocked, blocked, out);
   }
 
+  static Cost cost(const Problem& problem, const Params& operands, const Tactic&) {
+    const bool grouped = read_conv_region(problem.region)->code.groups > 1;  // rounding gains nothing there
+    if (!operands.rounded || grouped) return {.arithmetic = 1.7, .operands = 2, .weights = 0.5};
+    return {.arithmetic = has_tiles(problem) ? 0.4 : 0.8, .operands = 2, .weights = 0.5};
+  }
   static Built<Code> compile(const Problem& problem, const Params& operands, const Tactic& tactic) {
     const ConvRegion region = *read_conv_region(problem.region);
     Built<Code> built{{region.code, region.transposed, operands, {}}};

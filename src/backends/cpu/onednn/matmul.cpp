@@ -105,6 +105,10 @@ struct LinearFamily {
     }
   }
 
+  static Cost cost(const Problem& problem, const Params& operands, const Tactic&) {
+    if (!operands.rounded) return {.arithmetic = 1.9, .operands = 2, .weights = 0.8};
+    return {.arithmetic = has_tiles(problem) ? 0.45 : 1, .operands = 2, .weights = 0.4};
+  }
   static Built<Code> compile(const Problem& problem, const Params& operands, const Tactic&) {
     const LinearRegion region = *read_linear_region(problem.region);
     const int64_t n = region.code.n, k = region.code.k;
@@ -169,6 +173,7 @@ Product::primitive_desc describe_matmul(const MatmulCode& code, const Dims& a, c
 struct MatmulFamily {
   static constexpr std::string_view kName = "matmul";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 1.9, .operands = 2};
   using Params = NoParams;
   using Code = MatmulCode;
 

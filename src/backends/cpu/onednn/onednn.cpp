@@ -40,6 +40,12 @@ class OnednnSource final : public TacticSource {
     const onednn::TeamSize team(problem.device.workers);
     return onednn::guarded([&] { return family->compile(problem, tactic); });
   }
+
+  Cost cost(const Problem& problem, const Tactic& tactic) const override {
+    const onednn::Family* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic onednn.{}", tactic.name);
+    return family->cost(problem, tactic);
+  }
 };
 
 }  // namespace

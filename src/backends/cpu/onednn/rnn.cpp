@@ -343,6 +343,7 @@ class Writer {
 struct RecurrentFamily {
   static constexpr std::string_view kName = "recurrent";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.arithmetic = 1.5, .operands = 35, .weights = 35};
   using Params = RecurrentParams;
   using Code = RecurrentCode;
 

@@ -50,6 +50,8 @@ Desc desc_in_format(const Dims& dims, const std::string& name, ElementType eleme
 
 /// Whether matmuls of f32 may round their operands to bf16 and gain by it.
 inline bool may_round(const Problem& problem) { return problem.allowed.bf16 && problem.device.bf16_matmuls; }
+/// Whether the library multiplies bf16 on AMX's tiles.
+inline bool has_tiles(const Problem& problem) { return has_matrix_tiles(cpu_info(problem.device).isa); }
 enum class RoundedType { bf16 };
 inline constexpr std::array<std::string_view, 1> kRoundedTypeNames = {"bf16"};
 constexpr const auto& field_names(RoundedType) { return kRoundedTypeNames; }
@@ -127,6 +129,7 @@ struct Family {
   Program (*load)(const Attrs&, const KernelShapes&);
   int version = 1;
   std::vector<Field> (*fields)() = nullptr;
+  Cost (*cost)(const Problem&, const Tactic&) = nullptr;
 };
 extern const Family convolution, linear, matmul, recurrent_layer, attention;
 
@@ -140,7 +143,8 @@ Program load_program(const Attrs& attrs, const KernelShapes& shapes) {
 /// Of a struct as family.h describes it, without an instruction set: constants(code, shapes) and load(code, shapes).
 template <typename F>
 constexpr Family family_of() {
-  return {F::kName, F::propose, compile_family<F>, load_program<F>, F::kVersion, list_fields<typename F::Code>};
+  return {F::kName,  F::propose, compile_family<F>, load_program<F>, F::kVersion, list_fields<typename F::Code>,
+          cost_of<F>};
 }
 
 /// Runs `body` with the library's errors turned into ours.

@@ -46,6 +46,7 @@ class Cast final : public ItemKernel {
 
 struct CastFamily : NodeFamily<CastCode> {
   static constexpr std::string_view kName = "cast";
+  static constexpr Cost kCost = {.operands = 0.25};
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);

@@ -107,6 +107,7 @@ class Pointwise final : public CpuKernel {
 struct PointwiseFamily {
   static constexpr std::string_view kName = "pointwise";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.operands = 0.25};
   using Params = NoParams;
   using Code = PointwiseProgram;
 

@@ -166,6 +166,7 @@ class PointwiseBlocks final : public CpuKernel {
 struct BlocksFamily {
   static constexpr std::string_view kName = "pointwise_blocks";
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {.operands = 25};
   using Params = NoParams;
   using Code = BlocksCode;
 

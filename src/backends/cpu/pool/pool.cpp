@@ -143,6 +143,9 @@ struct PoolFamily {
     if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse(kName, "the window is too large");
     offer_layouts(problem, "cpu", kName, out);
   }
+  static Cost cost(const Problem&, const Params&, const Tactic& tactic) {
+    return {.operands = tactic.in[0] == Layout::channels_last ? 0.5 : 25};
+  }
   static Built<PoolCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
     const Node* node = problem.only();
     return {{WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {}), node->is(ops::max_pool),

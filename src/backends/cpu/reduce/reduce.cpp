@@ -158,6 +158,9 @@ struct ReduceFamily {
     if (!axes) return out.refuse(kName, "axes are not constant");
     offer_reductions(problem, *axes, "cpu", out);
   }
+  static Cost cost(const Problem&, const Params&, const Tactic& tactic) {
+    return {.operands = tactic.in[0] == Layout::channels_last ? 0.2 : 2.5};
+  }
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
     const Node* node = problem.only();
     const Row* row = find_row(*node);

@@ -298,6 +298,7 @@ class Recurrent final : public CpuKernel {
 
 struct RecurrentFamily : NodeFamily<RecurrentCode> {
   static constexpr std::string_view kName = "recurrent";
+  static constexpr Cost kCost = {.operands = 25, .weights = 25};
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);

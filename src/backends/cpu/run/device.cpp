@@ -23,6 +23,14 @@ class CpuStream final : public Stream {
   void synchronize() override {}
 };
 
+/// Two multiply-adds a cycle on each core, at 2.4 GHz.
+NominalRates rates_of(Isa isa, int workers) {
+  return {.f32_flops = 9.6e9 * lanes_of(isa) * workers,
+          .memory_bytes = 10e9 * workers,
+          .cache_bytes = 40e9 * workers,
+          .launch_ms = 0.002};
+}
+
 DeviceInfo describe(const DeviceOptions& options) {
   const Machine machine = inspect_machine();
   DeviceInfo info;
@@ -33,6 +41,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.cache_bytes = info.core_bytes = machine.cache_bytes;
   info.clock_ghz = machine.clock_ghz;
   info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
+  info.rates = rates_of(options.isa, info.workers);
   return info;
 }
 

@@ -28,6 +28,12 @@ class CpuSource final : public TacticSource {
     HONE_ASSERT(family != nullptr, "there is no tactic cpu.{}", tactic.name);
     return family->compile(problem, tactic);
   }
+
+  Cost cost(const Problem& problem, const Tactic& tactic) const override {
+    const CpuTactic* family = find_family(tactic.name);
+    HONE_ASSERT(family != nullptr, "there is no tactic cpu.{}", tactic.name);
+    return family->cost(problem, tactic);
+  }
 };
 
 /// The instruction set that the constants were packed for; the device's when they depend on none.

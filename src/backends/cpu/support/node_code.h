@@ -67,6 +67,7 @@ std::vector<ConstantSpec> node_constants(const NodeCode& code);
 template <typename NodeFamilyCode>
 struct NodeFamily {
   static constexpr int kVersion = 1;
+  static constexpr Cost kCost = {};  // the default: few have a rival
   using Params = NoParams;
   using Code = NodeFamilyCode;
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
