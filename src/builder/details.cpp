@@ -74,7 +74,7 @@ void convolution_details(const Region& region, Attrs& details) {
 }
 
 bool has_size(const Value* value) {
-  return value == nullptr || (value->type.ranked && value->type.shape.elements().constant().has_value());
+  return value == nullptr || (value->type.ranked && value->type.shape.is_static());
 }
 
 bool has_sizes(const Node& node) {

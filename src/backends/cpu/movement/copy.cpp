@@ -6,6 +6,7 @@
 
 #include "backends/cpu/family.h"
 #include "backends/cpu/movement/strided_copy.h"
+#include "ops/movement.h"
 #include "ops/ops.h"
 #include "regions/copy_request.h"
 #include "regions/layout_offers.h"
@@ -52,14 +53,20 @@ class Copy final : public CpuKernel {
   int64_t items_ = 0, elements_ = 0, fewest_items_ = std::numeric_limits<int64_t>::max();
 };
 
-KernelShapes shapes_of(const Graph& region, const Tactic& tactic) {
+/// The sizes that are put in where the data decide need not fit together.
+bool has_data_sizes(const Problem& problem) {
+  return std::ranges::any_of(problem.symbols, [](const auto& size) { return size.first.starts_with(kDataSymbol); });
+}
+
+/// Of the problem that is asked about, not of a plan.
+KernelShapes shapes_of(const Problem& problem, const Tactic& tactic) {
   const auto types = [](std::span<Value* const> values, const std::vector<Layout>& layouts) {
     std::vector<ConcreteType> list;
     for (size_t i = 0; i < values.size(); ++i)
       list.push_back({values[i]->type.dtype, values[i]->type.shape.values(), layouts[i]});
     return list;
   };
-  return {types(region.inputs(), tactic.in), types(region.outputs(), tactic.out), {}};
+  return {types(problem.region.inputs(), tactic.in), types(problem.region.outputs(), tactic.out), problem.symbols};
 }
 
 struct CopyFamily {
@@ -69,13 +76,15 @@ struct CopyFamily {
   using Code = CopyCode;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) { offer_copies(problem, "cpu", out); }
-  /// Rows that lie alike on both sides are moved; other elements change places one by one.
+  /// Rows that lie alike on both sides are moved; other elements change places one by one. What is copied from constants alone, or
+  /// in sizes that data decide, is not looked into.
   static Cost cost(const Problem& problem, const Params&, const Tactic& tactic) {
+    if (problem.region.inputs().empty() || has_data_sizes(problem)) return {.operands = 1.5};
     CopyCode code;
     std::vector<Tensor> constants;
     read_copy(problem, code, constants);
     double moved = 0, all = 0;
-    for (const CopyStep& step : plan_copies(copy_request(code, shapes_of(problem.region, tactic)))) {
+    for (const CopyStep& step : plan_copies(copy_request(code, shapes_of(problem, tactic)))) {
       const auto count = static_cast<double>(elements(step.copy.sizes));
       all += count;
       if (moves_rows(step.copy)) moved += count;
