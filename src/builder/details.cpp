@@ -73,9 +73,7 @@ void convolution_details(const Region& region, Attrs& details) {
   epilogue_details(region, details);
 }
 
-bool has_size(const Value* value) {
-  return value == nullptr || (value->type.ranked && value->type.shape.is_static());
-}
+bool has_size(const Value* value) { return value == nullptr || (value->type.ranked && value->type.shape.is_static()); }
 
 bool has_sizes(const Node& node) {
   return std::ranges::all_of(node.inputs, has_size) && std::ranges::all_of(node.outputs, has_size);
