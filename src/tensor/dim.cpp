@@ -34,6 +34,23 @@ struct MonomialLess {
 };
 using Sum = std::map<Monomial, int64_t, MonomialLess>;  // the empty monomial is the constant
 
+/// The values that an expression can have where no symbol is negative; a missing end is open.
+struct Range {
+  std::optional<int64_t> low, high;
+};
+
+template <typename Overflows>
+std::optional<int64_t> unless_overflow(std::optional<int64_t> a, std::optional<int64_t> b, const Overflows& overflows) {
+  int64_t result = 0;
+  return a && b && !overflows(*a, *b, &result) ? std::optional(result) : std::nullopt;
+}
+std::optional<int64_t> sum_of(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return unless_overflow(a, b, [](int64_t x, int64_t y, int64_t* sum) { return __builtin_add_overflow(x, y, sum); });
+}
+std::optional<int64_t> product_of(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return unless_overflow(a, b, [](int64_t x, int64_t y, int64_t* all) { return __builtin_mul_overflow(x, y, all); });
+}
+
 int64_t floor_divide_numbers(int64_t a, int64_t b) {
   HONE_CHECK(b != 0, "a size is divided by zero");
   HONE_CHECK(a != INT64_MIN || b != -1, "size overflow: {} / {} does not fit 64 bits", a, b);
@@ -125,6 +142,45 @@ struct DimAlgebra {
       case AtomKind::mod: return modulo(a, b);
       case AtomKind::min: return minimum(a, b);
       case AtomKind::max: return maximum(a, b);
+      case AtomKind::symbol: break;
+    }
+    return {};
+  }
+  static Range range(const Dim& dim) {
+    if (dim.is_constant()) return {dim.constant_, dim.constant_};
+    Range total{0, 0};
+    for (const auto& [monomial, coefficient] : dim.terms_->sum) {
+      Range product{1, 1};
+      for (const auto& part : monomial) {
+        const Range factor = range(*part);
+        if (factor.low.value_or(-1) < 0) return {};
+        product = {product_of(product.low, factor.low), product_of(product.high, factor.high)};
+      }
+      product = {product_of(product.low, coefficient), product_of(product.high, coefficient)};
+      if (coefficient < 0) std::swap(product.low, product.high);
+      total = {sum_of(total.low, product.low), sum_of(total.high, product.high)};
+    }
+    return total;
+  }
+  static Range range(const Atom& atom) {
+    if (atom.kind == AtomKind::symbol) return {0, std::nullopt};
+    const Range a = range(atom.a), b = range(atom.b);
+    const auto either = [](std::optional<int64_t> x, std::optional<int64_t> y, auto best) {
+      return x && y ? std::optional(best(*x, *y)) : x ? x : y;
+    };
+    const auto both = [](std::optional<int64_t> x, std::optional<int64_t> y, auto best) {
+      return x && y ? std::optional(best(*x, *y)) : std::nullopt;
+    };
+    const auto less = [](int64_t x, int64_t y) { return std::min(x, y); };
+    const auto more = [](int64_t x, int64_t y) { return std::max(x, y); };
+    switch (atom.kind) {
+      case AtomKind::min: return {both(a.low, b.low, less), either(a.high, b.high, less)};
+      case AtomKind::max: return {either(a.low, b.low, more), both(a.high, b.high, more)};
+      case AtomKind::mod: return b.low.value_or(0) > 0 ? Range{0, sum_of(b.high, -1)} : Range{};
+      case AtomKind::floordiv: {
+        if (b.low.value_or(0) <= 0 || a.low.value_or(-1) < 0) return {};
+        return {0, a.high ? std::optional(*a.high / *b.low) : std::nullopt};
+      }
       case AtomKind::symbol: break;
     }
     return {};
@@ -257,6 +313,7 @@ Dim Dim::substitute(const SymbolValues& values) const {
 }
 
 void Dim::collect_symbols(std::set<std::string>& names) const { DimAlgebra::symbols(*this, names); }
+std::optional<int64_t> Dim::largest() const { return DimAlgebra::range(*this).high; }
 std::string Dim::text() const { return terms_ ? terms_->text : fmt::format("{}", constant_); }
 
 Dim operator+(const Dim& a, const Dim& b) {

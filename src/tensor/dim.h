@@ -37,6 +37,8 @@ class Dim {
   /// Replaces the symbols that have a value.
   Dim substitute(const SymbolValues& values) const;
   void collect_symbols(std::set<std::string>& names) const;
+  /// The largest value that it can have, whatever its symbols are; nothing: there is none.
+  std::optional<int64_t> largest() const;
   std::string text() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);

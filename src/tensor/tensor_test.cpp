@@ -57,6 +57,22 @@ TEST(Dim, EvaluatesLikeIntegersDo) {
   }
 }
 
+TEST(Dim, KnowsItsLargestValue) {
+  EXPECT_EQ(d("7").largest(), 7);
+  EXPECT_EQ(d("N").largest(), std::nullopt);
+  EXPECT_EQ(d("min(300, N)").largest(), 300);
+  EXPECT_EQ(d("2*min(300, N) + min(5, M) + 1").largest(), 606);
+  EXPECT_EQ(d("10 - N").largest(), 10);
+  EXPECT_EQ(d("min(10, N) - min(3, M)").largest(), 10);
+  EXPECT_EQ(d("max(4, min(3, N))").largest(), 4);
+  EXPECT_EQ(d("max(4, N)").largest(), std::nullopt);
+  EXPECT_EQ(d("mod(N, 8)").largest(), 7);
+  EXPECT_EQ(d("floordiv(min(9, N), 2)").largest(), 4);
+  EXPECT_EQ(d("floordiv(N - 9, 2)").largest(), std::nullopt);
+  EXPECT_EQ(d("min(300, N)*min(4, M)").largest(), 1200);
+  EXPECT_EQ(d("min(9223372036854775807, N)*3").largest(), std::nullopt);
+}
+
 TEST(Dim, NamesWhatIsWrongWithAnExpression) {
   EXPECT_THROW(d("N +"), Error);
   EXPECT_THROW(d("foo(N, 2)"), Error);
