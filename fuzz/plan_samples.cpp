@@ -37,7 +37,7 @@ constexpr std::string_view kRegions[] = {
     "dilations=[1, 1], count_include_pad=1}\n return %z\n}",
     "(%x: bf16[N,3,4,4,4]) {\n %z = AveragePool(%x) {kernel_shape=[2, 2, 2], pads=[0, 0, 0, 0, 0, 0], strides=[2, 2, "
     "2], dilations=[1, 1, 1]}\n return %z\n}",
-    // products: linear, tile_linear, matmul, einsum and onednn's
+    // matmuls: linear, tile_linear, matmul, einsum and onednn's
     "(%x: f32[N,3,16], %r: f32[N,3,24]) {\n %w = constant f32[16,24]!01\n %b = constant f32[24]!02\n %a = Linear(%x, "
     "%w, %b)\n %g = Gelu(%a)\n %z = Add(%g, %r)\n return %z\n}",
     "(%x: f32[N,12]) {\n %w = constant f32[9,12]!01\n %z = Linear(%x, %w) {trans_w=1}\n return %z\n}",
@@ -134,6 +134,8 @@ constexpr std::string_view kRegions[] = {
     "sampling_ratio=2, spatial_scale=0.5}\n return %z\n}",
     "(%x: f32[4,N,3], %l: i64[N]) {\n %z = ReverseSequence(%x, %l) {time_axis=0, batch_axis=1}\n return %z\n}",
     "(%x: f32[N,6]) {\n %z = EyeLike(%x) {k=1}\n return %z\n}",
+    // a result of as many rows as there are
+    "(%x: bool[N,9]) {\n %z = NonZero(%x)\n return %z\n}",
     // recurrent layers
     "(%x: f32[4,N,5], %l: i32[N], %h0: f32[2,N,9], %c0: f32[2,N,9]) {\n %w = constant f32[2,36,5]!01\n %r = constant "
     "f32[2,36,9]!02\n %b = constant f32[2,72]!03\n %p = constant f32[2,27]!04\n %y, %h, %c = LSTM(%x, %w, %r, %b, %l, "
@@ -154,6 +156,8 @@ constexpr std::string_view kNetworks[] = {
     "{shape=[\"N\", \"8\"]} \"v\"\n %l = constant f32[8,5]!02\n %y = Linear(%v, %l) \"l\"\n return %y\n}",
     "(%x: f32[N,6], %t: f32[4]) {\n %r = Softmax(%x) {axis=1} \"r\"\n %v = View(%r) {shape=[\"2\", \"3*N\"]} \"v\"\n "
     "%u = Transpose(%v) {perm=[1, 0]} \"u\"\n %i = Identity(%t) \"i\"\n %e = Exp(%u) \"e\"\n return %r, %e, %i\n}",
+    "(%x: f32[N,9]) {\n %r = Relu(%x) \"r\"\n %p = NonZero(%r) \"p\"\n %t = Transpose(%p) {perm=[1, 0]} \"t\"\n %y = "
+    "GatherND(%r, %t) \"y\"\n return %y\n}",
     "(%x: f32[3,4]) {\n %n = NonZero(%x) \"n\"\n %c = Cast(%n) {to=\"f32\"} \"c\"\n %y = Exp(%c) \"y\"\n return %n, "
     "%y\n}",
 };
@@ -177,6 +181,13 @@ Plan plan_of_tactic(const Graph& symbolic, const Tactic& tactic, const Compiled&
   };
   for (size_t i = 0; i < tactic.in.size(); ++i) add(symbolic.inputs()[i], tactic.in[i], true);
   for (size_t i = 0; i < tactic.out.size(); ++i) add(symbolic.outputs()[i], tactic.out[i], false);
+  if (decides_sizes(symbolic)) {
+    const std::vector<TensorType> results = result_types(symbolic);
+    profile.buffers.back().most = results[0].shape;
+    profile.buffers.back().sizes = static_cast<BufferId>(profile.buffers.size());
+    step.outputs.push_back(profile.buffers.back().sizes);
+    profile.buffers.push_back({.name = "sizes", .type = results[1]});
+  }
   for (size_t i = 0; i < compiled.constants.size(); ++i) step.constants.push_back(static_cast<int32_t>(i));
   step.code = 0;
   profile.steps = {std::move(step)};

@@ -49,6 +49,12 @@ bool DataSizes::sized_by_data(const Shape& shape) const {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return symbols_.contains(name); });
 }
 
+bool DataSizes::measurable(const Region& region) const {
+  if (region.nodes.size() != 1 || region.outputs.size() != 1) return false;
+  const Node& node = *region.nodes[0];
+  return node.op->traits.most != nullptr && region.outputs[0] == node.output() && !needs_host(node.output()->type);
+}
+
 bool DataSizes::host_only(const Region& region) const {
   const auto on_host = [](const Value* value) { return value != nullptr && needs_host(value->type); };
   const auto ambiguous = [&](const Node* node) {
@@ -66,7 +72,8 @@ bool DataSizes::host_only(const Region& region) const {
   };
   for (const Node* node : region.nodes) {
     if (std::any_of(node->inputs.begin(), node->inputs.end(), on_host)) return true;
-    if (std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* value) { return managed(*value); }))
+    if (!measurable(region) &&
+        std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* value) { return managed(*value); }))
       return true;
     if (ambiguous(node)) return true;
   }

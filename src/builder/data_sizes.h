@@ -22,8 +22,10 @@ class DataSizes {
   /// Whether a value lives in a host tensor: objects, unknown rank, or sizes that its own producer decides.
   bool managed(const Value& value) const;
   bool sized_by_data(const Shape& shape) const;
-  /// Only the reference can run it: it touches managed operands before their sizes are known, decides sizes itself, or
-  /// broadcasts axes of which a run decides which one is 1.
+  /// Whether a region's only result is one whose sizes it decides, and a device may be asked to (Traits::most).
+  bool measurable(const Region& region) const;
+  /// Only the reference can run it: it touches managed operands before their sizes are known, decides sizes that no device does,
+  /// or broadcasts axes of which a run decides which one is 1.
   bool host_only(const Region& region) const;
   /// The stage of every layer, in order.
   std::vector<int> stages(const std::vector<Layer>& layers) const;

@@ -50,17 +50,38 @@ class Lowering {
   BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
     TensorType type = value.type;
     type.layout = layout;
-    const bool managed = alias < 0 && session_.sizes.managed(value);
+    const bool decided = alias < 0 && session_.sizes.managed(value), measured = decided && on_device(value);
     profile_.buffers.push_back(
-        {.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = managed});
-    return static_cast<BufferId>(profile_.buffers.size() - 1);
+        {.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = decided && !measured});
+    const auto id = static_cast<BufferId>(profile_.buffers.size() - 1);
+    if (measured) add_sizes(value);
+    return id;
+  }
+
+  /// Behind the buffer of a value whose writer decides its sizes on the device.
+  void add_sizes(const Value& value) {
+    const Shape most = value.producer->op->traits.most(*value.producer);
+    profile_.buffers.back().most = most;
+    profile_.buffers.back().sizes = static_cast<BufferId>(profile_.buffers.size());
+    profile_.buffers.push_back(
+        {.name = value.name + " (sizes)", .type = {DType::i64, Shape{Dim(static_cast<int64_t>(most.rank()))}}});
+  }
+
+  /// Whether something else than the reference writes a value whose sizes its writer decides.
+  bool on_device(const Value& value) const {
+    const auto writes = [&](const Layer& layer) {
+      return session_.sizes.measurable(layer.region) && layer.region.outputs[0] == &value;
+    };
+    const auto layer = std::ranges::find_if(choice_.layers, writes);
+    return layer != choice_.layers.end() &&
+           layer->candidates[static_cast<size_t>(layer->chosen)].tactic.source != "reference";
   }
 
   /// The slot of an output or debug tensor; a computed value behind a chain of views is written there directly.
   void reserve_output(const Value* output, bool debug) {
     const Layout layout = edges().of_output(output);
     const BufferId slot = add_buffer(*output, layout, debug ? BufferKind::arena : BufferKind::output);
-    profile_.buffers.back().debug = debug;
+    profile_.buffers[static_cast<size_t>(slot)].debug = debug;
     reserved_[output] = slot;
     if (layout != Layout::linear || session_.sizes.managed(*output) || session_.sizes.sized_by_data(output->type.shape))
       return;
@@ -192,6 +213,8 @@ class Lowering {
       inputs.push_back(buffer(region.inputs[i], candidate.tactic.in[i]));
     for (size_t i = 0; i < region.outputs.size(); ++i)
       outputs.push_back(write_buffer(*region.outputs[i], candidate.tactic.out[i]));
+    if (const BufferId sizes = profile_.buffers[static_cast<size_t>(outputs[0])].sizes; sizes >= 0)
+      outputs.push_back(sizes);
     if (!touches_data_sizes(region))
       if (const int64_t flops = flops_of(region, points_.opt); flops != 0) step.details.set("Flops", flops);
     with_note([&] { return fmt::format("compiling {} with {}", step.name, candidate.tactic.text()); },
@@ -240,9 +263,10 @@ class Lowering {
     for (size_t id = 0; id < profile_.buffers.size(); ++id)
       if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
         const TensorType& type = profile_.buffers[id].type;
-        if (session_.sizes.sized_by_data(type.shape)) continue;
+        const Shape& shape = profile_.buffers[id].most.value_or(type.shape);
+        if (session_.sizes.sized_by_data(shape)) continue;
         int64_t& bytes = live.requests[static_cast<size_t>(request)].bytes;
-        bytes = std::max(bytes, byte_size(type.dtype, type.shape.evaluate(points_.max), type.layout));
+        bytes = std::max(bytes, byte_size(type.dtype, shape.evaluate(points_.max), type.layout));
       }
     return plan_memory(live.requests).bytes;
   }

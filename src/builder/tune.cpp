@@ -121,15 +121,16 @@ void remember(BuildSession& session, std::span<const Candidate> candidates) {
   for (const Candidate& candidate : candidates) session.used.put(candidate.key, candidate.timing);
 }
 
-/// Level 0, single candidates and builds that ran out of time need no clock.
+/// Level 0, single candidates and builds that ran out of time need no clock; what depends on how many elements a run finds has
+/// no time of its own.
 void time_candidates(BuildSession& session, const Problem& problem, std::span<Candidate> candidates) {
-  const bool only_reference = candidates.size() == 1 && candidates[0].tactic.source == "reference";
-  if (session.options.optimization_level == 0 || only_reference ||
+  const bool timeless =
+      (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic);
+  if (session.options.optimization_level == 0 || timeless ||
       (must_stop(session) && !all_known(session.cache, candidates))) {
     for (Candidate& candidate : candidates)
-      candidate.timing = {only_reference ? 0 : candidate.estimate_ms, 0, 0,
-                          std::string(only_reference ? "not timed" : kEstimated)};
-    if (session.options.optimization_level > 0 && !only_reference) remember(session, candidates);
+      candidate.timing = {timeless ? 0 : candidate.estimate_ms, 0, 0, std::string(timeless ? "not timed" : kEstimated)};
+    if (session.options.optimization_level > 0 && !timeless) remember(session, candidates);
     return;
   }
   if (session.options.error_on_timing_cache_miss)

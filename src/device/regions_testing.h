@@ -2,7 +2,7 @@
 //
 // The regions of tests/regions/*.ir, on which every source of every device is tested. In a file regions stand behind each other
 // as graph text, T for the element type that a test puts in, N for a size that is symbolic; a line of words after # tells what
-// the next region is about, and "# processor:" that no other device has a kernel for it. For tests only.
+// the next region is about; "# processor:" and "# GPU:" say that no other device has a kernel for it. For tests only.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 #include "base/error.h"
 #include "device/tactic.h"
 #include "ops/all.h"
+#include "ops/ops.h"
 
 namespace hone {
 
 struct RegionSample {
   std::string name;  // file and number: "pool_2"
   std::string text;
-  bool processor_only = false;
+  bool processor_only = false, gpu_only = false;
 
   bool has(std::string_view word) const { return text.find(word) != std::string::npos; }
   /// Whether an element type is put in.
@@ -51,6 +52,7 @@ inline void read_file(const std::filesystem::path& path, std::vector<RegionSampl
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("# processor:")) sample.processor_only = true;
+    if (line.starts_with("# GPU:")) sample.gpu_only = true;
     if (line.starts_with("#") || line.empty()) continue;
     sample.text += line + "\n";
     if (line != "}") continue;
@@ -77,14 +79,35 @@ inline const std::vector<RegionSample>& region_samples() {
   return samples;
 }
 
-/// The region at N = n, for a device.
+/// The region at N = n; numbers that follow from sizes are constants there.
+inline Graph sample_at(const Graph& symbolic, int64_t n) {
+  Graph region = symbolic.specialize({{"N", n}});
+  for (Node* node : region.nodes())
+    if (node->is(ops::symbolic_constant) && region.node_count() > 1)
+      region.replace(node->output(), region.add_constant(evaluate_node(*node, {})[0]));
+  region.erase_dead();
+  region.infer_all();
+  return region;
+}
+
+/// The same as a problem for a device.
 inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();
   problem.symbols = {{"N", n}};
-  problem.region = symbolic.specialize(problem.symbols);
+  problem.region = sample_at(symbolic, n);
   problem.device = device;
   return problem;
+}
+
+/// What a kernel wrote, without the room behind a result whose sizes it decided.
+inline std::vector<Tensor> cut_to_sizes(const Graph& region, std::vector<Tensor> results) {
+  if (!decides_sizes(region)) return results;
+  const Dims dims = results[1].integers();
+  const auto bytes = static_cast<size_t>(byte_size(results[0].dtype(), dims));
+  HONE_CHECK(bytes <= results[0].bytes().size(), "a kernel writes sizes {}", join_dims(dims, ","));
+  results[0] = Tensor(results[0].dtype(), dims, Blob::copy(results[0].bytes().first(bytes)));
+  return results;
 }
 
 }  // namespace hone

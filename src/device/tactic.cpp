@@ -31,6 +31,21 @@ std::string Problem::key() const {
 
 const Node* Problem::only() const { return region.node_count() == 1 ? region.nodes().front() : nullptr; }
 
+bool decides_sizes(const Graph& region) {
+  const Node* writer = region.outputs().size() == 1 ? region.outputs()[0]->producer : nullptr;
+  return writer != nullptr && writer->op->traits.most != nullptr;
+}
+
+std::vector<TensorType> result_types(const Graph& region) {
+  std::vector<TensorType> types;
+  for (const Value* output : region.outputs()) types.push_back(output->type);
+  if (!decides_sizes(region)) return types;
+  const Node& writer = *region.outputs()[0]->producer;
+  types[0].shape = writer.op->traits.most(writer);
+  types.push_back({DType::i64, Shape{Dim(static_cast<int64_t>(types[0].shape.rank()))}});
+  return types;
+}
+
 std::string Tactic::text() const {
   std::string result = source + "." + name;
   if (!params.empty()) result += "(" + params.print() + ")";

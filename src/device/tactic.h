@@ -33,6 +33,12 @@ struct Problem {
   const Node* only() const;
 };
 
+/// Whether a region is one node that decides sizes of its result and that a device may run (Traits::most).
+bool decides_sizes(const Graph& region);
+/// The results of a region as a kernel writes them. Where it decides sizes the first has its largest ones, without gaps between
+/// what is there, and an i64 tensor stands behind it, for the sizes that there are.
+std::vector<TensorType> result_types(const Graph& region);
+
 struct Tactic {
   std::string source;           // "cpu", "onednn", "reference"
   std::string name;             // family and variant: "conv_nhwc", "softmax_rows"

@@ -153,6 +153,8 @@ struct Traits {
   int64_t (*flops)(const Node&, const SymbolValues&) = nullptr;
   /// Null: there are none, or no factor per channel can be put into the weights.
   Channels (*channels)(const Node&) = nullptr;
+  /// The largest sizes that the only result of an operator with data-dependent sizes can have. Null: a device does not run it.
+  Shape (*most)(const Node&) = nullptr;
 };
 
 struct OpDef {

@@ -131,6 +131,11 @@ void infer_non_zero(InferContext& context) {
   context.set(0, DType::i64, Shape{Dim(static_cast<int64_t>(context.rank(0))), context.data_dependent(0, 1)});
 }
 
+Shape most_non_zero(const Node& node) {
+  const Shape& shape = node.input(0)->type.shape;
+  return {Dim(static_cast<int64_t>(shape.rank())), shape.elements()};
+}
+
 void eval_non_zero(EvalContext& context) {
   const Tensor& data = context.input(0);
   const Dims dims = data.dims(), strides = strides_of(dims);
@@ -262,7 +267,7 @@ const OpDef non_zero = {.name = "NonZero",
                         .infer = infer_non_zero,
                         .eval = eval_non_zero,
                         .onnx = {{"NonZero"}},
-                        .traits = {.data_dependent = true}};
+                        .traits = {.data_dependent = true, .most = most_non_zero}};
 
 const OpDef unique = {
     .name = "Unique",

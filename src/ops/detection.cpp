@@ -40,6 +40,21 @@ void infer_nms(InferContext& context) {
   context.set(0, DType::i64, Shape{context.data_dependent(0, 0), Dim(3)});
 }
 
+/// Exporters write "as many as there are" as the largest number that there is.
+constexpr int64_t kAnyNumber = int64_t{1} << 40;
+
+Shape most_nms(const Node& node) {
+  const Shape& scores = node.input(1)->type.shape;
+  const Value* limit = node.input(2);
+  Dim kept = scores[2];  // of a class
+  if (limit == nullptr) kept = 0;
+  else if (limit->is_constant()) {
+    const int64_t number = limit->constant->size() > 0 ? std::max<int64_t>(limit->constant->integer(0), 0) : 0;
+    kept = number >= kAnyNumber ? kept : minimum(kept, number);
+  }
+  return {scores[0] * scores[1] * kept, Dim(3)};
+}
+
 void eval_nms(EvalContext& context) {
   const Tensor &boxes = context.input(0), &scores = context.input(1);
   const int64_t batches = scores.dims()[0], classes = scores.dims()[1], count = scores.dims()[2];
@@ -220,7 +235,7 @@ const OpDef non_max_suppression = {
     .infer = infer_nms,
     .eval = eval_nms,
     .onnx = {{"NonMaxSuppression"}},
-    .traits = {.data_dependent = true},
+    .traits = {.data_dependent = true, .most = most_nms},
 };
 
 const OpDef roi_align = {

@@ -43,6 +43,7 @@ Json buffer_json(const BufferSlot& slot) {
             {"alias", slot.alias}};
   if (slot.managed) json["managed"] = true;
   if (slot.debug) json["debug"] = true;
+  if (slot.most) json["most"] = to_json(TensorType{slot.type.dtype, *slot.most})["dims"], json["sizes"] = slot.sizes;
   return json;
 }
 BufferSlot read_buffer(const Json& json) {
@@ -56,6 +57,9 @@ BufferSlot read_buffer(const Json& json) {
   slot.kind = static_cast<BufferKind>(at - std::begin(kKinds));
   slot.managed = json.contains("managed");
   slot.debug = json.contains("debug");
+  if (!json.contains("most")) return slot;
+  slot.most = type_from_json({{"dtype", "i64"}, {"dims", json["most"]}, {"layout", name_of(Layout::linear)}}).shape;
+  slot.sizes = index(member(json, "sizes"));
   return slot;
 }
 

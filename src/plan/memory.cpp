@@ -78,9 +78,13 @@ Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end) {
   for (size_t s = end; s < profile.steps.size(); ++s)
     for (const BufferId id : profile.steps[s].inputs)
       if (request_of_root[root(id)] >= 0) touch(id, static_cast<int32_t>(end));
-  for (size_t id = 0; id < profile.buffers.size(); ++id)
-    if (profile.buffers[id].debug && request_of_root[root(static_cast<BufferId>(id))] >= 0)
-      touch(static_cast<BufferId>(id), static_cast<int32_t>(end));
+  const auto keep = [&](BufferId id) {
+    if (request_of_root[root(id)] >= 0) touch(id, static_cast<int32_t>(end));
+  };
+  for (size_t id = 0; id < profile.buffers.size(); ++id) {
+    if (profile.buffers[id].debug) keep(static_cast<BufferId>(id));
+    if (profile.buffers[id].most) keep(profile.buffers[id].sizes);
+  }
   for (size_t id = 0; id < profile.buffers.size(); ++id)
     result.request_of_buffer.push_back(request_of_root[root(static_cast<BufferId>(id))]);
   return result;

@@ -21,6 +21,8 @@ enum class BufferKind : uint8_t { input, output, arena };
 
 /// A tensor of the running engine. Sizes may be symbolic; `alias` shares the memory of another buffer (views).
 /// A managed buffer is a host tensor whose writer decides its sizes, or whose elements are objects (strings, sequences).
+/// A measured buffer is the device's own way to data-dependent sizes: it has room for `most`, and its writer puts the sizes that it
+/// has into the buffer `sizes`. They are known when the stage has ended.
 /// What a debug buffer holds stays there until the inference ends: nothing else gets its memory.
 struct BufferSlot {
   std::string name;  // tensor name for inputs and outputs; also names of inner tensors, for reports
@@ -29,6 +31,8 @@ struct BufferSlot {
   BufferId alias = -1;  // the buffer whose memory this one shares, or -1
   bool managed = false;
   bool debug = false;
+  std::optional<Shape> most = {};
+  BufferId sizes = -1;  // i64, one per axis; -1: the buffer is not measured
 };
 
 /// One launch.

@@ -191,5 +191,51 @@ TEST(PlanVerify, RefusesReferencesToNothing) {
   refused([](Profile& p) { p.buffers[0].debug = p.buffers[1].debug = true, p.buffers[0].name = p.buffers[1].name; });
 }
 
+/// The sample with a step in front whose result has as many rows as it finds.
+Plan measured_sample() {
+  Plan plan = sample();
+  Profile& profile = plan.profiles[0];
+  const Shape most{Dim::symbol("N") * Dim(4), 1}, found{Dim::symbol("found"), 1};
+  profile.buffers.push_back({.name = "rows", .type = {DType::i64, found}, .most = most, .sizes = 3});
+  profile.buffers.push_back({.name = "rows (sizes)", .type = {DType::i64, Shape{2}}});
+  profile.steps.insert(
+      profile.steps.begin(),
+      {.name = "find", .source = "cpu", .tactic = "find", .inputs = {0}, .outputs = {2, 3}, .code = 0});
+  return plan;
+}
+
+TEST(PlanFile, KeepsTheRoomOfMeasuredBuffers) {
+  const std::vector<std::byte> bytes = save_plan(measured_sample());
+  const Plan plan = load_plan(blob_of(bytes));
+  EXPECT_EQ(save_plan(plan), bytes);
+  EXPECT_EQ(plan.profiles[0].buffers[2].most->text(), (Shape{Dim::symbol("N") * Dim(4), 1}.text()));
+  EXPECT_EQ(plan.profiles[0].buffers[2].sizes, 3);
+  EXPECT_EQ(plan.profiles[0].buffers[1].sizes, -1);
+}
+
+TEST(PlanVerify, RefusesSizesThatNobodyMeasures) {
+  const auto refused = [](auto&& damage) {
+    Plan plan = measured_sample();
+    damage(plan.profiles[0]);
+    EXPECT_THROW(verify(plan), Error);
+  };
+  EXPECT_NO_THROW(verify(measured_sample()));
+  refused([](Profile& p) { p.buffers[2].sizes = 2; });
+  refused([](Profile& p) { p.buffers[2].sizes = 4; });
+  refused([](Profile& p) { p.buffers[2].sizes = 0; });
+  refused([](Profile& p) { p.buffers[2].most->push_back(Dim(1)); });
+  refused([](Profile& p) { p.buffers[2].managed = true; });
+  refused([](Profile& p) { p.buffers[2].alias = 1; });
+  refused([](Profile& p) { p.buffers[3].type.dtype = DType::i32; });
+  refused([](Profile& p) { p.buffers[3].type.shape = Shape{1}; });
+  refused([](Profile& p) { p.buffers[3].alias = 1; });
+  refused([](Profile& p) { p.steps[0].outputs = {2}; });
+  refused([](Profile& p) { p.steps[0].outputs = {3}; });
+  refused([](Profile& p) { p.steps[1].outputs = {1, 2, 3}; });
+  refused([](Profile& p) {
+    p.buffers.push_back({.name = "more", .type = p.buffers[2].type, .most = p.buffers[2].most, .sizes = 3});
+  });
+}
+
 }  // namespace
 }  // namespace hone

@@ -30,6 +30,35 @@ void verify_buffers(const Profile& profile) {
   }
 }
 
+/// A measured buffer and that of its sizes are results of one step, and nothing else writes either.
+void verify_measured(const Profile& profile) {
+  std::vector<int> roles(profile.buffers.size(), 0);
+  for (size_t i = 0; i < profile.buffers.size(); ++i) {
+    const BufferSlot& slot = profile.buffers[i];
+    if (!slot.most) continue;
+    const bool plain = !slot.managed && slot.alias < 0 && slot.kind != BufferKind::input && slot.type.ranked &&
+                       slot.type.layout == Layout::linear && slot.most->rank() == slot.type.shape.rank();
+    HONE_CHECK(plain && slot.sizes >= 0 && slot.sizes < static_cast<BufferId>(profile.buffers.size()),
+               "the measured buffer {} of {} is not a plain one", i, slot.type.text());
+    const BufferSlot& sizes = profile.buffers[static_cast<size_t>(slot.sizes)];
+    const Shape shape{Dim(static_cast<int64_t>(slot.most->rank()))};
+    HONE_CHECK(sizes.kind == BufferKind::arena && sizes.alias < 0 && !sizes.managed && !sizes.most &&
+                   sizes.type.dtype == DType::i64 && sizes.type.layout == Layout::linear && sizes.type.shape == shape,
+               "buffer {} of {} cannot hold the sizes of buffer {}", slot.sizes, sizes.type.text(), i);
+    ++roles[i], ++roles[static_cast<size_t>(slot.sizes)];
+    int writers = 0;
+    for (const Step& step : profile.steps) {
+      const auto writes = [&](BufferId id) { return std::ranges::count(step.outputs, id); };
+      HONE_CHECK(writes(static_cast<BufferId>(i)) == writes(slot.sizes),
+                 "step {} writes one of the buffers {} and {}, of which one holds the other's sizes", step.name, i,
+                 slot.sizes);
+      writers += static_cast<int>(writes(slot.sizes));
+    }
+    HONE_CHECK(writers == 1, "the measured buffer {} is written {} times", i, writers);
+  }
+  HONE_CHECK(std::ranges::all_of(roles, [](int count) { return count <= 1; }), "two buffers share their sizes");
+}
+
 void verify_steps(const Plan& plan, const Profile& profile) {
   std::set<BufferId> written;
   const auto count = static_cast<BufferId>(profile.buffers.size());
@@ -119,6 +148,7 @@ void verify(const Plan& plan) {
   for (const Profile& profile : plan.profiles) {
     verify_buffers(profile);
     verify_steps(plan, profile);
+    verify_measured(profile);
     verify_ranges(plan, profile);
     HONE_CHECK(profile.arena_bytes >= 0, "the plan asks for {} bytes of activations", profile.arena_bytes);
     verify_interface(plan, profile);

@@ -66,11 +66,7 @@ void check_sizes(const IoTensor& io, const Dims& dims, const SymbolValues& symbo
 constexpr size_t kKeptSizes = 16;
 
 /// Gives the symbols that a result decides their values, and holds the other sizes against what was planned.
-void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& symbols) {
-  HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()),
-             name_of(slot.type.dtype));
-  if (!slot.type.ranked || slot.type.element != nullptr) return;
-  const Dims& dims = result.dims();
+void learn_sizes(const BufferSlot& slot, const Dims& dims, SymbolValues& symbols) {
   HONE_CHECK(dims.size() == slot.type.shape.rank(), "{} came out with rank {}, planned was {}", slot.name, dims.size(),
              slot.type.shape.rank());
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -83,6 +79,12 @@ void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& sym
     HONE_CHECK(!known || planned.evaluate(symbols) == dims[axis], "axis {} of {} came out as {}, planned was {}", axis,
                slot.name, dims[axis], planned.text());
   }
+}
+
+void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& symbols) {
+  HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()),
+             name_of(slot.type.dtype));
+  if (slot.type.ranked && slot.type.element == nullptr) learn_sizes(slot, result.dims(), symbols);
 }
 
 }  // namespace
@@ -328,7 +330,7 @@ void ExecutionContext::own_results(const ShapeInstance& instance) {
       impl_->results[io] = Buffer(engine_->device(), bytes);
     }
     impl_->address[id] = impl_->results[io].data();
-    impl_->shapes[io] = type.dims;
+    if (!source().buffers[id].most) impl_->shapes[io] = type.dims;
   }
 }
 
@@ -392,22 +394,66 @@ void* ExecutionContext::on_device(size_t id, const Tensor& contents, Stream& str
   return memory.data();
 }
 
+/// The sizes that a stage's kernels measured, read off the device; the stage has ended then. By measured buffer.
+std::map<size_t, Dims> ExecutionContext::read_measured(size_t number, Stream& stream) {
+  const ContextStage& stage = impl_->stages[number];
+  const ShapeInstance& instance = *stage.current->instance;
+  const auto* arena = static_cast<const std::byte*>(stage.arena.data());
+  std::map<size_t, Dims> measured;
+  size_t count = 0;
+  for (size_t s = instance.steps.begin; s < instance.steps.end; ++s)
+    for (const BufferId id : source().steps[s].outputs)
+      if (source().buffers[static_cast<size_t>(id)].most) {
+        Dims& most = measured[static_cast<size_t>(id)] = instance.buffers[static_cast<size_t>(id)].dims;
+        count += most.size();
+      }
+  const size_t bytes = count * sizeof(int64_t);
+  if (impl_->measured.size() < bytes) impl_->measured = Buffer(engine_->device(), bytes, MemoryKind::host);
+  auto* to = static_cast<int64_t*>(impl_->measured.data());
+  for (const auto& [id, most] : measured) {
+    if (elements(most) == 0) continue;  // its step had nothing to do
+    const auto at = static_cast<size_t>(source().buffers[id].sizes);
+    engine_->device().copy(to, arena + instance.offsets[at], most.size() * sizeof(int64_t), stream);
+    to += most.size();
+  }
+  stream.synchronize();
+  to = static_cast<int64_t*>(impl_->measured.data());
+  for (auto& [id, dims] : measured) {
+    if (elements(dims) == 0) continue;
+    for (int64_t& size : dims) {
+      HONE_CHECK(*to >= 0 && *to <= size, "a size of {} came out as {}, the largest is {}", source().buffers[id].name,
+                 *to, size);
+      size = *to++;
+    }
+  }
+  return measured;
+}
+
 /// Behind a stage: where its results lie, and the data-dependent sizes that it made known.
 void ExecutionContext::collect(size_t number, Stream& stream) {
   const ContextStage& stage = impl_->stages[number];
   const ShapeInstance& instance = *stage.current->instance;
   auto* arena = static_cast<std::byte*>(stage.arena.data());
+  const std::map<size_t, Dims> measured = read_measured(number, stream);
+  const auto learn = [&](size_t at, const Dims& dims) {
+    for (size_t io = 0; io < impl_->io_buffer.size(); ++io)
+      if (static_cast<size_t>(impl_->io_buffer[io]) == at) impl_->shapes[io] = dims;
+  };
   for (size_t s = instance.steps.begin; s < instance.steps.end; ++s)
     for (const BufferId id : source().steps[s].outputs) {
       const auto at = static_cast<size_t>(root(id));
       if (instance.offsets[at] >= 0) impl_->address[at] = arena + instance.offsets[at];
       const BufferSlot& slot = source().buffers[at];
-      if (!slot.managed || static_cast<size_t>(id) != at) continue;
+      if (static_cast<size_t>(id) != at) continue;
+      if (slot.most) {
+        learn_sizes(slot, measured.at(at), impl_->symbols);
+        learn(at, measured.at(at));
+      }
+      if (!slot.managed) continue;
       const Tensor& result = impl_->managed[at];
       learn_sizes(slot, result, impl_->symbols);
       impl_->address[at] = is_object(result.dtype()) ? nullptr : on_device(at, result, stream);
-      for (size_t io = 0; io < impl_->io_buffer.size(); ++io)
-        if (static_cast<size_t>(impl_->io_buffer[io]) == at) impl_->shapes[io] = result.dims();
+      learn(at, result.dims());
     }
 }
 
@@ -424,7 +470,10 @@ void ExecutionContext::enqueue(Stream& stream) {
   };
   const bool decides = impl_->stages.size() > 1 ||
                        std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
-  if (!decides) return ended();
+  if (!decides) {
+    if (impl_->learned != impl_->symbols) impl_->learned = impl_->symbols;
+    return ended();
+  }
   const SymbolValues given = impl_->symbols;
   for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {
     if (stage > 0) {
@@ -433,10 +482,9 @@ void ExecutionContext::enqueue(Stream& stream) {
       patch_pointers(stage);
       replay(stage, stream);
     }
-    stream.synchronize();
     collect(stage, stream);
   }
-  impl_->symbols = given;
+  impl_->learned = std::exchange(impl_->symbols, given);
   ended();
 }
 

@@ -67,7 +67,7 @@ Tensor ExecutionContext::debug_value(std::string_view name) const {
     const Tensor& value = impl_->managed[static_cast<size_t>(at)];
     return is_object(value.dtype()) ? value : Tensor(value.dtype(), value.dims(), Blob::copy(value.bytes()));
   }
-  const Dims dims = slot.type.shape.evaluate(impl_->stages.back().current->instance->symbols);
+  const Dims dims = slot.type.shape.evaluate(impl_->learned);
   AlignedBuffer raw(static_cast<size_t>(byte_size(slot.type.dtype, dims, slot.type.layout)));
   copy_to_host(engine_->device(), raw.data(), address_after_run(at), raw.size());
   if (slot.type.layout == Layout::linear) return Tensor(slot.type.dtype, dims, Blob::own(std::move(raw)));

@@ -82,11 +82,12 @@ bool all_known(const Shape& shape, const SymbolValues& symbols) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols.contains(name); });
 }
 
-/// What kernels of a stage see in a buffer: a managed one is an object until the sizes of its bytes are known.
+/// What kernels of a stage see in a buffer: until its sizes are known a managed one is an object, a measured one has the largest.
 ConcreteType concrete_type(const BufferSlot& slot, const SymbolValues& symbols) {
   const bool known = !is_object(slot.type.dtype) && slot.type.ranked && all_known(slot.type.shape, symbols);
   if (slot.managed && !known) return {.dtype = slot.type.dtype, .dims = {}, .layout = Layout::linear, .managed = true};
-  ConcreteType type{.dtype = slot.type.dtype, .dims = slot.type.shape.evaluate(symbols), .layout = slot.type.layout};
+  const Shape& shape = slot.most && !known ? *slot.most : slot.type.shape;
+  ConcreteType type{.dtype = slot.type.dtype, .dims = shape.evaluate(symbols), .layout = slot.type.layout};
   with_note([&] { return fmt::format("giving {} the sizes {}", slot.name, join_dims(type.dims)); },
             [&] { require_sizes(type.dims); });
   return type;
@@ -141,10 +142,14 @@ void check_interface(const Plan& plan, const Profile& profile, const SymbolValue
 }
 
 /// Steps without elements to write have nothing to do, and kernels need not cope with them.
-bool writes_nothing(const Step& step, const ShapeInstance& instance) {
+bool writes_nothing(const Profile& profile, const Step& step, const ShapeInstance& instance) {
+  const auto is_sizes = [&](BufferId id) {
+    return std::ranges::any_of(step.outputs,
+                               [&](BufferId other) { return profile.buffers[static_cast<size_t>(other)].sizes == id; });
+  };
   return std::all_of(step.outputs.begin(), step.outputs.end(), [&](BufferId id) {
     const ConcreteType& type = instance.buffers[static_cast<size_t>(id)];
-    return !type.managed && type.bytes() == 0;
+    return is_sizes(id) || (!type.managed && type.bytes() == 0);
   });
 }
 
@@ -240,7 +245,7 @@ std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t s
   KernelLoader loader(plan_, backend_, *device_);
   for (size_t s = made->steps.begin; s < made->steps.end; ++s) {
     const Step& step = source.steps[s];
-    const bool idle = step.code < 0 || writes_nothing(step, *made);
+    const bool idle = step.code < 0 || writes_nothing(source, step, *made);
     made->kernels.push_back(idle ? nullptr : loader.load(step, kernel_shapes(plan_, step, *made)));
   }
   place_buffers(source, *made);

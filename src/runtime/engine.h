@@ -6,6 +6,7 @@
 // run goes by stages: memory for them grows until it suffices, and kernels for the last few sizes are kept.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,6 +110,7 @@ class ExecutionContext {
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
   void poison_outputs(Stream& stream);
+  std::map<size_t, Dims> read_measured(size_t stage, Stream& stream);
   void collect(size_t stage, Stream& stream);
   void* on_device(size_t id, const Tensor& contents, Stream& stream);
   BufferId root(BufferId id) const;

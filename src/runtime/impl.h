@@ -55,7 +55,9 @@ struct ExecutionContext::Impl {
   std::vector<Tensor> managed;  // by BufferId: contents of managed buffers
   std::vector<Buffer> results;  // by io index: grow-only memory of outputs sized by the data
   std::vector<Buffer> uploads;  // by BufferId: copies of managed contents where the device does not read host memory
+  Buffer measured;              // on the host: the sizes of a stage's measured buffers
   SymbolValues symbols;         // what is known so far in this run
+  SymbolValues learned;         // what was known at the end of the last one
   std::unique_ptr<Event>
       finished;  // behind the last inference; null where an inference has ended when enqueue() returns
   bool pointers_changed = true;

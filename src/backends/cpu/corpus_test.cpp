@@ -30,6 +30,7 @@ void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name(); }
 std::vector<Sample> all_samples() {
   std::vector<Sample> list;
   for (const RegionSample& region : region_samples()) {
+    if (region.gpu_only) continue;
     list.push_back({&region});
     if (!region.is_typed()) continue;
     list.push_back({&region, DType::f32, true});
