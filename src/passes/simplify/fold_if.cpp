@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An If whose condition is known becomes the branch that it takes.
+// An If whose condition is known becomes the branch that it takes. So does one that only asks whether a tensor is empty, and then
+// returns nothing, where the other branch makes nothing of nothing as well: what exporters write around NonMaxSuppression.
+#include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "ir/op.h"
@@ -39,12 +42,69 @@ bool has_nested_bodies(const Graph& body) {
   return false;
 }
 
+/// The size whose being zero a condition asks for; nothing where it asks for anything else.
+std::optional<Dim> asked_to_be_zero(const Value* condition) {
+  const Node* equal = producer(condition, ops::equal);
+  if (equal == nullptr) return std::nullopt;
+  for (const size_t i : {0, 1}) {
+    const Value* size = equal->input(i);
+    if (is_splat(equal->input(1 - i), 0) && size->symbolic != nullptr && size->symbolic->size() == 1)
+      return size->symbolic->front();
+  }
+  return std::nullopt;
+}
+
+/// The sizes that are zero exactly where a number of elements is: the only open size of an operand that has so many.
+std::vector<Dim> zero_with(const Dim& count, const Node& node) {
+  std::vector<Dim> sizes{count};
+  for (const Value* operand : node.inputs) {
+    if (operand == nullptr || !operand->type.ranked || operand->type.shape.elements() != count) continue;
+    const std::vector<Dim>& dims = operand->type.shape.dims();
+    const auto open = [](const Dim& dim) { return !dim.is_constant(); };
+    if (std::ranges::count_if(dims, open) == 1) sizes.push_back(*std::ranges::find_if(dims, open));
+  }
+  return sizes;
+}
+
+/// Whether a body's result has no elements where these sizes are zero: one of its sizes, or the most that it can be, is not above
+/// one of them.
+bool vanishes_with(const std::vector<Dim>& sizes, const Graph& body, const Value& result) {
+  const std::map<std::string, const Node*> deciders = body.size_deciders();
+  const auto most = [&](const Dim& dim) {
+    const auto decider = deciders.find(dim.text());
+    if (decider == deciders.end() || decider->second->op->traits.most == nullptr) return dim;
+    const std::vector<Dim>& decided = decider->second->output()->type.shape.dims();
+    const auto axis = std::ranges::find(decided, dim) - decided.begin();
+    return decider->second->op->traits.most(*decider->second)[static_cast<size_t>(axis)];
+  };
+  const auto within = [&](const Dim& dim) {
+    return std::ranges::any_of(sizes, [&](const Dim& size) { return minimum(dim, size) == dim; });
+  };
+  return result.type.ranked &&
+         std::ranges::any_of(result.type.shape.dims(), [&](const Dim& dim) { return within(most(dim)); });
+}
+
+/// Whether an If may take its else branch always: it takes the other one where a tensor is empty, and either returns nothing then.
+bool asks_for_nothing(const Node& node) {
+  const std::optional<Dim> count = asked_to_be_zero(node.input(0));
+  if (!count) return false;
+  const std::vector<Dim> sizes = zero_with(*count, node);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const Value &taken = *node.bodies[0]->outputs()[i], &empty = *node.bodies[1]->outputs()[i];
+    if (!empty.is_constant() || empty.constant->size() != 0 || empty.type.dtype != taken.type.dtype) return false;
+    if (empty.type.shape.rank() != taken.type.shape.rank() || !vanishes_with(sizes, *node.bodies[0], taken))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void fold_if(Graph& graph, const PassContext& context) {
   for (Node* node : graph.nodes()) {
     if (!node->is(ops::if_)) continue;
-    const std::optional<double> condition = splat(node->input(0));
+    std::optional<double> condition = splat(node->input(0));
+    if (!condition && asks_for_nothing(*node)) condition = 0;
     if (!condition) continue;
     // Bodies stand in order of the attributes' names: else_branch, then_branch.
     const Graph& body = *node->bodies[*condition != 0 ? 1 : 0];
