@@ -40,14 +40,14 @@ class Driver final : public testing::Environment {
 const testing::Environment* const g_driver = testing::AddGlobalTestEnvironment(new Driver);
 
 KernelShapes shapes_at(const Graph& symbolic, int64_t n, const std::vector<Tensor>& constants, const Tactic& tactic) {
-  const Graph region = symbolic.specialize({{"N", n}});
+  const Graph region = sample_at(symbolic, n);
   KernelShapes shapes{.inputs = {}, .outputs = {}, .symbols = {{"N", n}}, .constant_bytes = std::vector<size_t>()};
-  const auto add = [](std::vector<ConcreteType>& types, const std::vector<Value*>& values, const auto& layouts) {
-    for (size_t i = 0; i < values.size(); ++i)
-      types.push_back({values[i]->type.dtype, values[i]->type.shape.values(), layouts[i]});
-  };
-  add(shapes.inputs, region.inputs(), tactic.in);
-  add(shapes.outputs, region.outputs(), tactic.out);
+  for (size_t i = 0; i < tactic.in.size(); ++i)
+    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
+  for (const TensorType& type : result_types(region)) {
+    const size_t i = shapes.outputs.size();
+    shapes.outputs.push_back({type.dtype, type.shape.values(), i < tactic.out.size() ? tactic.out[i] : Layout::linear});
+  }
   for (const Tensor& constant : constants) shapes.constant_bytes->push_back(constant.bytes().size());
   return shapes;
 }
@@ -111,21 +111,23 @@ TEST(CudaCode, RefusesAPlanOfAnotherVersion) {
 
 TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   using namespace kernels;
-  for (const char* text :
-       {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm, normalization,
-        pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
+  for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
+                           direct_conv, gather,         gather_nd, implicit_gemm, normalization,
+                           pool,        recurrent,      reduce,    resize,        scatter,
+                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression})
     EXPECT_GE(count(text, "await_operands();"), 1u) << text;
   for (const char* text : {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization,
-                           recurrent, resize, softmax, squeeze_excite, top_k})
+                           recurrent, resize, scatter, softmax, squeeze_excite, top_k, non_zero, non_max_suppression})
     EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
   EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
 }
 
 TEST(CudaCode, EveryKernelHasTheParametersThatTheHostDeclares) {
   using namespace kernels;
-  for (const char* text :
-       {attention, attention_mma, cast, copy, depthwise, direct_conv, gather, gather_nd, implicit_gemm, normalization,
-        pool, recurrent, reduce, resize, softmax, squeeze_excite, top_k})
+  for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
+                           direct_conv, gather,         gather_nd, implicit_gemm, normalization,
+                           pool,        recurrent,      reduce,    resize,        scatter,
+                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression})
     EXPECT_EQ(count(text, "_PARAMETERS"), count(text, "__global__")) << text;
 }
 

@@ -54,12 +54,13 @@ struct BesideParameters {
 };
 
 struct TopKCode {
-  int64_t axis = -1, k = 1;
+  int64_t axis = -1;
+  bool one = false;  // of each line, and no axis for it in the result; else as many as the result has along the axis
   bool largest = true, last = false;
   int64_t values = -1, places = -1;  // which results; -1: nobody reads them
   static void fields(auto& self, auto& visit) {
     visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
-    visit("k", self.k, 1, kBuffer / 2);
+    visit("one", self.one);
     visit("largest", self.largest);
     visit("last", self.last);
     visit("values", self.values, -1, 1);
@@ -73,17 +74,16 @@ std::string reason_against(const Problem& problem, const Node& node) {
   if (node.input(0)->is_constant()) return "the operand is constant";
   if (node.input(0)->type.shape.rank() == 0) return "the operand is a scalar";
   if (problem.symbolic.nodes().back()->input(0)->type.shape.elements() == Dim(0)) return "empty operand";
-  if (problem.symbolic.node_count() != problem.region.node_count()) return "an operand depends on the input's shape";
   if (!node.is(ops::top_k)) return {};
-  const Value* k = node.input(1);
-  if (!k->is_constant()) return "k is not known";
-  const int64_t count = k->constant->integer(0);
-  return count >= 1 && count <= kBuffer / 2 ? "" : fmt::format("k is {}", count);
+  if (!node.input(1)->is_constant()) return "k is not known";
+  const Shape& result = problem.symbolic.outputs()[0]->type.shape;
+  const Dim& k = result[normalize_axis(node.attrs.integer("axis"), result.rank())];
+  return k.largest().value_or(INT64_MAX) <= kBuffer / 2 ? "" : fmt::format("k is {}", k.text());
 }
 
 struct TopKFamily {
   static constexpr std::string_view kName = "top_k";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = TopKCode;
 
@@ -103,7 +103,7 @@ struct TopKFamily {
     const Node* node = problem.only();
     const bool sorted = node->is(ops::top_k);
     const Code code{.axis = node->attrs.integer("axis"),
-                    .k = sorted ? node->input(1)->constant->integer(0) : 1,
+                    .one = !sorted,
                     .largest = sorted ? node->attrs.integer("largest") != 0 : node->is(ops::arg_max),
                     .last = !sorted && node->attrs.integer("select_last_index") != 0,
                     .values = sorted ? result_of(problem, node->output(0)) : -1,
@@ -114,11 +114,13 @@ struct TopKFamily {
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
-    HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty(), "a ranking kernel in the plan has no operand");
+    HONE_CHECK(!inputs.empty() && !inputs[0].dims.empty() && !outputs.empty() &&
+                   (code.one || outputs[0].dims.size() == inputs[0].dims.size()),
+               "a ranking kernel in the plan has no operand or no result");
     const Dims& dims = inputs[0].dims;
     const size_t axis = normalize_axis(code.axis, dims.size());
-    const int64_t count = elements(dims), n = dims[axis], k = code.k;
-    if (k > n) throw Error(fmt::format("k is {} but the axis has {} elements", k, n));
+    const int64_t count = elements(dims), n = dims[axis], k = code.one ? 1 : outputs[0].dims[axis];
+    if (k > n || k > kBuffer / 2) throw Error(fmt::format("k is {} but the axis has {} elements", k, n));
     HONE_CHECK(count > 0 && n < int64_t{1} << 31, "a ranking kernel in the plan has an operand {}", join_dims(dims));
     const int64_t lines = count / n, inner = elements(std::span(dims).subspan(axis + 1));
     for (const ConcreteType& output : outputs)

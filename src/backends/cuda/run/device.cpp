@@ -5,6 +5,7 @@
 #include "backends/cuda/run/ceilings.h"
 #include "backends/cuda/run/recording.h"
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace hone::cuda {
 namespace {
@@ -121,6 +122,15 @@ Ceilings CudaDevice::ceilings() {
     ceilings_ = measure_ceilings(*this);
   });
   return ceilings_;
+}
+
+std::shared_ptr<const Module> CudaDevice::module(const Blob& cubin) {
+  const std::lock_guard lock(modules_mutex_);
+  std::weak_ptr<const Module>& known = modules_[hash_hex(cubin.bytes())];
+  if (std::shared_ptr<const Module> loaded = known.lock()) return loaded;
+  const auto loaded = std::make_shared<const Module>(cubin, context_->handle());
+  known = loaded;
+  return loaded;
 }
 
 void* CudaDevice::allocate(size_t bytes) {

@@ -4,10 +4,13 @@
 // CUDA graphs. Every call first makes the GPU's context the calling thread's, so any thread may use any device.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "backends/cuda/run/libraries.h"
+#include "backends/cuda/run/module.h"
 #include "device/device.h"
 
 namespace hone::cuda {
@@ -76,10 +79,14 @@ class CudaDevice final : public Device {
   /// Whether a kernel may be launched before the one ahead of it has ended (compute capability 9 and newer).
   bool can_overlap() const;
   const std::shared_ptr<const Context>& context() const { return context_; }
+  /// Machine code, loaded once for all that use it at a time: loading takes longer than all else about a kernel.
+  std::shared_ptr<const Module> module(const Blob& cubin);
 
  private:
   std::shared_ptr<const Context> context_;
-  std::unique_ptr<CudaStream> memory_stream_;  // orders allocations; used by nothing else
+  std::mutex modules_mutex_;
+  std::map<std::string, std::weak_ptr<const Module>> modules_;  // by the hash of their code
+  std::unique_ptr<CudaStream> memory_stream_;                   // orders allocations; used by nothing else
   DeviceInfo info_;
   std::once_flag ceilings_measured_;
   Ceilings ceilings_;

@@ -50,8 +50,8 @@ std::shared_ptr<const CudaKernel> load_generated(CudaDevice& device, const Blob&
   const DeviceCode& decoded = code_for(codes, device.info().architecture);
   const CudaTactic* family = find_family(decoded.code.family);
   require_version(decoded.code, "cuda", version_of(family));
-  const auto module = std::make_shared<const Module>(decoded.cubin, device.context()->handle());
-  std::shared_ptr<const CudaKernel> kernel = family->load(decoded.code.attrs, shapes, module, device.info().workers);
+  std::shared_ptr<const CudaKernel> kernel =
+      family->load(decoded.code.attrs, shapes, device.module(decoded.cubin), device.info().workers);
   kernel->require_places(shapes);
   return kernel;
 }

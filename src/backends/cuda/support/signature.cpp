@@ -44,14 +44,15 @@ void require_like(const std::vector<std::string>& texts, const std::vector<Concr
 }  // namespace
 
 Signature signature_of(const Problem& problem, const Tactic& tactic, const std::vector<Tensor>& constants) {
-  const auto texts = [](const std::vector<Value*>& values, const std::vector<Layout>& layouts) {
+  const auto texts = [](const std::vector<TensorType>& types, const std::vector<Layout>& layouts) {
     std::vector<std::string> list;
-    for (size_t i = 0; i < values.size(); ++i)
-      list.push_back(
-          text_of(values[i]->type.dtype, values[i]->type.shape, i < layouts.size() ? layouts[i] : Layout::linear));
+    for (size_t i = 0; i < types.size(); ++i)
+      list.push_back(text_of(types[i].dtype, types[i].shape, i < layouts.size() ? layouts[i] : Layout::linear));
     return list;
   };
-  Signature made{texts(problem.symbolic.inputs(), tactic.in), texts(problem.symbolic.outputs(), tactic.out), {}};
+  std::vector<TensorType> inputs;
+  for (const Value* input : problem.symbolic.inputs()) inputs.push_back(input->type);
+  Signature made{texts(inputs, tactic.in), texts(result_types(problem.symbolic), tactic.out), {}};
   for (const Tensor& tensor : constants)
     made.constants.push_back(text_of(tensor.dtype(), Shape(tensor.dims()), Layout::linear));
   return made;
