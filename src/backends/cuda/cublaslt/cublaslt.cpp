@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "backends/cuda/cublaslt/cublaslt_product.h"
 #include "backends/cuda/run/handles.h"
@@ -15,7 +17,8 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
-#include "ops/window.h"
+#include "regions/conv_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cuda {
 namespace {
@@ -55,25 +58,6 @@ struct ProductCode {
   /// Constants of a matmul.
   int64_t step() const { return bias.given() ? 2 : 1; }
 };
-
-/// A convolution that sees one pixel at a time is a matmul of pixels, channels last, with its filters.
-bool sees_pixels(const Node& conv) {
-  if (!conv.input(1)->is_constant() || conv.attrs.integer("group") != 1 || conv.attrs.text("auto_pad") != "NOTSET")
-    return false;
-  const Dims kernel = spatial_of(conv.input(1)->constant->dims());
-  const WindowAttrs window(conv.attrs, kernel.size(), kernel);
-  const auto all = [](const Dims& values, int64_t value) {
-    return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
-  };
-  return all(kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
-}
-
-const Node* anchor_in(const Graph& region) {
-  if (const Node* linear = anchor_of(region, ops::linear)) return linear;
-  if (const Node* product = anchor_of(region, ops::mat_mul)) return product;
-  const Node* conv = anchor_of(region, ops::conv);
-  return conv != nullptr && sees_pixels(*conv) ? conv : nullptr;
-}
 
 /// Images as a matrix of pixels by channels; everything else as it is.
 Dims matrix_dims(const Dims& dims, bool images) {
@@ -122,7 +106,8 @@ std::optional<ProductShape> product_of(const ProductCode& code, const Dims& a, c
   return shape;
 }
 
-std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
+std::string reason_against(const Problem& problem, const RegionMatch& match) {
+  const Node& node = *match.anchor;
   const Value *a = node.input(0), *b = node.input(1);
   if (!is_kernel_float(a->type.dtype) || b->type.dtype != a->type.dtype)
     return fmt::format("operand is {}", name_of(a->type.dtype));
@@ -132,51 +117,63 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   if (node.input(2) != nullptr && !node.input(2)->is_constant()) return "its bias is not constant";
   if (a->type.shape.rank() < 2 && node.is(ops::mat_mul)) return "an operand is a vector";
   if (problem.region.outputs()[0]->type.shape != node.output()->type.shape) return "the region changes the shape";
-  return epilogue_refusal(match, a->type.dtype);
-}
-
-RegionMatch bare(const Node& node) {
-  RegionMatch match;
-  match.anchor = &node;
-  return match;
+  return match.refusal;
 }
 
 struct Read {
+  const Node* node = nullptr;
   ProductCode code;
-  std::vector<Tensor> constants;
-  std::string refusal;
+  std::vector<Tensor> constants = {};
+  std::string refusal = {};
 };
 
-/// Weights stay as they are: the library takes either order, and a scale is its own.
-Read read_region(const Problem& problem, const Node& node) {
-  const bool images = node.is(ops::conv);
-  const size_t rank = node.output()->type.shape.rank();
-  const std::vector<const Node*> products = parallel_matmuls(problem.region);
-  const RegionMatch match = products.empty() ? match_region(problem.region, &node, images ? rank - 1 : 1) : bare(node);
-  Read read;
-  read.refusal = reason_against(problem, node, match);
-  if (!read.refusal.empty()) return read;
+/// Matmuls of one input, in whatever form the region has them. Weights stay as they are: the library takes either order, and a
+/// scale is its own.
+template <typename Region>
+Read read_matmuls(const Problem& problem, std::span<const Region> matmuls, bool images, bool transposed) {
+  const Region& first = matmuls[0];
+  const Node& node = first.node();
   const DType dtype = node.output()->type.dtype;
+  Read read{.node = &node, .code = {.images = images, .transposed = transposed}};
   ProductCode& code = read.code;
+  read.refusal = reason_against(problem, first.match);
+  if (read.refusal.empty()) read.refusal = epilogue_refusal(first.code.epilogue, node.input(0)->type.dtype);
+  if (!read.refusal.empty()) return read;
+  code.tf32 = problem.allowed.tf32;
+  code.scale = first.match.scale;
+  code.epilogue = first.code.epilogue;
   code.a = place_of(problem, node.input(0), read.constants);
   code.b = place_of(problem, node.input(1), read.constants);
-  code.images = images;
-  code.transposed = images || (node.is(ops::linear) && node.attrs.integer("trans_w") != 0);
-  code.tf32 = problem.allowed.tf32;
-  code.scale = match.scale;
-  const int64_t n = node.output()->type.shape[images ? 1 : rank - 1].value();
-  const std::vector<float> bias = collect_bias(match, node.input(2), n);
-  code.epilogue = epilogue_code(match, !bias.empty());
-  if (!bias.empty()) {
-    code.bias = {PlaceKind::constant, static_cast<int64_t>(read.constants.size())};
-    read.constants.push_back(write_floats(dtype, {n}, bias));
+  for (const Region& matmul : matmuls) {
+    if (&matmul != &first) read.constants.push_back(*matmul.node().input(1)->constant);
+    const std::vector<float> bias = matmul.bias();
+    if (bias.empty()) continue;
+    if (&matmul == &first) code.bias = {PlaceKind::constant, static_cast<int64_t>(read.constants.size())};
+    read.constants.push_back(write_floats(dtype, {static_cast<int64_t>(bias.size())}, bias));
   }
-  for (size_t i = 1; i < products.size(); ++i) {
-    read.constants.push_back(*products[i]->input(1)->constant);
-    if (!bias.empty())
-      read.constants.push_back(write_floats(dtype, {n}, collect_bias(match, products[i]->input(2), n)));
-  }
+  code.epilogue.bias = code.bias.given();
   return read;
+}
+
+/// A convolution that sees one pixel at a time is a matmul of pixels, channels last, with its filters.
+bool sees_pixels(const ConvRegion& region) {
+  const auto all = [](const Dims& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+  };
+  const WindowAttrs& window = region.window;
+  return !region.transposed && region.node().input(1)->is_constant() && region.code.groups == 1 &&
+         window.auto_pad == "NOTSET" && all(window.kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
+}
+
+/// Nothing when the region does not begin with a matmul.
+std::optional<Read> read_region(const Problem& problem) {
+  if (const std::vector<LinearRegion> linears = read_linear_regions(problem.region); !linears.empty())
+    return read_matmuls(problem, std::span(linears), false, linears[0].transposed);
+  if (const std::optional<MatmulRegion> matmul = read_matmul_region(problem.region))
+    return read_matmuls(problem, std::span(&*matmul, 1), false, false);
+  if (const std::optional<ConvRegion> conv = read_conv_region(problem.region); conv && sees_pixels(*conv))
+    return read_matmuls(problem, std::span(&*conv, 1), true, true);
+  return std::nullopt;
 }
 
 /// Weights of images are [filters, channels] and single pixels.
@@ -185,9 +182,10 @@ Dims weight_dims(Dims dims, bool images) {
   return dims;
 }
 
-std::optional<ProductShape> product_at_opt(const Node& node, const ProductCode& code) {
-  return product_of(code, matrix_dims(node.input(0)->type.shape.values(), code.images),
-                    weight_dims(node.input(1)->type.shape.values(), code.images), node.output()->type.dtype);
+std::optional<ProductShape> product_at_opt(const Read& read) {
+  const bool images = read.code.images;
+  return product_of(read.code, matrix_dims(read.node->input(0)->type.shape.values(), images),
+                    weight_dims(read.node->input(1)->type.shape.values(), images), read.node->output()->type.dtype);
 }
 
 class CublasLtSource final : public TacticSource {
@@ -195,31 +193,30 @@ class CublasLtSource final : public TacticSource {
   std::string_view name() const override { return "cublaslt"; }
 
   void propose(const Problem& problem, Candidates& out) const override {
-    const Node* node = anchor_in(problem.region);
-    if (node == nullptr) return;
+    std::optional<Read> found = read_region(problem);
+    if (!found) return;
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
     if (!gpu_selected()) return out.refuse("cublaslt", "there is no GPU to ask");
-    Read read = read_region(problem, *node);
-    const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.code) : std::nullopt;
+    Read& read = *found;
+    const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(read) : std::nullopt;
     if (read.refusal.empty() && !shape) read.refusal = "its batches broadcast against each other";
     if (!read.refusal.empty()) return out.refuse("product", std::move(read.refusal));
-    const auto found = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
-    if (found.empty()) return out.refuse("product", "the library has no algorithm for it");
-    const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-    for (size_t i = 0; i < found.size(); ++i)
+    const auto algorithms = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
+    if (algorithms.empty()) return out.refuse("product", "the library has no algorithm for it");
+    const Layout layout = read.code.images ? Layout::channels_last : Layout::linear;
+    for (size_t i = 0; i < algorithms.size(); ++i)
       out.offer({.source = "cublaslt",
                  .name = "product",
                  .params = write_fields(ProductTactic{.rank = static_cast<int64_t>(i), .tf32 = read.code.tf32}),
                  .in = std::vector<Layout>(problem.region.inputs().size(), layout),
                  .out = std::vector<Layout>(problem.region.outputs().size(), layout),
-                 .workspace = static_cast<int64_t>(found[i].workspaceSize)});
+                 .workspace = static_cast<int64_t>(algorithms[i].workspaceSize)});
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
-    const Node& node = *anchor_in(problem.region);
-    Read read = read_region(problem, node);
+    Read read = *read_region(problem);
     HONE_ASSERT(read.refusal.empty(), "refused after all: {}", read.refusal);
-    const auto found = Product(*product_at_opt(node, read.code)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
+    const auto found = Product(*product_at_opt(read)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
     const auto rank = static_cast<size_t>(read_fields<ProductTactic>(tactic.params).rank);
     HONE_CHECK(rank < found.size(), "cuBLASLt no longer has its algorithm {}", rank);
     const auto& words = found[rank].algo.data;

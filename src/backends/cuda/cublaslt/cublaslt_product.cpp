@@ -49,14 +49,13 @@ constexpr size_t kAlignment = 16;  // of all pointers: the arena's is larger, an
 
 }  // namespace
 
-std::string epilogue_refusal(const RegionMatch& match, DType dtype) {
-  if (!match) return match.refusal;
-  if (!epilogue_of(true, match.activation.kind)) return "the library has no such activation";
-  if (match.residual_after_activation && match.activation.kind != ActivationKind::none)
+std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype) {
+  const ActivationKind activation = epilogue.activation.kind;
+  if (!epilogue_of(true, activation)) return "the library has no such activation";
+  if (epilogue.residual_after_activation && activation != ActivationKind::none)
     return "the residual comes after the activation";
   // The library knows the approximation by tanh alone; it differs from the other by less than 16 bits can hold.
-  if (match.activation.kind == ActivationKind::gelu && dtype == DType::f32)
-    return "the library's Gelu is an approximation";
+  if (activation == ActivationKind::gelu && dtype == DType::f32) return "the library's Gelu is an approximation";
   return {};
 }
 

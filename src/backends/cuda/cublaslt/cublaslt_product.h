@@ -10,7 +10,7 @@
 
 #include "backends/cuda/run/libraries.h"
 #include "device/device.h"
-#include "regions/region_match.h"
+#include "regions/epilogue.h"
 
 namespace hone::cuda {
 
@@ -51,6 +51,6 @@ class Product {
 };
 
 /// Why the library has no such epilogue; empty when it has.
-std::string epilogue_refusal(const RegionMatch& match, DType dtype);
+std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype);
 
 }  // namespace hone::cuda
