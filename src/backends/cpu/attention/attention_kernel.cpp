@@ -44,7 +44,7 @@ AttentionArgs attention_args(const AttentionLayer& layer, const Bindings& bindin
   return {.q = floats(layer.q_operand),
           .k = floats(layer.k_operand),
           .v = floats(layer.v_operand),
-          .mask = layer.mask ? floats(layer.mask->operand) : nullptr,
+          .mask = layer.mask ? floats(layer.mask_operand) : nullptr,
           .y = static_cast<float*>(bindings.outputs[0]),
           .scratch = scratch};
 }

@@ -184,7 +184,7 @@ class Writer {
   }
 
   Operand mask_at(int64_t b, int64_t h, int64_t row) const {
-    return at(operand_of(layer_.mask->operand), layer_.mask->offset(b, h, row));
+    return at(operand_of(layer_.mask_operand), layer_.mask->offset(b, h, row));
   }
 
   void write_heads(int64_t matrix) {
