@@ -37,7 +37,7 @@ constexpr std::string_view kRegions[] = {
     "dilations=[1, 1], count_include_pad=1}\n return %z\n}",
     "(%x: bf16[N,3,4,4,4]) {\n %z = AveragePool(%x) {kernel_shape=[2, 2, 2], pads=[0, 0, 0, 0, 0, 0], strides=[2, 2, "
     "2], dilations=[1, 1, 1]}\n return %z\n}",
-    // products: linear, tile_linear, matmul, einsum and onednn's
+    // matmuls: linear, tile_linear, matmul, einsum and onednn's
     "(%x: f32[N,3,16], %r: f32[N,3,24]) {\n %w = constant f32[16,24]!01\n %b = constant f32[24]!02\n %a = Linear(%x, "
     "%w, %b)\n %g = Gelu(%a)\n %z = Add(%g, %r)\n return %z\n}",
     "(%x: f32[N,12]) {\n %w = constant f32[9,12]!01\n %z = Linear(%x, %w) {trans_w=1}\n return %z\n}",
