@@ -59,7 +59,7 @@ struct FinishParameters {
   }
 };
 
-struct ProductParameters {
+struct MatmulParameters {
   static constexpr std::string_view kKernel = "implicit_gemm";
   Reads x, weights;
   FinishParameters finish;
@@ -196,14 +196,14 @@ double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t split
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
   const double own = rounds * bytes / 70e3, all = static_cast<double>(blocks) * bytes / 5e6;
-  const double products = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
+  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
   const double resident = static_cast<double>(std::clamp<int64_t>((220 << 10) / shared_bytes(tile), 1, 8));
   const double waiting = (0.9 + 0.12 * count) * std::max(1.0, rounds / resident);
-  return std::max({own, all, products, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
+  return std::max({own, all, matmuls, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
 }
 
 /// The best few for every number of splits, most promising first. A block's filters are of one of the matmuls.
-std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t products, int processors) {
+std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int processors) {
   const int64_t depth = filters.taps * filters.channels;
   const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
   std::vector<Choice> list;
@@ -212,7 +212,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
     for (size_t i = 0; i < kTiles.size(); ++i) {
       const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
-      if (products > 1 && filters.count / products % tile.n != 0) continue;
+      if (matmuls > 1 && filters.count / matmuls % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
       if (splits > kMostInCluster && splits * pixels * filters.count > int64_t{1} << 24) continue;
       const int64_t blocks = blocks_of(pixels, tile.m) * blocks_of(filters.count, tile.n) * splits;
@@ -327,7 +327,7 @@ struct ImplicitGemmFamily {
         params.splits, built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
-                    window_text(anchors) + declare<ProductParameters, SumParameters>() +
+                    window_text(anchors) + declare<MatmulParameters, SumParameters>() +
                     epilogue_text(built.code.epilogue);
     built.source += std::string(kernels::activation) + kernels::implicit_gemm;
     return built;
@@ -336,9 +336,9 @@ struct ImplicitGemmFamily {
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const Place x{PlaceKind::input, code.x};
     const Dims& in = context.dims_of(x);
-    const auto products = static_cast<int64_t>(context.shapes.outputs.size());
-    HONE_CHECK(products > 0 && products <= kMostMatmuls && code.filters % products == 0,
-               "a matmul in the plan makes {} results of {} filters", products, code.filters);
+    const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
+    HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && code.filters % matmuls == 0,
+               "a matmul in the plan makes {} results of {} filters", matmuls, code.filters);
     HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.filters,
                "a matmul in the plan has no weights of {} filters", code.filters);
     const Dims& out = context.shapes.outputs[0].dims;
@@ -346,25 +346,25 @@ struct ImplicitGemmFamily {
       HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "matmuls in the plan differ");
     HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
                "a convolution in the plan reads patches of {}", code.pixel);
-    const Images images = images_of(code, in, out, code.filters / products);
+    const Images images = images_of(code, in, out, code.filters / matmuls);
     FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters), .y = {}};
-    for (int64_t i = 0; i < products; ++i) finish.y[static_cast<size_t>(i)] = output(i);
-    std::vector<GridLaunch> launches{launch_product(code, context, finish, images)};
+    for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
+    std::vector<GridLaunch> launches{launch_matmul(code, context, finish, images)};
     const int64_t splits = code.choice.splits;
     if (splits == 1 || code.cluster) return std::make_shared<GridKernel>(context.module, std::move(launches));
-    require_sizes(Dims{splits, products, elements(out)});
+    require_sizes(Dims{splits, matmuls, elements(out)});
     const SumParameters sum{.partial = from_workspace(), .finish = finish, .pixels = images.pixels};
-    launches.push_back(launch_of(*context.module, sum, {{blocks_of(products * elements(out) / 2, 128)}, 128}));
+    launches.push_back(launch_of(*context.module, sum, {{blocks_of(matmuls * elements(out) / 2, 128)}, 128}));
     return std::make_shared<GridKernel>(context.module, std::move(launches),
-                                        static_cast<size_t>(splits * products * elements(out)) * sizeof(float));
+                                        static_cast<size_t>(splits * matmuls * elements(out)) * sizeof(float));
   }
 
  private:
-  static GridLaunch launch_product(const Code& code, const LoadContext& context, const FinishParameters& finish,
-                                   const Images& images) {
+  static GridLaunch launch_matmul(const Code& code, const LoadContext& context, const FinishParameters& finish,
+                                  const Images& images) {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
-    const ProductParameters parameters{
+    const MatmulParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
     return launch_of(*context.module, parameters,
                      {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
