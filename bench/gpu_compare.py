@@ -163,7 +163,7 @@ def geometric_mean(values):
 
 
 def table(report):
-    yield from (BEGIN, f"`{report['command']}` on {report['date']}", "", f"{report['card']}. {report['versions']}. torch.compile: reduce-overhead, channels-last. ms per batch, fp16.", "",
+    yield from (BEGIN, f"`{report['command']}` on {report['date']}", "", f"{report['gpu']}. {report['versions']}. torch.compile: reduce-overhead, channels-last. ms per batch, fp16.", "",
                 "| model | batch | hone | torch.compile | torch / Hone | error | build, s |", "|---|---:|---:|---:|---:|---:|---:|")
     rows = [row for row in report["rows"] if "ratio" in row]
     for row in rows:
@@ -191,7 +191,7 @@ def run(rows, options):
         for row in rows:
             try:
                 result, ready = compare(row, trtexec, options)
-                report |= {"card": ready["card"], "versions": f"PyTorch {ready['torch']}; {doctor(options.bin.resolve())}"}
+                report |= {"gpu": ready["gpu"], "versions": f"PyTorch {ready['torch']}; {doctor(options.bin.resolve())}"}
                 print(f"{row[0]}:{row[2]}: hone {result['hone_ms']:.4f} ms, torch {result['torch_ms']:.4f} ms, {result['ratio']:.2f}, error {result['error']:.1e}; built in {result['build_s']} s; {result['sources']}", flush=True)
             except (RuntimeError, subprocess.TimeoutExpired, TypeError, KeyError, ValueError, AssertionError, OSError) as error:
                 result = {"model": row[0], "batch": row[2], "failure": str(error)[:1000]}

@@ -190,7 +190,7 @@ def main():
         for _ in range(5):
             model(*inputs)
         torch.cuda.synchronize()
-        print(json.dumps({"compile_s": round(time.time() - begin, 1), "torch": torch.__version__, "card": torch.cuda.get_device_name()}), flush=True)
+        print(json.dumps({"compile_s": round(time.time() - begin, 1), "torch": torch.__version__, "gpu": torch.cuda.get_device_name()}), flush=True)
         for line in sys.stdin:
             if line.strip() != "time":
                 return

@@ -33,26 +33,12 @@ const OperandCode& operand(const AttentionCode& code, size_t i) {
   return code.operands[i];
 }
 
-HeadTensor tensor_of(const AttentionCode& code, const OperandCode& operand, const KernelShapes& shapes) {
-  return {dims_of(operand_type(operand, shapes)), code.order};
-}
-
-Dims result_dims(const KernelShapes& shapes) {
+AttentionSizes::Operands operands_of(const AttentionCode& code, const KernelShapes& shapes) {
+  const auto dims = [&](size_t i) { return dims_of(operand_type(operand(code, i), shapes)); };
   HONE_CHECK(shapes.outputs.size() == 1, "attention in the plan has {} results", shapes.outputs.size());
-  return dims_of(shapes.outputs[0]);
-}
-
-AttentionMask mask_of(const OperandCode& operand, const Dims& dims, const Dims& scores) {
-  HONE_CHECK(dims.size() <= 4, "attention in the plan has a mask of rank {}", dims.size());
-  AttentionMask mask{operand, Dims(4 - dims.size(), 1), {}};
-  mask.dims.insert(mask.dims.end(), dims.begin(), dims.end());
-  for (size_t i = 0; i < 4; ++i)
-    HONE_CHECK(mask.dims[i] == 1 || mask.dims[i] == scores[i],
-               "attention in the plan has a mask of {} for scores of {}", join_dims(dims), join_dims(scores));
-  mask.strides = strides_of(mask.dims);
-  for (size_t i = 0; i < 4; ++i)
-    if (mask.dims[i] == 1) mask.strides[i] = 0;
-  return mask;
+  AttentionSizes::Operands operands{dims(0), dims(1), dims(2), dims_of(shapes.outputs[0])};
+  if (code.operands.size() == 4) operands.mask = dims(3);
+  return operands;
 }
 
 }  // namespace
@@ -63,7 +49,8 @@ std::optional<AttentionRegion> read_attention_region(const Problem& problem) {
   AttentionRegion region{.node = node, .code = {}, .refusal = reason_against(problem, *node)};
   for (const Value* value : node->inputs)
     if (value != nullptr) region.code.operands.push_back(operand_code(problem.region, value, region.constants));
-  region.code.scale = static_cast<float>(node->attrs.real("scale"));
+  region.scale = node->attrs.real("scale");
+  region.code.scale = static_cast<float>(region.scale);
   region.code.order = node->attrs.text("layout") == "bhsd" ? HeadOrder::heads_first : HeadOrder::tokens_first;
   return region;
 }
@@ -77,23 +64,33 @@ HeadTensor::HeadTensor(const Dims& d, HeadOrder order) {
   row_stride = heads_first ? columns : heads * columns;
 }
 
-AttentionLayer::AttentionLayer(const AttentionCode& code, const KernelShapes& shapes)
-    : q_operand(operand(code, 0)),
-      k_operand(operand(code, 1)),
-      v_operand(operand(code, 2)),
-      q(tensor_of(code, q_operand, shapes)),
-      k(tensor_of(code, k_operand, shapes)),
-      v(tensor_of(code, v_operand, shapes)),
-      y(result_dims(shapes), code.order),
-      scale(code.scale) {
+AttentionMask::AttentionMask(const Dims& given, const Dims& scores) : dims(given) {
+  HONE_CHECK(given.size() <= 4, "attention in the plan has a mask of rank {}", given.size());
+  dims.insert(dims.begin(), 4 - given.size(), 1);
+  for (size_t i = 0; i < 4; ++i)
+    HONE_CHECK(dims[i] == 1 || dims[i] == scores[i], "attention in the plan has a mask of {} for scores of {}",
+               join_dims(given), join_dims(scores));
+  strides = strides_of(dims);
+  for (size_t i = 0; i < 4; ++i)
+    if (dims[i] == 1) strides[i] = 0;
+}
+
+AttentionSizes::AttentionSizes(const Operands& dims, HeadOrder order)
+    : q(dims.q, order), k(dims.k, order), v(dims.v, order), y(dims.y, order) {
   const bool valid = q.rows > 0 && q.heads > 0 && q.columns > 0 && v.columns > 0 && k.rows > 0 && k.heads > 0 &&
                      q.batch > 0 && k.batch == q.batch && v.batch == q.batch && y.batch == q.batch &&
                      v.heads == k.heads && q.heads % k.heads == 0 && y.heads == q.heads && k.columns == q.columns &&
                      v.rows == k.rows && y.rows == q.rows && y.columns == v.columns;
   HONE_CHECK(valid, "attention in the plan has operands that do not fit together");
-  if (code.operands.size() == 4)
-    mask =
-        mask_of(code.operands[3], dims_of(operand_type(code.operands[3], shapes)), {q.batch, q.heads, q.rows, k.rows});
+  if (dims.mask) mask.emplace(*dims.mask, Dims{q.batch, q.heads, q.rows, k.rows});
 }
+
+AttentionLayer::AttentionLayer(const AttentionCode& code, const KernelShapes& shapes)
+    : AttentionSizes(operands_of(code, shapes), code.order),
+      q_operand(code.operands[0]),
+      k_operand(code.operands[1]),
+      v_operand(code.operands[2]),
+      mask_operand(mask ? code.operands[3] : OperandCode()),
+      scale(code.scale) {}
 
 }  // namespace hone

@@ -33,8 +33,13 @@ struct AttentionCode {
 struct AttentionRegion {
   const Node* node = nullptr;
   AttentionCode code;
-  std::vector<Tensor> constants = {};  // the mask where it is constant
+  double scale = 1;                    // of the scores, as the model says it
+  std::vector<Tensor> constants = {};  // operands that are constant
   std::string refusal = {};            // why kernels of f32 operands do not take it; empty when they do
+
+  int64_t key_depth() const { return node->input(0)->type.shape[3].value(); }
+  int64_t value_depth() const { return node->input(2)->type.shape[3].value(); }
+  const Value* mask() const { return node->input(3); }  // null where there is none
 };
 
 /// Nothing when the region does not begin with attention.
@@ -51,23 +56,33 @@ struct HeadTensor {
 
 /// What is added to the scores: sizes in four axes, strides (in elements) of 0 where it is repeated.
 struct AttentionMask {
-  OperandCode operand;
+  AttentionMask(const Dims& given, const Dims& scores);
   Dims dims, strides;
   int64_t offset(int64_t b, int64_t h, int64_t row) const { return b * strides[0] + h * strides[1] + row * strides[2]; }
 };
 
-/// The attention at concrete sizes. Throws Error where the operands do not fit together.
-struct AttentionLayer {
-  AttentionLayer(const AttentionCode& code, const KernelShapes& shapes);
+/// The operands and the result at concrete sizes. Throws Error where they do not fit together.
+struct AttentionSizes {
+  struct Operands {
+    Dims q, k, v, y;
+    std::optional<Dims> mask = {};
+  };
+  AttentionSizes(const Operands& dims, HeadOrder order);
 
-  OperandCode q_operand, k_operand, v_operand;
   HeadTensor q, k, v, y;
   std::optional<AttentionMask> mask;
-  float scale;
 
   int64_t queries_per_key() const { return q.heads / k.heads; }
   /// Several query heads may share one of keys and values.
   int64_t shared_head(int64_t head) const { return head / queries_per_key(); }
+};
+
+/// The attention of a step, all of f32. Throws Error where its operands do not exist or do not fit together.
+struct AttentionLayer : AttentionSizes {
+  AttentionLayer(const AttentionCode& code, const KernelShapes& shapes);
+
+  OperandCode q_operand, k_operand, v_operand, mask_operand;  // the last where there is a mask
+  float scale;
 };
 
 }  // namespace hone

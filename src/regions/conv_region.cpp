@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ops/ops.h"
-#include "ops/window.h"
+#include "regions/match_region.h"
 
 namespace hone {
 namespace {
@@ -15,10 +15,8 @@ Padding padding_of(const std::string& auto_pad) {
   return auto_pad == "SAME_LOWER" ? Padding::same_lower : Padding::given;
 }
 
-ConvCode code_of(const Graph& region, const RegionMatch& match) {
+ConvCode code_of(const Graph& region, const RegionMatch& match, const WindowAttrs& window) {
   const Node& node = *match.anchor;
-  const Shape& x = node.input(0)->type.shape;
-  const WindowAttrs window(node.attrs, x.rank() - 2, kernel_of_weight(node.input(1)->type.shape));
   return {.input = std::max(0, input_index(region, node.input(0))),
           .filter = window.kernel,
           .strides = window.strides,
@@ -75,9 +73,14 @@ std::optional<ConvRegion> read_conv_region(const Graph& region) {
   if (transposed) node = anchor_of(region, ops::conv_transpose);
   if (node == nullptr) return std::nullopt;
   RegionMatch match = match_region(region, node, node->output()->type.shape.rank() - 1);
-  ConvCode code = code_of(region, match);
+  WindowAttrs window(node->attrs, node->input(0)->type.shape.rank() - 2, kernel_of_weight(node->input(1)->type.shape));
+  ConvCode code = code_of(region, match, window);
   if (match && !within_bounds(code)) match.refusal = "its window or its channels are beyond all bounds";
-  return ConvRegion{std::move(match), std::move(code), transposed};
+  return ConvRegion{std::move(match), std::move(code), std::move(window), transposed};
 }
+
+std::vector<float> ConvRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
+
+std::vector<float> ConvRegion::bias() const { return collect_bias(match, node().input(2), code.channels); }
 
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/window.h"
 #include "regions/region_match.h"
 
 namespace hone {
@@ -52,13 +53,14 @@ struct ConvCode {
 struct ConvRegion {
   RegionMatch match;  // its refusal says why there is more than a convolution with an epilogue
   ConvCode code;
+  WindowAttrs window;  // as the model says it
   bool transposed = false;
 
   const Node& node() const { return *match.anchor; }
   /// The model's constant weights with the region's scale: [O, I/groups, ...], transposed [I, O/groups, ...].
-  std::vector<float> weights() const { return scaled_weights(match, *node().input(1)->constant); }
+  std::vector<float> weights() const;
   /// One value per channel of the result; empty when there is none.
-  std::vector<float> bias() const { return collect_bias(match, node().input(2), code.channels); }
+  std::vector<float> bias() const;
 };
 
 /// Nothing when the region, whose sizes are known, does not begin with a convolution.

@@ -3,6 +3,7 @@
 #include "regions/matmul_region.h"
 
 #include "ops/ops.h"
+#include "regions/match_region.h"
 
 namespace hone {
 namespace {
@@ -29,6 +30,33 @@ const OperandCode& operand(const MatmulCode& code, size_t i) {
   return code.operands[i];
 }
 
+/// The nodes of read_linear_regions() where there are several, else none.
+std::vector<const Node*> parallel_linears(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
+  const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };
+  const auto type = [](const Value* value) { return value == nullptr ? TensorType{} : value->type; };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node &node = *nodes[i], &first = *nodes[0];
+    const bool fits =
+        node.is(ops::linear) && node.input(0) == first.input(0) && !node.input(0)->is_constant() &&
+        constant(node.input(1)) && constant(node.input(2)) && type(node.input(1)) == type(first.input(1)) &&
+        type(node.input(2)) == type(first.input(2)) && (node.input(2) == nullptr) == (first.input(2) == nullptr) &&
+        node.attrs.integer("trans_w") == first.attrs.integer("trans_w") && region.outputs()[i] == node.output();
+    if (!fits) return {};
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
+LinearRegion linear_region(const Graph& region, RegionMatch match) {
+  const Node& node = *match.anchor;
+  const Dims w = node.input(1)->type.shape.values();
+  const bool transposed = node.attrs.integer("trans_w") != 0;
+  const LinearCode code{std::max(0, input_index(region, node.input(0))), w[transposed ? 0 : 1], w[transposed ? 1 : 0],
+                        epilogue_code(match, node.input(2) != nullptr || !match.biases.empty())};
+  return {std::move(match), code, transposed};
+}
+
 }  // namespace
 
 void LinearCode::require_operands(const KernelShapes& shapes) const {
@@ -44,13 +72,20 @@ void LinearCode::require_operands(const KernelShapes& shapes) const {
 std::optional<LinearRegion> read_linear_region(const Graph& region) {
   const Node* node = anchor_of(region, ops::linear);
   if (node == nullptr) return std::nullopt;
-  RegionMatch match = match_region(region, node, 1);
-  const Dims w = node->input(1)->type.shape.values();
-  const bool transposed = node->attrs.integer("trans_w") != 0;
-  LinearCode code{std::max(0, input_index(region, node->input(0))), w[transposed ? 0 : 1], w[transposed ? 1 : 0],
-                  epilogue_code(match, node->input(2) != nullptr || !match.biases.empty())};
-  return LinearRegion{std::move(match), code, transposed};
+  return linear_region(region, match_region(region, node, 1));
 }
+
+std::vector<LinearRegion> read_linear_regions(const Graph& region) {
+  std::vector<LinearRegion> list;
+  for (const Node* node : parallel_linears(region)) list.push_back(linear_region(region, {.anchor = node}));
+  if (!list.empty()) return list;
+  if (std::optional<LinearRegion> one = read_linear_region(region)) list.push_back(std::move(*one));
+  return list;
+}
+
+std::vector<float> LinearRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
+
+std::vector<float> LinearRegion::bias() const { return collect_bias(match, node().input(2), code.n); }
 
 MatmulSizes::MatmulSizes(const MatmulCode& code, const KernelShapes& shapes)
     : a(dims_of(operand_type(operand(code, 0), shapes))),
@@ -67,11 +102,15 @@ MatmulSizes::MatmulSizes(const MatmulCode& code, const KernelShapes& shapes)
 std::optional<MatmulRegion> read_matmul_region(const Graph& region) {
   const Node* node = anchor_of(region, ops::mat_mul);
   if (node == nullptr) return std::nullopt;
-  MatmulRegion result{match_region(region, node, 0), {}};
+  MatmulRegion result{match_region(region, node, 1), {}};
   for (const Value* value : node->inputs) result.code.operands.push_back(operand_code(region, value, result.constants));
   result.code.scale = result.match.scale;
   result.code.epilogue = epilogue_code(result.match, false);
   return result;
+}
+
+std::vector<float> MatmulRegion::bias() const {
+  return collect_bias(match, nullptr, node().output()->type.shape.values().back());
 }
 
 }  // namespace hone

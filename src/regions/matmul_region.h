@@ -37,13 +37,16 @@ struct LinearRegion {
 
   const Node& node() const { return *match.anchor; }
   /// With the region's scale, as they lie in the model.
-  std::vector<float> weights() const { return scaled_weights(match, *node().input(1)->constant); }
+  std::vector<float> weights() const;
   /// N values; empty when there is none.
-  std::vector<float> bias() const { return collect_bias(match, node().input(2), code.n); }
+  std::vector<float> bias() const;
 };
 
 /// Nothing when the region does not begin with Linear.
 std::optional<LinearRegion> read_linear_region(const Graph& region);
+/// A region that is several of them, of one input and with constant weights and biases of the same sizes (queries, keys and
+/// values): each, without an epilogue, in the order of the results. Else the one that read_linear_region() finds, or none.
+std::vector<LinearRegion> read_linear_regions(const Graph& region);
 
 struct MatmulCode {
   std::vector<OperandCode> operands;  // two
@@ -63,9 +66,13 @@ struct MatmulSizes {
 };
 
 struct MatmulRegion {
-  RegionMatch match;
+  RegionMatch match;  // with biases of the columns, which the code lacks
   MatmulCode code;
   std::vector<Tensor> constants = {};
+
+  const Node& node() const { return *match.anchor; }
+  /// One value per column of the result; empty when there is none.
+  std::vector<float> bias() const;
 };
 
 /// Nothing when the region does not begin with MatMul.

@@ -49,6 +49,7 @@ TEST(ConvRegion, HoldsWindowGroupsAndEpilogue) {
   EXPECT_EQ(code.input, 1);
   EXPECT_THAT(code.filter, ElementsAre(3, 2));
   EXPECT_THAT(code.strides, ElementsAre(2, 2));
+  EXPECT_EQ(region->window.auto_pad, "SAME_LOWER");
   EXPECT_EQ(code.groups, 2);
   EXPECT_EQ(code.channels, 12);
   EXPECT_TRUE(code.epilogue.bias);
@@ -149,6 +150,49 @@ TEST(LinearRegion, ReadsBothOrdersOfWeights) {
     shapes.outputs[0].dims = {4, 24};
     EXPECT_THAT(error_of([&] { region->code.require_operands(shapes); }), HasSubstr("takes"));
   }
+}
+
+TEST(LinearRegions, MatmulsOfOneInputAreReadEach) {
+  const Graph graph = graph_of(
+      "(%x: f32[2,6]) {\n %w = constant f32[6,4]!01\n %b = constant f32[4]!02\n %u = constant f32[6,4]!03\n "
+      "%c = constant f32[4]!04\n %y = Linear(%x, %w, %b)\n %z = Linear(%x, %u, %c)\n return %y, %z\n}");
+  const std::vector<LinearRegion> regions = read_linear_regions(graph);
+  ASSERT_EQ(regions.size(), 2U);
+  for (const LinearRegion& region : regions) {
+    EXPECT_TRUE(region.match.plain() && region.match);
+    EXPECT_TRUE(region.code.epilogue.bias);
+    EXPECT_EQ(region.code.n, 4);
+  }
+  EXPECT_EQ(&regions[1].node(), graph.outputs()[1]->producer);
+  EXPECT_NE(regions[0].bias(), regions[1].bias());
+  EXPECT_FALSE(read_linear_region(graph)->match) << "as one matmul with an epilogue";
+}
+
+TEST(LinearRegions, OtherwiseAreTheOneWithItsEpilogue) {
+  const Graph graph = graph_of(
+      "(%x: f32[2,6]) {\n %w = constant f32[6,4]!01\n %u = constant f32[6,5]!02\n %y = Linear(%x, %w)\n "
+      "%z = Linear(%x, %u)\n return %y, %z\n}");
+  ASSERT_EQ(read_linear_regions(graph).size(), 1U) << "sizes differ";
+  EXPECT_FALSE(read_linear_regions(graph)[0].match);
+  const Graph activated = graph_of(
+      "(%x: f32[2,6]) {\n %w = constant f32[4,6]!01\n %c = Linear(%x, %w) {trans_w=1}\n %y = Relu(%c)\n return %y\n}");
+  const std::vector<LinearRegion> one = read_linear_regions(activated);
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_TRUE(one[0].match && one[0].transposed);
+  EXPECT_EQ(one[0].code.epilogue.activation.kind, ActivationKind::relu);
+  EXPECT_TRUE(read_linear_regions(graph_of(kConv)).empty());
+}
+
+TEST(MatmulRegion, BiasesAreOfColumns) {
+  constexpr std::string_view kText =
+      "(%a: f32[3,5,6], %b: f32[6,7]) {{\n %k = constant f32[{}]!01\n %c = MatMul(%a, %b)\n %y = Add(%c, %k)\n return "
+      "%y\n}}";
+  const Graph columns = graph_of(fmt::format(kText, "7")), rows = graph_of(fmt::format(kText, "5,1"));
+  const std::optional<MatmulRegion> region = read_matmul_region(columns);
+  ASSERT_TRUE(region && region->match);
+  EXPECT_EQ(region->bias().size(), 7U);
+  EXPECT_FALSE(region->code.epilogue.bias);
+  EXPECT_THAT(read_matmul_region(rows)->match.refusal, HasSubstr("Add"));
 }
 
 TEST(MatmulRegion, ConstantsAreNumberedInTheOrderOfOperands) {

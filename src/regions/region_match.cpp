@@ -6,6 +6,7 @@
 
 #include "ops/ops.h"
 #include "ops/support.h"
+#include "regions/match_region.h"
 
 namespace hone {
 namespace {
@@ -108,23 +109,6 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
   if (region.node_count() == 0) return nullptr;
   const Node* first = region.nodes().front();
   return first->is(op) ? first : nullptr;
-}
-
-std::vector<const Node*> parallel_matmuls(const Graph& region) {
-  const std::vector<Node*> nodes = region.nodes();
-  if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
-  const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };
-  const auto type = [](const Value* value) { return value == nullptr ? TensorType{} : value->type; };
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Node &node = *nodes[i], &first = *nodes[0];
-    const bool fits =
-        node.is(ops::linear) && node.input(0) == first.input(0) && !node.input(0)->is_constant() &&
-        constant(node.input(1)) && constant(node.input(2)) && type(node.input(1)) == type(first.input(1)) &&
-        type(node.input(2)) == type(first.input(2)) && (node.input(2) == nullptr) == (first.input(2) == nullptr) &&
-        node.attrs.integer("trans_w") == first.attrs.integer("trans_w") && region.outputs()[i] == node.output();
-    if (!fits) return {};
-  }
-  return {nodes.begin(), nodes.end()};
 }
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {

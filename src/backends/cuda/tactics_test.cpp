@@ -276,8 +276,8 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
   // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'; for all else there is a kernel of ours.
   const TacticSource* certain = sample->has("MatMul") ? &cublaslt_source() : &cuda::source();
-  const bool f32_product = dtype == DType::f32 && sample->has("Linear(");
-  EXPECT_TRUE(tried > 0 || source != certain || f32_product);
+  const bool f32_matmul = dtype == DType::f32 && sample->has("Linear(");
+  EXPECT_TRUE(tried > 0 || source != certain || f32_matmul);
 }
 
 /// The regions that a GPU has kernels for.

@@ -44,7 +44,7 @@ AttentionArgs attention_args(const AttentionLayer& layer, const Bindings& bindin
   return {.q = floats(layer.q_operand),
           .k = floats(layer.k_operand),
           .v = floats(layer.v_operand),
-          .mask = layer.mask ? floats(layer.mask->operand) : nullptr,
+          .mask = layer.mask ? floats(layer.mask_operand) : nullptr,
           .y = static_cast<float*>(bindings.outputs[0]),
           .scratch = scratch};
 }
@@ -59,7 +59,7 @@ AttentionKernel::AttentionKernel(const AttentionShape& shape, const AttentionBlo
   int64_t panels = 0;
   for (int64_t key = 0; key < s_.k.rows; key += block_.keys)
     panels +=
-        static_cast<int64_t>(products(block_.rows, std::min(block_.keys, s_.k.rows - key)).scores.scratch_floats());
+        static_cast<int64_t>(matmuls(block_.rows, std::min(block_.keys, s_.k.rows - key)).scores.scratch_floats());
   part_floats_ = {panels, values_in_place_ ? 0 : s_.v.rows * s_.v.columns, block_.rows * score_stride_,
                   group_ * weighted_stride_, group_ * SoftmaxCode::state_floats(isa)};
   for (int64_t& floats : part_floats_) scratch_floats_ += static_cast<size_t>(floats = round_up(floats, 16));
@@ -102,9 +102,9 @@ void AttentionKernel::generate() {
     GemmConfig config = best_config(result, isa_);
     const int64_t depth = std::max<int64_t>(32, kValueBytes / 4 / config.panel_channels(isa_) / 8 * 8);
     if (!running_ && keys >= 3 * depth) config.depth = static_cast<int>(depth);
-    products_[(rows != block_.rows) * 2 + (keys != block_.keys)].emplace(
-        Products{BatchedGemmKernel(scores(rows, keys), {}, tile, isa_),
-                 BatchedGemmKernel(result, {.residual = running_}, config, isa_)});
+    matmuls_[(rows != block_.rows) * 2 + (keys != block_.keys)].emplace(
+        Matmuls{BatchedGemmKernel(scores(rows, keys), {}, tile, isa_),
+                BatchedGemmKernel(result, {.residual = running_}, config, isa_)});
   };
   const int64_t last_rows = s_.q.rows % block_.rows, last_keys = s_.k.rows % block_.keys;
   for (const int64_t rows : {block_.rows, last_rows})
@@ -138,7 +138,7 @@ void AttentionKernel::run(int worker, int workers, const AttentionArgs& args) co
 
 void AttentionKernel::pack(const float* keys, const float* values, const Scratch& scratch) const {
   for (int64_t key = 0; key < s_.k.rows; key += block_.keys)
-    products(block_.rows, std::min(block_.keys, s_.k.rows - key))
+    matmuls(block_.rows, std::min(block_.keys, s_.k.rows - key))
         .scores.pack(keys + key * s_.k.row_stride, scratch.keys + key * s_.k.columns);
   if (values_in_place_) return;
   for (int64_t row = 0; row < s_.v.rows; ++row)
@@ -170,15 +170,15 @@ void AttentionKernel::run_item(int64_t batch, int64_t head, int64_t group, const
       softmax.values = scratch.weighted + row * weighted_stride_;
       softmax.state = scratch.state + row * state_floats;
       if (mask) softmax.mask = mask + row * s_.mask.row + (s_.mask.kind == MaskKind::full ? key : 0);
-      const Products& product = products(softmax.rows, keys);
-      product.scores.run_one({.a = args.q + s_.q.offset(batch, head, first + row),
-                              .c = scratch.scores,
-                              .scratch = scratch.keys + key * s_.k.columns});
+      const Matmuls& block = matmuls(softmax.rows, keys);
+      block.scores.run_one({.a = args.q + s_.q.offset(batch, head, first + row),
+                            .c = scratch.scores,
+                            .scratch = scratch.keys + key * s_.k.columns});
       (*softmax_[keys != block_.keys])(softmax);
-      product.result.run_one({.a = scratch.scores,
-                              .b = values + key * value_stride(),
-                              .residual = running_ ? softmax.values : nullptr,
-                              .c = softmax.values});
+      block.result.run_one({.a = scratch.scores,
+                            .b = values + key * value_stride(),
+                            .residual = running_ ? softmax.values : nullptr,
+                            .c = softmax.values});
     }
   }
   softmax.rows = rows;

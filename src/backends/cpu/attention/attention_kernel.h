@@ -54,7 +54,7 @@ class AttentionKernel {
   void run(int worker, int workers, const AttentionArgs& args) const;
 
  private:
-  struct Products {
+  struct Matmuls {
     BatchedGemmKernel scores, result;
   };
   /// Parts of a worker's scratch.
@@ -69,8 +69,8 @@ class AttentionKernel {
   int64_t value_stride() const { return values_in_place_ ? s_.v.row_stride : s_.v.columns; }
   void pack(const float* keys, const float* values, const Scratch& scratch) const;
   void run_item(int64_t batch, int64_t head, int64_t group, const AttentionArgs& args, const Scratch& scratch) const;
-  const Products& products(int64_t rows, int64_t keys) const {
-    return *products_[(rows != block_.rows) * 2 + (keys != block_.keys)];
+  const Matmuls& matmuls(int64_t rows, int64_t keys) const {
+    return *matmuls_[(rows != block_.rows) * 2 + (keys != block_.keys)];
   }
 
   AttentionShape s_;
@@ -81,7 +81,7 @@ class AttentionKernel {
   bool running_ = false;  // more than one block of keys
   int64_t score_stride_ = 0, weighted_stride_ = 0;
   bool values_in_place_ = false;
-  std::array<std::optional<Products>, 4> products_;  // [last, smaller block of queries][of keys]
+  std::array<std::optional<Matmuls>, 4> matmuls_;  // [last, smaller block of queries][of keys]
   std::array<std::optional<SoftmaxCode>, 2> softmax_;
   std::array<int64_t, 5> part_floats_{};
   size_t scratch_floats_ = 0;

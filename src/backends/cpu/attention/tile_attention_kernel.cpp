@@ -86,17 +86,17 @@ TileAttentionKernel::Scratch TileAttentionKernel::cut(float* scratch) const {
 void TileAttentionKernel::generate() {
   const int64_t last_keys = s_.k.rows % block_;
   const auto scale = static_cast<float>(double(s_.scale) * SoftmaxCode::unit(s_.mask.kind));
-  std::vector<std::pair<TileProduct*, size_t>> products;
+  std::vector<std::pair<TileMatmul*, size_t>> matmuls;
   std::vector<std::pair<TilePack*, size_t>> packs;
   const bool tiles = has_matrix_tile_instructions();
   size_t on = 0, off = 0;
   code_ = Emitter::generate(Isa::avx512, [&](Emitter& emitter) {
-    const auto product = [&](Product& to, TileProductSpec spec) {
+    const auto matmul = [&](Matmul& to, TileMatmulSpec spec) {
       for (size_t variant = 0; variant < 4; ++variant) {
         spec.pixels = variant / 2 == 0 ? 32 : 16;
         spec.channels = variant % 2 == 0 ? 32 : 16;
         to.specs[variant] = spec;
-        if (tiles) products.emplace_back(&to.functions[variant], emit_tile_product(emitter, spec));
+        if (tiles) matmuls.emplace_back(&to.functions[variant], emit_tile_matmul(emitter, spec));
       }
     };
     const auto pack = [&](std::array<TilePack, 2>& to, int64_t columns, int64_t row_stride, float by) {
@@ -107,19 +107,19 @@ void TileAttentionKernel::generate() {
                                                                .scale = by}));
       }
     };
-    product(scores_, {.channel_blocks = depth_blocks_, .src_block = kPackedBytes, .sum_row = 4 * block_});
+    matmul(scores_, {.channel_blocks = depth_blocks_, .src_block = kPackedBytes, .sum_row = 4 * block_});
     for (const bool last : {false, true})
-      product(results_[last], {.channel_blocks = ceil_div(last && last_keys != 0 ? last_keys : block_, kTileDepth),
-                               .src_block = kPackedBytes,
-                               .sum_row = 4 * weighted_stride_,
-                               .accumulates = true});
+      matmul(results_[last], {.channel_blocks = ceil_div(last && last_keys != 0 ? last_keys : block_, kTileDepth),
+                              .src_block = kPackedBytes,
+                              .sum_row = 4 * weighted_stride_,
+                              .accumulates = true});
     pack(query_packs_, s_.q.columns, s_.q.row_stride, scale);
     pack(key_packs_, s_.k.columns, s_.k.row_stride, 1);
     pack(value_packs_, s_.v.columns, s_.v.row_stride, 1);
     pack(weight_packs_, s_.k.rows, block_, 1);
     if (tiles) on = emit_tiles_on(emitter), off = emit_tiles_off(emitter);
   });
-  for (const auto& [to, offset] : products) *to = code_->entry<TileProduct>(offset);
+  for (const auto& [to, offset] : matmuls) *to = code_->entry<TileMatmul>(offset);
   for (const auto& [to, offset] : packs) *to = code_->entry<TilePack>(offset);
   if (tiles) on_ = code_->entry<TileSwitch>(on), off_ = code_->entry<TileSwitch>(off);
   const int64_t keys = std::min(block_, s_.k.rows);
@@ -127,7 +127,7 @@ void TileAttentionKernel::generate() {
   if (last_keys != 0) softmax_[1].emplace(SoftmaxSpec{last_keys, s_.v.columns, s_.mask.kind, running_}, Isa::avx512);
 }
 
-void TileAttentionKernel::Product::run(int64_t rows, int64_t columns, const TileProductArgs& args) const {
+void TileAttentionKernel::Matmul::run(int64_t rows, int64_t columns, const TileMatmulArgs& args) const {
   const size_t variant = (rows <= 16 ? 2 : 0) + (columns <= 16 ? 1 : 0);
   if (functions[variant] != nullptr) functions[variant](&args);
   else multiply_without_tiles(specs[variant], args);
@@ -181,11 +181,11 @@ void TileAttentionKernel::score(int64_t rows, int64_t key, int64_t keys, const S
 
 void TileAttentionKernel::weigh(int64_t rows, int64_t key, int64_t keys, const Scratch& scratch) const {
   pack_rows(weight_packs_, scratch.scores, rows, keys, scratch.weights);
-  const Product& product = results_[keys != std::min(block_, s_.k.rows)];
+  const Matmul& matmul = results_[keys != std::min(block_, s_.k.rows)];
   for (int64_t panel = 0; panel < value_panels_; ++panel) {
     const std::byte* packed = scratch.values + (panel * key_blocks_ + key / kTileDepth) * kStepWeights;
-    product.run(rows, s_.v.columns - panel * kTileChannels,
-                {scratch.weights, packed, scratch.weighted + panel * kTileChannels, &kNoShift, nullptr});
+    matmul.run(rows, s_.v.columns - panel * kTileChannels,
+               {scratch.weights, packed, scratch.weighted + panel * kTileChannels, &kNoShift, nullptr});
   }
 }
 

@@ -30,10 +30,10 @@ class TileAttentionKernel {
     float *scores, *weighted, *state;
   };
   /// A matmul for strips of up to 32 and up to 16 queries, by panels of up to 32 and up to 16 results.
-  struct Product {
-    std::array<TileProductSpec, 4> specs;
-    std::array<TileProduct, 4> functions{};
-    void run(int64_t rows, int64_t columns, const TileProductArgs& args) const;
+  struct Matmul {
+    std::array<TileMatmulSpec, 4> specs;
+    std::array<TileMatmul, 4> functions{};
+    void run(int64_t rows, int64_t columns, const TileMatmulArgs& args) const;
   };
 
   void generate();
@@ -48,8 +48,8 @@ class TileAttentionKernel {
   int64_t block_ = 0;     // keys
   bool running_ = false;  // more than one block
   int64_t depth_blocks_ = 0, key_blocks_ = 0, value_panels_ = 0, weighted_stride_ = 0;
-  Product scores_;
-  std::array<Product, 2> results_;  // of a whole block of keys, and of the last one
+  Matmul scores_;
+  std::array<Matmul, 2> results_;  // of a whole block of keys, and of the last one
   std::array<TilePack, 2> query_packs_{}, key_packs_{}, value_packs_{}, weight_packs_{};  // of 32 columns, of fewer
   std::array<std::optional<SoftmaxCode>, 2> softmax_;
   TileSwitch on_ = nullptr, off_ = nullptr;

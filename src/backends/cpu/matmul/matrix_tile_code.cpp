@@ -104,7 +104,7 @@ float bf16_at(const std::byte* from) {
 
 }  // namespace
 
-size_t emit_tile_product(Emitter& e, const TileProductSpec& s) {
+size_t emit_tile_matmul(Emitter& e, const TileMatmulSpec& s) {
   const Xbyak::Reg64 src = e.r8, weights = e.r9, sums = e.r10, taps = e.r11, tap_count = e.rcx, block_count = e.rdx,
                      pixel = e.rax, row = e.rdi, at = e.rsi, prefetch = e.rbx;
   const int row_tiles = s.pixels / 16, column_tiles = s.channels / 16;
@@ -113,11 +113,11 @@ size_t emit_tile_product(Emitter& e, const TileProductSpec& s) {
   const auto channels = [](int c) { return Tmm(6 + c); };
   const size_t offset = begin_function(e);
   e.push(prefetch);
-  e.mov(src, e.ptr[e.rdi + int{offsetof(TileProductArgs, src)}]);
-  e.mov(weights, e.ptr[e.rdi + int{offsetof(TileProductArgs, weights)}]);
-  e.mov(sums, e.ptr[e.rdi + int{offsetof(TileProductArgs, sums)}]);
-  e.mov(taps, e.ptr[e.rdi + int{offsetof(TileProductArgs, taps)}]);
-  e.mov(prefetch, e.ptr[e.rdi + int{offsetof(TileProductArgs, prefetch)}]);
+  e.mov(src, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, src)}]);
+  e.mov(weights, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, weights)}]);
+  e.mov(sums, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, sums)}]);
+  e.mov(taps, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, taps)}]);
+  e.mov(prefetch, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, prefetch)}]);
   e.mov(pixel, s.src_pixel);
   const auto for_each_sum = [&](const auto& body) {
     e.mov(row, s.sum_row);
@@ -212,7 +212,7 @@ size_t emit_tiles_off(Emitter& e) {
   return offset;
 }
 
-void multiply_without_tiles(const TileProductSpec& s, const TileProductArgs& args) {
+void multiply_without_tiles(const TileMatmulSpec& s, const TileMatmulArgs& args) {
   for (int row = 0; row < s.pixels; ++row)
     for (int column = 0; column < s.channels; ++column) {
       const std::byte* weights = args.weights + column / 16 * kTileBytes + column % 16 * 4;

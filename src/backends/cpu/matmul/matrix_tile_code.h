@@ -23,7 +23,7 @@ constexpr int64_t kTileRow = 64, kTileBytes = 1024;
 constexpr int64_t kStepWeights = 2 * kTileBytes;  // weights of a step, of fewer channels too
 
 /// Offsets in the code depend on the order.
-struct TileProductArgs {
+struct TileMatmulArgs {
   const std::byte* src;       // first pixel
   const std::byte* weights;   // first step of the panel
   float* sums;                // a row for each pixel
@@ -31,7 +31,7 @@ struct TileProductArgs {
   const std::byte* prefetch;  // weights of a later panel
 };
 
-struct TileProductSpec {
+struct TileMatmulSpec {
   int pixels = 32, channels = 32;               // 16 or 32
   int64_t taps = 1, channel_blocks = 1;         // steps are their product
   int64_t src_pixel = kTileRow, src_block = 0;  // bytes
@@ -68,7 +68,7 @@ struct TilePackSpec {
   float scale = 1;        // of f32
 };
 
-using TileProduct = void (*)(const TileProductArgs*);
+using TileMatmul = void (*)(const TileMatmulArgs*);
 using TileOutputRow = void (*)(const TileOutputArgs*);
 using TilePack = void (*)(const TilePackArgs*);
 using TileSwitch = void (*)(const void* configuration);
@@ -83,7 +83,7 @@ static_assert(sizeof(TileConfiguration) == 64);
 inline constexpr TileConfiguration kFullTiles;
 
 /// Each emits one function and returns its offset in the emitter's code.
-size_t emit_tile_product(Emitter& emitter, const TileProductSpec& spec);
+size_t emit_tile_matmul(Emitter& emitter, const TileMatmulSpec& spec);
 size_t emit_tile_output(Emitter& emitter, const TileOutputSpec& spec);
 size_t emit_tile_pack(Emitter& emitter, const TilePackSpec& spec);
 /// Tiles of full size, from the 64 bytes that the function gets; and none.
@@ -91,6 +91,6 @@ size_t emit_tiles_on(Emitter& emitter);
 size_t emit_tiles_off(Emitter& emitter);
 
 /// The multiplication without the instructions.
-void multiply_without_tiles(const TileProductSpec& spec, const TileProductArgs& args);
+void multiply_without_tiles(const TileMatmulSpec& spec, const TileMatmulArgs& args);
 
 }  // namespace hone::cpu

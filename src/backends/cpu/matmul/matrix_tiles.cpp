@@ -89,8 +89,8 @@ void MatrixTileKernel::lay_out() {
   block_strips_ = std::max<int64_t>(1, kSourceInCache / (kTilePixels * kTileRow * blocks_));
 }
 
-TileProductSpec MatrixTileKernel::product_spec(int variant, int64_t strips_of_panel) const {
-  TileProductSpec spec;
+TileMatmulSpec MatrixTileKernel::matmul_spec(int variant, int64_t strips_of_panel) const {
+  TileMatmulSpec spec;
   spec.pixels = variant / 2 == 0 ? 32 : 16;
   spec.channels = variant % 2 == 0 ? 32 : 16;
   spec.taps = static_cast<int64_t>(taps_.size());
@@ -109,7 +109,7 @@ void MatrixTileKernel::generate(const Epilogue& epilogue, int workers) {
   // Weights that outweigh the pixels are read by one worker each.
   split_strips_ = panels_ * panel_bytes_ < all_strips * kTilePixels * kTileRow * blocks_ && all_strips >= 2 * workers;
   for (int variant = 0; variant < 4; ++variant)
-    specs_.push_back(product_spec(variant, split_strips_ ? ceil_div(all_strips, workers) : all_strips));
+    specs_.push_back(matmul_spec(variant, split_strips_ ? ceil_div(all_strips, workers) : all_strips));
   const auto last_of = [](int64_t count, int64_t size) {
     return static_cast<int>(count - (ceil_div(count, size) - 1) * size);
   };
@@ -120,11 +120,11 @@ void MatrixTileKernel::generate(const Epilogue& epilogue, int workers) {
   TilePackSpec pack{
       .channels = kTileDepth, .type = src_, .src_pixel = s.ic * s.stride_w * static_cast<int64_t>(size_of(src_))};
   const bool tiles = has_matrix_tile_instructions();
-  std::vector<size_t> products;
+  std::vector<size_t> matmuls;
   size_t outputs[2], packs[2], on = 0, off = 0;
   code_ = Emitter::generate(Isa::avx512, [&](Emitter& emitter) {
     if (tiles) {
-      for (const TileProductSpec& spec : specs_) products.push_back(emit_tile_product(emitter, spec));
+      for (const TileMatmulSpec& spec : specs_) matmuls.push_back(emit_tile_matmul(emitter, spec));
       on = emit_tiles_on(emitter);
       off = emit_tiles_off(emitter);
     }
@@ -134,8 +134,8 @@ void MatrixTileKernel::generate(const Epilogue& epilogue, int workers) {
       packs[last] = emit_tile_pack(emitter, pack);
     }
   });
-  for (const size_t offset : products) products_.push_back(code_->entry<TileProduct>(offset));
-  products_.resize(specs_.size());
+  for (const size_t offset : matmuls) matmuls_.push_back(code_->entry<TileMatmul>(offset));
+  matmuls_.resize(specs_.size());
   for (int last = 0; last < 2; ++last) {
     outputs_[last] = code_->entry<TileOutputRow>(outputs[last]);
     packs_[last] = code_->entry<TilePack>(packs[last]);
@@ -210,15 +210,15 @@ void MatrixTileKernel::multiply_tile(int64_t strip, int64_t panel, const MatrixT
   // In place nothing may be read behind the source: the last strip begins before its first result.
   const int64_t first = in_place_ ? std::min(wanted.begin, pixels_ - kTilePixels) : wanted.begin;
   const size_t variant = (wanted.end - first <= 16 ? 2 : 0) + (shape_.oc - panel * kTileChannels <= 16 ? 1 : 0);
-  const TileProductSpec& spec = specs_[variant];
+  const TileMatmulSpec& spec = specs_[variant];
   alignas(64) float sums[kTilePixels * kTileChannels];
   const auto* weights = static_cast<const std::byte*>(args.weights) + panel * panel_bytes_;
   const auto* src = static_cast<const std::byte*>(in_place_ ? args.src : args.workspace) + image * image_bytes_ +
                     first * spec.src_pixel;
   const int64_t step_share = in_image % (kStepWeights / 64) * spec.prefetch_lines * 64 * spec.taps * blocks_;
-  const TileProductArgs product{src, weights, sums, taps_.data(), weights + panel_bytes_ + step_share};
-  if (products_[variant] != nullptr) products_[variant](&product);
-  else multiply_without_tiles(spec, product);
+  const TileMatmulArgs matmul{src, weights, sums, taps_.data(), weights + panel_bytes_ + step_share};
+  if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
+  else multiply_without_tiles(spec, matmul);
   store_rows(image, wanted, panel, sums + (wanted.begin - first) * kTileChannels, args);
 }
 

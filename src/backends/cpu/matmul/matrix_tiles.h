@@ -59,7 +59,7 @@ class MatrixTileKernel {
 
   void lay_out();
   void generate(const Epilogue& epilogue, int workers);
-  TileProductSpec product_spec(int variant, int64_t strips_of_panel) const;
+  TileMatmulSpec matmul_spec(int variant, int64_t strips_of_panel) const;
   void pack_row(int64_t image, int64_t plane, int64_t row, Range columns, const MatrixTileArgs& args) const noexcept;
   void multiply_block(Range strips, Range panels, const MatrixTileArgs& args) const noexcept;
   void multiply_tile(int64_t strip, int64_t panel, const MatrixTileArgs& args) const noexcept;
@@ -77,10 +77,10 @@ class MatrixTileKernel {
   int64_t block_bytes_ = 0, plane_bytes_ = 0, image_bytes_ = 0, panel_bytes_ = 0;
   int64_t block_strips_ = 1;  // strips whose input stays in L2 while the panels pass
   size_t workspace_bytes_ = 0;
-  std::vector<TileProductSpec> specs_;  // [32 or 16 pixels][32 or 16 channels]
-  std::vector<TileProduct> products_;   // the same; null where there are no tiles
-  TileOutputRow outputs_[2] = {};       // a whole panel, the last one
-  TilePack packs_[2] = {};              // a whole block, the last one
+  std::vector<TileMatmulSpec> specs_;  // [32 or 16 pixels][32 or 16 channels]
+  std::vector<TileMatmul> matmuls_;    // the same; null where there are no tiles
+  TileOutputRow outputs_[2] = {};      // a whole panel, the last one
+  TilePack packs_[2] = {};             // a whole block, the last one
   TileSwitch on_ = nullptr, off_ = nullptr;
   std::unique_ptr<Emitter> code_;
 };

@@ -12,7 +12,7 @@
 namespace hone::cpu::onednn {
 namespace {
 
-using Product = dnnl::matmul;
+using Matmul = dnnl::matmul;
 using Softmax = dnnl::softmax_forward;
 using Sum = dnnl::binary;
 
@@ -76,7 +76,7 @@ struct Block {
   int64_t together;
   Pieces heads, rows;
   Desc all_queries, queries, mask, scores;  // all rows of the heads, and a block's
-  Product::primitive_desc score_product, value_product;
+  Matmul::primitive_desc score_matmul, value_matmul;
   Softmax::primitive_desc softmax;
   bool sums_apart = false;  // one matrix of masks to several of scores: a matmul has only its reference for that
   Sum::primitive_desc mask_sum;
@@ -101,7 +101,7 @@ struct Block {
       else ops.append_binary(dnnl::algorithm::binary_add, mask);
     }
     const Desc weights = plain_desc(dims, operands);
-    score_product = {engine(), queries, any_desc({heads.size, depth, keys}, operands), scores, attr_with(ops), true};
+    score_matmul = {engine(), queries, any_desc({heads.size, depth, keys}, operands), scores, attr_with(ops), true};
     softmax = {engine(),
                dnnl::prop_kind::forward_inference,
                dnnl::algorithm::softmax_accurate,
@@ -110,17 +110,17 @@ struct Block {
                2,
                attr_with(),
                true};
-    value_product = {engine(),
-                     weights,
-                     any_desc({heads.size, keys, layer.v.columns}, operands),
-                     plain_desc({heads.size, rows.size, layer.v.columns}),
-                     attr_with(),
-                     true};
+    value_matmul = {engine(),
+                    weights,
+                    any_desc({heads.size, keys, layer.v.columns}, operands),
+                    plain_desc({heads.size, rows.size, layer.v.columns}),
+                    attr_with(),
+                    true};
   }
 
-  explicit operator bool() const { return score_product && softmax && value_product && (!sums_apart || mask_sum); }
+  explicit operator bool() const { return score_matmul && softmax && value_matmul && (!sums_apart || mask_sum); }
   bool fast() const {
-    return is_fast(score_product) && is_fast(softmax) && is_fast(value_product) && (!sums_apart || is_fast(mask_sum));
+    return is_fast(score_matmul) && is_fast(softmax) && is_fast(value_matmul) && (!sums_apart || is_fast(mask_sum));
   }
   int64_t steps(const AttentionLayer& layer) const {
     return layer.q.batch * layer.q.heads / together * heads.count * (4 + (sums_apart ? 4 : 3) * rows.count);
@@ -151,8 +151,8 @@ class Writer {
         block_(block),
         direct_(layer.y.row_stride == layer.y.columns),
         queries_(program_.reserve(block.all_queries.get_size())),
-        keys_(program_.reserve(block.score_product.weights_desc().get_size())),
-        values_(program_.reserve(block.value_product.weights_desc().get_size())),
+        keys_(program_.reserve(block.score_matmul.weights_desc().get_size())),
+        values_(program_.reserve(block.value_matmul.weights_desc().get_size())),
         scores_(program_.reserve(block.scores.get_size())),
         weights_(program_.reserve(block.softmax.dst_desc().get_size())),
         result_(direct_ ? Operand{Operand::output, 0} : program_.reserve(matrices(layer.y).get_size())) {}
@@ -184,7 +184,7 @@ class Writer {
   }
 
   Operand mask_at(int64_t b, int64_t h, int64_t row) const {
-    return at(operand_of(layer_.mask->operand), layer_.mask->offset(b, h, row));
+    return at(operand_of(layer_.mask_operand), layer_.mask->offset(b, h, row));
   }
 
   void write_heads(int64_t matrix) {
@@ -192,9 +192,9 @@ class Writer {
     program_.add_reorder(given(layer_.q), input(layer_.q_operand, layer_.q, b, h), block_.all_queries, queries_);
     if (h % layer_.queries_per_key() == 0) {
       program_.add_reorder(given(layer_.k, true), input(layer_.k_operand, layer_.k, b, shared),
-                           block_.score_product.weights_desc(), keys_);
+                           block_.score_matmul.weights_desc(), keys_);
       program_.add_reorder(given(layer_.v), input(layer_.v_operand, layer_.v, b, shared),
-                           block_.value_product.weights_desc(), values_);
+                           block_.value_matmul.weights_desc(), values_);
     }
     const int64_t first = direct_ ? matrix * layer_.y.rows : 0;
     for (int64_t i = 0; i < block_.rows.count; ++i) write_rows(b, h, block_.rows.begin(i), first);
@@ -207,11 +207,11 @@ class Writer {
   void write_rows(int64_t b, int64_t h, int64_t row, int64_t first) {
     std::vector<Program::Argument> arguments{
         {DNNL_ARG_SRC, block_.queries, at(queries_, row * layer_.q.columns, size_of(block_.queries))},
-        {DNNL_ARG_WEIGHTS, block_.score_product.weights_desc(), keys_},
+        {DNNL_ARG_WEIGHTS, block_.score_matmul.weights_desc(), keys_},
         {DNNL_ARG_DST, block_.scores, scores_}};
     if (layer_.mask && !block_.sums_apart)
       arguments.push_back({block_.mask_argument(layer_), block_.mask, mask_at(b, h, row)});
-    program_.add(score_product_, block_.score_product.scratchpad_desc(), std::move(arguments));
+    program_.add(score_matmul_, block_.score_matmul.scratchpad_desc(), std::move(arguments));
     if (block_.sums_apart)
       program_.add(mask_sum_, block_.mask_sum.scratchpad_desc(),
                    {{DNNL_ARG_SRC_0, block_.scores, scores_},
@@ -219,10 +219,10 @@ class Writer {
                     {DNNL_ARG_DST, block_.scores, scores_}});
     program_.add(softmax_, block_.softmax.scratchpad_desc(),
                  {{DNNL_ARG_SRC, block_.scores, scores_}, {DNNL_ARG_DST, block_.softmax.dst_desc(), weights_}});
-    program_.add(value_product_, block_.value_product.scratchpad_desc(),
-                 {{DNNL_ARG_SRC, block_.value_product.src_desc(), weights_},
-                  {DNNL_ARG_WEIGHTS, block_.value_product.weights_desc(), values_},
-                  {DNNL_ARG_DST, block_.value_product.dst_desc(), at(result_, (first + row) * layer_.y.columns)}});
+    program_.add(value_matmul_, block_.value_matmul.scratchpad_desc(),
+                 {{DNNL_ARG_SRC, block_.value_matmul.src_desc(), weights_},
+                  {DNNL_ARG_WEIGHTS, block_.value_matmul.weights_desc(), values_},
+                  {DNNL_ARG_DST, block_.value_matmul.dst_desc(), at(result_, (first + row) * layer_.y.columns)}});
   }
 
   const AttentionLayer& layer_;
@@ -230,7 +230,7 @@ class Writer {
   const bool direct_;  // the rows of results lie one after the other
   Program program_;
   const Operand queries_, keys_, values_, scores_, weights_, result_;
-  const Product score_product_{block_.score_product}, value_product_{block_.value_product};
+  const Matmul score_matmul_{block_.score_matmul}, value_matmul_{block_.value_matmul};
   const Softmax softmax_{block_.softmax};
   const Sum mask_sum_ = block_.sums_apart ? Sum(block_.mask_sum) : Sum();
 };

@@ -9,13 +9,13 @@
 namespace hone::cpu::onednn {
 namespace {
 
-using Product = dnnl::matmul;
+using Matmul = dnnl::matmul;
 
-Product::primitive_desc describe(const Desc& a, const Desc& b, const Desc& bias, const Desc& c,
-                                 const Epilogue& epilogue) {
+Matmul::primitive_desc describe(const Desc& a, const Desc& b, const Desc& bias, const Desc& c,
+                                const Epilogue& epilogue) {
   const dnnl::primitive_attr attr = attr_of(epilogue, c);
-  return bias ? Product::primitive_desc(engine(), a, b, bias, c, attr, true)
-              : Product::primitive_desc(engine(), a, b, c, attr, true);
+  return bias ? Matmul::primitive_desc(engine(), a, b, bias, c, attr, true)
+              : Matmul::primitive_desc(engine(), a, b, c, attr, true);
 }
 
 Desc bias_desc(const Dims& result) {
@@ -34,7 +34,7 @@ std::string reason_against(const Node& node, const RegionMatch& match) {
   return match.refusal;
 }
 
-void offer(const Problem& problem, const Product::primitive_desc& desc, std::string_view name, Attrs params,
+void offer(const Problem& problem, const Matmul::primitive_desc& desc, std::string_view name, Attrs params,
            Candidates& out) {
   if (!desc || !is_fast(desc)) return out.refuse(name, "the library has only its reference implementation");
   out.offer({"onednn",
@@ -68,7 +68,7 @@ struct LinearLayerCode {
 };
 
 /// The input is read as the weights are: f32, or rounded to bf16.
-Product::primitive_desc describe_linear(const LinearLayerCode& code, const Dims& output, const Desc& weights) {
+Matmul::primitive_desc describe_linear(const LinearLayerCode& code, const Dims& output, const Desc& weights) {
   const LinearCode& linear = code.linear;
   const Dims c{elements(output) / linear.n, linear.n};
   const Epilogue epilogue = linear.epilogue.epilogue();
@@ -77,7 +77,7 @@ Product::primitive_desc describe_linear(const LinearLayerCode& code, const Dims&
 }
 
 /// With weights in the format that the library chooses.
-Product::primitive_desc describe_any(const LinearLayerCode& code, const Dims& output) {
+Matmul::primitive_desc describe_any(const LinearLayerCode& code, const Dims& output) {
   return describe_linear(code, output, any_desc(code.weights(), code.operands.element()));
 }
 
@@ -98,7 +98,7 @@ struct LinearFamily {
     for (const ElementType element : {ElementType::bf16, ElementType::f32}) {
       if (element == ElementType::bf16 && !may_round(problem)) continue;
       const OperandType operands(element);
-      const Product::primitive_desc desc = describe_any({region->code, operands, {}}, result_dims(*region));
+      const Matmul::primitive_desc desc = describe_any({region->code, operands, {}}, result_dims(*region));
       if (desc && format_of(desc.weights_desc()).empty())
         out.refuse(kName, "the library wants weights in a format of its own");
       else offer(problem, desc, kName, write_fields(operands), out);
@@ -133,7 +133,7 @@ struct LinearFamily {
     linear.require_operands(shapes);
     const Dims& out = shapes.outputs[0].dims;
     const Desc stored = code.stored_weights();
-    Product::primitive_desc desc = describe_linear(code, out, stored);
+    Matmul::primitive_desc desc = describe_linear(code, out, stored);
     if (!desc) desc = describe_any(code, out);
     HONE_CHECK(static_cast<bool>(desc), "oneDNN has no matmul of {} by {} like the one in the plan", linear.k,
                linear.n);
@@ -146,7 +146,7 @@ struct LinearFamily {
                                              {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
     if (linear.epilogue.bias) arguments.push_back({DNNL_ARG_BIAS, desc.bias_desc(), {Operand::constant, 1}});
     add_residual(linear.epilogue, linear.epilogue.epilogue(), desc.dst_desc(), arguments);
-    program.add(Product(desc), desc.scratchpad_desc(), std::move(arguments));
+    program.add(Matmul(desc), desc.scratchpad_desc(), std::move(arguments));
     return program;
   }
 };
@@ -166,7 +166,7 @@ Epilogue scaled_epilogue(const MatmulCode& code) {
   return epilogue;
 }
 
-Product::primitive_desc describe_matmul(const MatmulCode& code, const Dims& a, const Dims& b, const Dims& c) {
+Matmul::primitive_desc describe_matmul(const MatmulCode& code, const Dims& a, const Dims& b, const Dims& c) {
   return describe(batched_desc(a, c.size()), batched_desc(b, c.size()), Desc(), plain_desc(c), scaled_epilogue(code));
 }
 
@@ -201,7 +201,7 @@ struct MatmulFamily {
 
   static Program load(const Code& code, const KernelShapes& shapes) {
     const auto [a, b, c] = MatmulSizes(code, shapes);
-    const Product::primitive_desc desc = describe_matmul(code, a, b, c);
+    const Matmul::primitive_desc desc = describe_matmul(code, a, b, c);
     HONE_CHECK(static_cast<bool>(desc), "oneDNN has no matmul of {} and {} like the one in the plan", join_dims(a),
                join_dims(b));
     std::vector<Program::Argument> arguments{{DNNL_ARG_SRC, desc.src_desc(), operand_of(code.operands[0])},
@@ -209,7 +209,7 @@ struct MatmulFamily {
                                              {DNNL_ARG_DST, desc.dst_desc(), {Operand::output, 0}}};
     add_residual(code.epilogue, scaled_epilogue(code), desc.dst_desc(), arguments);
     Program program;
-    program.add(Product(desc), desc.scratchpad_desc(), std::move(arguments));
+    program.add(Matmul(desc), desc.scratchpad_desc(), std::move(arguments));
     return program;
   }
 };

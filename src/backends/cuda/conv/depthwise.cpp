@@ -9,7 +9,6 @@
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
-#include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
 
@@ -73,17 +72,23 @@ struct Share {
 constexpr std::array kShares{Share{4, 16}, Share{2, 16}, Share{4, 8}, Share{2, 8},
                              Share{1, 8},  Share{8, 8},  Share{4, 4}};
 
-std::string reason_against(const Problem& problem, const Node& node) {
-  const Value *x = node.input(0), *w = node.input(1);
-  if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}, not a float", name_of(x->type.dtype));
-  if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!w->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
-    return "weights are not constant";
-  if (x->type.shape.rank() != 4) return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
-  if (node.attrs.text("auto_pad") != "NOTSET") return "padding depends on the size";
+std::string reason_against(const Problem& problem, const ConvRegion& region) {
+  const Node& node = region.node();
+  const DType dtype = node.input(0)->type.dtype;
+  if (!is_kernel_float(dtype)) return fmt::format("input is {}, not a float", name_of(dtype));
+  if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
+  if (region.window.kernel.size() != 2) return fmt::format("{} spatial axes", region.window.kernel.size());
+  if (region.window.auto_pad != "NOTSET") return "padding depends on the size";
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
-  if (w->constant->dims()[0] % 2 != 0) return "an odd number of channels";
-  return match_region(problem.region, &node, 3).refusal;
+  if (region.code.channels % 2 != 0) return "an odd number of channels";
+  return region.match.refusal;
+}
+
+/// A filter for each of several channels. Of weights that are not constant nothing is said.
+bool is_depthwise(const ConvRegion& region) {
+  const Value* weights = region.node().input(1);
+  return !region.transposed && weights->is_constant() && weights->constant->dims()[1] == 1 &&
+         region.code.channels == region.code.groups && region.code.channels > 1;
 }
 
 /// [channel][tap] as [tap][channel].
@@ -114,19 +119,17 @@ struct DepthwiseFamily {
 
   /// Silent about filters that see more than one channel.
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = anchor_of(problem.region, ops::conv);
-    if (node == nullptr || !node->input(1)->is_constant()) return;
-    const Dims& weights = node->input(1)->constant->dims();
-    if (weights[1] != 1 || weights[0] != node->attrs.integer("group") || weights[0] == 1) return;
-    if (std::string reason = reason_against(problem, *node); !reason.empty())
+    const std::optional<ConvRegion> region = read_conv_region(problem.region);
+    if (!region || !is_depthwise(*region)) return;
+    if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
-    const WindowAttrs window(node->attrs, 2, spatial_of(weights));
-    const auto element = static_cast<int64_t>(size_of(node->output()->type.dtype));
+    const WindowAttrs& window = region->window;
+    const auto element = static_cast<int64_t>(size_of(region->node().output()->type.dtype));
     for (const Share& share : kShares) {
       const int64_t width = std::max<int64_t>(share.bytes / element, 1);
       const int64_t columns =
           (share.results - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1;
-      if (weights[0] % width != 0 || columns > kMaxColumns) continue;
+      if (region->code.channels % width != 0 || columns > kMaxColumns) continue;
       out.offer({"cuda",
                  std::string(kName),
                  write_fields(Params{.results = share.results, .width = width}),
@@ -136,22 +139,17 @@ struct DepthwiseFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
-    const Node& node = *anchor_of(problem.region, ops::conv);
-    const RegionMatch match = match_region(problem.region, &node, 3);
+    const ConvRegion region = *read_conv_region(problem.region);
     Built<Code> built;
-    built.constants.push_back(taps_first(filter_rows(match, node)));
-    const int64_t channels = built.constants[0].dims()[1];
-    const std::vector<float> bias = collect_bias(match, node.input(2), channels);
-    if (!bias.empty()) built.constants.push_back(Tensor::of<float>({channels}, std::span<const float>(bias)));
-    built.code = {.x = input_index(problem.region, node.input(0)),
-                  .channels = channels,
-                  .share = params,
-                  .epilogue = epilogue_code(match, !bias.empty())};
-    built.source = fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
-                               type_name(node.output()->type.dtype), params.width, params.results, channels);
-    built.source += window_text(WindowAttrs(node.attrs, 2, spatial_of(node.input(1)->constant->dims())));
-    built.source +=
-        declare<DepthwiseParameters>() + epilogue_text(match, !bias.empty()) + kernels::activation + kernels::depthwise;
+    built.constants.push_back(taps_first(filter_rows(region)));
+    append_bias(region.bias(), built.constants);
+    built.code = {
+        .x = region.code.input, .channels = region.code.channels, .share = params, .epilogue = region.code.epilogue};
+    built.source =
+        fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
+                    type_name(region.node().output()->type.dtype), params.width, params.results, region.code.channels);
+    built.source += window_text(region.window) + declare<DepthwiseParameters>() + epilogue_text(region.code.epilogue) +
+                    kernels::activation + kernels::depthwise;
     return built;
   }
 

@@ -8,9 +8,7 @@
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
-#include "ops/ops.h"
 #include "ops/window.h"
-#include "regions/region_match.h"
 
 namespace hone::cuda {
 namespace {
@@ -69,22 +67,17 @@ struct DirectConvCode {
   }
 };
 
-const Node* anchor_in(const Graph& region) {
-  const Node* conv = anchor_of(region, ops::conv);
-  return conv != nullptr ? conv : anchor_of(region, ops::conv_transpose);
-}
-
-std::string reason_against(const Problem& problem, const Node& node) {
+std::string reason_against(const Problem& problem, const ConvRegion& region) {
+  const Node& node = region.node();
   const Value *x = node.input(0), *w = node.input(1);
   if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}, not a float", name_of(x->type.dtype));
-  if (x->is_constant() || !w->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
-    return "weights are not constant";
-  const size_t rank = x->type.shape.rank();
-  if (rank < 3 || rank > 5) return fmt::format("{} spatial axes", rank - 2);
+  if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
+  const size_t axes = region.window.kernel.size();
+  if (axes < 1 || axes > 3) return fmt::format("{} spatial axes", axes);
   const double products = static_cast<double>(elements(node.output()->type.shape.values())) *
                           static_cast<double>(w->constant->size()) / static_cast<double>(w->constant->dims()[0]);
   if (products > kMaxProducts) return "too many products for a kernel without tensor cores";
-  return match_region(problem.region, &node, rank - 1).refusal;
+  return region.match.refusal;
 }
 
 Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
@@ -117,9 +110,9 @@ struct DirectConvFamily {
   using Code = DirectConvCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = anchor_in(problem.region);
-    if (node == nullptr) return;
-    if (std::string reason = reason_against(problem, *node); !reason.empty())
+    const std::optional<ConvRegion> region = read_conv_region(problem.region);
+    if (!region) return;
+    if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
     for (const Layout layout : {Layout::channels_last, Layout::linear})
       out.offer(
@@ -127,25 +120,20 @@ struct DirectConvFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
-    const Node& node = *anchor_in(problem.region);
-    const size_t rank = node.input(0)->type.shape.rank();
-    const RegionMatch match = match_region(problem.region, &node, rank - 1);
-    const bool transposed = node.is(ops::conv_transpose);
+    const ConvRegion region = *read_conv_region(problem.region);
     Built<Code> built;
-    built.constants.push_back(filter_rows(match, node));
-    const int64_t filters = built.constants[0].dims()[0];
-    const std::vector<float> bias = collect_bias(match, node.input(2), filters);
-    if (!bias.empty()) built.constants.push_back(Tensor::of<float>({filters}, std::span<const float>(bias)));
-    built.code = {.x = input_index(problem.region, node.input(0)),
-                  .window = WindowAttrs(node.attrs, rank - 2, spatial_of(node.input(1)->constant->dims())),
-                  .group = node.attrs.integer("group"),
-                  .filters = filters,
-                  .transposed = transposed,
-                  .epilogue = epilogue_code(match, !bias.empty())};
-    built.source =
-        fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
-                    type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last, transposed);
-    built.source += declare<DirectConvParameters>() + epilogue_text(match, !bias.empty()) + kernels::activation +
+    built.constants.push_back(filter_rows(region));
+    append_bias(region.bias(), built.constants);
+    built.code = {.x = region.code.input,
+                  .window = region.window,
+                  .group = region.code.groups,
+                  .filters = region.code.channels,
+                  .transposed = region.transposed,
+                  .epilogue = region.code.epilogue};
+    built.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
+                               type_name(region.node().output()->type.dtype), tactic.out[0] == Layout::channels_last,
+                               region.transposed);
+    built.source += declare<DirectConvParameters>() + epilogue_text(region.code.epilogue) + kernels::activation +
                     kernels::direct_conv;
     return built;
   }

@@ -4,21 +4,10 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
 #include "ops/support.h"
-#include "ops/window.h"
 
 namespace hone::cuda {
 namespace {
-
-Tensor linear_rows(const std::vector<float>& source, const Dims& dims, bool transposed, DType dtype) {
-  if (transposed) return write_floats(dtype, {dims[0], 1, dims[1]}, source);
-  std::vector<float> rows(source.size());
-  for (int64_t k = 0; k < dims[0]; ++k)
-    for (int64_t n = 0; n < dims[1]; ++n)
-      rows[static_cast<size_t>(n * dims[0] + k)] = source[static_cast<size_t>(k * dims[1] + n)];
-  return write_floats(dtype, {dims[1], 1, dims[0]}, rows);
-}
 
 std::string real_text(float value) {
   if (std::isinf(value)) return value > 0 ? "INFINITY_F" : "(-INFINITY_F)";
@@ -46,15 +35,13 @@ EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& contex
   return reads;
 }
 
-Tensor filter_rows(const RegionMatch& match, const Node& node) {
-  const Tensor& weights = *node.input(1)->constant;
-  const std::vector<float> source = scaled_weights(match, weights);
+Tensor filter_rows(const ConvRegion& region) {
+  const Tensor& weights = *region.node().input(1)->constant;
+  const std::vector<float> source = region.weights();
   const Dims& dims = weights.dims();
-  if (node.is(ops::linear)) return linear_rows(source, dims, node.attrs.integer("trans_w") != 0, weights.dtype());
-  const bool transposed = node.is(ops::conv_transpose);
-  const int64_t group = node.attrs.integer("group"), taps = elements(spatial_of(dims));
-  const int64_t channels = transposed ? dims[0] / group : dims[1], filters = transposed ? dims[1] * group : dims[0],
-                group_filters = filters / group;
+  const bool transposed = region.transposed;
+  const int64_t groups = region.code.groups, filters = region.code.channels, taps = elements(region.window.kernel);
+  const int64_t channels = transposed ? dims[0] / groups : dims[1], group_filters = filters / groups;
   std::vector<float> packed(source.size());
   for (int64_t f = 0; f < filters; ++f)
     for (int64_t t = 0; t < taps; ++t)
@@ -67,15 +54,32 @@ Tensor filter_rows(const RegionMatch& match, const Node& node) {
   return write_floats(weights.dtype(), {filters, taps, channels}, packed);
 }
 
+Tensor filter_rows(const LinearRegion& region) {
+  const DType dtype = region.node().input(1)->constant->dtype();
+  const int64_t n = region.code.n, k = region.code.k;
+  const std::vector<float> source = region.weights();
+  if (region.transposed) return write_floats(dtype, {n, 1, k}, source);
+  std::vector<float> rows(source.size());
+  for (int64_t row = 0; row < k; ++row)
+    for (int64_t column = 0; column < n; ++column)
+      rows[static_cast<size_t>(column * k + row)] = source[static_cast<size_t>(row * n + column)];
+  return write_floats(dtype, {n, 1, k}, rows);
+}
+
+void append_bias(const std::vector<float>& bias, std::vector<Tensor>& constants) {
+  if (!bias.empty())
+    constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, std::span<const float>(bias)));
+}
+
 std::string activation_text(const Activation& activation) {
   return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n", static_cast<int>(activation.kind),
                      real_text(activation.alpha), real_text(activation.beta));
 }
 
-std::string epilogue_text(const RegionMatch& match, bool bias) {
-  std::string text = fmt::format("#define HAS_BIAS {}\n#define HAS_RESIDUAL {}\n#define RESIDUAL_LAST {}\n", bias,
-                                 match.residual >= 0, match.residual_after_activation);
-  return text + activation_text(match.activation);
+std::string epilogue_text(const EpilogueCode& epilogue) {
+  std::string text = fmt::format("#define HAS_BIAS {}\n#define HAS_RESIDUAL {}\n#define RESIDUAL_LAST {}\n",
+                                 epilogue.bias, epilogue.residual >= 0, epilogue.residual_after_activation);
+  return text + activation_text(epilogue.activation);
 }
 
 }  // namespace hone::cuda

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "backends/cuda/tactic_table.h"
-#include "regions/region_match.h"
+#include "regions/conv_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cuda {
 
@@ -21,11 +23,14 @@ struct EpilogueReads {
 /// Throws Error where the plan's bias is not one of so many filters, or its residual is not like the first result.
 EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters);
 
-/// Weights of a Conv, ConvTranspose or Linear as [filter][tap][channel of the group], scaled, in their own type.
-Tensor filter_rows(const RegionMatch& match, const Node& node);
+/// Weights as [filter][tap][channel of the group], scaled, in their own type.
+Tensor filter_rows(const ConvRegion& region);
+Tensor filter_rows(const LinearRegion& region);
+/// The bias that an epilogue reads, where there is one.
+void append_bias(const std::vector<float>& bias, std::vector<Tensor>& constants);
 /// ACTIVATION, ALPHA and BETA, as activation.cuh expects them.
 std::string activation_text(const Activation& activation);
 /// HAS_BIAS, HAS_RESIDUAL, RESIDUAL_LAST, and the activation.
-std::string epilogue_text(const RegionMatch& match, bool bias);
+std::string epilogue_text(const EpilogueCode& epilogue);
 
 }  // namespace hone::cuda

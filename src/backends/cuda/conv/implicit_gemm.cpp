@@ -4,13 +4,13 @@
 // rounding at the end. Matmuls of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "backends/cuda/conv/filters.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
-#include "ops/ops.h"
 #include "ops/window.h"
 
 namespace hone::cuda {
@@ -59,7 +59,7 @@ struct FinishParameters {
   }
 };
 
-struct ProductParameters {
+struct MatmulParameters {
   static constexpr std::string_view kKernel = "implicit_gemm";
   Reads x, weights;
   FinishParameters finish;
@@ -112,11 +112,6 @@ struct ImplicitGemmCode {
   }
 };
 
-const Node* anchor_in(const Graph& region) {
-  const Node* conv = anchor_of(region, ops::conv);
-  return conv != nullptr ? conv : anchor_of(region, ops::linear);
-}
-
 /// The weight's sizes as a matmul sees them.
 struct Filters {
   int64_t count, taps, channels;
@@ -124,63 +119,68 @@ struct Filters {
 
 /// Windows that lie side by side without padding (the patches of a vision transformer): a row of one is contiguous, channels
 /// last, so that the image is one of wider pixels. Few channels become enough this way.
-bool reads_patches(const Node& node) {
-  if (!node.is(ops::conv) || node.input(0)->type.shape.rank() != 4) return false;
-  const Dims& w = node.input(1)->constant->dims();
-  const WindowAttrs window(node.attrs, 2, spatial_of(w));
-  const auto width = node.input(0)->type.shape[3].value();
-  return w[1] % 8 != 0 && w[1] * w[3] % 8 == 0 && window.strides[1] == w[3] && window.dilations[1] == 1 &&
-         window.pads[1] == 0 && window.pads[3] == 0 && width % w[3] == 0;
+bool reads_patches(const ConvRegion& region) {
+  const WindowAttrs& window = region.window;
+  if (window.kernel.size() != 2) return false;
+  const int64_t channels = region.node().input(1)->constant->dims()[1], columns = window.kernel[1],
+                width = region.node().input(0)->type.shape[3].value();
+  return channels % 8 != 0 && channels * columns % 8 == 0 && window.strides[1] == columns && window.dilations[1] == 1 &&
+         window.pads[1] == 0 && window.pads[3] == 0 && width % columns == 0;
 }
 
-Filters filters_of(const Node& node) {
-  const Dims& w = node.input(1)->constant->dims();
-  if (reads_patches(node)) return {w[0], w[2], w[1] * w[3]};
-  if (node.is(ops::conv)) return {w[0], elements(spatial_of(w)), w[1]};
-  const bool transposed = node.attrs.integer("trans_w") != 0;
-  return {transposed ? w[0] : w[1], 1, transposed ? w[1] : w[0]};
+Filters filters_of(const ConvRegion& region) {
+  const int64_t channels = region.node().input(1)->constant->dims()[1];
+  const Dims& kernel = region.window.kernel;
+  if (reads_patches(region)) return {region.code.channels, kernel[0], channels * kernel[1]};
+  return {region.code.channels, elements(kernel), channels};
 }
 
-RegionMatch match_of(const Problem& problem, const Node& node) {
-  if (!parallel_matmuls(problem.region).empty()) {
-    RegionMatch bare;
-    bare.anchor = &node;
-    return bare;
+/// What the family reads in a region: a convolution, or matmuls of one input.
+struct Anchors {
+  explicit Anchors(const Graph& region) : conv(read_conv_region(region)), linears(read_linear_regions(region)) {
+    if (conv && conv->transposed) conv.reset();
   }
-  return match_region(problem.region, &node, node.is(ops::conv) ? node.input(0)->type.shape.rank() - 1 : 1);
+  bool found() const { return conv || !linears.empty(); }
+  const RegionMatch& match() const { return conv ? conv->match : linears[0].match; }
+  const Node& node() const { return *match().anchor; }
+  const EpilogueCode& epilogue() const { return conv ? conv->code.epilogue : linears[0].code.epilogue; }
+  bool patches() const { return conv && reads_patches(*conv); }
+  int64_t matmuls() const { return conv ? 1 : static_cast<int64_t>(linears.size()); }
+  /// Of one of the matmuls.
+  Filters filters() const { return conv ? filters_of(*conv) : Filters{linears[0].code.n, 1, linears[0].code.k}; }
+  Layout layout() const { return conv ? Layout::channels_last : Layout::linear; }
+
+  std::optional<ConvRegion> conv;
+  std::vector<LinearRegion> linears;  // none where it is a convolution
+};
+
+std::string reason_against(const ConvRegion& region) {
+  const size_t axes = region.window.kernel.size();
+  if (axes != 1 && axes != 2) return fmt::format("{} spatial axes", axes);
+  if (region.code.groups != 1) return "groups";
+  if (region.window.auto_pad != "NOTSET") return "padding depends on the size";
+  return {};
 }
 
-std::string reason_against(const Problem& problem, const Node& node) {
-  const Value* x = node.input(0);
-  if (x->type.dtype != DType::f16 && x->type.dtype != DType::bf16)
-    return fmt::format("input is {}", name_of(x->type.dtype));
-  if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
-    return "weights are not constant";
+std::string reason_against(const Problem& problem, const Anchors& anchors) {
+  const Node& node = anchors.node();
+  const DType dtype = node.input(0)->type.dtype;
+  if (dtype != DType::f16 && dtype != DType::bf16) return fmt::format("input is {}", name_of(dtype));
+  if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
-  if (node.is(ops::conv)) {
-    if (x->type.shape.rank() != 3 && x->type.shape.rank() != 4)
-      return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
-    if (node.attrs.integer("group") != 1) return "groups";
-    if (node.attrs.text("auto_pad") != "NOTSET") return "padding depends on the size";
-  }
+  if (anchors.conv)
+    if (std::string reason = reason_against(*anchors.conv); !reason.empty()) return reason;
   // What is true at the opt sizes has to hold at all: the width decides whether patches fill it.
-  for (const Value* input : problem.symbolic.inputs())
-    if (node.is(ops::conv) && reads_patches(node) && input->type.shape.rank() == 4 &&
-        !input->type.shape[3].is_constant())
-      return "the width is not fixed";
-  const Filters filters = filters_of(node);
-  if (filters.channels % 8 != 0) return fmt::format("{} channels", filters.channels);
-  return match_of(problem, node).refusal;
+  if (anchors.patches())
+    for (const Value* input : problem.symbolic.inputs())
+      if (input->type.shape.rank() == 4 && !input->type.shape[3].is_constant()) return "the width is not fixed";
+  if (const Filters filters = anchors.filters(); filters.channels % 8 != 0)
+    return fmt::format("{} channels", filters.channels);
+  return anchors.match().refusal;
 }
 
-int64_t matmul_count(const Problem& problem) {
-  return std::max<int64_t>(static_cast<int64_t>(parallel_matmuls(problem.region).size()), 1);
-}
-
-int64_t pixels_of(const Node& node) {
-  const Dims out = node.output()->type.shape.values();
-  return elements(out) / (node.is(ops::conv) ? out[1] : out.back());
+int64_t pixels_of(const Anchors& anchors) {
+  return elements(anchors.node().output()->type.shape.values()) / anchors.filters().count;
 }
 
 struct Choice {
@@ -196,14 +196,14 @@ double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t split
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
   const double own = rounds * bytes / 70e3, all = static_cast<double>(blocks) * bytes / 5e6;
-  const double products = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
+  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
   const double resident = static_cast<double>(std::clamp<int64_t>((220 << 10) / shared_bytes(tile), 1, 8));
   const double waiting = (0.9 + 0.12 * count) * std::max(1.0, rounds / resident);
-  return std::max({own, all, products, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
+  return std::max({own, all, matmuls, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
 }
 
 /// The best few for every number of splits, most promising first. A block's filters are of one of the matmuls.
-std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t products, int processors) {
+std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int processors) {
   const int64_t depth = filters.taps * filters.channels;
   const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
   std::vector<Choice> list;
@@ -212,7 +212,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
     for (size_t i = 0; i < kTiles.size(); ++i) {
       const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
-      if (products > 1 && filters.count / products % tile.n != 0) continue;
+      if (matmuls > 1 && filters.count / matmuls % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
       if (splits > kMostInCluster && splits * pixels * filters.count > int64_t{1} << 24) continue;
       const int64_t blocks = blocks_of(pixels, tile.m) * blocks_of(filters.count, tile.n) * splits;
@@ -229,16 +229,15 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t prod
 }
 
 /// Sizes of the window as switches: always two spatial axes.
-std::string window_text(const Node& node) {
+std::string window_text(const Anchors& anchors) {
   Dims kernel{1, 1}, strides{1, 1}, dilations{1, 1}, pads{0, 0};
-  if (node.is(ops::conv)) {
-    const Dims spatial = spatial_of(node.input(1)->constant->dims());
-    const WindowAttrs window(node.attrs, spatial.size(), spatial);
-    const size_t shift = 2 - spatial.size();
-    for (size_t i = 0; i < spatial.size(); ++i)
+  if (anchors.conv) {
+    const WindowAttrs& window = anchors.conv->window;
+    const size_t shift = 2 - window.kernel.size();
+    for (size_t i = 0; i < window.kernel.size(); ++i)
       kernel[shift + i] = window.kernel[i], strides[shift + i] = window.strides[i],
                      dilations[shift + i] = window.dilations[i], pads[shift + i] = window.pads[i];
-    if (reads_patches(node)) kernel[1] = strides[1] = 1;
+    if (anchors.patches()) kernel[1] = strides[1] = 1;
   }
   std::string text = fmt::format("#define TAPS {}\n#define TAPS_W {}\n", kernel[0] * kernel[1], kernel[1]);
   const char* names[] = {"H", "W"};
@@ -249,9 +248,10 @@ std::string window_text(const Node& node) {
 }
 
 /// The filters of several matmuls, one after the other.
-Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nodes) {
+Tensor joined_rows(const std::vector<LinearRegion>& linears) {
+  if (linears.size() == 1) return filter_rows(linears[0]);
   std::vector<Tensor> parts;
-  for (const Node* node : nodes) parts.push_back(filter_rows(match, *node));
+  for (const LinearRegion& linear : linears) parts.push_back(filter_rows(linear));
   Dims dims = parts[0].dims();
   dims[0] *= static_cast<int64_t>(parts.size());
   TensorBuilder joined(parts[0].dtype(), dims);
@@ -264,15 +264,13 @@ Tensor joined_rows(const RegionMatch& match, const std::vector<const Node*>& nod
 }
 
 /// Weights of all matmuls and, where there is one, their bias.
-std::vector<Tensor> constants_for(const Problem& problem, const RegionMatch& match, const Node& node, int64_t filters) {
-  std::vector<const Node*> nodes = parallel_matmuls(problem.region);
-  if (nodes.empty()) nodes = {&node};
-  std::vector<Tensor> constants{nodes.size() == 1 ? filter_rows(match, node) : joined_rows(match, nodes)};
+std::vector<Tensor> constants_for(const Anchors& anchors) {
+  std::vector<Tensor> constants{anchors.conv ? filter_rows(*anchors.conv) : joined_rows(anchors.linears)};
   std::vector<float> bias;
-  for (const Node* product : nodes)
-    for (const float value : collect_bias(match, product->input(2), filters)) bias.push_back(value);
-  if (!bias.empty())
-    constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, std::span<const float>(bias)));
+  if (anchors.conv) bias = anchors.conv->bias();
+  for (const LinearRegion& linear : anchors.linears)
+    for (const float value : linear.bias()) bias.push_back(value);
+  append_bias(bias, constants);
   return constants;
 }
 
@@ -292,38 +290,36 @@ struct ImplicitGemmFamily {
   using Code = ImplicitGemmCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = anchor_in(problem.region);
-    if (node == nullptr) return;
-    if (std::string reason = reason_against(problem, *node); !reason.empty())
+    const Anchors anchors(problem.region);
+    if (!anchors.found()) return;
+    if (std::string reason = reason_against(problem, anchors); !reason.empty())
       return out.refuse(kName, std::move(reason));
-    const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-    const int64_t products = matmul_count(problem);
-    if (products > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", products));
-    Filters filters = filters_of(*node);
-    filters.count *= products;
-    for (const Choice& choice : choices(pixels_of(*node), filters, products, problem.device.workers))
+    const int64_t matmuls = anchors.matmuls();
+    if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
+    Filters filters = anchors.filters();
+    filters.count *= matmuls;
+    for (const Choice& choice : choices(pixels_of(anchors), filters, matmuls, problem.device.workers))
       out.offer({"cuda", std::string(kName),
                  write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
-                 std::vector<Layout>(problem.region.inputs().size(), layout),
-                 std::vector<Layout>(problem.region.outputs().size(), layout)});
+                 std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
+                 std::vector<Layout>(problem.region.outputs().size(), anchors.layout())});
   }
 
   static Built<Code> generate(const Problem& problem, const std::string& architecture, const Params& params,
                               const Tactic&) {
-    const Node& node = *anchor_in(problem.region);
-    const RegionMatch match = match_of(problem, node);
-    const Filters filters = filters_of(node);
+    const Anchors anchors(problem.region);
+    const Node& node = anchors.node();
+    const Filters filters = anchors.filters();
     const CtaTile& tile = kTiles[static_cast<size_t>(params.tile)];
     Built<Code> built;
-    built.constants = constants_for(problem, match, node, filters.count);
-    const bool bias = built.constants.size() == 2;
+    built.constants = constants_for(anchors);
     built.code = {.x = input_index(problem.region, node.input(0)),
-                  .filters = filters.count * matmul_count(problem),
-                  .images = node.is(ops::conv),
-                  .pixel = reads_patches(node) ? node.input(1)->constant->dims()[3] : 1,
+                  .filters = filters.count * anchors.matmuls(),
+                  .images = anchors.conv.has_value(),
+                  .pixel = anchors.patches() ? anchors.conv->window.kernel[1] : 1,
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
-                  .epilogue = epilogue_code(match, bias)};
+                  .epilogue = anchors.epilogue()};
     built.source = fmt::format(
         "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define BK {3}\n#define WARPS "
         "{4}\n#define WARPS_M {5}\n#define STAGES {6}\n#define SPLITS {7}\n#define CLUSTER {8:d}\n",
@@ -331,7 +327,8 @@ struct ImplicitGemmFamily {
         params.splits, built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
-                    window_text(node) + declare<ProductParameters, SumParameters>() + epilogue_text(match, bias);
+                    window_text(anchors) + declare<MatmulParameters, SumParameters>() +
+                    epilogue_text(built.code.epilogue);
     built.source += std::string(kernels::activation) + kernels::implicit_gemm;
     return built;
   }
@@ -339,9 +336,9 @@ struct ImplicitGemmFamily {
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const Place x{PlaceKind::input, code.x};
     const Dims& in = context.dims_of(x);
-    const auto products = static_cast<int64_t>(context.shapes.outputs.size());
-    HONE_CHECK(products > 0 && products <= kMostMatmuls && code.filters % products == 0,
-               "a matmul in the plan makes {} results of {} filters", products, code.filters);
+    const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
+    HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && code.filters % matmuls == 0,
+               "a matmul in the plan makes {} results of {} filters", matmuls, code.filters);
     HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.filters,
                "a matmul in the plan has no weights of {} filters", code.filters);
     const Dims& out = context.shapes.outputs[0].dims;
@@ -349,25 +346,25 @@ struct ImplicitGemmFamily {
       HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "matmuls in the plan differ");
     HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
                "a convolution in the plan reads patches of {}", code.pixel);
-    const Images images = images_of(code, in, out, code.filters / products);
+    const Images images = images_of(code, in, out, code.filters / matmuls);
     FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters), .y = {}};
-    for (int64_t i = 0; i < products; ++i) finish.y[static_cast<size_t>(i)] = output(i);
-    std::vector<GridLaunch> launches{launch_product(code, context, finish, images)};
+    for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
+    std::vector<GridLaunch> launches{launch_matmul(code, context, finish, images)};
     const int64_t splits = code.choice.splits;
     if (splits == 1 || code.cluster) return std::make_shared<GridKernel>(context.module, std::move(launches));
-    require_sizes(Dims{splits, products, elements(out)});
+    require_sizes(Dims{splits, matmuls, elements(out)});
     const SumParameters sum{.partial = from_workspace(), .finish = finish, .pixels = images.pixels};
-    launches.push_back(launch_of(*context.module, sum, {{blocks_of(products * elements(out) / 2, 128)}, 128}));
+    launches.push_back(launch_of(*context.module, sum, {{blocks_of(matmuls * elements(out) / 2, 128)}, 128}));
     return std::make_shared<GridKernel>(context.module, std::move(launches),
-                                        static_cast<size_t>(splits * products * elements(out)) * sizeof(float));
+                                        static_cast<size_t>(splits * matmuls * elements(out)) * sizeof(float));
   }
 
  private:
-  static GridLaunch launch_product(const Code& code, const LoadContext& context, const FinishParameters& finish,
-                                   const Images& images) {
+  static GridLaunch launch_matmul(const Code& code, const LoadContext& context, const FinishParameters& finish,
+                                  const Images& images) {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
-    const ProductParameters parameters{
+    const MatmulParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
     return launch_of(*context.module, parameters,
                      {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},

@@ -41,8 +41,8 @@ struct SqueezeExciteCode {
   }
 };
 
-Tensor weights_of(const Node& product, bool transposed) {
-  const Tensor& weights = *product.input(1)->constant;
+Tensor weights_of(const Node& conv, bool transposed) {
+  const Tensor& weights = *conv.input(1)->constant;
   const int64_t to = weights.dims()[0], from = weights.dims()[1];
   if (!transposed) return weights;
   const Floats source(weights);
@@ -52,11 +52,11 @@ Tensor weights_of(const Node& product, bool transposed) {
   return write_floats(weights.dtype(), {from, to}, turned);
 }
 
-Tensor bias_of(const Node& product) {
-  const int64_t count = product.input(1)->constant->dims()[0];
+Tensor bias_of(const Node& conv) {
+  const int64_t count = conv.input(1)->constant->dims()[0];
   std::vector<float> bias(static_cast<size_t>(count), 0.0f);
-  if (product.input(2) != nullptr) {
-    const Floats source(*product.input(2)->constant);
+  if (conv.input(2) != nullptr) {
+    const Floats source(*conv.input(2)->constant);
     for (int64_t i = 0; i < count; ++i) bias[static_cast<size_t>(i)] = source[i];
   }
   return Tensor::of<float>({count}, std::span<const float>(bias));

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <span>
 
-#include "backends/cuda/cublaslt/cublaslt_product.h"
+#include "backends/cuda/cublaslt/cublaslt_matmul.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/signature.h"
@@ -15,7 +17,8 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
-#include "ops/window.h"
+#include "regions/conv_region.h"
+#include "regions/matmul_region.h"
 
 namespace hone::cuda {
 namespace {
@@ -23,7 +26,7 @@ namespace {
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kOffers = 8;
 
-struct ProductTactic {
+struct AlgorithmTactic {
   int64_t rank = 0;  // in the library's list
   bool tf32 = false;
   static void fields(auto& self, auto& visit) {
@@ -35,7 +38,7 @@ struct ProductTactic {
 constexpr size_t kWords = std::size(decltype(cublasLtMatmulAlgo_t::data){});
 
 /// Weights and bias of further matmuls of the same input stand behind those of the one before.
-struct ProductCode {
+struct PlacedMatmul {
   Place a, b, bias;
   bool images = false, transposed = false, tf32 = false;
   double scale = 1;
@@ -56,25 +59,6 @@ struct ProductCode {
   int64_t step() const { return bias.given() ? 2 : 1; }
 };
 
-/// A convolution that sees one pixel at a time is a matmul of pixels, channels last, with its filters.
-bool sees_pixels(const Node& conv) {
-  if (!conv.input(1)->is_constant() || conv.attrs.integer("group") != 1 || conv.attrs.text("auto_pad") != "NOTSET")
-    return false;
-  const Dims kernel = spatial_of(conv.input(1)->constant->dims());
-  const WindowAttrs window(conv.attrs, kernel.size(), kernel);
-  const auto all = [](const Dims& values, int64_t value) {
-    return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
-  };
-  return all(kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
-}
-
-const Node* anchor_in(const Graph& region) {
-  if (const Node* linear = anchor_of(region, ops::linear)) return linear;
-  if (const Node* product = anchor_of(region, ops::mat_mul)) return product;
-  const Node* conv = anchor_of(region, ops::conv);
-  return conv != nullptr && sees_pixels(*conv) ? conv : nullptr;
-}
-
 /// Images as a matrix of pixels by channels; everything else as it is.
 Dims matrix_dims(const Dims& dims, bool images) {
   if (!images || dims.size() < 2) return dims;
@@ -82,7 +66,7 @@ Dims matrix_dims(const Dims& dims, bool images) {
 }
 
 /// Batches of a and b as one axis; false when they broadcast in a way that strides cannot say.
-bool merge_batches(const Dims& a, const Dims& b, ProductShape& shape) {
+bool merge_batches(const Dims& a, const Dims& b, MatmulShape& shape) {
   const Dims left(a.begin(), a.end() - 2), right(b.begin(), b.end() - 2);
   const int64_t left_count = elements(left), right_count = elements(right);
   if (right_count == 1) {  // every row of a meets the same b
@@ -98,9 +82,9 @@ bool merge_batches(const Dims& a, const Dims& b, ProductShape& shape) {
 }
 
 /// The matmul at concrete sizes of its operands; nothing when it is none that the library knows.
-std::optional<ProductShape> product_of(const ProductCode& code, const Dims& a, const Dims& b, DType dtype) {
+std::optional<MatmulShape> shape_of(const PlacedMatmul& code, const Dims& a, const Dims& b, DType dtype) {
   if (a.size() < 1 || b.size() < 2) return std::nullopt;
-  ProductShape shape;
+  MatmulShape shape;
   shape.transposed_b = code.transposed;
   shape.k = a.back();
   shape.n = shape.transposed_b ? b[b.size() - 2] : b.back();
@@ -122,7 +106,8 @@ std::optional<ProductShape> product_of(const ProductCode& code, const Dims& a, c
   return shape;
 }
 
-std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
+std::string reason_against(const Problem& problem, const RegionMatch& match) {
+  const Node& node = *match.anchor;
   const Value *a = node.input(0), *b = node.input(1);
   if (!is_kernel_float(a->type.dtype) || b->type.dtype != a->type.dtype)
     return fmt::format("operand is {}", name_of(a->type.dtype));
@@ -132,51 +117,63 @@ std::string reason_against(const Problem& problem, const Node& node, const Regio
   if (node.input(2) != nullptr && !node.input(2)->is_constant()) return "its bias is not constant";
   if (a->type.shape.rank() < 2 && node.is(ops::mat_mul)) return "an operand is a vector";
   if (problem.region.outputs()[0]->type.shape != node.output()->type.shape) return "the region changes the shape";
-  return epilogue_refusal(match, a->type.dtype);
-}
-
-RegionMatch bare(const Node& node) {
-  RegionMatch match;
-  match.anchor = &node;
-  return match;
+  return match.refusal;
 }
 
 struct Read {
-  ProductCode code;
-  std::vector<Tensor> constants;
-  std::string refusal;
+  const Node* node = nullptr;
+  PlacedMatmul code;
+  std::vector<Tensor> constants = {};
+  std::string refusal = {};
 };
 
-/// Weights stay as they are: the library takes either order, and a scale is its own.
-Read read_region(const Problem& problem, const Node& node) {
-  const bool images = node.is(ops::conv);
-  const size_t rank = node.output()->type.shape.rank();
-  const std::vector<const Node*> products = parallel_matmuls(problem.region);
-  const RegionMatch match = products.empty() ? match_region(problem.region, &node, images ? rank - 1 : 1) : bare(node);
-  Read read;
-  read.refusal = reason_against(problem, node, match);
-  if (!read.refusal.empty()) return read;
+/// Matmuls of one input, in whatever form the region has them. Weights stay as they are: the library takes either order, and a
+/// scale is its own.
+template <typename Region>
+Read read_matmuls(const Problem& problem, std::span<const Region> matmuls, bool images, bool transposed) {
+  const Region& first = matmuls[0];
+  const Node& node = first.node();
   const DType dtype = node.output()->type.dtype;
-  ProductCode& code = read.code;
+  Read read{.node = &node, .code = {.images = images, .transposed = transposed}};
+  PlacedMatmul& code = read.code;
+  read.refusal = reason_against(problem, first.match);
+  if (read.refusal.empty()) read.refusal = epilogue_refusal(first.code.epilogue, node.input(0)->type.dtype);
+  if (!read.refusal.empty()) return read;
+  code.tf32 = problem.allowed.tf32;
+  code.scale = first.match.scale;
+  code.epilogue = first.code.epilogue;
   code.a = place_of(problem, node.input(0), read.constants);
   code.b = place_of(problem, node.input(1), read.constants);
-  code.images = images;
-  code.transposed = images || (node.is(ops::linear) && node.attrs.integer("trans_w") != 0);
-  code.tf32 = problem.allowed.tf32;
-  code.scale = match.scale;
-  const int64_t n = node.output()->type.shape[images ? 1 : rank - 1].value();
-  const std::vector<float> bias = collect_bias(match, node.input(2), n);
-  code.epilogue = epilogue_code(match, !bias.empty());
-  if (!bias.empty()) {
-    code.bias = {PlaceKind::constant, static_cast<int64_t>(read.constants.size())};
-    read.constants.push_back(write_floats(dtype, {n}, bias));
+  for (const Region& matmul : matmuls) {
+    if (&matmul != &first) read.constants.push_back(*matmul.node().input(1)->constant);
+    const std::vector<float> bias = matmul.bias();
+    if (bias.empty()) continue;
+    if (&matmul == &first) code.bias = {PlaceKind::constant, static_cast<int64_t>(read.constants.size())};
+    read.constants.push_back(write_floats(dtype, {static_cast<int64_t>(bias.size())}, bias));
   }
-  for (size_t i = 1; i < products.size(); ++i) {
-    read.constants.push_back(*products[i]->input(1)->constant);
-    if (!bias.empty())
-      read.constants.push_back(write_floats(dtype, {n}, collect_bias(match, products[i]->input(2), n)));
-  }
+  code.epilogue.bias = code.bias.given();
   return read;
+}
+
+/// A convolution that sees one pixel at a time is a matmul of pixels, channels last, with its filters.
+bool sees_pixels(const ConvRegion& region) {
+  const auto all = [](const Dims& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+  };
+  const WindowAttrs& window = region.window;
+  return !region.transposed && region.node().input(1)->is_constant() && region.code.groups == 1 &&
+         window.auto_pad == "NOTSET" && all(window.kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
+}
+
+/// Nothing when the region does not begin with a matmul.
+std::optional<Read> read_region(const Problem& problem) {
+  if (const std::vector<LinearRegion> linears = read_linear_regions(problem.region); !linears.empty())
+    return read_matmuls(problem, std::span(linears), false, linears[0].transposed);
+  if (const std::optional<MatmulRegion> matmul = read_matmul_region(problem.region))
+    return read_matmuls(problem, std::span(&*matmul, 1), false, false);
+  if (const std::optional<ConvRegion> conv = read_conv_region(problem.region); conv && sees_pixels(*conv))
+    return read_matmuls(problem, std::span(&*conv, 1), true, true);
+  return std::nullopt;
 }
 
 /// Weights of images are [filters, channels] and single pixels.
@@ -185,9 +182,10 @@ Dims weight_dims(Dims dims, bool images) {
   return dims;
 }
 
-std::optional<ProductShape> product_at_opt(const Node& node, const ProductCode& code) {
-  return product_of(code, matrix_dims(node.input(0)->type.shape.values(), code.images),
-                    weight_dims(node.input(1)->type.shape.values(), code.images), node.output()->type.dtype);
+std::optional<MatmulShape> shape_at_opt(const Read& read) {
+  const bool images = read.code.images;
+  return shape_of(read.code, matrix_dims(read.node->input(0)->type.shape.values(), images),
+                  weight_dims(read.node->input(1)->type.shape.values(), images), read.node->output()->type.dtype);
 }
 
 class CublasLtSource final : public TacticSource {
@@ -195,50 +193,49 @@ class CublasLtSource final : public TacticSource {
   std::string_view name() const override { return "cublaslt"; }
 
   void propose(const Problem& problem, Candidates& out) const override {
-    const Node* node = anchor_in(problem.region);
-    if (node == nullptr) return;
+    std::optional<Read> found = read_region(problem);
+    if (!found) return;
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
     if (!gpu_selected()) return out.refuse("cublaslt", "there is no GPU to ask");
-    Read read = read_region(problem, *node);
-    const std::optional<ProductShape> shape = read.refusal.empty() ? product_at_opt(*node, read.code) : std::nullopt;
+    Read& read = *found;
+    const std::optional<MatmulShape> shape = read.refusal.empty() ? shape_at_opt(read) : std::nullopt;
     if (read.refusal.empty() && !shape) read.refusal = "its batches broadcast against each other";
-    if (!read.refusal.empty()) return out.refuse("product", std::move(read.refusal));
-    const auto found = Product(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
-    if (found.empty()) return out.refuse("product", "the library has no algorithm for it");
-    const Layout layout = node->is(ops::conv) ? Layout::channels_last : Layout::linear;
-    for (size_t i = 0; i < found.size(); ++i)
+    if (!read.refusal.empty()) return out.refuse("matmul", std::move(read.refusal));
+    const auto algorithms = Matmul(*shape).heuristics(cublaslt_handle(), kWorkspace, kOffers);
+    if (algorithms.empty()) return out.refuse("matmul", "the library has no algorithm for it");
+    const Layout layout = read.code.images ? Layout::channels_last : Layout::linear;
+    for (size_t i = 0; i < algorithms.size(); ++i)
       out.offer({.source = "cublaslt",
-                 .name = "product",
-                 .params = write_fields(ProductTactic{.rank = static_cast<int64_t>(i), .tf32 = read.code.tf32}),
+                 .name = "matmul",
+                 .params = write_fields(AlgorithmTactic{.rank = static_cast<int64_t>(i), .tf32 = read.code.tf32}),
                  .in = std::vector<Layout>(problem.region.inputs().size(), layout),
                  .out = std::vector<Layout>(problem.region.outputs().size(), layout),
-                 .workspace = static_cast<int64_t>(found[i].workspaceSize)});
+                 .workspace = static_cast<int64_t>(algorithms[i].workspaceSize)});
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
-    const Node& node = *anchor_in(problem.region);
-    Read read = read_region(problem, node);
+    Read read = *read_region(problem);
     HONE_ASSERT(read.refusal.empty(), "refused after all: {}", read.refusal);
-    const auto found = Product(*product_at_opt(node, read.code)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
-    const auto rank = static_cast<size_t>(read_fields<ProductTactic>(tactic.params).rank);
+    const auto found = Matmul(*shape_at_opt(read)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
+    const auto rank = static_cast<size_t>(read_fields<AlgorithmTactic>(tactic.params).rank);
     HONE_CHECK(rank < found.size(), "cuBLASLt no longer has its algorithm {}", rank);
     const auto& words = found[rank].algo.data;
     std::transform(std::begin(words), std::end(words), read.code.algorithm.begin(),
                    [](uint64_t word) { return static_cast<int64_t>(word); });
-    const Signed<ProductCode> code{read.code, signature_of(problem, tactic, read.constants)};
-    return {encode_code("product", write_fields(code), kProductVersion), std::move(read.constants)};
+    const Signed<PlacedMatmul> code{read.code, signature_of(problem, tactic, read.constants)};
+    return {encode_code("matmul", write_fields(code), kMatmulVersion), std::move(read.constants)};
   }
 };
 
-class ProductKernel final : public CudaKernel {
+class MatmulKernel final : public CudaKernel {
  public:
   /// `count` matmuls of the same input, one after the other.
-  ProductKernel(const ProductShape& shape, const ProductCode& code, size_t count)
-      : product_(shape), code_(code), count_(count), handle_(cublaslt_handle()) {
+  MatmulKernel(const MatmulShape& shape, const PlacedMatmul& code, size_t count)
+      : matmul_(shape), code_(code), count_(count), handle_(cublaslt_handle()) {
     for (size_t i = 0; i < kWords; ++i) algorithm_.data[i] = static_cast<uint64_t>(code.algorithm[i]);
-    std::optional<size_t> workspace = product_.workspace_of(handle_, algorithm_);
+    std::optional<size_t> workspace = matmul_.workspace_of(handle_, algorithm_);
     if (!workspace) {  // tuned for other sizes or another version of the library
-      const auto found = product_.heuristics(handle_, kWorkspace, 1);
+      const auto found = matmul_.heuristics(handle_, kWorkspace, 1);
       HONE_CHECK(!found.empty(), "cuBLASLt has no algorithm for a matmul in the plan");
       algorithm_ = found[0].algo;
       workspace = found[0].workspaceSize;
@@ -249,22 +246,22 @@ class ProductKernel final : public CudaKernel {
   size_t workspace_bytes() const override { return workspace_; }
 
   void enqueue(CUstream stream, const Bindings& bindings, bool) const override {
-    const auto at = [&](const Place& place, size_t product = 0) -> const void* {
+    const auto at = [&](const Place& place, size_t matmul = 0) -> const void* {
       const auto index = static_cast<size_t>(place.index);
       if (place.kind == PlaceKind::constant)
-        return bindings.constants[index + static_cast<size_t>(code_.step()) * product];
+        return bindings.constants[index + static_cast<size_t>(code_.step()) * matmul];
       return place.given() ? bindings.inputs[index] : nullptr;
     };
     const int64_t residual = code_.epilogue.residual;
     for (size_t i = 0; i < count_; ++i)
-      product_.run(handle_, algorithm_, at(code_.a), at(code_.b, i), at(code_.bias, i),
-                   residual < 0 ? nullptr : bindings.inputs[static_cast<size_t>(residual)], bindings.outputs[i],
-                   bindings.workspace, workspace_, stream);
+      matmul_.run(handle_, algorithm_, at(code_.a), at(code_.b, i), at(code_.bias, i),
+                  residual < 0 ? nullptr : bindings.inputs[static_cast<size_t>(residual)], bindings.outputs[i],
+                  bindings.workspace, workspace_, stream);
   }
 
  private:
-  Product product_;
-  ProductCode code_;
+  Matmul matmul_;
+  PlacedMatmul code_;
   size_t count_;
   cublasLtHandle_t handle_;
   cublasLtMatmulAlgo_t algorithm_{};
@@ -272,7 +269,7 @@ class ProductKernel final : public CudaKernel {
 };
 
 /// The operands of all matmuls are of their type, weights and biases of their sizes, and what is added is like the result.
-void require_matmul_operands(const ProductCode& code, const LoadContext& context, const ProductShape& shape) {
+void require_matmul_operands(const PlacedMatmul& code, const LoadContext& context, const MatmulShape& shape) {
   const std::vector<ConcreteType>&inputs = context.shapes.inputs, &outputs = context.shapes.outputs;
   const bool weights = code.b.kind == PlaceKind::constant;
   HONE_CHECK(
@@ -281,8 +278,8 @@ void require_matmul_operands(const ProductCode& code, const LoadContext& context
   for (const Place& place : {code.a, code.b})
     HONE_CHECK(place.kind == PlaceKind::constant || inputs[static_cast<size_t>(place.index)].dtype == shape.dtype,
                "a matmul in the plan reads operands of several types");
-  const auto require = [&](const Place& place, size_t product, int64_t count) {
-    const size_t at = static_cast<size_t>(place.index) + static_cast<size_t>(code.step()) * product;
+  const auto require = [&](const Place& place, size_t matmul, int64_t count) {
+    const size_t at = static_cast<size_t>(place.index) + static_cast<size_t>(code.step()) * matmul;
     HONE_CHECK(at < context.constants.size() && context.constants[at].dtype == shape.dtype &&
                    elements(context.constants[at].dims) == count,
                "a matmul in the plan reads {} elements of constant {}", count, at);
@@ -308,18 +305,18 @@ const TacticSource& cublaslt_source() {
 
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, const KernelShapes& shapes) {
   const KernelCode decoded = decode_code(blob);
-  require_version(decoded, "cublaslt", kProductVersion);
-  const auto [code, made] = read_fields<Signed<ProductCode>>(decoded.attrs);
+  require_version(decoded, "cublaslt", kMatmulVersion);
+  const auto [code, made] = read_fields<Signed<PlacedMatmul>>(decoded.attrs);
   require_signature(made, shapes);
   const LoadContext context{.shapes = shapes, .constants = constants_of(made), .module = nullptr};
   HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a matmul in the plan reads no input");
-  const std::optional<ProductShape> shape =
-      product_of(code, matrix_dims(context.dims_of(code.a), code.images),
-                 weight_dims(context.dims_of(code.b), code.images), shapes.outputs[0].dtype);
+  const std::optional<MatmulShape> shape =
+      shape_of(code, matrix_dims(context.dims_of(code.a), code.images),
+               weight_dims(context.dims_of(code.b), code.images), shapes.outputs[0].dtype);
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a matmul in the plan contradicts its tensors");
   require_matmul_operands(code, context, *shape);
-  return std::make_shared<ProductKernel>(*shape, code, shapes.outputs.size());
+  return std::make_shared<MatmulKernel>(*shape, code, shapes.outputs.size());
 }
 
 }  // namespace hone::cuda

@@ -12,9 +12,9 @@
 #include "backends/cuda/support/source_text.h"
 #include "base/error.h"
 #include "device/fields.h"
-#include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
+#include "regions/conv_region.h"
 #include "tensor/layout.h"
 
 namespace hone::cuda {
@@ -49,24 +49,27 @@ struct ConvolutionCode {
   }
 };
 
-std::string reason_against(const Problem& problem, const Node& node, const RegionMatch& match) {
-  const Value* x = node.input(0);
-  if (!is_kernel_float(x->type.dtype)) return fmt::format("input is {}", name_of(x->type.dtype));
-  if (input_index(problem.region, x) < 0) return "its input is a constant";
-  if (!node.input(1)->is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
-    return "weights are not constant";
-  if (x->type.shape.rank() < 3 || x->type.shape.rank() > 5)
-    return fmt::format("{} spatial axes", x->type.shape.rank() - 2);
-  if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
-  return graph_refusal(match);
+/// Nothing when the region does not begin with an ordinary convolution.
+std::optional<ConvRegion> read_region(const Graph& region) {
+  std::optional<ConvRegion> conv = read_conv_region(region);
+  return conv && !conv->transposed ? std::move(conv) : std::nullopt;
 }
 
-ConvolutionCode code_of(const Problem& problem, const Node& node, const RegionMatch& match, EngineTactic choice = {}) {
-  const Dims kernel = spatial_of(node.input(1)->constant->dims());
-  return {.x = input_index(problem.region, node.input(0)),
-          .window = WindowAttrs(node.attrs, kernel.size(), kernel),
-          .epilogue = epilogue_code(match, node.input(2) != nullptr || !match.biases.empty()),
-          .choice = std::move(choice)};
+std::string reason_against(const Problem& problem, const ConvRegion& region) {
+  const Node& node = region.node();
+  const DType dtype = node.input(0)->type.dtype;
+  if (!is_kernel_float(dtype)) return fmt::format("input is {}", name_of(dtype));
+  if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
+  const size_t axes = region.window.kernel.size();
+  if (axes < 1 || axes > 3) return fmt::format("{} spatial axes", axes);
+  if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
+  if (!region.match) return region.match.refusal;
+  return has_activation(region.match.activation) ? "" : "the library has no such activation";
+}
+
+ConvolutionCode code_of(const ConvRegion& region, EngineTactic choice = {}) {
+  return {
+      .x = region.code.input, .window = region.window, .epilogue = region.code.epilogue, .choice = std::move(choice)};
 }
 
 ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, const ConcreteType& input,
@@ -92,8 +95,9 @@ ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, cons
   return graph;
 }
 
-Tensor packed_weights(const RegionMatch& match, const Tensor& weights, Layout layout) {
-  const Tensor scaled = write_floats(weights.dtype(), weights.dims(), scaled_weights(match, weights));
+Tensor packed_weights(const ConvRegion& region, Layout layout) {
+  const Tensor& weights = *region.node().input(1)->constant;
+  const Tensor scaled = write_floats(weights.dtype(), weights.dims(), region.weights());
   TensorBuilder packed(weights.dtype(), weights.dims());
   convert_layout(scaled.bytes().data(), packed.bytes(), weights.dtype(), weights.dims(), Layout::linear, layout);
   return packed.finish();
@@ -104,20 +108,20 @@ class CudnnSource final : public TacticSource {
   std::string_view name() const override { return "cudnn"; }
 
   void propose(const Problem& problem, Candidates& out) const override {
-    const Node* node = anchor_of(problem.region, ops::conv);
-    if (node == nullptr) return;
+    const std::optional<ConvRegion> region = read_region(problem.region);
+    if (!region) return;
     if (!cudnn_library().found()) return out.refuse("cudnn", cudnn_library().missing);
     if (!gpu_selected()) return out.refuse("cudnn", "there is no GPU to ask");
-    const RegionMatch match = match_region(problem.region, node, node->input(0)->type.shape.rank() - 1);
-    if (std::string reason = reason_against(problem, *node, match); !reason.empty())
+    if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse("convolution", std::move(reason));
-    const ConvolutionCode code = code_of(problem, *node, match);
+    const Node& node = region->node();
+    const ConvolutionCode code = code_of(*region);
     for (const Layout layout : {Layout::channels_last, Layout::linear}) {
-      const DType dtype = node->input(0)->type.dtype;
+      const DType dtype = node.input(0)->type.dtype;
       if (layout == Layout::linear && dtype != DType::f32) continue;
       const ConvolutionGraph graph =
-          graph_of(code, node->input(1)->constant->dims(), {dtype, node->input(0)->type.shape.values(), layout},
-                   {dtype, node->output()->type.shape.values(), layout});
+          graph_of(code, node.input(1)->constant->dims(), {dtype, node.input(0)->type.shape.values(), layout},
+                   {dtype, node.output()->type.shape.values(), layout});
       offer(problem,
             OperationGraph(graph, cudnn_handle())
                 .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
@@ -126,14 +130,12 @@ class CudnnSource final : public TacticSource {
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
-    const Node& node = *anchor_of(problem.region, ops::conv);
-    const RegionMatch match = match_region(problem.region, &node, node.input(0)->type.shape.rank() - 1);
+    const ConvRegion region = *read_region(problem.region);
     Compiled compiled;
-    compiled.constants.push_back(packed_weights(match, *node.input(1)->constant, tactic.in[0]));
-    const std::vector<float> bias = collect_bias(match, node.input(2), node.output()->type.shape[1].value());
-    if (!bias.empty())
-      compiled.constants.push_back(write_floats(node.output()->type.dtype, {static_cast<int64_t>(bias.size())}, bias));
-    const Signed<ConvolutionCode> code{code_of(problem, node, match, read_fields<EngineTactic>(tactic.params)),
+    compiled.constants.push_back(packed_weights(region, tactic.in[0]));
+    if (const std::vector<float> bias = region.bias(); !bias.empty())
+      compiled.constants.push_back(write_floats(region.node().output()->type.dtype, {region.code.channels}, bias));
+    const Signed<ConvolutionCode> code{code_of(region, read_fields<EngineTactic>(tactic.params)),
                                        signature_of(problem, tactic, compiled.constants)};
     compiled.code = encode_code("convolution", write_fields(code), kConvolutionVersion);
     return compiled;

@@ -65,11 +65,8 @@ int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
   return value;
 }
 
-std::string graph_refusal(const RegionMatch& match) {
-  if (!match) return match.refusal;
-  if (match.activation.kind != ActivationKind::none && !mode_of(match.activation))
-    return "the library has no such activation";
-  return {};
+bool has_activation(const Activation& activation) {
+  return activation.kind == ActivationKind::none || mode_of(activation).has_value();
 }
 
 OperationGraph::OperationGraph(const ConvolutionGraph& convolution, cudnnHandle_t handle) {

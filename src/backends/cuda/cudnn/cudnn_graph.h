@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "backends/cuda/run/libraries.h"
-#include "regions/region_match.h"
+#include "device/device.h"
+#include "regions/epilogue.h"
 
 namespace hone::cuda {
 
@@ -72,8 +73,8 @@ struct EngineChoice {
   bool tensor_cores = false;   // for f32: rounds operands
 };
 
-/// Why the library has no such graph; empty when it may have.
-std::string graph_refusal(const RegionMatch& match);
+/// Whether the library may have a graph that ends with it.
+bool has_activation(const Activation& activation);
 
 /// The finished graph, for the handle it was made with.
 class OperationGraph {

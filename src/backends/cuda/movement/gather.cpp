@@ -111,14 +111,17 @@ void propose_for(const Problem& problem, const OpDef& op, std::string_view famil
              {Layout::linear}});
 }
 
-Operands operands_of(const Problem& problem, std::vector<Tensor>& constants) {
-  const Node* node = problem.only();
-  const Place data = place_of(problem, node->input(0), constants);
-  return {data, place_of(problem, node->input(1), constants)};
-}
-
-std::string index_text(const Problem& problem) {
-  return fmt::format("typedef {} Index;\n", type_name(problem.only()->input(1)->type.dtype));
+/// Of a family whose code keeps this attribute besides its operands.
+template <typename Parameters, typename Code>
+Built<Code> generate_for(const Problem& problem, std::string_view attribute, const char* text) {
+  const Node& node = *problem.only();
+  Built<Code> built;
+  const Place data = place_of(problem, node.input(0), built.constants),
+              indices = place_of(problem, node.input(1), built.constants);
+  built.code = {{data, indices}, node.attrs.integer(attribute)};
+  built.source =
+      fmt::format("typedef {} Index;\n", type_name(node.input(1)->type.dtype)) + declare<Parameters>() + text;
+  return built;
 }
 
 /// Bytes that are copied at once of a row of so many.
@@ -137,10 +140,7 @@ struct GatherFamily {
   static void propose(const Problem& problem, Candidates& out) { propose_for(problem, ops::gather, kName, out); }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    Built<Code> built;
-    built.code = {operands_of(problem, built.constants), problem.only()->attrs.integer("axis")};
-    built.source = index_text(problem) + declare<GatherParameters>() + kernels::gather;
-    return built;
+    return generate_for<GatherParameters, Code>(problem, "axis", kernels::gather);
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -175,10 +175,7 @@ struct GatherNdFamily {
   static void propose(const Problem& problem, Candidates& out) { propose_for(problem, ops::gather_nd, kName, out); }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    Built<Code> built;
-    built.code = {operands_of(problem, built.constants), problem.only()->attrs.integer("batch_dims")};
-    built.source = index_text(problem) + declare<GatherNdParameters>() + kernels::gather_nd;
-    return built;
+    return generate_for<GatherNdParameters, Code>(problem, "batch_dims", kernels::gather_nd);
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "backends/cuda/cublaslt/cublaslt_product.h"
+#include "backends/cuda/cublaslt/cublaslt_matmul.h"
 #include "backends/cuda/run/handles.h"
 
 namespace hone::cuda {
@@ -46,9 +46,9 @@ AlignedBuffer varied(size_t elements, DType dtype) {
 }
 
 double product_rate(CudaDevice& device, DType dtype) {
-  const ProductShape shape{.m = kSide, .n = kSide, .k = kSide, .dtype = dtype, .tf32 = true};
-  const Product product(shape);
-  const auto algorithms = product.heuristics(cublaslt_handle(), kWorkspace, 1);
+  const MatmulShape shape{.m = kSide, .n = kSide, .k = kSide, .dtype = dtype, .tf32 = true};
+  const Matmul matmul(shape);
+  const auto algorithms = matmul.heuristics(cublaslt_handle(), kWorkspace, 1);
   if (algorithms.empty()) return 0;
   const AlignedBuffer values = varied(static_cast<size_t>(kSide * kSide), dtype);
   const Buffer a(device, values.size()), b(device, values.size()), c(device, values.size()),
@@ -57,8 +57,8 @@ double product_rate(CudaDevice& device, DType dtype) {
   for (const Buffer* operand : {&a, &b}) device.copy(operand->data(), values.data(), values.size(), *stream);
   stream->synchronize();
   const double seconds = seconds_each(device, [&](CudaStream& at) {
-    product.run(cublaslt_handle(), algorithms[0].algo, a.data(), b.data(), nullptr, nullptr, c.data(), workspace.data(),
-                kWorkspace, at.handle());
+    matmul.run(cublaslt_handle(), algorithms[0].algo, a.data(), b.data(), nullptr, nullptr, c.data(), workspace.data(),
+               kWorkspace, at.handle());
   });
   return 2.0 * static_cast<double>(kSide * kSide) * static_cast<double>(kSide) / seconds;
 }

@@ -75,7 +75,7 @@ std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view sour
 std::string versions() {
   std::string kernels;
   for (const CudaTactic* family : cuda_tactics()) kernels += fmt::format("{} {}, ", family->name, family->version);
-  kernels += fmt::format("product {}, convolution {}", kProductVersion, kConvolutionVersion);
+  kernels += fmt::format("matmul {}, convolution {}", kMatmulVersion, kConvolutionVersion);
   return fmt::format("cuda {}, {}", hash_hex(kernels).substr(0, 8), library_versions());
 }
 

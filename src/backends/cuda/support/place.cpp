@@ -20,6 +20,11 @@ Place place_of(const Problem& problem, const Value* value, std::vector<Tensor>& 
   return {PlaceKind::constant, static_cast<int64_t>(constants.size()) - 1};
 }
 
+Place place_of(const OperandCode& operand) {
+  if (operand.is_constant()) return {PlaceKind::constant, -1 - operand.place};
+  return {PlaceKind::input, operand.place};
+}
+
 int64_t result_of(const Problem& problem, const Value* value) {
   const auto& outputs = problem.region.outputs();
   const auto found = std::find(outputs.begin(), outputs.end(), value);

@@ -10,6 +10,7 @@
 
 #include "backends/cuda/run/kernel.h"
 #include "device/tactic.h"
+#include "regions/operand_code.h"
 
 namespace hone::cuda {
 
@@ -33,6 +34,9 @@ struct Place {
 
 /// Where a value of the region is found; a constant is appended to `constants`. A null value is nowhere.
 Place place_of(const Problem& problem, const Value* value, std::vector<Tensor>& constants);
+
+/// The same of an operand in a typed region's code.
+Place place_of(const OperandCode& operand);
 
 /// Which result of the region a kernel writes, -1 where nobody reads it; and its pointer.
 int64_t result_of(const Problem& problem, const Value* value);

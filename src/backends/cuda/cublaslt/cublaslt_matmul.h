@@ -10,12 +10,12 @@
 
 #include "backends/cuda/run/libraries.h"
 #include "device/device.h"
-#include "regions/region_match.h"
+#include "regions/epilogue.h"
 
 namespace hone::cuda {
 
 /// A matmul with sizes known, and what is done to its result.
-struct ProductShape {
+struct MatmulShape {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one matmul of a batch to the next; 0: shared
   bool transposed_b = false;                   // B lies as [n,k]
@@ -27,12 +27,12 @@ struct ProductShape {
 };
 
 /// The library's descriptors of a matmul, and calls with them.
-class Product {
+class Matmul {
  public:
-  explicit Product(const ProductShape& shape);
-  ~Product();
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
+  explicit Matmul(const MatmulShape& shape);
+  ~Matmul();
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
 
   /// The library's best guesses first; empty when it cannot do this matmul at all.
   std::vector<cublasLtMatmulHeuristicResult_t> heuristics(cublasLtHandle_t handle, size_t workspace, int count) const;
@@ -45,12 +45,12 @@ class Product {
  private:
   void set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const;
 
-  ProductShape shape_;
+  MatmulShape shape_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
 };
 
 /// Why the library has no such epilogue; empty when it has.
-std::string epilogue_refusal(const RegionMatch& match, DType dtype);
+std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype);
 
 }  // namespace hone::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cuda/cublaslt/cublaslt_product.h"
+#include "backends/cuda/cublaslt/cublaslt_matmul.h"
 
 #include <array>
 
@@ -49,18 +49,17 @@ constexpr size_t kAlignment = 16;  // of all pointers: the arena's is larger, an
 
 }  // namespace
 
-std::string epilogue_refusal(const RegionMatch& match, DType dtype) {
-  if (!match) return match.refusal;
-  if (!epilogue_of(true, match.activation.kind)) return "the library has no such activation";
-  if (match.residual_after_activation && match.activation.kind != ActivationKind::none)
+std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype) {
+  const ActivationKind activation = epilogue.activation.kind;
+  if (!epilogue_of(true, activation)) return "the library has no such activation";
+  if (epilogue.residual_after_activation && activation != ActivationKind::none)
     return "the residual comes after the activation";
   // The library knows the approximation by tanh alone; it differs from the other by less than 16 bits can hold.
-  if (match.activation.kind == ActivationKind::gelu && dtype == DType::f32)
-    return "the library's Gelu is an approximation";
+  if (activation == ActivationKind::gelu && dtype == DType::f32) return "the library's Gelu is an approximation";
   return {};
 }
 
-Product::Product(const ProductShape& shape) : shape_(shape) {
+Matmul::Matmul(const MatmulShape& shape) : shape_(shape) {
   const cublasComputeType_t compute =
       shape.dtype == DType::f32 && shape.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   check(cublaslt().cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "describing a matmul");
@@ -78,18 +77,18 @@ Product::Product(const ProductShape& shape) : shape_(shape) {
   c_ = make_layout(shape.dtype, shape.n, shape.m, shape.batch, shape.step_c);
 }
 
-Product::~Product() {
+Matmul::~Matmul() {
   for (const cublasLtMatrixLayout_t layout : {a_, b_, c_})
     if (layout != nullptr) cublaslt().cublasLtMatrixLayoutDestroy(layout);
   if (operation_ != nullptr) cublaslt().cublasLtMatmulDescDestroy(operation_);
 }
 
-void Product::set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const {
+void Matmul::set(cublasLtMatmulDescAttributes_t which, const void* value, size_t size) const {
   check(cublaslt().cublasLtMatmulDescSetAttribute(operation_, which, value, size), "describing a matmul");
 }
 
-std::vector<cublasLtMatmulHeuristicResult_t> Product::heuristics(cublasLtHandle_t handle, size_t workspace,
-                                                                 int count) const {
+std::vector<cublasLtMatmulHeuristicResult_t> Matmul::heuristics(cublasLtHandle_t handle, size_t workspace,
+                                                                int count) const {
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublaslt().cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
   const auto alignment = static_cast<uint32_t>(kAlignment);
@@ -110,7 +109,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Product::heuristics(cublasLtHandle_
   return results;
 }
 
-std::optional<size_t> Product::workspace_of(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const {
+std::optional<size_t> Matmul::workspace_of(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   if (cublaslt().cublasLtMatmulAlgoCheck(handle, operation_, a_, b_, c_, c_, &algorithm, &result) !=
       CUBLAS_STATUS_SUCCESS)
@@ -118,9 +117,9 @@ std::optional<size_t> Product::workspace_of(cublasLtHandle_t handle, const cubla
   return result.workspaceSize;
 }
 
-void Product::run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
-                  const void* bias, const void* residual, void* c, void* workspace, size_t workspace_bytes,
-                  CUstream stream) const {
+void Matmul::run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+                 const void* bias, const void* residual, void* c, void* workspace, size_t workspace_bytes,
+                 CUstream stream) const {
   // The descriptor holds the bias pointer: a copy of it belongs to this call alone.
   cublasLtMatmulDescOpaque_t copy = *operation_;
   if (shape_.bias)
