@@ -6,6 +6,7 @@
 
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/support/tactic_testing.h"
+#include "base/text.h"
 #include "device/fields_testing.h"
 #include "device/regions_testing.h"
 
@@ -49,6 +50,31 @@ TEST_P(CpuCorpus, EveryOfferAgreesWithTheMeaning) {
                  .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}});
 }
 
+/// "operands.3.kind" as "operands.kind".
+std::string kind_of(std::string_view field) {
+  std::string kind;
+  for (const std::string_view part : split(field, '.'))
+    if (!std::isdigit(static_cast<unsigned char>(part[0]))) kind += (kind.empty() ? "" : ".") + std::string(part);
+  return kind;
+}
+
+/// What the codes of a source's offers hold: values by field, as text.
+std::map<std::string, std::set<std::string>> exercised(const TacticSource& source, const DeviceInfo& device) {
+  std::map<std::string, std::set<std::string>> values;
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  for (const Sample& sample : all_samples()) {
+    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2, device);
+    problem.allowed.bf16 = sample.rounds;
+    Candidates candidates;
+    source.propose(problem, candidates);
+    for (const Tactic& tactic : candidates.offers())
+      for (const auto& [field, value] : decode_code(source.compile(problem, tactic).code).attrs)
+        values[kind_of(field)].insert(print_value(value));
+  }
+  unsetenv("HONE_CPU_BF16");
+  return values;
+}
+
 std::set<std::string> offered(const TacticSource& source, const DeviceInfo& device) {
   std::set<std::string> names;
   setenv("HONE_CPU_BF16", "emulated", 1);
@@ -68,6 +94,23 @@ TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
   for (const CpuTactic* family : cpu_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cpu." << family->name << " takes";
+}
+
+/// Each value of a switch and of an enumeration, in one of the families that have a field of that name: they share how they read
+/// and compute it.
+TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
+  std::map<std::string, std::set<std::string>> untried;
+  for (const CpuTactic* family : cpu_tactics())
+    for (const Field& field : family->fields()) {
+      std::set<std::string>& values = untried[kind_of(field.name)];
+      if (field.is_switch) values.merge(std::set<std::string>{"0", "1"});
+      for (const std::string& name : field.names) values.insert(fmt::format("\"{}\"", name));
+    }
+  for (const auto& [field, values] :
+       exercised(source(), {.architecture = "avx512", .workers = 2, .bf16_matmuls = true}))
+    for (const std::string& value : values) untried[field].erase(value);
+  for (const auto& [field, values] : untried)
+    for (const std::string& value : values) ADD_FAILURE() << field << " is never " << value;
 }
 
 #if HONE_WITH_ONEDNN
