@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "device/tactic.h"
 #include "ops/all.h"
+#include "ops/ops.h"
 
 namespace hone {
 
@@ -77,12 +78,30 @@ inline const std::vector<RegionSample>& region_samples() {
   return samples;
 }
 
+/// The regions that a GPU has kernels for.
+inline std::vector<const RegionSample*> gpu_samples() {
+  std::vector<const RegionSample*> list;
+  for (const RegionSample& sample : region_samples())
+    if (!sample.processor_only) list.push_back(&sample);
+  return list;
+}
+
+/// At concrete sizes shape data are ordinary constants, as the builder has them.
+inline Graph with_folded_shape_data(Graph graph) {
+  if (graph.node_count() < 2) return graph;
+  for (Node* node : graph.nodes())
+    if (node->is(ops::symbolic_constant))
+      graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
+  graph.erase_dead();
+  return graph;
+}
+
 /// The region at N = n, for a device.
 inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();
   problem.symbols = {{"N", n}};
-  problem.region = symbolic.specialize(problem.symbols);
+  problem.region = with_folded_shape_data(symbolic.specialize(problem.symbols));
   problem.device = device;
   return problem;
 }

@@ -16,6 +16,7 @@
 #include "backends/cpu/run/device.h"
 #include "backends/cpu/run/sources.h"
 #include "backends/cpu/tactic_table.h"
+#include "device/regions_testing.h"
 #include "ops/all.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -27,6 +28,7 @@ struct CheckOptions {
   double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
   uint64_t seed = 1;
   bool rounds = false;      // operands may be rounded to bf16; without the instructions for it they are emulated
+  bool halves = false;      // weights may be kept as f16
   SymbolValues tuned = {};  // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
   std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
@@ -205,16 +207,6 @@ inline void run_tactic(const Graph& region, const Compiled& compiled, const Tact
 
 }  // namespace check
 
-/// At concrete sizes shape data are ordinary constants, as the builder has them.
-inline Graph with_folded_shape_data(Graph graph) {
-  if (graph.node_count() < 2) return graph;
-  for (Node* node : graph.nodes())
-    if (node->is(ops::symbolic_constant))
-      graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
-  graph.erase_dead();
-  return graph;
-}
-
 inline Problem make_problem(const Graph& symbolic, const SymbolValues& tuned, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();
@@ -246,7 +238,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
     for (const int workers : {1, 2}) {
       CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
       Problem problem = make_problem(symbolic, options.tuned, device.info());
-      problem.allowed.bf16 = options.rounds;
+      problem.allowed.bf16 = options.rounds, problem.allowed.f16 = options.halves;
       for (const Tactic& tactic : offers_of(problem, family)) {
         const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
         SCOPED_TRACE(label);
