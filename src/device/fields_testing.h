@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -42,32 +43,36 @@ inline AttrValue damaged(const AttrValue& value, const Field& field, bool within
   return list;
 }
 
-/// Each value of a switch and of an enumeration, by the field's name: families that have a field in common share how they read
-/// and compute it, so that it is enough when one of them meets a value.
+/// Each value of a switch and of an enumeration, by the field's name and what it may be: families that have a field in common share
+/// how they read and compute it, so that it is enough when one of them meets a value.
 class UntriedValues {
  public:
   void expect(const std::vector<Field>& fields) {
-    for (const Field& field : fields) {
-      std::set<std::string>& values = untried_[kind_of(field.name)];
-      if (field.is_switch) values.insert({"0", "1"});
-      for (const std::string& name : field.names) values.insert(print_value(name));
-    }
+    for (const Field& field : fields) untried_.try_emplace({kind_of(field.name), values_of(field)}, values_of(field));
   }
-  /// After all expect().
-  void meet(const Attrs& code) {
+  /// A code of the family with these fields; after all expect().
+  void meet(const std::vector<Field>& fields, const Attrs& code) {
+    std::map<std::string, const Field*> known;
+    for (const Field& field : fields) known[kind_of(field.name)] = &field;
     for (const auto& [name, value] : code)
-      if (const auto found = untried_.find(kind_of(name)); found != untried_.end())
-        found->second.erase(print_value(value));
+      if (const auto field = known.find(kind_of(name)); field != known.end())
+        untried_.at({field->first, values_of(*field->second)}).erase(print_value(value));
   }
   /// "activation is never "clip"".
   std::vector<std::string> list() const {
     std::vector<std::string> texts;
-    for (const auto& [field, values] : untried_)
-      for (const std::string& value : values) texts.push_back(field + " is never " + value);
+    for (const auto& [key, values] : untried_)
+      for (const std::string& value : values) texts.push_back(key.first + " is never " + value);
     return texts;
   }
 
  private:
+  static std::set<std::string> values_of(const Field& field) {
+    if (field.is_switch) return {"0", "1"};
+    std::set<std::string> values;
+    for (const std::string& name : field.names) values.insert(print_value(name));
+    return values;
+  }
   /// "operands.3.kind" as "operands.kind".
   static std::string kind_of(std::string_view field) {
     std::string kind;
@@ -76,7 +81,8 @@ class UntriedValues {
     return kind;
   }
 
-  std::map<std::string, std::set<std::string>> untried_;
+  using Values = std::set<std::string>;
+  std::map<std::pair<std::string, Values>, Values> untried_;  // by name and all that there are
 };
 
 }  // namespace hone

@@ -97,8 +97,9 @@ TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
     Problem problem = sample_problem(sample.region->graph(sample.dtype), 2,
                                      {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
     problem.allowed.bf16 = sample.rounds, problem.allowed.f16 = sample.halves;
-    for (const Tactic& tactic : offers_of(problem, ""))
-      untried.meet(decode_code(source().compile(problem, tactic).code).attrs);
+    for (const CpuTactic* family : cpu_tactics())
+      for (const Tactic& tactic : offers_of(problem, family->name))
+        untried.meet(family->fields(), decode_code(source().compile(problem, tactic).code).attrs);
   }
   unsetenv("HONE_CPU_BF16");
   EXPECT_THAT(untried.list(), testing::IsEmpty()) << "tests/regions has none with these values";

@@ -260,7 +260,8 @@ TEST(CudaCode, NoValueOfAParameterGoesUntried) {
         for (const CudaTactic* family : cuda_tactics()) {
           Candidates candidates;
           family->propose(problem, candidates);
-          for (const Tactic& tactic : candidates.offers()) untried.meet(family->generate(problem, gpu, tactic).attrs);
+          for (const Tactic& tactic : candidates.offers())
+            untried.meet(family->fields(), family->generate(problem, gpu, tactic).attrs);
         }
       }
   EXPECT_THAT(untried.list(), testing::IsEmpty()) << "tests/regions has none with these values";
