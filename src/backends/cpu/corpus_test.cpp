@@ -95,7 +95,9 @@ TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
 #if HONE_WITH_ONEDNN
 TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
   DeviceInfo device = CpuDevice({.workers = 2}).info();
-  device.architecture = "avx512", device.bf16_matmuls = true;  // whatever runs the test
+  if (device.architecture != "avx512")
+    GTEST_SKIP() << "the library asks the processor, which has no AVX-512 or may not use it";
+  device.bf16_matmuls = true;
   const std::set<std::string> names = offered(onednn_source(), device);
   for (const char* family : {"convolution", "linear", "matmul", "recurrent", "attention"})
     EXPECT_TRUE(names.contains(family)) << "tests/regions has none that onednn." << family << " takes";
