@@ -45,6 +45,8 @@ concept NamedEnum = std::is_enum_v<T> && requires(T value) {
 struct Field {
   std::string name;
   int64_t low = 0, high = 0;  // of an integer, or of each integer of a list; low > high where there is no bound
+  bool is_switch = false;
+  std::vector<std::string> names = {};  // of an enumeration's values
   bool is_integer() const { return low <= high; }
 };
 
@@ -206,13 +208,11 @@ class Lister {
   /// `bounds` are low, high and what else the kind of field takes; or nothing that bounds integers.
   template <typename T>
   void operator()(std::string_view name, T&, auto... bounds) {
-    Field field{prefix_ + std::string(name), 1, 0};
-    if constexpr (std::same_as<T, bool>) field.low = 0, field.high = 1;
-    if constexpr (sizeof...(bounds) >= 2) {
-      const std::array<int64_t, sizeof...(bounds)> all{static_cast<int64_t>(bounds)...};
-      field.low = all[0], field.high = all[1];
-    }
-    list_.push_back(std::move(field));
+    add<T>(name, bounds...);
+  }
+  template <typename T>
+  void operator()(std::string_view name, std::optional<T>&, auto... bounds) {
+    add<T>(name, bounds...);
   }
   template <Struct T>
   void operator()(std::string_view name, std::vector<T>&, int most) {
@@ -223,6 +223,19 @@ class Lister {
   }
 
  private:
+  template <typename T>
+  void add(std::string_view name, auto... bounds) {
+    Field field{prefix_ + std::string(name), 1, 0};
+    if constexpr (std::same_as<T, bool>) field.low = 0, field.high = 1, field.is_switch = true;
+    if constexpr (NamedEnum<T>)
+      for (const std::string_view value : field_names(T{})) field.names.emplace_back(value);
+    if constexpr (sizeof...(bounds) >= 2) {
+      const std::array<int64_t, sizeof...(bounds)> all{static_cast<int64_t>(bounds)...};
+      field.low = all[0], field.high = all[1];
+    }
+    list_.push_back(std::move(field));
+  }
+
   std::vector<Field>& list_;
   std::string prefix_;
 };

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damage to the fields of a kernel's code, for tests of what load() makes of it.
+// Damage to the fields of a kernel's code, for tests of what load() makes of it; and which of their values samples leave untried.
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
+#include <map>
 #include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/text.h"
 #include "device/fields.h"
 
 namespace hone {
@@ -35,5 +42,47 @@ inline AttrValue damaged(const AttrValue& value, const Field& field, bool within
   for (int64_t& item : list) item = number();
   return list;
 }
+
+/// Each value of a switch and of an enumeration, by the field's name and what it may be: families that have a field in common share
+/// how they read and compute it, so that it is enough when one of them meets a value.
+class UntriedValues {
+ public:
+  void expect(const std::vector<Field>& fields) {
+    for (const Field& field : fields) untried_.try_emplace({kind_of(field.name), values_of(field)}, values_of(field));
+  }
+  /// A code of the family with these fields; after all expect().
+  void meet(const std::vector<Field>& fields, const Attrs& code) {
+    std::map<std::string, const Field*> known;
+    for (const Field& field : fields) known[kind_of(field.name)] = &field;
+    for (const auto& [name, value] : code)
+      if (const auto field = known.find(kind_of(name)); field != known.end())
+        untried_.at({field->first, values_of(*field->second)}).erase(print_value(value));
+  }
+  /// "activation is never "clip"".
+  std::vector<std::string> list() const {
+    std::vector<std::string> texts;
+    for (const auto& [key, values] : untried_)
+      for (const std::string& value : values) texts.push_back(key.first + " is never " + value);
+    return texts;
+  }
+
+ private:
+  static std::set<std::string> values_of(const Field& field) {
+    if (field.is_switch) return {"0", "1"};
+    std::set<std::string> values;
+    for (const std::string& name : field.names) values.insert(print_value(name));
+    return values;
+  }
+  /// "operands.3.kind" as "operands.kind".
+  static std::string kind_of(std::string_view field) {
+    std::string kind;
+    for (const std::string_view part : split(field, '.'))
+      if (!std::isdigit(static_cast<unsigned char>(part[0]))) kind += (kind.empty() ? "" : ".") + std::string(part);
+    return kind;
+  }
+
+  using Values = std::set<std::string>;
+  std::map<std::pair<std::string, Values>, Values> untried_;  // by name and all that there are
+};
 
 }  // namespace hone

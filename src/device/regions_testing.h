@@ -79,9 +79,17 @@ inline const std::vector<RegionSample>& region_samples() {
   return samples;
 }
 
-/// The region at N = n; numbers that follow from sizes are constants there.
-inline Graph sample_at(const Graph& symbolic, int64_t n) {
-  Graph region = symbolic.specialize({{"N", n}});
+/// The regions that a GPU has kernels for.
+inline std::vector<const RegionSample*> gpu_samples() {
+  std::vector<const RegionSample*> list;
+  for (const RegionSample& sample : region_samples())
+    if (!sample.processor_only) list.push_back(&sample);
+  return list;
+}
+
+/// At concrete sizes numbers that follow from sizes are ordinary constants, as the builder has them.
+inline Graph sample_at(const Graph& symbolic, const SymbolValues& sizes) {
+  Graph region = symbolic.specialize(sizes);
   for (Node* node : region.nodes())
     if (node->is(ops::symbolic_constant) && region.node_count() > 1)
       region.replace(node->output(), region.add_constant(evaluate_node(*node, {})[0]));
@@ -90,7 +98,9 @@ inline Graph sample_at(const Graph& symbolic, int64_t n) {
   return region;
 }
 
-/// The same as a problem for a device.
+inline Graph sample_at(const Graph& symbolic, int64_t n) { return sample_at(symbolic, SymbolValues{{"N", n}}); }
+
+/// The region at N = n as a problem for a device.
 inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();

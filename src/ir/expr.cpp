@@ -44,7 +44,6 @@ constexpr FunctionName kFunctions[] = {
     {"sign", ExprKind::sign, 1},
     {"not", ExprKind::logical_not, 1},
     {"is_nan", ExprKind::is_nan, 1},
-    {"is_inf", ExprKind::is_inf, 1},
     {"add", ExprKind::add, 2},
     {"subtract", ExprKind::subtract, 2},
     {"multiply", ExprKind::multiply, 2},
@@ -222,7 +221,6 @@ double apply(ExprKind kind, double a, double b, double c) {
     case ExprKind::sign: return std::isnan(a) ? a : (a > 0) - (a < 0);
     case ExprKind::logical_not: return a == 0;
     case ExprKind::is_nan: return std::isnan(a);
-    case ExprKind::is_inf: return std::isinf(a);
     case ExprKind::add: return a + b;
     case ExprKind::subtract: return a - b;
     case ExprKind::multiply: return a * b;
@@ -266,8 +264,7 @@ int64_t apply_integer(ExprKind kind, int64_t a, int64_t b, int64_t c) {
     case ExprKind::round_even: return a;
     case ExprKind::sign: return (a > 0) - (a < 0);
     case ExprKind::logical_not: return a == 0;
-    case ExprKind::is_nan:
-    case ExprKind::is_inf: return 0;
+    case ExprKind::is_nan: return 0;
     case ExprKind::add: return static_cast<int64_t>(ua + ub);
     case ExprKind::subtract: return static_cast<int64_t>(ua - ub);
     case ExprKind::multiply: return static_cast<int64_t>(ua * ub);

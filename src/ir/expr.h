@@ -20,7 +20,6 @@ namespace hone {
 enum class ExprKind : uint8_t {
   number,
   input,
-  attribute,
   // unary
   negate,
   absolute,
@@ -47,7 +46,6 @@ enum class ExprKind : uint8_t {
   sign,
   logical_not,
   is_nan,
-  is_inf,
   // binary
   add,
   subtract,
@@ -66,6 +64,8 @@ enum class ExprKind : uint8_t {
   logical_or,
   // ternary
   select,
+  // of a formula that is not bound; last, so that what kernels compute ends at select
+  attribute,
 };
 
 struct ExprNode {

@@ -44,7 +44,6 @@ std::string_view operator_of(ExprKind kind) {
     case ExprKind::sign: return "Sign";
     case ExprKind::logical_not: return "Not";
     case ExprKind::is_nan: return "IsNaN";
-    case ExprKind::is_inf: return "IsInf";
     case ExprKind::add: return "Add";
     case ExprKind::subtract: return "Sub";
     case ExprKind::multiply: return "Mul";

@@ -58,14 +58,13 @@ struct ResampleRule {
   /// Throws Error for modes that do not exist.
   explicit ResampleRule(const Attrs& attrs);
 
-  /// For what a kernel keeps (device/fields.h).
+  /// For what a kernel keeps (device/fields.h); none filters against aliasing.
   static void fields(auto& self, auto& visit) {
     visit("mode", self.mode);
     visit("coordinates", self.coordinates);
     visit("rounding", self.rounding);
     visit("cubic", self.cubic);
     visit("exclude_outside", self.exclude_outside);
-    visit("antialias", self.antialias);
   }
 };
 

@@ -105,7 +105,7 @@ class Builder {
 
 /// How many earlier instructions one of this kind reads.
 int arity_of(ExprKind kind) {
-  if (kind <= ExprKind::attribute) return 0;
+  if (kind <= ExprKind::input) return 0;
   return kind < ExprKind::add ? 1 : kind < ExprKind::select ? 2 : 3;
 }
 
@@ -130,7 +130,7 @@ std::string reason_against(const Problem& problem) {
 
 const std::vector<std::string_view>& field_names(ExprKind) {
   static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> list{"number", "input", "attribute"};
+    std::vector<std::string_view> list{"number", "input"};
     for (int kind = static_cast<int>(list.size()); kind <= static_cast<int>(ExprKind::select); ++kind)
       list.push_back(name_of(static_cast<ExprKind>(kind)));
     return list;
@@ -171,7 +171,6 @@ std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {
   require(!program.instructions.empty());
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const PointwiseProgram::Instruction& instruction = program.instructions[i];
-    require(instruction.kind != ExprKind::attribute);
     const bool input = instruction.kind == ExprKind::input;
     for (int k = 0; k < 3; ++k) {
       const int operand = instruction.operands[k];

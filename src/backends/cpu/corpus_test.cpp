@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every offer for every region of tests/regions, at every instruction set that this machine has, with one and two workers.
+#include <gmock/gmock.h>
+
 #include <random>
 #include <set>
 
@@ -12,16 +14,18 @@
 namespace hone::cpu {
 namespace {
 
-/// A region in an element type, with operands of f32 rounded to bf16 or not.
+/// A region in an element type, with operands of f32 rounded to bf16, weights to f16, or nothing rounded.
 struct Sample {
   const RegionSample* region;
   DType dtype = DType::f32;
-  bool rounds = false;
+  bool rounds = false, halves = false;
 
-  std::string name() const { return fmt::format("{}_{}{}", region->name, name_of(dtype), rounds ? "_rounded" : ""); }
+  std::string name() const {
+    return fmt::format("{}_{}{}", region->name, name_of(dtype), rounds ? "_rounded" : halves ? "_halves" : "");
+  }
   /// Of the largest result. A recurrent layer hands its rounding on from step to step.
   double tolerance() const {
-    if (dtype == DType::bf16 || rounds) return 0.02;
+    if (dtype == DType::bf16 || rounds || halves) return 0.02;
     return region->has("LSTM(") || region->has("GRU(") ? 1e-3 : 1e-4;
   }
 };
@@ -35,6 +39,7 @@ std::vector<Sample> all_samples() {
     if (!region.is_typed()) continue;
     list.push_back({&region, DType::f32, true});
     list.push_back({&region, DType::bf16, true});
+    if (region.has("Linear(")) list.push_back({&region, DType::f32, false, true});
   }
   return list;
 }
@@ -46,6 +51,7 @@ TEST_P(CpuCorpus, EveryOfferAgreesWithTheMeaning) {
   check_tactics(sample.region->graph(sample.dtype), "",
                 {.tolerance = sample.tolerance(),
                  .rounds = sample.rounds,
+                 .halves = sample.halves,
                  .tuned = {{"N", 2}},
                  .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}});
 }
@@ -71,9 +77,27 @@ TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
         << "tests/regions has none that cpu." << family->name << " takes";
 }
 
+TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
+  UntriedValues untried;
+  for (const CpuTactic* family : cpu_tactics()) untried.expect(family->fields());
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  for (const Sample& sample : all_samples()) {
+    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2,
+                                     {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
+    problem.allowed.bf16 = sample.rounds, problem.allowed.f16 = sample.halves;
+    for (const CpuTactic* family : cpu_tactics())
+      for (const Tactic& tactic : offers_of(problem, family->name))
+        untried.meet(family->fields(), decode_code(source().compile(problem, tactic).code).attrs);
+  }
+  unsetenv("HONE_CPU_BF16");
+  EXPECT_THAT(untried.list(), testing::IsEmpty()) << "tests/regions has none with these values";
+}
+
 #if HONE_WITH_ONEDNN
 TEST(CpuCorpus, TheLibraryGoesWithNoFamilyUntried) {
   DeviceInfo device = CpuDevice({.workers = 2}).info();
+  if (device.architecture != "avx512")
+    GTEST_SKIP() << "the library asks the processor, which has no AVX-512 or may not use it";
   device.bf16_matmuls = true;
   const std::set<std::string> names = offered(onednn_source(), device);
   for (const char* family : {"convolution", "linear", "matmul", "recurrent", "attention"})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What can be tested without a GPU: that generated code compiles for every architecture, and that code in a plan is checked.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -249,6 +250,23 @@ TEST(CudaCode, NoFamilyGoesWithoutARegion) {
   for (const CudaTactic* family : cuda_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cuda." << family->name << " takes";
+}
+
+TEST(CudaCode, NoValueOfAParameterGoesUntried) {
+  UntriedValues untried;
+  for (const CudaTactic* family : cuda_tactics()) untried.expect(family->fields());
+  for (const RegionSample* sample : gpu_samples())
+    for (const DType dtype : {DType::f32, DType::f16})
+      for (const char* gpu : {"sm_80", "sm_90"}) {
+        const Problem problem = sample_problem(sample->graph(dtype), 2, {.architecture = gpu, .workers = 132});
+        for (const CudaTactic* family : cuda_tactics()) {
+          Candidates candidates;
+          family->propose(problem, candidates);
+          for (const Tactic& tactic : candidates.offers())
+            untried.meet(family->fields(), family->generate(problem, gpu, tactic).attrs);
+        }
+      }
+  EXPECT_THAT(untried.list(), testing::IsEmpty()) << "tests/regions has none with these values";
 }
 
 TEST(CudaCode, RunsOnlyWithWhatItWasMadeFor) {

@@ -280,14 +280,6 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   EXPECT_TRUE(tried > 0 || source != certain || f32_matmul);
 }
 
-/// The regions that a GPU has kernels for.
-std::vector<const RegionSample*> gpu_samples() {
-  std::vector<const RegionSample*> list;
-  for (const RegionSample& sample : region_samples())
-    if (!sample.processor_only) list.push_back(&sample);
-  return list;
-}
-
 std::string name_of_case(const testing::TestParamInfo<CudaTactics::ParamType>& info) {
   const auto& [source, dtype, sample] = info.param;
   return fmt::format("{}_{}_{}", source->name(), name_of(dtype), sample->name);

@@ -17,7 +17,7 @@ bool is_depthwise(const ConvShape& shape) {
 
 struct ConvFamily {
   static constexpr std::string_view kName = "conv";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr Cost kCost = {.arithmetic = 1.5, .operands = 2, .weights = 0.5};
   static constexpr bool kPacksForIsa = true;
   using Params = ConvConfig;

@@ -65,14 +65,15 @@ struct ConvConfig {
   int depth = 0;    // input channels per pass; more than one pass accumulates through dst
   int panels =
       1;  // panels of output channels that a worker takes through the image together (their weights stay in L2)
-  bool prefetch = true;                   // bring the next panels' weights into L2 while working on these
+  /// Bring the next panels' weights into L2 while working on these. Not a tuner's choice: off only where a kernel has just packed
+  /// them.
+  bool prefetch = true;
   std::optional<NarrowType> narrow = {};  // how packed weights are kept, where not as f32
   static void fields(auto& self, auto& visit) {
     visit("pixels", self.pixels, 1, 64);
     visit("vectors", self.vectors, 1, 16);
     visit("depth", self.depth, 0, 1 << 24);
     visit("panels", self.panels, 0, 1 << 24);
-    visit("prefetch", self.prefetch);
     visit("weights", self.narrow);
   }
   DType weights() const {

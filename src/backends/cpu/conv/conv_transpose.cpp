@@ -52,7 +52,7 @@ ConstantSpec packed_weights(const ConvTransposeShape& shape, int64_t panel) {
 
 struct ConvTransposeFamily {
   static constexpr std::string_view kName = "conv_transpose";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr Cost kCost = {.arithmetic = 1.5, .operands = 2};
   static constexpr bool kPacksForIsa = true;
   using Params = ConvConfig;

@@ -79,9 +79,7 @@ const char* conv_transpose_refusal(const ConvTransposeShape& s) {
 }
 
 std::vector<ConvConfig> conv_transpose_candidates(const ConvTransposeShape& shape, Isa isa, int workers) {
-  auto all = conv_candidates(phases_of(shape).front().conv, isa, workers);
-  for (ConvConfig& c : all) c.prefetch = true;
-  return all;
+  return conv_candidates(phases_of(shape).front().conv, isa, workers);
 }
 
 size_t packed_conv_transpose_floats(const ConvTransposeShape& shape, int64_t panel) {

@@ -71,7 +71,7 @@ class Linear final : public CpuKernel {
 
 struct LinearFamily {
   static constexpr std::string_view kName = "linear";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
   using Params = GemmConfig;
   using Code = TiledLinear;

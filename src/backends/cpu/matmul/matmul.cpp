@@ -126,7 +126,7 @@ class MatMul final : public CpuKernel {
 
 struct MatmulFamily {
   static constexpr std::string_view kName = "matmul";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr Cost kCost = {.arithmetic = 1.6, .operands = 2};
   static constexpr bool kPacksForIsa = true;  // the tile fits its registers
   using Params = GemmConfig;

@@ -272,6 +272,7 @@ class Resize final : public CpuKernel {
 
 struct ResizeFamily : NodeFamily<ResizeCode> {
   static constexpr std::string_view kName = "resize";
+  static constexpr int kVersion = 2;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);
@@ -292,7 +293,6 @@ struct ResizeFamily : NodeFamily<ResizeCode> {
   }
   static std::shared_ptr<const CpuKernel> load(const ResizeCode& code, const KernelShapes& shapes,
                                                const CpuInfo& info) {
-    HONE_CHECK(!code.rule.antialias, "a resizing kernel in the plan filters against aliasing");
     return std::make_shared<Resize>(code, BoundNode(code.node, shapes, kName), info);
   }
 };

@@ -16,6 +16,7 @@
 #include "backends/cpu/run/device.h"
 #include "backends/cpu/run/sources.h"
 #include "backends/cpu/tactic_table.h"
+#include "device/guarded_testing.h"
 #include "device/regions_testing.h"
 #include "ops/all.h"
 #include "ops/ops.h"
@@ -28,6 +29,7 @@ struct CheckOptions {
   double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
   uint64_t seed = 1;
   bool rounds = false;      // operands may be rounded to bf16; without the instructions for it they are emulated
+  bool halves = false;      // weights may be kept as f16
   SymbolValues tuned = {};  // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
   std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
@@ -46,26 +48,9 @@ inline ConcreteType concrete(const Value* value, Layout layout) {
   return {value->type.dtype, value->type.shape.values(), layout};
 }
 
-/// Device memory with a fence of known bytes behind it.
-class FencedBuffer {
- public:
-  FencedBuffer(Device& device, size_t bytes) : buffer_(device, bytes + kFence), bytes_(bytes) {
-    std::memset(data(), 0x7e, bytes);
-    std::memset(data() + bytes, 0x5a, kFence);
-  }
-  std::byte* data() const { return static_cast<std::byte*>(buffer_.data()); }
-  void poison() const { std::memset(data(), std::to_integer<int>(kPoison), bytes_); }
-  bool intact() const {
-    for (size_t i = 0; i < kFence; ++i)
-      if (data()[bytes_ + i] != std::byte{0x5a}) return false;
-    return true;
-  }
-
- private:
-  static constexpr size_t kFence = 256;
-  Buffer buffer_;
-  size_t bytes_;
-};
+inline void poison(const GuardedMemory& memory) {
+  std::memset(memory.data(), std::to_integer<int>(kPoison), memory.size());
+}
 
 /// Copies between a linear tensor and memory in another layout.
 inline void relayout(const ConcreteType& type, const std::byte* from, std::byte* to, bool to_layout) {
@@ -164,15 +149,19 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
                        const Tactic& tactic, const SymbolValues& symbols, CpuDevice& device,
                        const CheckOptions& options, const std::string& label) {
   const KernelShapes shapes = shapes_of(region, tactic, symbols);
-  std::vector<FencedBuffer> inputs, outputs;
+  std::vector<GuardedMemory> inputs, outputs, constants;
   Launch launch;
   launch.kernel = kernel;
   for (const ConcreteType& type : shapes.inputs)
-    launch.inputs.push_back(inputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
+    launch.inputs.push_back(inputs.emplace_back(static_cast<size_t>(type.bytes())).data());
   for (const ConcreteType& type : shapes.outputs)
-    launch.outputs.push_back(outputs.emplace_back(device, static_cast<size_t>(type.bytes())).data());
-  for (const Tensor& constant : compiled.constants) launch.constants.push_back(constant.bytes().data());
-  const FencedBuffer workspace(device, kernel->workspace_bytes());
+    launch.outputs.push_back(outputs.emplace_back(static_cast<size_t>(type.bytes())).data());
+  for (const Tensor& constant : compiled.constants) {
+    const GuardedMemory& copy = constants.emplace_back(constant.bytes().size());
+    std::ranges::copy(constant.bytes(), copy.data());
+    launch.constants.push_back(copy.data());
+  }
+  const GuardedMemory workspace(kernel->workspace_bytes());
   launch.workspace = workspace.data();
   const std::unique_ptr<Stream> stream = device.stream();
   const std::unique_ptr<Recording> recording = device.record({launch});
@@ -181,8 +170,9 @@ inline void run_kernel(const Graph& region, const std::shared_ptr<const CpuKerne
     const Given& given = given_at(region, options, draw);
     for (size_t i = 0; i < inputs.size(); ++i)
       relayout(shapes.inputs[i], given.inputs[i].bytes().data(), inputs[i].data(), true);
-    for (const FencedBuffer& output : outputs) output.poison();
-    workspace.poison();
+    for (const GuardedMemory& output : outputs) poison(output);
+    poison(workspace);
+    guarded_by() = label;
     recording->replay(*stream);
     std::vector<Tensor> results;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -212,20 +202,10 @@ inline void run_tactic(const Graph& region, const Compiled& compiled, const Tact
 
 }  // namespace check
 
-/// At concrete sizes shape data are ordinary constants, as the builder has them.
-inline Graph with_folded_shape_data(Graph graph) {
-  if (graph.node_count() < 2) return graph;
-  for (Node* node : graph.nodes())
-    if (node->is(ops::symbolic_constant))
-      graph.replace(node->output(), graph.add_constant(evaluate_node(*node, {})[0]));
-  graph.erase_dead();
-  return graph;
-}
-
 inline Problem make_problem(const Graph& symbolic, const SymbolValues& tuned, const DeviceInfo& device) {
   Problem problem;
   problem.symbolic = symbolic.clone();
-  problem.region = with_folded_shape_data(symbolic.specialize(tuned));
+  problem.region = sample_at(symbolic, tuned);
   problem.symbols = tuned;
   problem.device = device;
   return problem;
@@ -253,7 +233,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
     for (const int workers : {1, 2}) {
       CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
       Problem problem = make_problem(symbolic, options.tuned, device.info());
-      problem.allowed.bf16 = options.rounds;
+      problem.allowed.bf16 = options.rounds, problem.allowed.f16 = options.halves;
       for (const Tactic& tactic : offers_of(problem, family)) {
         const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
         SCOPED_TRACE(label);

@@ -95,14 +95,15 @@ struct AttentionTactic {
 };
 
 struct PlacedAttention {
-  Place q, k, v, mask;
+  GivenPlace q, k, v;
+  Place mask;
   int64_t warps = 0, queries = 16;  // of a block
   double scale = 1;
   HeadOrder order = HeadOrder::heads_first;
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.q, visit, "q");
-    Place::fields(self.k, visit, "k");
-    Place::fields(self.v, visit, "v");
+    GivenPlace::fields(self.q, visit, "q");
+    GivenPlace::fields(self.k, visit, "k");
+    GivenPlace::fields(self.v, visit, "v");
     Place::fields(self.mask, visit, "mask");
     visit("warps", self.warps, 0, 8);
     visit("queries", self.queries, 1, 128);

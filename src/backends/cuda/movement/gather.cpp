@@ -60,10 +60,10 @@ struct GatherNdParameters {
 };
 
 struct Operands {
-  Place data, indices;
+  GivenPlace data, indices;
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.data, visit, "data");
-    Place::fields(self.indices, visit, "indices");
+    GivenPlace::fields(self.data, visit, "data");
+    GivenPlace::fields(self.indices, visit, "indices");
   }
 };
 

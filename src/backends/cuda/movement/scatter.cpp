@@ -77,12 +77,12 @@ struct RowsParameters : ElementsParameters {
 };
 
 struct ScatterCode {
-  Place data, indices, updates;
+  GivenPlace data, indices, updates;
   int64_t axis = 0;  // of ScatterElements
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.data, visit, "data");
-    Place::fields(self.indices, visit, "indices");
-    Place::fields(self.updates, visit, "updates");
+    GivenPlace::fields(self.data, visit, "data");
+    GivenPlace::fields(self.indices, visit, "indices");
+    GivenPlace::fields(self.updates, visit, "updates");
     visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
   }
 };

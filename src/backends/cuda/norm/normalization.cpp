@@ -9,6 +9,7 @@
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cuda {
 namespace {
@@ -50,14 +51,16 @@ struct BlockParameters {
 };
 
 struct NormalizationCode {
-  Place x, scale, bias;
+  int64_t x = 0;  // which input
+  GivenPlace scale;
+  Place bias;
   double epsilon = 0;
   int64_t axis = 0;               // of the first that a row has
   std::optional<int64_t> groups;  // of channels, which are rows then; 0: every channel
   int64_t lanes = 0;              // that share a row; 0: a block does
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.x, visit, "x");
-    Place::fields(self.scale, visit, "scale");
+    visit("x", self.x, 0, Place::kMost - 1);
+    GivenPlace::fields(self.scale, visit, "scale");
     Place::fields(self.bias, visit, "bias");
     visit("epsilon", self.epsilon);
     visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
@@ -139,7 +142,7 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = NormalizationCode;
 
@@ -161,7 +164,7 @@ struct NormalizationFamily {
     const Node* node = problem.only();
     const RowForm form = row_form(problem);
     Built<Code> built;
-    built.code.x = place_of(problem, node->input(0), built.constants);
+    built.code.x = input_index(problem.region, node->input(0));
     built.code.scale = place_of(problem, node->input(1), built.constants);
     built.code.bias = place_of(problem, node->input(2), built.constants);
     built.code.epsilon = node->attrs.real("epsilon");
@@ -180,11 +183,10 @@ struct NormalizationFamily {
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
-    HONE_CHECK(code.x.kind == PlaceKind::input, "a normalization in the plan has no input");
-    const Dims& dims = context.dims_of(code.x);
+    const Dims& dims = context.dims_of({PlaceKind::input, code.x});
     const Rows rows = rows_of(code, dims);
     const int64_t parameters = code.groups ? dims[1] : rows.n;
-    for (const Place& place : {code.scale, code.bias}) require_parameters(context, place, parameters);
+    for (const Place& place : {Place(code.scale), code.bias}) require_parameters(context, place, parameters);
     HONE_CHECK(context.shapes.outputs.size() == 1 && context.shapes.outputs[0].dims == dims,
                "a normalization in the plan changes the size of {}", join_dims(dims));
     return single(context, code.lanes > 0 ? launch_lanes(code, context, rows) : launch_blocks(code, context, rows));
@@ -194,7 +196,7 @@ struct NormalizationFamily {
   static GridLaunch launch_lanes(const Code& code, const LoadContext& context, const Rows& rows) {
     // Few rows: a warp to a block, so that every processor has some.
     const int64_t threads = rows.count * code.lanes < 128 * context.processors ? 32 : 128;
-    const RowParameters parameters{.x = code.x.pointer(),
+    const RowParameters parameters{.x = input(code.x),
                                    .scale = code.scale.pointer(),
                                    .bias = code.bias.pointer(),
                                    .y = output(0),
@@ -205,7 +207,7 @@ struct NormalizationFamily {
   }
 
   static GridLaunch launch_blocks(const Code& code, const LoadContext& context, const Rows& rows) {
-    const BlockParameters parameters{.x = code.x.pointer(),
+    const BlockParameters parameters{.x = input(code.x),
                                      .scale = code.scale.pointer(),
                                      .bias = code.bias.pointer(),
                                      .y = output(0),

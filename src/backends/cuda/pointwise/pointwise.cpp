@@ -88,7 +88,6 @@ std::string unary(ExprKind kind, const std::string& x) {
     case ExprKind::sign: return fmt::format("(S)(({0} > 0) - ({0} < 0))", x);
     case ExprKind::logical_not: return fmt::format("(S)({} == 0)", x);
     case ExprKind::is_nan: return fmt::format("(S)({0} != {0})", x);
-    case ExprKind::is_inf: return fmt::format("(S)isinf((double){})", x);
     default: return fmt::format("{}({})", name_of(kind), x);
   }
 }

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/support.h"
+#include "regions/region_match.h"
 
 namespace hone::cuda {
 namespace {
@@ -63,13 +64,14 @@ struct StepsParameters {
 };
 
 struct RecurrentCode {
-  Place x, first_h, first_c;
+  int64_t x = 0;  // which input
+  Place first_h, first_c;
   int64_t rows = 1, width = 1, directions = 1;  // of the weights of a direction; of the input
   bool backwards = false;
   int64_t blocks = 1, threads = 1;                // of a cluster; of a block
   std::array<int64_t, 3> outputs = {-1, -1, -1};  // which results are y, h and c; -1: nobody reads them
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.x, visit, "x");
+    visit("x", self.x, 0, Place::kMost - 1);
     Place::fields(self.first_h, visit, "first_h");
     Place::fields(self.first_c, visit, "first_c");
     visit("rows", self.rows, 1, kMostSize);
@@ -175,7 +177,7 @@ void require_state(const LoadContext& context, const Place& place, int64_t count
 
 struct RecurrentFamily {
   static constexpr std::string_view kName = "recurrent";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = RecurrentCode;
 
@@ -199,7 +201,7 @@ struct RecurrentFamily {
     const auto [bias, late] = biases_of(node, directions, hidden);
     Built<Code> built;
     built.constants = {columns_first(w), columns_first(r), bias, late};
-    built.code = {.x = place_of(problem, node.input(0), built.constants),
+    built.code = {.x = input_index(problem.region, node.input(0)),
                   .first_h = place_of(problem, node.input(5), built.constants),
                   .first_c = place_of(problem, node.input(6), built.constants),
                   .rows = gates * hidden,
@@ -219,8 +221,7 @@ struct RecurrentFamily {
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
-    HONE_CHECK(code.x.kind == PlaceKind::input, "a recurrent layer in the plan has no input");
-    const Dims& in = context.dims_of(code.x);
+    const Dims& in = context.dims_of({PlaceKind::input, code.x});
     HONE_CHECK(in.size() == 3 && in[0] > 0 && in[1] > 0 && in[1] < 65536 && in[2] == code.width,
                "a recurrent layer in the plan reads {}", join_dims(in));
     HONE_CHECK(context.constants.size() >= 4 && context.constants[2].dims == (Dims{code.directions, code.rows}),
@@ -233,7 +234,7 @@ struct RecurrentFamily {
                       .directions = static_cast<int32_t>(code.directions),
                       .backwards = code.backwards};
     const InputsParameters inputs{
-        .x = code.x.pointer(), .weights = constant(0), .bias = constant(2), .result = to_workspace(), .sizes = sizes};
+        .x = input(code.x), .weights = constant(0), .bias = constant(2), .result = to_workspace(), .sizes = sizes};
     const StepsParameters steps{.inputs = from_workspace(),
                                 .weights = constant(1),
                                 .late_bias = constant(3),

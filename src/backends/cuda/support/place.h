@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cuda/run/kernel.h"
@@ -30,6 +31,21 @@ struct Place {
   bool given() const { return kind != PlaceKind::none; }
   /// The pointer of a launch; null where the operand is not given. `bytes` behind its start.
   Reads pointer(int64_t bytes = 0) const;
+};
+
+enum class GivenKind { input, constant };
+constexpr std::array<std::string_view, 2> field_names(GivenKind) { return {"input", "constant"}; }
+
+/// Of an operand that a kernel cannot do without: a code cannot say that there is none.
+struct GivenPlace : Place {
+  GivenPlace(const Place& place = {PlaceKind::input, 0}) : Place(place) {}  // NOLINT: what place_of() gives becomes one
+  static void fields(auto& self, auto& visit, const std::string& name) {
+    GivenKind given = self.kind == PlaceKind::constant ? GivenKind::constant : GivenKind::input;
+    visit(name, given);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(self)>>)
+      self.kind = given == GivenKind::constant ? PlaceKind::constant : PlaceKind::input;
+    visit(name + "_index", self.index, 0, kMost - 1);
+  }
 };
 
 /// Where a value of the region is found; a constant is appended to `constants`. A null value is nowhere.
