@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two versions of Hone in turns on the processor: is the new one slower, and does it choose the same tactics from the same times?
+
+The old program tunes each model and leaves its timing cache; the new one builds from that cache, whose keys are brought to its own
+versions of the kernels first, so that times measured once serve both. Then both engines run in turns, in short bursts. A ratio
+is the median over the rounds of (old / new), above 1 where the new one is faster.
+
+    before_after.py OLD/trtexec build/release/bin/trtexec --rounds 7
+    before_after.py OLD/trtexec build/release/bin/trtexec --models resnet50.ts --flags=--bf16
+"""
+
+import argparse
+import math
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+
+import materialise  # noqa: E402
+import zoo  # noqa: E402
+from compare import MODELS  # noqa: E402
+
+VERSIONS = re.compile(r' \| ([^|"]*)","ms"')
+
+
+def trtexec(program, folder, *arguments):
+    done = subprocess.run([program, *map(str, arguments)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{program} failed: {done.stdout[-800:]}")
+    return done.stdout
+
+
+def versions_of(program, folder):
+    """What the keys of a program's timing cache end in."""
+    trtexec(program, folder, f"--onnx={materialise.materialise('lstm_tagger.ts', folder / 'zoo')}", f"--shapes={zoo.shape_text('lstm_tagger.ts', 1)}",
+            "--skipInference", "--timingCacheFile=versions.cache")
+    text = (folder / "versions.cache").read_text()
+    (folder / "versions.cache").unlink()
+    return VERSIONS.search(text)[1]
+
+
+def build(program, folder, name, side, flags):
+    """The tactic of each layer, and the log."""
+    path, shapes = materialise.materialise(name, folder / "zoo"), zoo.shape_text(name, 1)
+    log = trtexec(program, folder, f"--onnx={path}", f"--saveEngine={side}.plan", "--skipInference", "--builderOptimizationLevel=1", "--verbose",
+                  f"--timingCacheFile={side}.cache", *flags, *([f"--shapes={shapes}"] if shapes else []))
+    return re.findall(r"Layer\((\S+)\): (.*?), ", log)
+
+
+def median_ms(program, folder, name, side):
+    shapes = zoo.shape_text(name, 1)
+    log = trtexec(program, folder, f"--loadEngine={side}.plan", "--warmUp=100", "--duration=0.6", "--iterations=5", *([f"--shapes={shapes}"] if shapes else []))
+    return float(re.search(r"Compute Time: .*?median = ([\d.]+) ms", log)[1])
+
+
+def compare(name, programs, versions, folder, options):
+    layers = {}
+    for side, program in programs.items():
+        if side == "new":
+            (folder / "new.cache").write_text((folder / "old.cache").read_text().replace(f' | {versions["old"]}","ms"', f' | {versions["new"]}","ms"'))
+        layers[side] = build(program, folder, name, side, options.flags)
+    ms = {"old": [], "new": []}
+    for turn in range(options.rounds):
+        for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
+            ms[side].append(median_ms(programs[side], folder, name, side))
+    for path in folder.glob("*.cache"):
+        path.unlink()
+    ratio = statistics.median(old / new for old, new in zip(ms["old"], ms["new"]))
+    same = "same tactics" if layers["old"] == layers["new"] else "OTHER TACTICS"
+    print(f"{name}: {statistics.median(ms['old']):.3f} and {statistics.median(ms['new']):.3f} ms, old / new {ratio:.3f}, {same} in {len(layers['new'])} layers", flush=True)
+    return ratio
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--flags", nargs="*", default=[], help="of the builds: --flags=--bf16")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    programs = {"old": str(pathlib.Path(options.old).absolute()), "new": str(pathlib.Path(options.new).absolute())}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        versions = {side: versions_of(program, folder) for side, program in programs.items()}
+        ratios = [compare(model, programs, versions, folder, options) for model in options.models]
+    print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()
