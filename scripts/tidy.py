@@ -52,7 +52,8 @@ def main(folder, jobs):
 
     def run(task):
         return subprocess.run(["clang-tidy", "--quiet", "--config-file", ROOT / ".clang-tidy",
-                               "--checks=-bugprone-suspicious-include", task[1], "--", *flags],
+                               "--checks=-bugprone-suspicious-include",
+                               f"--header-filter=^{ROOT}/(src|include)/", task[1], "--", *flags],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     bad = False

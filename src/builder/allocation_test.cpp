@@ -33,6 +33,7 @@ void note() {
 
 #if HONE_COUNTS_ALLOCATIONS
 // Under the names of the C library, so that operator new and every library come here.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -65,6 +66,7 @@ __attribute__((visibility("default"))) int posix_memalign(void** memory, size_t 
   return *memory == nullptr;
 }
 }
+// NOLINTEND(readability-identifier-naming)
 #endif
 
 namespace hone {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "device/device_testing.h"
 #include "ops/all.h"
 

@@ -142,7 +142,7 @@ class Parser {
   std::string value_name() {
     lexer_.expect("%");
     if (lexer_.peek() == '"') return lexer_.quoted();
-    const std::string name(lexer_.word("_./"));
+    std::string name(lexer_.word("_./"));
     if (name.empty()) lexer_.fail("a value's name is missing after %");
     return name;
   }

@@ -61,7 +61,7 @@ class Printer {
   std::string operand(const Value* value, const std::string& indent) {
     if (value == nullptr) return "_";
     const bool known = names_.contains(value);
-    const std::string label = name(value);
+    std::string label = name(value);
     if (value->is_constant() && (!known || !printed_constants_.contains(value))) {
       printed_constants_.insert(value);
       text_ += fmt::format("{}{} = constant {}\n", indent, label, constant_text(*value->constant));

@@ -197,11 +197,7 @@ TEST(HostileImages, Jpeg2000OfSmallPrecinctsIsRefused) {
       "0003070101070101070101";
   const std::string tail = "ff90000a0000000001080001ff93" + std::string(500, '0') + "ffd9";
   for (const std::string precincts : {"0000", "0ff0"}) {
-    const std::string image = head +
-                              "ff52000e01"
-                              "00000101"
-                              "0104040001" +
-                              precincts + tail;
+    const std::string image = fmt::format("{}ff52000e01000001010104040001{}{}", head, precincts, tail);
     EXPECT_THAT(refusal(from_hex(image)), HasSubstr("precincts")) << precincts;
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 Dims list_or(const Attrs& attrs, std::string_view name, size_t length, int64_t fallback) {
   if (!attrs.has(name) || attrs.integers(name).empty()) return Dims(length, fallback);
-  const Dims list = attrs.integers(name);
+  const Dims& list = attrs.integers(name);
   HONE_CHECK(list.size() == length, "{} has {} numbers where {} are needed", name, list.size(), length);
   return list;
 }

@@ -46,7 +46,7 @@ std::string precision(const Options& options) {
 
 std::string named(const NamedTexts& entries, std::string_view separator) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : entries) parts.push_back(name + ":" + value);
+  for (const auto& [name, value] : entries) parts.push_back(fmt::format("{}:{}", name, value));
   return join(parts, separator);
 }
 

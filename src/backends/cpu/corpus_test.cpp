@@ -29,6 +29,7 @@ struct Sample {
     return region->has("LSTM(") || region->has("GRU(") ? 1e-3 : 1e-4;
   }
 };
+// NOLINTNEXTLINE(readability-identifier-naming): googletest's name
 void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name(); }
 
 std::vector<Sample> all_samples() {

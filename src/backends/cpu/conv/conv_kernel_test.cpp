@@ -11,8 +11,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 constexpr float kGuard = 12345.0f;
 
@@ -122,14 +122,14 @@ void check(const ConvShape& s, const ConvConfig& config, const Epilogue& e, Isa 
   const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
 
   const ConvKernel kernel(s, e, config, isa);
-  testing::on_team(workers, [&](int worker, int count) {
+  trial::on_team(workers, [&](int worker, int count) {
     kernel.run(worker, count,
                {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
   });
   for (int64_t p = 0; p < pixels; ++p) {
     for (int64_t o = 0; o < s.oc; ++o) {
       const double sum = reference(s, src, w, p / (s.oh() * s.ow()), p / s.ow() % s.oh(), p % s.ow(), o);
-      const double want = testing::finish(e, sum, bias[size_t(o)], residual[size_t(p * s.residual_stride() + o)]);
+      const double want = trial::finish(e, sum, bias[size_t(o)], residual[size_t(p * s.residual_stride() + o)]);
       ASSERT_NEAR(dst[size_t(p * s.dst_stride() + o)], want, 4e-6 * (1 + std::abs(want)))
           << "pixel " << p << " channel " << o;
     }
@@ -139,9 +139,9 @@ void check(const ConvShape& s, const ConvConfig& config, const Epilogue& e, Isa 
 }
 
 TEST(ConvKernel, AgreesWithNaiveLoopsOnRandomProblems) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 700; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed));
       Random r(seed);
       const ConvShape s = random_shape(r);
@@ -162,8 +162,8 @@ TEST(ConvKernel, CandidatesAreRightOnShapesOfKnownNetworks) {
   };
   add(3, 30, 64, 7, 2), add(64, 28, 64, 3, 1), add(256, 7, 128, 3, 1), add(64, 14, 256, 1, 1), add(256, 14, 64, 1, 2),
       add(40, 7, 240, 1, 1);
-  Random r(testing::test_seed());
-  for (Isa isa : testing::machine_isas())
+  Random r(trial::test_seed());
+  for (Isa isa : trial::machine_isas())
     for (const ConvShape& s : shapes)
       for (const ConvConfig& c : conv_candidates(s, isa, 2)) {
         check(s, c, {.bias = true, .activation = {ActivationKind::relu}}, isa, 2, r);
@@ -172,11 +172,11 @@ TEST(ConvKernel, CandidatesAreRightOnShapesOfKnownNetworks) {
 }
 
 TEST(ConvKernel, ResidualMayLieInTheOutputUnlessTheKernelSaysOtherwise) {
-  Random r(testing::test_seed());
+  Random r(trial::test_seed());
   ConvShape s;
   s.ic = 12, s.ih = 5, s.iw = 11, s.oc = 21, s.kh = s.kw = 3, s.pad_left = s.pad_top = s.pad_right = s.pad_bottom = 1;
   int in_place = 0;
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (int i = 0; i < 60; ++i) {
       const ConvConfig config = random_config(r, isa);
       Epilogue e = r.epilogue();
@@ -198,11 +198,11 @@ TEST(ConvKernel, ResidualMayLieInTheOutputUnlessTheKernelSaysOtherwise) {
 }
 
 TEST(ConvKernel, AnyNumberOfWorkersCoversTheOutputOnce) {
-  Random r(testing::test_seed());
+  Random r(trial::test_seed());
   ConvShape s;
   s.ic = 5, s.ih = 6, s.iw = 9, s.oc = 37, s.kh = s.kw = 3, s.pad_left = s.pad_top = 1;
   for (int workers = 1; workers <= 9; ++workers)
-    check(s, {.pixels = 4, .vectors = 1}, {.bias = true, .activation = {}}, testing::machine_isas().back(), workers, r);
+    check(s, {.pixels = 4, .vectors = 1}, {.bias = true, .activation = {}}, trial::machine_isas().back(), workers, r);
 }
 
 }  // namespace

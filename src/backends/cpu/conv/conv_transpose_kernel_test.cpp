@@ -10,8 +10,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 ConvTransposeShape random_shape(Random& r) {
   ConvTransposeShape s;
@@ -57,9 +57,9 @@ std::vector<double> scatter(const ConvTransposeShape& s, const std::vector<float
 }
 
 TEST(ConvTransposeKernel, AgreesWithScatteringOnRandomProblems) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 300; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed) + " on " + std::string(to_string(isa)));
       Random r(seed);
       const ConvTransposeShape s = random_shape(r);
@@ -81,7 +81,7 @@ TEST(ConvTransposeKernel, AgreesWithScatteringOnRandomProblems) {
           guarded_packed(packed, at_end);
       const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const ConvTransposeKernel kernel(s, e, config, isa);
-      testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
+      trial::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
         kernel.run(
             worker, workers,
             {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
@@ -95,7 +95,7 @@ TEST(ConvTransposeKernel, AgreesWithScatteringOnRandomProblems) {
             continue;
           }
           const double want =
-              testing::finish(e, sums[size_t(p * s.oc + o)], bias[size_t(o)], residual[size_t(p * res + o)]);
+              trial::finish(e, sums[size_t(p * s.oc + o)], bias[size_t(o)], residual[size_t(p * res + o)]);
           ASSERT_NEAR(got, want, 5e-6 * (1 + std::abs(want))) << "pixel " << p << " channel " << o;
         }
     }

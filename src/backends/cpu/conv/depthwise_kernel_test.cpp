@@ -11,8 +11,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 ConvShape random_shape(Random& r) {
   ConvShape s;
@@ -49,9 +49,9 @@ double reference(const ConvShape& s, const std::vector<float>& src, const std::v
 }
 
 TEST(DepthwiseKernel, AgreesWithNaiveLoopsOnRandomProblems) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 500; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed) + " on " + std::string(to_string(isa)));
       Random r(seed);
       const ConvShape s = random_shape(r);
@@ -72,7 +72,7 @@ TEST(DepthwiseKernel, AgreesWithNaiveLoopsOnRandomProblems) {
           guarded_packed(packed, at_end);
       const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const DepthwiseKernel kernel(s, e, config, isa);
-      testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
+      trial::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
         kernel.run(
             worker, workers,
             {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()});
@@ -85,7 +85,7 @@ TEST(DepthwiseKernel, AgreesWithNaiveLoopsOnRandomProblems) {
             continue;
           }
           const double sum = reference(s, src, w, p / (s.oh() * s.ow()), p / s.ow() % s.oh(), p % s.ow(), c);
-          const double want = testing::finish(e, sum, bias[size_t(c)], residual[size_t(p * s.residual_stride() + c)]);
+          const double want = trial::finish(e, sum, bias[size_t(c)], residual[size_t(p * s.residual_stride() + c)]);
           ASSERT_NEAR(got, want, 4e-6 * (1 + std::abs(want))) << "pixel " << p << " channel " << c;
         }
     }

@@ -10,8 +10,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 double reference(const ConvShape& s, const std::vector<float>& src, const std::vector<float>& w, int64_t n, int64_t oy,
                  int64_t ox, int64_t o) {
@@ -43,7 +43,7 @@ double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConf
   const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
   const WinogradKernel kernel(s, e, config, isa);
   const Guarded scratch(std::vector<float>(kernel.scratch_floats() * size_t(team), std::nanf("")), at_end);
-  testing::on_team(team, [&](int worker, int workers) {
+  trial::on_team(team, [&](int worker, int workers) {
     kernel.run(worker, workers,
                {guarded_src.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), dst.data()},
                scratch.data());
@@ -57,7 +57,7 @@ double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConf
         continue;
       }
       const double sum = reference(s, src, w, p / (s.oh() * s.ow()), p / s.ow() % s.oh(), p % s.ow(), o);
-      const double want = testing::finish(e, sum, bias[size_t(o)], residual[size_t(p * s.residual_stride() + o)]);
+      const double want = trial::finish(e, sum, bias[size_t(o)], residual[size_t(p * s.residual_stride() + o)]);
       EXPECT_FALSE(std::isnan(got));
       error += (double(got) - want) * (double(got) - want);
       norm += want * want;
@@ -66,9 +66,9 @@ double run_and_compare(const ConvShape& s, const Epilogue& e, const WinogradConf
 }
 
 TEST(WinogradKernel, AgreesWithNaiveLoopsOnRandomProblems) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 200; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed) + " on " + std::string(to_string(isa)));
       Random r(seed);
       ConvShape s;
@@ -93,9 +93,9 @@ TEST(WinogradKernel, AgreesWithNaiveLoopsOnRandomProblems) {
 TEST(WinogradKernel, CandidatesStayWithinTheToleranceOfF32) {
   ConvShape s;
   s.ic = 256, s.oc = 40, s.ih = s.iw = 14, s.kh = s.kw = 3, s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = 1;
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (const WinogradConfig& c : winograd_candidates(s, isa, 2)) {
-      Random r(testing::test_seed());
+      Random r(trial::test_seed());
       const double error = run_and_compare(s, {}, c, isa, 2, r);
       RecordProperty("F" + std::to_string(c.output) + "_" + std::string(to_string(isa)), std::to_string(error));
       EXPECT_LT(error, c.output == 2 ? 1e-6 : c.output == 4 ? 3e-6 : 1e-5) << "F(" << c.output << ", 3)";

@@ -18,7 +18,7 @@
 #include "backends/cpu/jit/isa.h"
 #include "regions/epilogue.h"
 
-namespace hone::cpu::testing {
+namespace hone::cpu::trial {
 
 inline std::vector<Isa> machine_isas() {
   std::vector<Isa> isas;
@@ -109,4 +109,4 @@ inline double finish(const Epilogue& e, double sum, double bias, double residual
   return x;
 }
 
-}  // namespace hone::cpu::testing
+}  // namespace hone::cpu::trial

@@ -58,7 +58,7 @@ std::vector<float> sweep(float low, float high) {
 void expect_accurate(const char* name, float low, float high, double ulps,
                      const std::function<void(Emitter&, VectorMath&)>& body, double (*truth)(double)) {
   const auto x = sweep(low, high);
-  for (Isa isa : testing::machine_isas()) {
+  for (Isa isa : trial::machine_isas()) {
     const auto y = apply(isa, x, body);
     double worst = 0;
     float where = 0;
@@ -79,7 +79,7 @@ TEST(VectorMath, Exp2IsAccurateOverItsWholeRange) {
   expect_accurate(
       "exp2", -126.0f, kInf, 3, [](Emitter& e, VectorMath& m) { m.exp2(e.vec(0), e.vec(1), e.vec(2)); },
       [](double x) { return std::exp2(x); });
-  for (Isa isa : testing::machine_isas()) {
+  for (Isa isa : trial::machine_isas()) {
     const auto y = apply(isa, {-140.0f, -160.0f, -std::numeric_limits<float>::max(), -kInf, kInf, NAN},
                          [](Emitter& e, VectorMath& m) { m.exp2(e.vec(0), e.vec(1), e.vec(2)); });
     EXPECT_NEAR(y[0], std::exp2(-140.0), 3e-45);
@@ -90,7 +90,7 @@ TEST(VectorMath, Exp2IsAccurateOverItsWholeRange) {
 }
 
 TEST(VectorMath, ExpUnderflowsGradually) {
-  for (Isa isa : testing::machine_isas()) {
+  for (Isa isa : trial::machine_isas()) {
     const auto y = apply(isa, {-90.0f, -100.0f, -110.0f, -kInf},
                          [](Emitter& e, VectorMath& m) { m.exp(e.vec(0), e.vec(1), e.vec(2)); });
     EXPECT_NEAR(y[0], std::exp(-90.0), 3e-45);
@@ -126,7 +126,7 @@ TEST(VectorMath, SigmoidIsAccurate) {
 
 TEST(VectorMath, EveryActivationFollowsItsDefinition) {
   const auto x = sweep(-30.0f, 30.0f);
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (int kind = 0; kind <= int(ActivationKind::gelu_tanh); ++kind) {
       const Activation a{ActivationKind(kind), -0.3f, 0.7f};
       const auto y =
@@ -139,7 +139,7 @@ TEST(VectorMath, EveryActivationFollowsItsDefinition) {
 
 TEST(VectorMath, NotANumberStaysNotANumber) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (int kind = 0; kind <= int(ActivationKind::gelu_tanh); ++kind) {
       const auto y = apply(isa, {nan}, [&](Emitter& e, VectorMath& m) {
         m.activation({ActivationKind(kind), 0.1f, 0.7f}, e.vec(0), e.vec(1), e.vec(2), e.vec(3));

@@ -11,8 +11,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 GemmConfig random_config(Random& r, Isa isa) {
   GemmConfig c;
@@ -38,9 +38,9 @@ int64_t ldc(const GemmShape& g) { return g.ldc ? g.ldc : g.n; }
 int64_t ldr(const GemmShape& g) { return g.ld_residual ? g.ld_residual : g.n; }
 
 TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 400; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed) + " on " + std::string(to_string(isa)));
       Random r(seed);
       const GemmShape g = random_shape(r);
@@ -59,7 +59,7 @@ TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
           guarded_packed(packed, at_end);
       const Guarded guarded_bias(packed_bias, at_end), guarded_residual(residual, at_end);
       const GemmKernel kernel(g, e, config, isa);
-      testing::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
+      trial::on_team(int(r.integer(1, 3)), [&](int worker, int workers) {
         kernel.run(worker, workers,
                    {guarded_a.data(), guarded_packed.data(), guarded_bias.data(), guarded_residual.data(), c.data()});
       });
@@ -73,16 +73,16 @@ TEST(GemmKernel, AgreesWithNaiveLoopsForBothOrdersOfB) {
           for (int64_t k = 0; k < g.k; ++k)
             sum += double(a[size_t(m * lda(g) + k)]) *
                    double(transposed ? b[size_t(n * ldb + k)] : b[size_t(k * ldb + n)]);
-          const double want = testing::finish(e, sum, bias[size_t(n)], residual[size_t(m * ldr(g) + n)]);
+          const double want = trial::finish(e, sum, bias[size_t(n)], residual[size_t(m * ldr(g) + n)]);
           ASSERT_NEAR(c[size_t(m * ldc(g) + n)], want, 4e-6 * (1 + std::abs(want))) << m << "," << n;
         }
     }
 }
 
 TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
-  for (Isa isa : testing::machine_isas())
+  for (Isa isa : trial::machine_isas())
     for (uint64_t i = 0; i < 300; ++i) {
-      const uint64_t seed = testing::test_seed() + i;
+      const uint64_t seed = trial::test_seed() + i;
       SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed) + " on " + std::string(to_string(isa)));
       Random r(seed);
       BatchedGemmShape s;
@@ -110,7 +110,7 @@ TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
       const BatchedGemmKernel kernel(s, e, config, isa);
       const int team = int(r.integer(1, 3));
       std::vector<float> scratch(kernel.scratch_floats() * size_t(team));
-      testing::on_team(team, [&](int worker, int workers) {
+      trial::on_team(team, [&](int worker, int workers) {
         kernel.run(worker, workers,
                    {guarded_a.data(), guarded_b.data(), guarded_residual.data(), c.data(), scratch.data()});
       });
@@ -127,7 +127,7 @@ TEST(BatchedGemmKernel, AgreesWithNaiveLoopsWithHeadsInterleaved) {
                        double(b[size_t(i0 * s.b_stride0 + i1 * s.b_stride1 + at)]);
               }
               const double want =
-                  testing::finish(scaled, sum, 0, residual[size_t(i0 * s.residual_stride0 + m * g.n + n)]);
+                  trial::finish(scaled, sum, 0, residual[size_t(i0 * s.residual_stride0 + m * g.n + n)]);
               ASSERT_NEAR(c[size_t(i0 * s.c_stride0 + i1 * s.c_stride1 + m * g.ldc + n)], want,
                           4e-6 * (1 + std::abs(want)));
             }

@@ -15,8 +15,8 @@
 namespace hone::cpu {
 namespace {
 
-using testing::Guarded;
-using testing::Random;
+using trial::Guarded;
+using trial::Random;
 
 /// Values as a kernel reads or writes them; bf16 takes half of the floats' room.
 class Operand {
@@ -115,8 +115,8 @@ void check(Random& r) {
                             epilogue.residual ? residual.data() : nullptr,
                             dst.data(),
                             workspace.data()};
-  if (kernel.packs()) testing::on_team(workers, [&](int worker, int team) { kernel.pack(worker, team, args); });
-  testing::on_team(workers, [&](int worker, int team) { kernel.multiply(worker, team, args); });
+  if (kernel.packs()) trial::on_team(workers, [&](int worker, int team) { kernel.pack(worker, team, args); });
+  trial::on_team(workers, [&](int worker, int team) { kernel.multiply(worker, team, args); });
 
   const double tolerance = 1e-4 * std::sqrt(double(s.ic * s.kh * s.kw)),
                rounding = dst_type == DType::bf16 ? 0x1p-8 : 0;
@@ -125,8 +125,8 @@ void check(Random& r) {
     for (int64_t y = 0; y < s.oh(); ++y)
       for (int64_t x = 0; x < s.ow(); ++x)
         for (int64_t o = 0; o < s.oc; ++o, ++at) {
-          const double want = testing::finish(epilogue, reference(s, src, weights, n, y, x, o),
-                                              double{bias[static_cast<size_t>(o)]}, double{residual[at]});
+          const double want = trial::finish(epilogue, reference(s, src, weights, n, y, x, o),
+                                            double{bias[static_cast<size_t>(o)]}, double{residual[at]});
           ASSERT_NEAR(want, double{dst[at]}, tolerance + rounding * std::fabs(want))
               << n << " " << y << " " << x << " " << o;
         }
@@ -135,7 +135,7 @@ void check(Random& r) {
 TEST(MatrixTiles, RandomConvolutionsAgreeWithTheReference) {
   if (machine_isa() < Isa::avx512) GTEST_SKIP() << "needs AVX-512";
   for (uint64_t i = 0; i < 250; ++i) {
-    const uint64_t seed = testing::test_seed() + i;
+    const uint64_t seed = trial::test_seed() + i;
     SCOPED_TRACE("HONE_TEST_SEED=" + std::to_string(seed));
     Random random(seed);
     check(random);
