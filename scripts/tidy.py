@@ -18,7 +18,7 @@ ROOT = packs.ROOT
 # Packed together: folders whose names are apart from each other's.
 GROUPS = ["backends/cpu", "backends/cuda", "ops", "passes", "onnx", "tools", ""]
 # One instruction set of Highway's is enough to read.
-MORE = ["-std=c++20", "-DHWY_DISABLED_TARGETS=(HWY_SSE2|HWY_SSSE3|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL)"]
+MORE = ["-std=c++20", "-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL)"]
 
 
 def flags_of(commands):

@@ -27,7 +27,7 @@ const Timing* TimingCache::find(const std::string& key) const {
   return &at->second;
 }
 
-void TimingCache::put(const std::string& key, Timing timing) { entries_.try_emplace(key, std::move(timing)); }
+void TimingCache::put(const std::string& key, const Timing& timing) { entries_.try_emplace(key, timing); }
 
 void TimingCache::merge(const TimingCache& other) {
   for (const auto& [key, timing] : other.entries_) entries_.try_emplace(key, timing);

@@ -21,7 +21,7 @@ class TimingCache {
  public:
   /// Counts look-ups that hit. Null when absent.
   const Timing* find(const std::string& key) const;
-  void put(const std::string& key, Timing timing);
+  void put(const std::string& key, const Timing& timing);
   /// Adds the entries that are missing here.
   void merge(const TimingCache& other);
   size_t entries() const { return entries_.size(); }

@@ -186,7 +186,7 @@ std::string table_of_inputs(const Plan& plan) {
 
 std::string emit_c(const Plan& plan, const std::string& plan_path, const std::string& folder) {
   std::filesystem::create_directories(folder);
-  const std::string path = (std::filesystem::path(folder) / "run_plan.c").string();
+  std::string path = (std::filesystem::path(folder) / "run_plan.c").string();
   std::string text(kHead);
   text += fmt::format("/* Of {}. */\n", std::filesystem::path(plan_path).filename().string());
   text += table_of_inputs(plan);

@@ -73,7 +73,7 @@ void print(const Json& output, const Page& page) {
 }
 
 std::string write_output(const BoundTensor& tensor, const std::string& folder, FileNames& files) {
-  const std::string path = (std::filesystem::path(folder) / files.take(tensor.name, ".npy")).string();
+  std::string path = (std::filesystem::path(folder) / files.take(tensor.name, ".npy")).string();
   AlignedBuffer linear(static_cast<size_t>(byte_size(tensor.dtype, tensor.dims)));
   convert_layout(tensor.bytes.data(), linear.data(), tensor.dtype, tensor.dims, tensor.layout, Layout::linear);
   export_text(path, npy_text(tensor.dtype, tensor.dims, {linear.data(), linear.size()}));

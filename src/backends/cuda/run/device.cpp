@@ -128,7 +128,7 @@ std::shared_ptr<const Module> CudaDevice::module(const Blob& cubin) {
   const std::lock_guard lock(modules_mutex_);
   std::weak_ptr<const Module>& known = modules_[hash_hex(cubin.bytes())];
   if (std::shared_ptr<const Module> loaded = known.lock()) return loaded;
-  const auto loaded = std::make_shared<const Module>(cubin, context_->handle());
+  auto loaded = std::make_shared<const Module>(cubin, context_->handle());
   known = loaded;
   return loaded;
 }

@@ -13,7 +13,7 @@ namespace {
 std::byte memory[1024];
 
 /// Reads and writes 16 bytes each at these places.
-Launch at(std::vector<int> reads, std::vector<int> writes) {
+Launch at(const std::vector<int>& reads, const std::vector<int>& writes) {
   Launch launch;
   for (const int place : reads) launch.inputs.push_back(memory + 16 * place), launch.input_bytes.push_back(16);
   for (const int place : writes) launch.outputs.push_back(memory + 16 * place), launch.output_bytes.push_back(16);
