@@ -124,13 +124,6 @@ Built<Code> generate_for(const Problem& problem, std::string_view attribute, con
   return built;
 }
 
-/// Bytes that are copied at once of a row of so many.
-int64_t unit_of(int64_t row) {
-  int64_t unit = 16;
-  while (row % unit != 0) unit /= 2;
-  return unit;
-}
-
 struct GatherFamily {
   static constexpr std::string_view kName = "gather";
   static constexpr int kVersion = 2;

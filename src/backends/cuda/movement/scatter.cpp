@@ -134,8 +134,7 @@ Built<ScatterCode> generate_scatter(const Problem& problem) {
 template <typename Parameters>
 std::shared_ptr<const CudaKernel> load_scatter(const ScatterCode& code, const LoadContext& context, Updates updates) {
   const ConcreteType& out = context.shapes.outputs[0];
-  int64_t unit = 16;
-  while (out.bytes() % unit != 0) unit /= 2;
+  const int64_t unit = unit_of(out.bytes());
   const Module& module = *context.module;
   const int64_t count = elements(out.dims);
   const CopyParameters copy{code.data.pointer(), output(0), to_workspace(), out.bytes() / unit, count};

@@ -38,6 +38,12 @@ bool has_clusters(const std::string& architecture) {
 
 bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+int64_t unit_of(int64_t bytes) {
+  int64_t unit = 16;
+  while (bytes % unit != 0) unit /= 2;
+  return unit;
+}
+
 std::string reason_not_float(const Problem& problem, const Node& node) {
   if (!is_kernel_float(node.input(0)->type.dtype))
     return fmt::format("input is {}, not a float", name_of(node.input(0)->type.dtype));

@@ -21,6 +21,8 @@ bool is_kernel_float(DType dtype);
 
 /// Elements that make 16 bytes.
 inline int64_t vector_width(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
+/// Bytes that are copied at once of so many in a row.
+int64_t unit_of(int64_t bytes);
 inline int64_t blocks_of(int64_t items, int64_t block) { return (items + block - 1) / block; }
 
 /// Why a single-node region is not one tensor in, one out, of one float type; empty when it is.
