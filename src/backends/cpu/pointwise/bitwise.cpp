@@ -33,25 +33,11 @@ struct BitwiseCode {
   }
 };
 
-/// Strides of an operand along the axes of the result.
-Dims broadcast_strides(const BoundNode& node, const Dims& operand, const Dims& result) {
-  node.require(operand.size() <= result.size());
-  const Dims own = strides_of(operand);
-  Dims strides(result.size(), 0);
-  for (size_t i = 0; i < operand.size(); ++i) {
-    const size_t axis = result.size() - operand.size() + i;
-    node.require(operand[i] == 1 || operand[i] == result[axis]);
-    strides[axis] = operand[i] == 1 ? 0 : own[i];
-  }
-  return strides;
-}
-
 RowWalk walk_of(const BoundNode& node) {
   const Dims& result = node.result().type.dims;
   if (elements(result) == 0) return RowWalk({0}, {{1}, {1}, {1}});
-  const Dims a = broadcast_strides(node, node.operand(0).type.dims, result);
-  return RowWalk(result,
-                 {strides_of(result), a, node.has(1) ? broadcast_strides(node, node.operand(1).type.dims, result) : a});
+  const Dims a = node.strides_along(result, 0);
+  return RowWalk(result, {strides_of(result), a, node.has(1) ? node.strides_along(result, 1) : a});
 }
 
 template <typename T>

@@ -162,4 +162,16 @@ std::vector<double> BoundNode::reals(size_t i) const {
   return values;
 }
 
+Dims BoundNode::strides_along(const Dims& result, size_t i) const {
+  const Dims &dims = operand(i).type.dims, own = strides_of(dims);
+  require(dims.size() <= result.size());
+  Dims strides(result.size(), 0);
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const size_t axis = result.size() - dims.size() + k;
+    require(dims[k] == 1 || dims[k] == result[axis]);
+    strides[axis] = dims[k] == 1 ? 0 : own[k];
+  }
+  return strides;
+}
+
 }  // namespace hone::cpu

@@ -113,6 +113,8 @@ class BoundNode {
   /// An operand whose contents must be known: integers, or any numbers.
   Dims integers(size_t i) const;
   std::vector<double> reals(size_t i) const;
+  /// Strides of operand `i`, in elements, along the axes of a result that it is broadcast to.
+  Dims strides_along(const Dims& result, size_t i) const;
   /// Throws Error naming the family: the plan contradicts itself.
   void require(bool condition) const {
     HONE_CHECK(condition, "a kernel of {} in the plan contradicts its tensors", family_);
