@@ -54,6 +54,9 @@ constexpr std::string_view kRegions[] = {
     "ScaledDotProductAttention(%q, %k, %v, %m) {scale=0.2, layout=\"bshd\"}\n return %z\n}",
     "(%q: f32[N,4,34,16], %k: f32[N,4,33,16], %v: f32[N,4,33,16], %m: f32[N,1,1,33]) {\n %z = "
     "ScaledDotProductAttention(%q, %k, %v, %m) {scale=0.2}\n return %z\n}",
+    "(%x: f32[N,5,2,12], %c: f32[N,5,1,12], %s: f32[N,5,1,12]) {\n %z = Rotate(%x, %c, %s)\n return %z\n}",
+    "(%x: bf16[N,2,5,40]) {\n %c = constant bf16[5,40]!01\n %s = constant bf16[5,40]!02\n %z = Rotate(%x, %c, %s)\n "
+    "return %z\n}",
     // pointwise and pointwise_blocks
     "(%x: f32[N,3,2,5], %y: f32[3,1,1]) {\n %k = constant f32[1,3,1,5]!01\n %a = Mul(%x, %y)\n %b = Sigmoid(%a)\n %c = "
     "Add(%b, %k)\n %z = Clip(%c, -0.5, 0.75)\n return %z\n}",

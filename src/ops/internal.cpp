@@ -115,6 +115,35 @@ void eval_symbolic_constant(EvalContext& context) {
   context.set(0, Tensor::of<int64_t>(context.attrs().integers("dims"), std::span<const int64_t>(values)));
 }
 
+/// Cosines and sines of one shape, for every value of a vector; they are broadcast to the vectors, whose size is known.
+void infer_rotate(InferContext& context) {
+  const Shape &x = context.shape(0), &angles = context.shape(1);
+  HONE_CHECK(x.rank() > 0 && angles.rank() > 0 && broadcast(x, angles) == x &&
+                 x[x.rank() - 1] == angles[angles.rank() - 1] && angles == context.shape(2),
+             "vectors [{}] cannot be rotated by [{}] and [{}]", x.text(), angles.text(), context.shape(2).text());
+  const Dim& depth = x[x.rank() - 1];
+  HONE_CHECK(depth.is_constant() && depth.value() % 2 == 0, "vectors of {} have no halves", depth.text());
+  for (size_t i = 1; i < 3; ++i)
+    HONE_CHECK(context.dtype(i) == context.dtype(0), "vectors of {} cannot be rotated by {}", name_of(context.dtype(0)),
+               name_of(context.dtype(i)));
+  context.set(0, context.dtype(0), x);
+}
+void eval_rotate(EvalContext& context) {
+  const Dims &dims = context.input(0).dims(), &angles = context.input(1).dims();
+  const Floats x(context.input(0)), cosines(context.input(1)), sines(context.input(2));
+  HONE_CHECK(!dims.empty() && dims.back() % 2 == 0 && broadcast_dims(dims, angles) == dims &&
+                 angles == context.input(2).dims(),
+             "vectors [{}] cannot be rotated by [{}]", join_dims(dims, ","), join_dims(angles, ","));
+  const int64_t half = dims.back() / 2;
+  std::vector<float> out(x.size());
+  for (int64_t i = 0; i < context.input(0).size(); ++i) {
+    const float other = i % dims.back() < half ? -x[i + half] : x[i - half];
+    const int64_t angle = broadcast_offset(dims, angles, i);
+    out[static_cast<size_t>(i)] = x[i] * cosines[angle] + other * sines[angle];
+  }
+  context.set(0, write_floats(context.input(0).dtype(), dims, out));
+}
+
 void eval_same(EvalContext& context) { context.set(0, context.input(0)); }
 
 int64_t flops_of_attention(const Node& node, const SymbolValues& sizes) {
@@ -143,6 +172,13 @@ const OpDef scaled_dot_product_attention{
     .eval = eval_attention,
     .traits = {
         .few_bits = FewBits::gains, .layer = "Attention", .entries_apart = all_apart, .flops = flops_of_attention}};
+/// x * cos + (the halves of x exchanged, the first negated) * sin, over the last axis.
+const OpDef rotate{.name = "Rotate",
+                   .min_inputs = 3,
+                   .max_inputs = 3,
+                   .infer = infer_rotate,
+                   .eval = eval_rotate,
+                   .traits = {.few_bits = FewBits::passes, .entries_apart = all_apart}};
 const OpDef view{.name = "View",
                  .attrs = {{"shape", AttrKind::texts, std::nullopt, true}},
                  .infer = infer_view,
