@@ -115,10 +115,12 @@ TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
   for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
                            direct_conv, gather,         gather_nd, implicit_gemm, normalization,
                            pool,        recurrent,      reduce,    resize,        scatter,
-                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression})
+                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression,
+                           rotary})
     EXPECT_GE(count(text, "await_operands();"), 1u) << text;
-  for (const char* text : {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization,
-                           recurrent, resize, scatter, softmax, squeeze_excite, top_k, non_zero, non_max_suppression})
+  for (const char* text :
+       {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization, recurrent, resize,
+        scatter, rotary, softmax, squeeze_excite, top_k, non_zero, non_max_suppression})
     EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
   EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
 }
@@ -128,7 +130,8 @@ TEST(CudaCode, EveryKernelHasTheParametersThatTheHostDeclares) {
   for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
                            direct_conv, gather,         gather_nd, implicit_gemm, normalization,
                            pool,        recurrent,      reduce,    resize,        scatter,
-                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression})
+                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression,
+                           rotary})
     EXPECT_EQ(count(text, "_PARAMETERS"), count(text, "__global__")) << text;
 }
 
