@@ -184,7 +184,7 @@ function(hone_test name)
     set(arg_LABELS fast)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};unit" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "${HONE_TEST_ENVIRONMENT};TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+    ENVIRONMENT "${HONE_TEST_ENVIRONMENT};ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
   add_dependencies(unit_tests hone_${name}_test)
   if("threaded" IN_LIST arg_LABELS)
     add_dependencies(threaded_tests hone_${name}_test)

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <span>
 
 #include "backends/all.h"
 #include "builder/build.h"
@@ -48,7 +50,7 @@ void run(Plan plan) {
   std::vector<AlignedBuffer> memory;
   for (const IoTensor& io : engine->plan().io) {
     memory.emplace_back(static_cast<size_t>(context->bytes(io.name)));
-    std::memset(memory.back().data(), 0, memory.back().size());
+    std::ranges::fill(std::span(memory.back().data(), memory.back().size()), std::byte{0});
     context->bind(io.name, memory.back().data());
   }
   const std::unique_ptr<Stream> stream = cpu.device->stream();
@@ -73,7 +75,7 @@ std::function<void(Plan&)> with_attr(const std::string& name, const AttrValue& v
     for (Blob& blob : plan.blobs) {
       KernelCode code = decode_code(blob);
       if (code.attrs.has(name)) code.attrs.set(name, value);
-      blob = encode_code(code.family, code.attrs);
+      blob = encode_code(code.family, code.attrs, code.version);
     }
   };
 }

@@ -44,27 +44,30 @@ class TestStream final : public Stream {
     }
   }
   size_t enqueued() const { return enqueued_; }
+  /// Of what knows whether the stream is still there.
+  std::weak_ptr<TestStream> itself() const { return itself_; }
 
  private:
   bool late_;
   std::deque<std::function<void()>> waiting_;
   size_t enqueued_ = 0, done_ = 0;
+  std::shared_ptr<TestStream> itself_{this, [](TestStream*) {}};
 };
 
-/// Must not outlive the stream that it was last recorded in while that has work.
 class TestEvent final : public Event {
  public:
   void record(Stream& stream) override {
-    stream_ = &static_cast<TestStream&>(stream);
-    place_ = stream_->enqueued();
+    stream_ = static_cast<TestStream&>(stream).itself();
+    place_ = static_cast<TestStream&>(stream).enqueued();
   }
+  /// A stream that is gone has done all its work.
   void wait() const override {
-    if (stream_ != nullptr) stream_->run_until(place_);
+    if (const std::shared_ptr<TestStream> stream = stream_.lock()) stream->run_until(place_);
   }
   double milliseconds_since(const Event&) const override { return 0.25; }
 
  private:
-  TestStream* stream_ = nullptr;
+  std::weak_ptr<TestStream> stream_;
   size_t place_ = 0;
 };
 

@@ -3,6 +3,7 @@
 // Deterministic inputs for checks and timing (SplitMix64: the same numbers on every machine).
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "ir/op.h"
 #include "ir/range.h"
 
@@ -40,7 +41,7 @@ Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low, d
     for (T& out : builder.data<T>()) {
       const double u = random.uniform();
       if constexpr (std::is_same_v<T, bool>) out = u < 0.5;
-      else if constexpr (std::is_integral_v<T>) out = static_cast<T>(low + u * (high - low));
+      else if constexpr (std::is_integral_v<T>) out = saturated<T>(low + u * (high - low));
       else if constexpr (std::is_same_v<T, double>) out = low + u * (high - low);
       else out = T(static_cast<float>(low + u * (high - low)));
     }

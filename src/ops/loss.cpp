@@ -26,6 +26,12 @@ void eval_loss(EvalContext& context) {
   const AxisView view(x.dims(), 1);
   const std::vector<double> scores = read_doubles(x),
                             weights = context.has(2) ? read_doubles(context.input(2)) : std::vector<double>();
+  Dims places = x.dims();
+  places.erase(places.begin() + 1);
+  HONE_CHECK(target.dims() == places, "targets [{}] do not fit scores [{}]", join_dims(target.dims(), ","),
+             join_dims(x.dims(), ","));
+  HONE_CHECK(weights.empty() || static_cast<int64_t>(weights.size()) == view.length,
+             "{} weights are given for {} classes", weights.size(), view.length);
   std::vector<double> losses;
   double sum = 0, weight_sum = 0;
   for (int64_t i = 0; i < target.size(); ++i) {

@@ -24,6 +24,12 @@ TEST(Reduce, LogSumExpDoesNotOverflow) {
   expect_near(run_op("ReduceLogSumExp", {floats({2}, {1000, 1000})}), {1}, {1000 + std::log(2.0)}, 1e-4);
 }
 
+TEST(Loss, TargetsThatDoNotFitTheScoresAreRefused) {
+  EXPECT_NO_THROW(run_op("NegativeLogLikelihoodLoss", {counted({2, 3}), integers({0, 2})}));
+  EXPECT_THROW(run_op("NegativeLogLikelihoodLoss", {counted({2, 3}), integers({0, 1, 2, 0})}), Error);
+  EXPECT_THROW(run_op("NegativeLogLikelihoodLoss", {counted({2, 3}), integers({0})}), Error);
+}
+
 TEST(Reduce, IntegersAreExact) {
   EXPECT_EQ(run_op("ReduceProd", {integers({(int64_t{1} << 53) + 1, 3})}).integer(0), 3 * ((int64_t{1} << 53) + 1));
 }

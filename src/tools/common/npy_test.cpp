@@ -33,7 +33,7 @@ std::string refusal_of(const std::string& file) {
 
 std::string little(uint64_t value, int size) {
   std::string out;
-  for (int i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  for (int i = 0; i < size; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
   return out;
 }
 

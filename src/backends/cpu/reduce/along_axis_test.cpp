@@ -18,7 +18,8 @@ CheckOptions with_ties(double tolerance = 2e-5) {
   options.tolerance = tolerance;
   options.inputs = [](const Graph& graph) {
     const TensorType& type = graph.inputs()[0]->type;
-    const bool is_unsigned = type.dtype == DType::u8 || type.dtype == DType::u64;
+    const bool is_unsigned =
+        type.dtype == DType::u8 || type.dtype == DType::u16 || type.dtype == DType::u32 || type.dtype == DType::u64;
     const Tensor whole = random_tensor(DType::i8, type.shape.values(), 3, is_unsigned ? 0 : -6, 6);
     TensorBuilder builder(type.dtype, type.shape.values());
     visit(type.dtype, [&]<typename T>() {
