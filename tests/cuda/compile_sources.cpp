@@ -74,13 +74,12 @@ void load_kernel(const Problem& problem, const Tactic& tactic, const Compiled& c
   static const std::unique_ptr<Device> device = backend.open(0);
   if (problem.device.architecture != device->info().architecture) return;
   KernelShapes shapes;
-  const auto add = [](std::vector<ConcreteType>& types, const std::vector<Value*>& values, const auto& layouts) {
-    for (size_t i = 0; i < values.size(); ++i)
-      types.push_back(
-          {values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
+  const auto add = [](std::vector<ConcreteType>& types, const TensorType& type, const std::vector<Layout>& layouts) {
+    const size_t i = types.size();
+    types.push_back({type.dtype, type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
   };
-  add(shapes.inputs, problem.region.inputs(), tactic.in);
-  add(shapes.outputs, problem.region.outputs(), tactic.out);
+  for (const Value* input : problem.region.inputs()) add(shapes.inputs, input->type, tactic.in);
+  for (const TensorType& type : result_types(problem.region)) add(shapes.outputs, type, tactic.out);
   shapes.symbols = problem.symbols;
   shapes.constant_bytes.emplace();
   for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
