@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/checked.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -111,7 +112,10 @@ void infer_vectorizer(InferContext& context) {
   HONE_CHECK(widths.size() == context.inputs(), "inputdimensions has {} numbers for {} operands", widths.size(),
              context.inputs());
   int64_t total = 0;
-  for (const int64_t width : widths) total += width;
+  for (const int64_t width : widths) {
+    HONE_CHECK(width >= 0, "inputdimensions holds {}", width);
+    total = checked_add(total, width);
+  }
   context.set(0, DType::f32, {context.rank(0) == 2 ? context.shape(0)[0] : Dim(1), Dim(total)});
 }
 void eval_vectorizer(EvalContext& context) {
