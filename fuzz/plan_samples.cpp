@@ -5,7 +5,7 @@
 #include <set>
 
 #include "builder/build.h"
-#include "device/tactic.h"
+#include "device/regions_testing.h"
 #include "ops/all.h"
 #include "ops/ops.h"
 
@@ -207,27 +207,12 @@ Graph parsed(std::string_view text) {
   return graph;
 }
 
-/// At concrete sizes shape data are ordinary constants, as the builder has them.
-Problem problem_of(const Graph& symbolic, const DeviceInfo& device) {
-  Problem problem;
-  problem.symbolic = symbolic.clone();
-  problem.symbols = {{"N", 2}};
-  problem.region = symbolic.specialize(problem.symbols);
-  if (problem.region.node_count() > 1)
-    for (Node* node : problem.region.nodes())
-      if (node->is(ops::symbolic_constant))
-        problem.region.replace(node->output(), problem.region.add_constant(evaluate_node(*node, {})[0]));
-  problem.region.erase_dead();
-  problem.device = device;
-  problem.allowed.bf16 = true;
-  return problem;
-}
-
 /// A few of each tactic's variants: the first, and those in other layouts. The reference stands behind every region: now and
 /// then is enough.
 void add_tactics(std::string_view text, const Backend& backend, Device& device, std::vector<PlanSample>& samples) {
   const Graph symbolic = parsed(text);
-  const Problem problem = problem_of(symbolic, device.info());
+  Problem problem = sample_problem(symbolic, 2, device.info());
+  problem.allowed.bf16 = true;
   for (const TacticSource* source : backend.sources) {
     Candidates candidates;
     source->propose(problem, candidates);

@@ -25,6 +25,7 @@
 #include "builder/data_sizes.h"
 #include "builder/profile.h"
 #include "builder/regions.h"
+#include "device/regions_testing.h"
 #include "onnx/importer.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
@@ -73,14 +74,7 @@ void load_kernel(const Problem& problem, const Tactic& tactic, const Compiled& c
   if (backend.devices() == 0) return;
   static const std::unique_ptr<Device> device = backend.open(0);
   if (problem.device.architecture != device->info().architecture) return;
-  KernelShapes shapes;
-  const auto add = [](std::vector<ConcreteType>& types, const TensorType& type, const std::vector<Layout>& layouts) {
-    const size_t i = types.size();
-    types.push_back({type.dtype, type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
-  };
-  for (const Value* input : problem.region.inputs()) add(shapes.inputs, input->type, tactic.in);
-  for (const TensorType& type : result_types(problem.region)) add(shapes.outputs, type, tactic.out);
-  shapes.symbols = problem.symbols;
+  KernelShapes shapes = shapes_of(problem.region, tactic, problem.symbols);
   shapes.constant_bytes.emplace();
   for (const Tensor& constant : compiled.constants) shapes.constant_bytes->push_back(constant.bytes().size());
   backend.load(*device, tactic.source, compiled.code, shapes);

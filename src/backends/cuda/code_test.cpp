@@ -41,14 +41,8 @@ class Driver final : public testing::Environment {
 const testing::Environment* const g_driver = testing::AddGlobalTestEnvironment(new Driver);
 
 KernelShapes shapes_at(const Graph& symbolic, int64_t n, const std::vector<Tensor>& constants, const Tactic& tactic) {
-  const Graph region = sample_at(symbolic, n);
-  KernelShapes shapes{.inputs = {}, .outputs = {}, .symbols = {{"N", n}}, .constant_bytes = std::vector<size_t>()};
-  for (size_t i = 0; i < tactic.in.size(); ++i)
-    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
-  for (const TensorType& type : result_types(region)) {
-    const size_t i = shapes.outputs.size();
-    shapes.outputs.push_back({type.dtype, type.shape.values(), i < tactic.out.size() ? tactic.out[i] : Layout::linear});
-  }
+  KernelShapes shapes = shapes_of(sample_at(symbolic, n), tactic, {{"N", n}});
+  shapes.constant_bytes.emplace();
   for (const Tensor& constant : constants) shapes.constant_bytes->push_back(constant.bytes().size());
   return shapes;
 }

@@ -74,18 +74,6 @@ void expect_close(const Tensor& expected, const Tensor& found, double tolerance)
   EXPECT_LE(std::sqrt(difference / norm), is_float(expected.dtype()) ? tolerance : 0);
 }
 
-KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
-  KernelShapes shapes;
-  for (size_t i = 0; i < tactic.in.size(); ++i)
-    shapes.inputs.push_back({region.inputs()[i]->type.dtype, region.inputs()[i]->type.shape.values(), tactic.in[i]});
-  for (const TensorType& type : result_types(region)) {
-    const size_t i = shapes.outputs.size();
-    shapes.outputs.push_back({type.dtype, type.shape.values(), i < tactic.out.size() ? tactic.out[i] : Layout::linear});
-  }
-  shapes.symbols = symbols;
-  return shapes;
-}
-
 /// Our own kernel that hands an operand on: it lets the launch behind it begin, and then takes its time.
 constexpr std::string_view kHandOn = R"(
 extern "C" __global__ void hand_on(HAND_ON_PARAMETERS) {

@@ -44,10 +44,6 @@ inline std::vector<Isa> isas() {
   return result;
 }
 
-inline ConcreteType concrete(const Value* value, Layout layout) {
-  return {value->type.dtype, value->type.shape.values(), layout};
-}
-
 inline void poison(const GuardedMemory& memory) {
   std::memset(memory.data(), std::to_integer<int>(kPoison), memory.size());
 }
@@ -102,17 +98,7 @@ inline void expect_close(const Tensor& expected, const Tensor& got, double toler
   }
 }
 
-inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
-  KernelShapes shapes;
-  for (size_t i = 0; i < region.inputs().size(); ++i)
-    shapes.inputs.push_back(concrete(region.inputs()[i], tactic.in[i]));
-  for (const TensorType& type : result_types(region)) {
-    const size_t i = shapes.outputs.size();
-    shapes.outputs.push_back({type.dtype, type.shape.values(), i < tactic.out.size() ? tactic.out[i] : Layout::linear});
-  }
-  shapes.symbols = symbols;
-  return shapes;
-}
+using hone::shapes_of;
 
 /// As an engine loads it: with the sizes of the constants that compile() made, against which those that load() declares are held.
 inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols,
