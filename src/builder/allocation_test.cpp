@@ -26,9 +26,11 @@ namespace {
 std::atomic<bool> g_counting{false};
 std::atomic<int64_t> g_allocations{0};
 
+#if HONE_COUNTS_ALLOCATIONS
 void note() {
   if (g_counting.load(std::memory_order_relaxed)) g_allocations.fetch_add(1, std::memory_order_relaxed);
 }
+#endif
 }  // namespace
 
 #if HONE_COUNTS_ALLOCATIONS

@@ -2,7 +2,7 @@
 //
 // The regions of tests/regions/*.ir, on which every source of every device is tested. In a file regions stand behind each other
 // as graph text, T for the element type that a test puts in, N for a size that is symbolic; a line of words after # tells what
-// the next region is about; "# processor:" and "# GPU:" say that no other device has a kernel for it. For tests only.
+// the next region is about. For tests only.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,6 @@ namespace hone {
 struct RegionSample {
   std::string name;  // file and number: "pool_2"
   std::string text;
-  bool processor_only = false, gpu_only = false;
 
   bool has(std::string_view word) const { return text.find(word) != std::string::npos; }
   /// Whether an element type is put in.
@@ -51,8 +50,6 @@ inline void read_file(const std::filesystem::path& path, std::vector<RegionSampl
   RegionSample sample;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("# processor:")) sample.processor_only = true;
-    if (line.starts_with("# GPU:")) sample.gpu_only = true;
     if (line.starts_with("#") || line.empty()) continue;
     sample.text += line + "\n";
     if (line != "}") continue;
@@ -77,14 +74,6 @@ inline const std::vector<RegionSample>& region_samples() {
     return list;
   }();
   return samples;
-}
-
-/// The regions that a GPU has kernels for.
-inline std::vector<const RegionSample*> gpu_samples() {
-  std::vector<const RegionSample*> list;
-  for (const RegionSample& sample : region_samples())
-    if (!sample.processor_only) list.push_back(&sample);
-  return list;
 }
 
 /// At concrete sizes numbers that follow from sizes are ordinary constants, as the builder has them.

@@ -8,8 +8,8 @@
 
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/support/tactic_testing.h"
+#include "device/coverage_testing.h"
 #include "device/fields_testing.h"
-#include "device/regions_testing.h"
 
 namespace hone::cpu {
 namespace {
@@ -35,7 +35,6 @@ void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name(); }
 std::vector<Sample> all_samples() {
   std::vector<Sample> list;
   for (const RegionSample& region : region_samples()) {
-    if (region.gpu_only) continue;
     list.push_back({&region});
     if (!region.is_typed()) continue;
     list.push_back({&region, DType::f32, true});
@@ -76,6 +75,20 @@ TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
   for (const CpuTactic* family : cpu_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cpu." << family->name << " takes";
+}
+
+TEST(CpuCorpus, TakesTheRegionsThatItTook) {
+  const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  const auto takes = [&](const RegionSample& sample, DType dtype) {
+    Problem problem = sample_problem(sample.graph(dtype), 2, device);
+    problem.allowed.bf16 = true;
+    return !offers_of(problem, "").empty();
+  };
+  const Rows left = regions_left({DType::f32, DType::bf16}, takes);
+  unsetenv("HONE_CPU_BF16");
+  expect_regions_left("src/backends/cpu/regions_left.txt", left,
+                      "hone_cpu_corpus_test --gtest_filter='CpuCorpus.TakesTheRegionsThatItTook'");
 }
 
 TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {

@@ -11,8 +11,8 @@ namespace hone::cpu {
 namespace {
 
 /// For a processor with everything, whatever runs the test.
-std::map<std::string, std::string, std::less<>> compiled_samples() {
-  std::map<std::string, std::string, std::less<>> texts;
+Rows compiled_samples() {
+  Rows texts;
   setenv("HONE_CPU_BF16", "emulated", 1);
   const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
   for (const RegionSample& sample : region_samples())
@@ -35,11 +35,11 @@ std::map<std::string, std::string, std::less<>> compiled_samples() {
 
 TEST(CpuVersions, GoUpWithWhatIsCompiled) {
   const auto texts = compiled_samples();
-  FamilyVersions now;
+  Rows now;
   for (const CpuTactic* family : cpu_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
-    now[std::string(family->name)] = version_with(family->version, text->second);
+    now[std::string(family->name)] = version_row(family->version, text->second);
   }
   expect_versions("src/backends/cpu/code_versions.txt", now, "hone_cpu_corpus_test --gtest_filter='CpuVersions.*'");
 }

@@ -15,8 +15,8 @@
 #include "backends/cuda/support/place.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/tactic_table.h"
+#include "device/coverage_testing.h"
 #include "device/fields_testing.h"
-#include "device/regions_testing.h"
 
 namespace hone::cuda {
 namespace {
@@ -104,29 +104,26 @@ TEST(CudaCode, RefusesAPlanOfAnotherVersion) {
   EXPECT_THROW(load(device, "cuda", code, shapes), Error);
 }
 
+struct Text {
+  std::string_view name, text;
+};
+const Text kTexts[] = {
+#define TEXT(name, file) {#name, kernels::name},
+#include "backends/cuda/families.def"
+#undef TEXT
+};
+
 TEST(CudaCode, EveryKernelWaitsForTheOnesBeforeIt) {
-  using namespace kernels;
-  for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
-                           direct_conv, gather,         gather_nd, implicit_gemm, normalization,
-                           pool,        recurrent,      reduce,    resize,        scatter,
-                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression,
-                           rotary})
-    EXPECT_GE(count(text, "await_operands();"), 1u) << text;
-  for (const char* text :
-       {attention, attention_mma, cast, depthwise, direct_conv, implicit_gemm, normalization, recurrent, resize,
-        scatter, rotary, softmax, squeeze_excite, top_k, non_zero, non_max_suppression})
-    EXPECT_EQ(count(text, "await_operands();"), count(text, "__global__")) << text;
-  EXPECT_EQ(count(pointwise, "await_operands();"), 1u);  // BEGIN, in every kernel made of this text
+  for (const auto& [name, text] : kTexts) {
+    const size_t waits = count(text, "await_operands();"), kernels = count(text, "__global__");
+    if (name == "pool" || name == "reduce") EXPECT_GT(waits, 0u) << name;  // in what their kernels share
+    else if (name == "pointwise") EXPECT_EQ(waits, 1u);                    // BEGIN, in every kernel made of this text
+    else EXPECT_EQ(waits, kernels) << name;
+  }
 }
 
 TEST(CudaCode, EveryKernelHasTheParametersThatTheHostDeclares) {
-  using namespace kernels;
-  for (const char* text : {attention,   attention_mma,  cast,      copy,          depthwise,
-                           direct_conv, gather,         gather_nd, implicit_gemm, normalization,
-                           pool,        recurrent,      reduce,    resize,        scatter,
-                           softmax,     squeeze_excite, top_k,     non_zero,      non_max_suppression,
-                           rotary})
-    EXPECT_EQ(count(text, "_PARAMETERS"), count(text, "__global__")) << text;
+  for (const auto& [name, text] : kTexts) EXPECT_EQ(count(text, "_PARAMETERS"), count(text, "__global__")) << name;
 }
 
 struct Pair {
@@ -215,16 +212,12 @@ TEST(CudaCode, RefusesOrLoadsDamagedParameters) {
   EXPECT_GT(refused, loaded / 4);
 }
 
-TEST(CudaCode, OffersSomethingForEveryRegion) {
-  for (const RegionSample& sample : region_samples())
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      if (sample.processor_only) continue;
-      // Batched matmuls are cuBLASLt's, in f32 all matmuls are the libraries'.
-      const bool library = sample.has("MatMul") || (dtype == DType::f32 && sample.has("Linear("));
-      const Graph region = sample.graph(dtype);
-      EXPECT_TRUE(library || !offers_of(sample_problem(region, 3, {.architecture = "sm_90"})).empty())
-          << name_of(dtype) << " " << sample.name;
-    }
+TEST(CudaCode, TakesTheRegionsThatItTook) {
+  const auto takes = [](const RegionSample& sample, DType dtype) {
+    return !offers_of(sample_problem(sample.graph(dtype), 3, {.architecture = "sm_90"})).empty();
+  };
+  expect_regions_left("src/backends/cuda/regions_left.txt", regions_left({DType::f32, DType::f16, DType::bf16}, takes),
+                      "hone_cuda_code_test --gtest_filter='CudaCode.TakesTheRegionsThatItTook'");
 }
 
 TEST(CudaCode, RefusesDamagedCode) {
@@ -252,10 +245,10 @@ TEST(CudaCode, NoFamilyGoesWithoutARegion) {
 TEST(CudaCode, NoValueOfAParameterGoesUntried) {
   UntriedValues untried;
   for (const CudaTactic* family : cuda_tactics()) untried.expect(family->fields());
-  for (const RegionSample* sample : gpu_samples())
+  for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16})
       for (const char* gpu : {"sm_80", "sm_90"}) {
-        const Problem problem = sample_problem(sample->graph(dtype), 2, {.architecture = gpu, .workers = 132});
+        const Problem problem = sample_problem(sample.graph(dtype), 2, {.architecture = gpu, .workers = 132});
         for (const CudaTactic* family : cuda_tactics()) {
           Candidates candidates;
           family->propose(problem, candidates);

@@ -21,8 +21,8 @@ std::string bare(std::string_view source) {
 }
 
 /// Everything that the families give for the samples, for one GPU.
-std::map<std::string, std::string, std::less<>> generated_texts() {
-  std::map<std::string, std::string, std::less<>> texts;
+Rows generated_texts() {
+  Rows texts;
   const DeviceInfo gpu{.name = "none", .architecture = "sm_90", .workers = 132};
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
@@ -45,11 +45,11 @@ std::map<std::string, std::string, std::less<>> generated_texts() {
 TEST(CudaVersions, GoUpWithWhatIsGenerated) {
   const std::string prelude = bare(kernels::prelude);
   const auto texts = generated_texts();
-  FamilyVersions now;
+  Rows now;
   for (const CudaTactic* family : cuda_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
-    now[std::string(family->name)] = version_with(family->version, prelude + text->second);
+    now[std::string(family->name)] = version_row(family->version, prelude + text->second);
   }
   expect_versions("src/backends/cuda/code_versions.txt", now, "hone_cuda_code_test --gtest_filter='CudaVersions.*'");
 }
