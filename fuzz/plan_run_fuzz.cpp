@@ -18,7 +18,7 @@
 /// What asks for more than this at once is a finding; leaks of libraries are none. Where each piece of memory came from is a
 /// fifth of the time: ASAN_OPTIONS=malloc_context_size=30 tells it when a finding is repeated. For the address sanitizer, where
 /// it is there.
-extern "C" const char* __asan_default_options() {
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:detect_leaks=0:malloc_context_size=1:quarantine_size_mb=32";
 }
 

@@ -3,6 +3,7 @@
 // Pools of any element type, against the reference.
 #include <fmt/format.h>
 
+#include "backends/cpu/pool/pool_axes.h"
 #include "backends/cpu/support/tactic_testing.h"
 
 namespace hone::cpu {
@@ -75,6 +76,15 @@ TEST(PoolAnyTactic, LargestOfOtherTypesThanPoolReads) {
           check_tactics(fmt::format("(%x: {}[{}]) {{\n %y = MaxPool(%x) {{{}}}\n return %y\n}}", type, shape, attrs),
                         "pool_any", with_ties()),
           0);
+}
+
+TEST(PoolAxes, RefuseMoreResultsThanWindowsBegin) {
+  WindowAttrs window({{"kernel_shape", Dims{3}}, {"strides", Dims{2}}, {"pads", Dims{1, 1}}}, 1, {});
+  EXPECT_EQ(pool_axis(window, 0, 7, 4).spans.size(), 4u);
+  EXPECT_EQ(pool_axis(window, 0, 7, 5).spans.size(), 5u);  // the last begins in the padding
+  EXPECT_THROW(pool_axis(window, 0, 7, 6), Error);
+  EXPECT_THROW(pool_axis(window, 0, 7, int64_t{1} << 32), Error);
+  EXPECT_TRUE(pool_axis(window, 0, 0, 0).spans.empty());
 }
 
 }  // namespace

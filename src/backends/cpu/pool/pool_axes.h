@@ -25,7 +25,10 @@ struct PoolAxis {
 
 inline PoolAxis pool_axis(const WindowAttrs& window, size_t axis, int64_t input, int64_t result) {
   const auto [before, after] = window.padding(input, axis);
+  HONE_CHECK(result <= 0 || result - 1 < (input + after + before + window.strides[axis] - 1) / window.strides[axis],
+             "a pool in the plan has {} results along an axis of {}", result, input);
   PoolAxis made{input, window.dilations[axis], {}};
+  made.spans.reserve(static_cast<size_t>(std::max<int64_t>(result, 0)));
   for (int64_t i = 0; i < result; ++i) {
     const int64_t start = i * window.strides[axis] - before;
     const auto taps_before = [&](int64_t end) {
