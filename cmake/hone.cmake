@@ -166,6 +166,9 @@ endfunction()
 # Idle threads of GNU's OpenMP spin for 10 ms, which two tests beside each other take from one another: so they spent four
 # fifths of their processor time. The programs set the same for themselves (src/tools/main.cpp).
 set(HONE_TEST_ENVIRONMENT GOMP_SPINCOUNT=1000)
+if(HONE_SANITIZE STREQUAL "thread")
+  list(APPEND HONE_TEST_ENVIRONMENT OMP_NUM_THREADS=1)  # of the reference: see tsan.supp
+endif()
 
 function(hone_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS")
@@ -184,7 +187,7 @@ function(hone_test name)
     set(arg_LABELS fast)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};unit" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "${HONE_TEST_ENVIRONMENT};ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+    ENVIRONMENT "${HONE_TEST_ENVIRONMENT};ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
   add_dependencies(unit_tests hone_${name}_test)
   if("threaded" IN_LIST arg_LABELS)
     add_dependencies(threaded_tests hone_${name}_test)

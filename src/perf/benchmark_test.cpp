@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -24,7 +26,8 @@ std::shared_ptr<const Kernel> load_double(Device&, std::string_view, const Blob&
 
 const Backend kFake{"fake", nullptr, nullptr, load_double, {}, nullptr};
 
-std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_shared<TestDevice>()) {
+std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_shared<TestDevice>(),
+                                     const Backend& backend = kFake) {
   const TensorType type{DType::f32, Shape{4}};
   Plan plan;
   plan.meta.backend = "fake";
@@ -42,7 +45,7 @@ std::shared_ptr<const Engine> engine(std::shared_ptr<Device> device = std::make_
   step.code = 0;
   profile.steps = {step};
   plan.profiles = {profile};
-  return Engine::load(std::move(plan), kFake, std::move(device));
+  return Engine::load(std::move(plan), backend, std::move(device));
 }
 
 std::unique_ptr<Query> query(const std::shared_ptr<const Engine>& engine, bool transfers = true) {
@@ -155,6 +158,39 @@ TEST(Benchmark, KeepsTwoQueriesOfEachStreamInFlightOnADeviceThatWorksByItself) {
     EXPECT_GE(trace.compute(), 0.2f);
     EXPECT_LE(trace.compute_end, trace.d2h_end);
   }
+}
+
+/// Where kernels go on in pairs.
+class Meeting {
+ public:
+  bool meet() {
+    std::unique_lock lock(mutex_);
+    const int number = ++arrived_;
+    met_.notify_all();
+    return number % 2 == 0 || met_.wait_for(lock, std::chrono::minutes(1), [&] { return arrived_ > number; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable met_;
+  int arrived_ = 0;
+};
+
+TEST(Benchmark, RunsStreamsBesideEachOtherWhereInferencesTakeTheHost) {
+  static Meeting meeting;
+  const Backend pairs{"fake",
+                      nullptr,
+                      nullptr,
+                      [](Device&, std::string_view, const Blob&, const KernelShapes&) -> std::shared_ptr<const Kernel> {
+                        return std::make_shared<FunctionKernel>(
+                            [](const Bindings&) { EXPECT_TRUE(meeting.meet()) << "the other stream does not run"; });
+                      },
+                      {},
+                      nullptr};
+  const auto loaded = engine(std::make_shared<TestDevice>(), pairs);
+  const auto first = query(loaded), second = query(loaded);
+  Query* queries[] = {first.get(), second.get()};
+  EXPECT_EQ(run_benchmark(queries, exactly(3)).size(), 6u);
 }
 
 TEST(Benchmark, LeavesWhatFinishedQueriesWrote) {

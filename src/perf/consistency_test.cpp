@@ -107,7 +107,8 @@ TEST(Consistency, NamesTheWayInWhichAnEngineIsWrong) {
 
 /// A context at a size, with memory of the device bound.
 struct Bound {
-  explicit Bound(const std::shared_ptr<const Engine>& engine) : device(engine->device()), context(engine->context()) {}
+  explicit Bound(std::shared_ptr<const Engine> loaded)
+      : engine(std::move(loaded)), device(engine->device()), context(engine->context()) {}
   void run(int64_t count, float value, Stream& stream) {
     const auto bytes = static_cast<size_t>(count) * sizeof(float);
     memory.emplace_back(device, bytes);
@@ -120,9 +121,10 @@ struct Bound {
     context->bind("y", memory.back().data());
     context->enqueue(stream);
   }
+  std::shared_ptr<const Engine> engine;  // keeps the device that takes the memory back
   Device& device;
-  std::deque<Buffer> memory;
   std::unique_ptr<ExecutionContext> context;
+  std::deque<Buffer> memory;
 };
 
 TEST(ExecutionContext, HandsOutWhatTheLastInferenceWroteHoweverSoonItIsAsked) {

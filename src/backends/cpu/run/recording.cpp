@@ -2,12 +2,12 @@
 
 #include "backends/cpu/run/recording.h"
 
-#include <omp.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "backends/cpu/run/team.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -76,12 +76,11 @@ void CpuRecording::run_chain(const Chain& chain) const {
     const FlushDenormals guard;
     return work(chain, 0);
   }
-  // However many threads the runtime grants (OMP_THREAD_LIMIT, a region inside a region): they share all the work.
-#pragma omp parallel num_threads(workers_)
-  {
+  // However many threads there are: they share all the work.
+  run_team(workers_, [&](int worker) {
     const FlushDenormals guard;
-    work(chain, omp_get_thread_num());
-  }
+    work(chain, worker);
+  });
 }
 
 void CpuRecording::work(const Chain& chain, int worker) const {

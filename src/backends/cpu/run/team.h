@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team of OpenMP's threads. GNU's runtime is not instrumented: the thread sanitizer is told where a team begins and ends, and
+// so looks at what the team's threads do to each other.
+#pragma once
+
+#include <omp.h>
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace hone::cpu {
+namespace team_detail {
+
+#ifdef __SANITIZE_THREAD__
+inline char g_edge;  // not the team's own: a thread reads what it was given only behind hear()
+inline void tell() { __tsan_release(&g_edge); }
+inline void hear() { __tsan_acquire(&g_edge); }
+#else
+inline void tell() {}
+inline void hear() {}
+#endif
+
+}  // namespace team_detail
+
+/// Calls work(thread) on as many threads as the runtime grants (OMP_THREAD_LIMIT, a region inside a region), at most `workers`.
+template <typename Work>
+void run_team(int workers, const Work& work) {
+  team_detail::tell();
+#pragma omp parallel num_threads(workers)
+  {
+    team_detail::hear();
+    work(omp_get_thread_num());
+    team_detail::tell();
+  }
+  team_detail::hear();
+}
+
+}  // namespace hone::cpu
