@@ -241,6 +241,8 @@ def main():
     options = parser.parse_args()
     if options.jobs > 1 and not options.check_only:
         parser.error("--jobs needs --check-only: times of models that run side by side say nothing")
+    if options.logs:
+        options.logs.mkdir(parents=True, exist_ok=True)
     models = materialise.names() if options.models == ["all"] else options.models
     results = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
