@@ -99,19 +99,6 @@ inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo
   return problem;
 }
 
-/// What an engine gives a kernel of a region at concrete sizes.
-inline KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
-  KernelShapes shapes;
-  const auto add = [](std::vector<ConcreteType>& types, const TensorType& type, const std::vector<Layout>& layouts) {
-    const size_t i = types.size();
-    types.push_back({type.dtype, type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
-  };
-  for (const Value* input : region.inputs()) add(shapes.inputs, input->type, tactic.in);
-  for (const TensorType& type : result_types(region)) add(shapes.outputs, type, tactic.out);
-  shapes.symbols = symbols;
-  return shapes;
-}
-
 /// What a kernel wrote, without the room behind a result whose sizes it decided.
 inline std::vector<Tensor> cut_to_sizes(const Graph& region, std::vector<Tensor> results) {
   if (!decides_sizes(region)) return results;

@@ -46,6 +46,18 @@ std::vector<TensorType> result_types(const Graph& region) {
   return types;
 }
 
+KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols) {
+  KernelShapes shapes;
+  const auto add = [](std::vector<ConcreteType>& types, const TensorType& type, const std::vector<Layout>& layouts) {
+    const size_t i = types.size();
+    types.push_back({type.dtype, type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
+  };
+  for (const Value* input : region.inputs()) add(shapes.inputs, input->type, tactic.in);
+  for (const TensorType& type : result_types(region)) add(shapes.outputs, type, tactic.out);
+  shapes.symbols = symbols;
+  return shapes;
+}
+
 std::string Tactic::text() const {
   std::string result = source + "." + name;
   if (!params.empty()) result += "(" + params.print() + ")";

@@ -50,6 +50,9 @@ struct Tactic {
   std::string text() const;
 };
 
+/// What an engine gives a kernel of a region whose sizes are known.
+KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolValues& symbols);
+
 /// How a tactic's time compares with what its problem needs at the least (tuner/estimate.h): times the arithmetic at the device's
 /// rate of f32 products, times its inputs and outputs at the rate of the caches, times its weights at the rate of the memory.
 struct Cost {

@@ -44,7 +44,7 @@ struct Runner {
   Candidate* candidate;
   Compiled compiled;
   std::shared_ptr<const Kernel> kernel;
-  std::vector<ConcreteType> in, out;
+  KernelShapes shapes;
   std::vector<Buffer> outputs, constants;
   Buffer workspace;
   std::unique_ptr<Recording> recording;
@@ -60,14 +60,6 @@ struct Runner {
     return sorted[sorted.size() / 2];
   }
 };
-
-std::vector<ConcreteType> concrete(std::span<Value* const> values, std::span<const Layout> layouts) {
-  std::vector<ConcreteType> types;
-  for (size_t i = 0; i < values.size(); ++i)
-    types.push_back(
-        {values[i]->type.dtype, values[i]->type.shape.values(), i < layouts.size() ? layouts[i] : Layout::linear});
-  return types;
-}
 
 class Measurer {
  public:
@@ -176,21 +168,18 @@ class Measurer {
     Runner runner{.candidate = &candidate,
                   .compiled = std::move(compiled),
                   .kernel = {},
-                  .in = {},
-                  .out = {},
+                  .shapes = {},
                   .outputs = {},
                   .constants = {},
                   .workspace = {},
                   .recording = {},
                   .samples = {}};
-    runner.in = concrete(problem_.region.inputs(), candidate.tactic.in);
-    runner.out = concrete(problem_.region.outputs(), candidate.tactic.out);
-    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code,
-                                  {runner.in, runner.out, problem_.symbols});
+    runner.shapes = shapes_of(problem_.region, candidate.tactic, problem_.symbols);
+    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code, runner.shapes);
     Launch launch;
     launch.kernel = runner.kernel;
-    for (size_t i = 0; i < runner.in.size(); ++i) launch.inputs.push_back(input(i, runner.in[i]));
-    for (const ConcreteType& type : runner.out) {
+    for (size_t i = 0; i < runner.shapes.inputs.size(); ++i) launch.inputs.push_back(input(i, runner.shapes.inputs[i]));
+    for (const ConcreteType& type : runner.shapes.outputs) {
       runner.outputs.emplace_back(device_, static_cast<size_t>(std::max<int64_t>(type.bytes(), 1)));
       launch.outputs.push_back(runner.outputs.back().data());
     }
@@ -280,9 +269,9 @@ class Measurer {
   }
 
   void check(Runner& runner, size_t set, std::string_view which) {
-    for (size_t i = 0; i < runner.out.size(); ++i) {
-      const double error = relative_difference(found(runner, i), reference_in(set, i, runner.out[i].layout));
-      const double allowed = tolerance_of(runner.out[i].dtype);
+    for (size_t i = 0; i < runner.shapes.outputs.size(); ++i) {
+      const double error = relative_difference(found(runner, i), reference_in(set, i, runner.shapes.outputs[i].layout));
+      const double allowed = tolerance_of(runner.shapes.outputs[i].dtype);
       if (!(error <= allowed)) {
         runner.candidate->timing = {
             -1, 0, 0,
@@ -295,7 +284,7 @@ class Measurer {
 
   /// The entries of an output that are checked, linear or as bytes_alike() has them.
   Tensor found(const Runner& runner, size_t output) {
-    ConcreteType type = runner.out[output];
+    ConcreteType type = runner.shapes.outputs[output];
     const int64_t entry = few_ ? type.bytes() / type.dims[0] : type.bytes();
     const std::vector<int64_t> entries = few_ ? checked_entries(type.dims[0]) : std::vector<int64_t>{0};
     if (few_) type.dims[0] = static_cast<int64_t>(entries.size());

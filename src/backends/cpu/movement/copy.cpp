@@ -58,17 +58,6 @@ bool has_data_sizes(const Problem& problem) {
   return std::ranges::any_of(problem.symbols, [](const auto& size) { return size.first.starts_with(kDataSymbol); });
 }
 
-/// Of the problem that is asked about, not of a plan.
-KernelShapes shapes_of(const Problem& problem, const Tactic& tactic) {
-  const auto types = [](std::span<Value* const> values, const std::vector<Layout>& layouts) {
-    std::vector<ConcreteType> list;
-    for (size_t i = 0; i < values.size(); ++i)
-      list.push_back({values[i]->type.dtype, values[i]->type.shape.values(), layouts[i]});
-    return list;
-  };
-  return {types(problem.region.inputs(), tactic.in), types(problem.region.outputs(), tactic.out), problem.symbols};
-}
-
 struct CopyFamily {
   static constexpr std::string_view kName = "copy";
   static constexpr int kVersion = 1;
@@ -84,7 +73,7 @@ struct CopyFamily {
     std::vector<Tensor> constants;
     read_copy(problem, code, constants);
     double moved = 0, all = 0;
-    for (const CopyStep& step : plan_copies(copy_request(code, shapes_of(problem, tactic)))) {
+    for (const CopyStep& step : plan_copies(copy_request(code, shapes_of(problem.region, tactic, problem.symbols)))) {
       const auto count = static_cast<double>(elements(step.copy.sizes));
       all += count;
       if (moves_rows(step.copy)) moved += count;

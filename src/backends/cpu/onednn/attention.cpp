@@ -133,16 +133,6 @@ struct Block {
   static int64_t scores_of(int64_t kilobytes) { return std::max<int64_t>(1, kilobytes * 256 * omp_get_max_threads()); }
 };
 
-KernelShapes shapes_of(const Graph& region) {
-  KernelShapes shapes;
-  const auto type_of = [](const Value* value) {
-    return ConcreteType{value->type.dtype, value->type.shape.values(), Layout::linear};
-  };
-  for (const Value* value : region.inputs()) shapes.inputs.push_back(type_of(value));
-  for (const Value* value : region.outputs()) shapes.outputs.push_back(type_of(value));
-  return shapes;
-}
-
 /// The steps of a launch.
 class Writer {
  public:
@@ -247,7 +237,7 @@ struct AttentionFamily {
     if (!region) return;
     if (!may_round(problem)) return out.refuse(kName, "computes with operands in bf16 only");
     if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
-    const AttentionLayer layer(region->code, shapes_of(problem.region));
+    const AttentionLayer layer(region->code, shapes_of(problem.region, {}, problem.symbols));
     const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
     int64_t scores_before = 0;
     for (const int64_t kilobytes : kScoreKilobytes) {
