@@ -124,6 +124,10 @@ constexpr std::string_view kRegions[] = {
     "(%x: f32[N,6,5]) {\n %s = constant f32[6]!01\n %z = constant u8[6]!02\n %y = QuantizeLinear(%x, %s, %z) "
     "{axis=1}\n return %y\n}",
     "(%x: i8[N,70]) {\n %s = constant f32[70]!01\n %y = DequantizeLinear(%x, %s) {axis=1}\n return %y\n}",
+    "(%x: f32[N,9]) {\n %y, %s, %z = DynamicQuantizeLinear(%x)\n return %y, %s, %z\n}",
+    "(%a: i8[N,3,9], %o: i8[]) {\n %b = constant u8[9,20]!01\n %z = constant u8[20]!02\n %c = MatMulInteger(%a, %b, "
+    "%o, "
+    "%z)\n return %c\n}",
     "(%x: f32[N,3,6,8]) {\n %r = constant f32[0]{}\n %s = constant f32[2]{1.7, 0.6}\n %y = Resize(%x, %r, %s) "
     "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
     "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "

@@ -23,7 +23,10 @@ constexpr size_t kMaxAssembled = 16;
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
 bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer); }
+
 bool is_anchor(const Node& node) {
+  if (sums_integers(node)) return true;
   for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul})
     if (node.is(*op)) return is_fusible(node.output()->type.dtype);
   return false;
@@ -178,15 +181,42 @@ class Former {
     }
   }
 
+  /// The only node that reads what `node` gives, of the same shape; null where there is none or another region has it.
+  Node* reader_of(const Node& node) const {
+    const Value* value = node.output();
+    if (value->uses.size() != 1 || graph_.is_output(value)) return nullptr;
+    Node* reader = value->uses[0].node;
+    const bool fits =
+        !taken_.contains(reader) && reader->outputs.size() == 1 && reader->output()->type.shape == value->type.shape;
+    return fits ? reader : nullptr;
+  }
+
+  /// Sums of integers as floats, times a scale, plus a bias.
+  std::vector<Node*> scaled_sums(Node* anchor) const {
+    std::vector<Node*> nodes{anchor};
+    Node* next = reader_of(*anchor);
+    if (next == nullptr || !next->is(ops::cast) || next->output()->type.dtype != DType::f32) return nodes;
+    Node* scale = reader_of(*next);
+    if (scale == nullptr || !scale->is(ops::mul) || !computes_in(*scale, DType::f32)) return nodes;
+    nodes.insert(nodes.end(), {next, scale});
+    next = reader_of(*scale);
+    if (next != nullptr && next->is(ops::add) && computes_in(*next, DType::f32) &&
+        std::ranges::any_of(next->inputs, [](const Value* value) { return value->is_constant(); }))
+      nodes.push_back(next);
+    return nodes;
+  }
+
   /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
   std::vector<Node*> epilogue_of(Node* anchor) {
-    std::vector<Node*> nodes{anchor};
+    std::vector<Node*> nodes = sums_integers(*anchor) ? scaled_sums(anchor) : std::vector<Node*>{anchor};
+    const DType dtype = nodes.back()->output()->type.dtype;
+    if (!is_fusible(dtype)) return nodes;
     bool has_residual = false, has_activation = false;
     while (true) {
       const Value* value = nodes.back()->output();
       if (value->uses.size() != 1 || graph_.is_output(value)) return nodes;
       Node* next = value->uses[0].node;
-      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, anchor->output()->type.dtype) ||
+      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, dtype) ||
           next->output()->type.shape != anchor->output()->type.shape)
         return nodes;
       if (is_residual(*next, value)) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matmuls of small integers. MatMulInteger and QLinearMatMul become a MatMul of 32-bit integers with the zero points taken
-// off before and the scales applied behind; convolutions have loops of their own, exact for any length.
+// Convolutions of small integers, exact for any length, and DynamicQuantizeLinear. QLinearConv becomes ConvInteger with the scales
+// behind it.
 #include <algorithm>
 #include <cmath>
 
 #include "base/numbers.h"
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -13,47 +14,6 @@
 
 namespace hone {
 namespace {
-
-Value* optional_input(ImportContext& context, size_t i) { return i < context.inputs() ? context.input(i) : nullptr; }
-
-Value* as_type(ImportContext& context, Value* value, DType dtype) {
-  return value->type.dtype == dtype ? value
-                                    : context.add("Cast", {value}, {{"to", std::string(name_of(dtype))}})->output();
-}
-
-/// Per-row values (one per row of a matrix) as a column that broadcasts.
-Value* as_column(ImportContext& context, Value* value, bool rows) {
-  if (!rows || value->type.shape.rank() != 1 || value->type.shape[0] == Dim(1)) return value;
-  return context.add("Unsqueeze", {value, integer_constant(context, {1})})->output();
-}
-
-Value* without_zero(ImportContext& context, Value* x, Value* zero, bool rows) {
-  Value* wide = as_type(context, x, DType::i32);
-  return zero == nullptr
-             ? wide
-             : context.add("Sub", {wide, as_column(context, as_type(context, zero, DType::i32), rows)})->output();
-}
-
-void import_mat_mul_integer(ImportContext& context) {
-  Value* a = without_zero(context, context.input(0), optional_input(context, 2), true);
-  Value* b = without_zero(context, context.input(1), optional_input(context, 3), false);
-  context.set_output(0, context.add("MatMul", {a, b})->output());
-}
-
-/// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
-void import_q_linear_mat_mul(ImportContext& context) {
-  Value* a = without_zero(context, context.input(0), context.input(2), true);
-  Value* b = without_zero(context, context.input(3), context.input(5), false);
-  Value* product = as_type(context, context.add("MatMul", {a, b})->output(), DType::f32);
-  for (const size_t scale : {size_t{1}, size_t{4}})
-    product =
-        context
-            .add("Mul", {product, as_column(context, as_type(context, context.input(scale), DType::f32), scale == 1)})
-            ->output();
-  Value* scale = as_type(context, context.input(6), DType::f32);
-  context.set_output(
-      0, context.add("QuantizeLinear", {product, scale, context.input(7)}, {{"axis", int64_t{1}}})->output());
-}
 
 // ---- ConvInteger(x, w, x_zero?, w_zero?) ----
 
@@ -120,8 +80,8 @@ Value* add_conv_integer(ImportContext& context, Value* x, Value* w, Value* x_zer
 }
 
 void import_conv_integer(ImportContext& context) {
-  context.set_output(0, add_conv_integer(context, context.input(0), context.input(1), optional_input(context, 2),
-                                         optional_input(context, 3)));
+  context.set_output(
+      0, add_conv_integer(context, context.input(0), context.input(1), given(context, 2), given(context, 3)));
 }
 
 /// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias?
@@ -135,7 +95,7 @@ void import_q_linear_conv(ImportContext& context) {
                ? context.add("Unsqueeze", {value, integer_constant(context, spatial)})->output()
                : value;
   };
-  if (Value* bias = optional_input(context, 8)) sum = context.add("Add", {sum, per_filter(bias)})->output();
+  if (Value* bias = given(context, 8)) sum = context.add("Add", {sum, per_filter(bias)})->output();
   Value* scaled = context.add("Mul", {as_type(context, sum, DType::f32), context.input(1)})->output();
   scaled = context.add("Mul", {scaled, per_filter(context.input(4))})->output();
   context.set_output(
@@ -174,9 +134,7 @@ const OpDef ops::conv_integer{
     .infer = infer_conv_integer,
     .eval = eval_conv_integer,
     .onnx = {{"ConvInteger", 10, kEveryLater, import_conv_integer},
-             {"QLinearConv", 10, kEveryLater, import_q_linear_conv},
-             {"MatMulInteger", 10, kEveryLater, import_mat_mul_integer},
-             {"QLinearMatMul", 10, kEveryLater, import_q_linear_mat_mul}}};
+             {"QLinearConv", 10, kEveryLater, import_q_linear_conv}}};
 
 const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear",
                                          .outputs = 3,

@@ -5,31 +5,44 @@
 
 #include "base/numbers.h"
 #include "ops/gemm_loops.h"
+#include "ops/matmul_shape.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
 namespace hone {
 namespace {
 
-// ---- MatMul ----
-
 Shape leading(const Shape& shape, size_t drop) {
   return Shape(std::vector<Dim>(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(drop)));
 }
 
-void infer_mat_mul(InferContext& context) {
-  const Shape &a = context.shape(0), &b = context.shape(1);
+}  // namespace
+
+Shape matmul_shape(const Shape& a, const Shape& b) {
   HONE_CHECK(a.rank() > 0 && b.rank() > 0, "MatMul of a scalar");
   const Dim k_a = a[a.rank() - 1], k_b = b[b.rank() < 2 ? 0 : b.rank() - 2];
   check_equal(k_a, k_b, "inner sizes of MatMul");
   Shape result = broadcast(leading(a, std::min<size_t>(a.rank(), 2)), leading(b, std::min<size_t>(b.rank(), 2)));
   if (a.rank() > 1) result.push_back(a[a.rank() - 2]);
   if (b.rank() > 1) result.push_back(b[b.rank() - 1]);
-  context.set(0, context.dtype(0), std::move(result));
+  return result;
 }
 
-/// The matrix that batch element `batch` of the broadcast batch sizes uses.
-int64_t batch_offset(std::span<const int64_t> batches, std::span<const int64_t> own, int64_t batch, int64_t matrix) {
+MatMulShape::MatMulShape(Dims left, Dims right) : a(std::move(left)), b(std::move(right)) {
+  const bool row = a.size() == 1, column = b.size() == 1;
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  m = a[a.size() - 2], k = a.back(), n = b.back();
+  HONE_CHECK(b[b.size() - 2] == k, "inner sizes of MatMul: {} and {} differ", k, b[b.size() - 2]);
+  batches_a.assign(a.begin(), a.end() - 2);
+  batches_b.assign(b.begin(), b.end() - 2);
+  batches = broadcast_dims(batches_a, batches_b);
+  result = batches;
+  if (!row) result.push_back(m);
+  if (!column) result.push_back(n);
+}
+
+int64_t MatMulShape::offset(std::span<const int64_t> own, int64_t batch, int64_t matrix) const {
   int64_t offset = 0, stride = matrix;
   for (size_t back = 1; back <= batches.size(); ++back) {
     const int64_t size = batches[batches.size() - back], at = batch % size;
@@ -42,6 +55,14 @@ int64_t batch_offset(std::span<const int64_t> batches, std::span<const int64_t> 
   return offset;
 }
 
+namespace {
+
+// ---- MatMul ----
+
+void infer_mat_mul(InferContext& context) {
+  context.set(0, context.dtype(0), matmul_shape(context.shape(0), context.shape(1)));
+}
+
 template <typename T>
 void multiply_plain(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   for (int64_t i = 0; i < m; ++i)
@@ -49,35 +70,6 @@ void multiply_plain(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* 
       for (int64_t j = 0; j < n; ++j)
         c[i * n + j] = wrapping_add(c[i * n + j], wrapping_multiply(a[i * k + p], b[p * n + j]));
 }
-
-struct MatMulShape {
-  Dims a, b, batches, batches_a, batches_b, result;
-  int64_t m, n, k;
-
-  MatMulShape(Dims left, Dims right) : a(std::move(left)), b(std::move(right)) {
-    const bool row = a.size() == 1, column = b.size() == 1;
-    if (row) a.insert(a.begin(), 1);
-    if (column) b.push_back(1);
-    m = a[a.size() - 2], k = a.back(), n = b.back();
-    HONE_CHECK(b[b.size() - 2] == k, "inner sizes of MatMul: {} and {} differ", k, b[b.size() - 2]);
-    batches_a.assign(a.begin(), a.end() - 2);
-    batches_b.assign(b.begin(), b.end() - 2);
-    batches = broadcast_dims(batches_a, batches_b);
-    result = batches;
-    if (!row) result.push_back(m);
-    if (!column) result.push_back(n);
-  }
-
-  template <typename T, typename Multiply>
-  std::vector<T> run(const T* left, const T* right, const Multiply& multiply) const {
-    const int64_t count = elements(batches);
-    std::vector<T> c(static_cast<size_t>(count * m * n), T(0));
-    for (int64_t i = 0; i < count; ++i)
-      multiply(left + batch_offset(batches, batches_a, i, m * k), right + batch_offset(batches, batches_b, i, k * n),
-               c.data() + i * m * n);
-    return c;
-  }
-};
 
 /// What the operands of a matmul in double precision or in integers share with those in f32.
 template <typename T>

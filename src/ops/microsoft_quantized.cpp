@@ -108,15 +108,10 @@ void import_q_gemm(ImportContext& context) {
   context.set_output(0, y_scale == nullptr ? y : quantized(context, y, y_scale, given(context, 8), context.input(0)));
 }
 
-Value* without_zero(ImportContext& context, Value* x, Value* zero) {
-  Value* wide = as_type(context, x, DType::i32);
-  return zero == nullptr ? wide : made(context, "Sub", {wide, as_type(context, zero, DType::i32)});
-}
-
 /// The matmul of integers, scaled.
 Value* scaled_product(ImportContext& context, Value* a, Value* b, Value* a_scale, Value* b_scale, Value* a_zero,
                       Value* b_zero) {
-  Value* sum = made(context, "MatMul", {without_zero(context, a, a_zero), without_zero(context, b, b_zero)});
+  Value* sum = made(context, "MatMulInteger", {a, b, a_zero, b_zero});
   return made(context, "Mul", {as_type(context, sum, a_scale->type.dtype), made(context, "Mul", {a_scale, b_scale})});
 }
 

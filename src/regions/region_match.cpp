@@ -18,16 +18,18 @@ bool is_scalar_constant(const Value* value) {
 }
 
 /// One value per channel (or one for all of them) that broadcasts along the channel axis of the result.
-bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
-  if (!value->is_constant() || !is_float(value->type.dtype)) return false;
-  const Dims& dims = value->constant->dims();
-  if (dims.size() > result.rank()) return false;
-  for (size_t from_end = 1; from_end <= dims.size(); ++from_end) {
-    const int64_t size = dims[dims.size() - from_end];
-    if (size != 1 && from_end != channel_axis) return false;
-    if (size != 1 && Dim(size) != result[result.rank() - from_end]) return false;
+bool is_per_channel(const Value* value, const Shape& result, size_t channel_axis) {
+  const Shape& shape = value->type.shape;
+  if (!is_float(value->type.dtype) || shape.rank() > result.rank()) return false;
+  for (size_t from_end = 1; from_end <= shape.rank(); ++from_end) {
+    const Dim& size = shape[shape.rank() - from_end];
+    if (size != Dim(1) && (from_end != channel_axis || size != result[result.rank() - from_end])) return false;
   }
   return true;
+}
+
+bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
+  return value->is_constant() && is_per_channel(value, result, channel_axis);
 }
 
 class Matcher {
@@ -66,9 +68,16 @@ class Matcher {
       match_.activation = *activation;
       return true;
     }
+    if (node.is(ops::cast) && current == match_.anchor->output() && is_integer(current->type.dtype))
+      return node.output()->type.dtype == DType::f32;
     if (node.inputs.size() != 2 || node.output()->type.shape != current->type.shape) return false;
     const Value* other = node.inputs[0] == current ? node.inputs[1] : node.inputs[0];
     const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated;
+    if (is_integer(match_.anchor->output()->type.dtype) && match_.factor == nullptr) {
+      if (!node.is(ops::mul) || !fresh || !is_per_channel(other, current->type.shape, channel_axis_)) return false;
+      match_.factor = other;
+      return other->is_constant() || input_index(region_, other) >= 0;
+    }
     if (node.is(ops::mul) && fresh && is_scalar_constant(other)) {
       match_.scale *= static_cast<float>(other->constant->real(0));
       return true;

@@ -18,13 +18,16 @@ struct RegionMatch {
   const Node* anchor = nullptr;
   std::vector<const Value*> biases;  // constants added to every channel after the anchor, besides its own bias
   float scale = 1;                   // product with a constant scalar directly behind the anchor
-  int residual = -1;                 // which region input is added, or -1
+  const Value* factor = nullptr;  // of sums of integers: what they are multiplied by as floats, one or one per channel
+  int residual = -1;              // which region input is added, or -1
   bool residual_after_activation = false;
   Activation activation;
   std::string refusal;  // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }
-  bool plain() const { return biases.empty() && scale == 1 && residual < 0 && activation.kind == ActivationKind::none; }
+  bool plain() const {
+    return biases.empty() && scale == 1 && factor == nullptr && residual < 0 && activation.kind == ActivationKind::none;
+  }
 };
 
 /// The region's first node when it is an `op` (whatever follows), else null: whether a family should speak at all.

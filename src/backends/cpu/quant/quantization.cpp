@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/quant/quantize_loops.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "ops/ops.h"
@@ -42,12 +43,13 @@ double real_at(const NodeOperand& operand, const Bindings& bindings, int64_t i) 
 
 class Quantization final : public ItemKernel {
  public:
-  Quantization(const QuantizationCode& code, const BoundNode& node)
+  Quantization(const QuantizationCode& code, const BoundNode& node, Isa isa)
       : ItemKernel((elements(node.result().type.dims) + kPiece - 1) / kPiece, elements(node.result().type.dims)),
         x_(node.operand(0)),
         scale_(node.operand(1)),
         y_(node.result()),
-        quantizes_(code.quantizes) {
+        quantizes_(code.quantizes),
+        loops_(quantize_loops(isa)) {
     node.require(x_.type.dims == y_.type.dims);
     if (node.has(2)) zero_ = node.operand(2);
     node.require(!zero_ || elements(zero_->type.dims) == elements(scale_.type.dims));
@@ -93,6 +95,7 @@ class Quantization final : public ItemKernel {
   }
 
   void run_stretch(int64_t first, int64_t last, double scale, double zero, const Bindings& bindings) const {
+    if (run_bytes(first, last, static_cast<float>(scale), static_cast<float>(zero), bindings)) return;
     visit(x_.type.dtype, [&]<typename X>() {
       const X* x = x_.as<X>(bindings);
       visit(y_.type.dtype, [&]<typename Y>() {
@@ -107,10 +110,26 @@ class Quantization final : public ItemKernel {
     });
   }
 
+  /// Between f32 and bytes, as most are.
+  bool run_bytes(int64_t first, int64_t last, float scale, float zero, const Bindings& bindings) const {
+    const auto pass = [&]<typename X, typename Y>(void (*loop)(const X*, Y*, int64_t, float, float)) {
+      loop(x_.as<X>(bindings) + first, y_.as<Y>(bindings) + first, last - first, scale, zero);
+      return true;
+    };
+    const DType from = x_.type.dtype, to = y_.type.dtype;
+    if (scale_.type.dtype != DType::f32) return false;
+    if (from == DType::f32 && to == DType::u8 && quantizes_) return pass(loops_.to_u8);
+    if (from == DType::f32 && to == DType::i8 && quantizes_) return pass(loops_.to_i8);
+    if (from == DType::u8 && to == DType::f32 && !quantizes_) return pass(loops_.from_u8);
+    if (from == DType::i8 && to == DType::f32 && !quantizes_) return pass(loops_.from_i8);
+    return false;
+  }
+
   NodeOperand x_, scale_;
   NodeResult y_;
   std::optional<NodeOperand> zero_;
   bool quantizes_;
+  QuantizeLoops loops_;
   int64_t n_ = 1, inner_ = 1, block_ = 0, scales_ = 0;
   int64_t stretch_ = 1;  // elements in a row with the same scale
 };
@@ -134,8 +153,8 @@ struct QuantizationFamily : NodeFamily<QuantizationCode> {
     return built;
   }
   static std::shared_ptr<const CpuKernel> load(const QuantizationCode& code, const KernelShapes& shapes,
-                                               const CpuInfo&) {
-    return std::make_shared<Quantization>(code, BoundNode(code.node, shapes, kName));
+                                               const CpuInfo& info) {
+    return std::make_shared<Quantization>(code, BoundNode(code.node, shapes, kName), info.isa);
   }
 };
 

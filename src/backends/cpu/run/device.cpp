@@ -40,6 +40,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.memory_bytes = machine.memory_bytes;
   info.cache_bytes = info.core_bytes = machine.cache_bytes;
   info.clock_ghz = machine.clock_ghz;
+  info.byte_matmuls = options.isa != Isa::scalar;
   info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
   info.rates = rates_of(options.isa, info.workers);
   return info;

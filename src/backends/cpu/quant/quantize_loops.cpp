@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/quant/quantize_loops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/quant/quantize_loops.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/support/lanes-inl.h"
+#include "backends/cpu/support/targets.h"
+
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
+HWY_BEFORE_NAMESPACE();
+namespace hone::cpu {
+namespace HWY_NAMESPACE {
+
+Range RangeOf(const float* x, int64_t count) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V low = hn::Zero(d), high = hn::Zero(d);
+  const auto meet = [&](V v) {
+    low = hn::IfThenElse(hn::Lt(v, low), v, low);
+    high = hn::IfThenElse(hn::Gt(v, high), v, high);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) meet(load(d, x + i));
+  if (i < count) meet(load_some(d, x + i, static_cast<size_t>(count - i), 0));
+  return {hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
+}
+
+template <typename T>
+void Quantize(const float* x, T* y, int64_t count, float scale, float zero) {
+  const D d;
+  const hn::Rebind<T, D> bytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V divisor = hn::Set(d, scale), shift = hn::Set(d, zero),
+          low = hn::Set(d, static_cast<float>(std::numeric_limits<T>::min())),
+          high = hn::Set(d, static_cast<float>(std::numeric_limits<T>::max()));
+  const auto quantized = [&](V v) {
+    const V rounded = hn::Add(hn::Round(hn::Div(v, divisor)), shift);
+    const V number = hn::IfThenElseZero(hn::Eq(rounded, rounded), rounded);
+    return hn::DemoteTo(bytes, hn::NearestInt(hn::Min(hn::Max(number, low), high)));
+  };
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(quantized(load(d, x + i)), bytes, y + i);
+  if (i == count) return;
+  HWY_ALIGN T last[kMaxLanes];
+  hn::StoreU(quantized(load_some(d, x + i, static_cast<size_t>(count - i), 0)), bytes, last);
+  std::copy(last, last + (count - i), y + i);
+}
+
+template <typename T>
+void Dequantize(const T* x, float* y, int64_t count, float scale, float zero) {
+  for (int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero) * scale;
+}
+
+QuantizeLoops Loops() {
+  return {RangeOf, Quantize<uint8_t>, Quantize<int8_t>, Dequantize<uint8_t>, Dequantize<int8_t>};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hone::cpu
+HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
+
+#if HWY_ONCE
+namespace hone::cpu {
+
+HWY_EXPORT(Loops);
+
+QuantizeLoops quantize_loops(Isa isa) { return HWY_DISPATCH_TABLE(Loops)[target_index(isa)](); }
+
+}  // namespace hone::cpu
+#endif
