@@ -47,6 +47,7 @@ struct DeviceInfo {
   bool tf32_matmuls = false;     // rounds the operands of f32 matmuls where that is allowed
   bool bf16_matmuls = false;     // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
   bool byte_matmuls = false;     // multiplies matrices of 8-bit integers into sums of 32 bits
+  bool byte_dots = false;        // and adds up several such products at once (VNNI)
   NominalRates rates = {};
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }

@@ -95,9 +95,10 @@ void import_q_linear_conv(ImportContext& context) {
                ? context.add("Unsqueeze", {value, integer_constant(context, spatial)})->output()
                : value;
   };
-  if (Value* bias = given(context, 8)) sum = context.add("Add", {sum, per_filter(bias)})->output();
-  Value* scaled = context.add("Mul", {as_type(context, sum, DType::f32), context.input(1)})->output();
-  scaled = context.add("Mul", {scaled, per_filter(context.input(4))})->output();
+  Value* scaled = as_type(context, sum, DType::f32);
+  if (Value* bias = given(context, 8)) scaled = plus(context, scaled, as_type(context, per_filter(bias), DType::f32));
+  Value* scale = made(context, "Mul", {per_filter(context.input(4)), context.input(1)});
+  scaled = made(context, "Mul", {scaled, scale});
   context.set_output(
       0, context.add("QuantizeLinear", {scaled, context.input(6), context.input(7)}, {{"axis", int64_t{1}}})->output());
 }

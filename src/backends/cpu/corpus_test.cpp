@@ -71,14 +71,16 @@ std::set<std::string> offered(const TacticSource& source, const DeviceInfo& devi
 }
 
 TEST(CpuCorpus, NoFamilyGoesWithoutARegion) {
-  const std::set<std::string> names = offered(source(), {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
+  const std::set<std::string> names =
+      offered(source(), {.architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = true});
   for (const CpuTactic* family : cpu_tactics())
     EXPECT_TRUE(names.contains(std::string(family->name)))
         << "tests/regions has none that cpu." << family->name << " takes";
 }
 
 TEST(CpuCorpus, TakesTheRegionsThatItTook) {
-  const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
+  const DeviceInfo device{
+      .name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = true};
   setenv("HONE_CPU_BF16", "emulated", 1);
   const auto takes = [&](const RegionSample& sample, DType dtype) {
     Problem problem = sample_problem(sample.graph(dtype), 2, device);
@@ -95,14 +97,16 @@ TEST(CpuCorpus, NoValueOfAParameterGoesUntried) {
   UntriedValues untried;
   for (const CpuTactic* family : cpu_tactics()) untried.expect(family->fields());
   setenv("HONE_CPU_BF16", "emulated", 1);
-  for (const Sample& sample : all_samples()) {
-    Problem problem = sample_problem(sample.region->graph(sample.dtype), 2,
-                                     {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
-    problem.allowed.bf16 = sample.rounds, problem.allowed.f16 = sample.halves;
-    for (const CpuTactic* family : cpu_tactics())
-      for (const Tactic& tactic : offers_of(problem, family->name))
-        untried.meet(family->fields(), decode_code(source().compile(problem, tactic).code).attrs);
-  }
+  for (const Sample& sample : all_samples())
+    for (const bool byte_dots : {false, true}) {
+      Problem problem =
+          sample_problem(sample.region->graph(sample.dtype), 2,
+                         {.architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = byte_dots});
+      problem.allowed.bf16 = sample.rounds, problem.allowed.f16 = sample.halves;
+      for (const CpuTactic* family : cpu_tactics())
+        for (const Tactic& tactic : offers_of(problem, family->name))
+          untried.meet(family->fields(), decode_code(source().compile(problem, tactic).code).attrs);
+    }
   unsetenv("HONE_CPU_BF16");
   EXPECT_THAT(untried.list(), testing::IsEmpty()) << "tests/regions has none with these values";
 }
@@ -124,7 +128,7 @@ TEST(CpuCorpus, EveryOfferCostsSomething) {
   setenv("HONE_CPU_BF16", "emulated", 1);
   for (const Sample& sample : all_samples()) {
     Problem problem = sample_problem(sample.region->graph(sample.dtype), 2,
-                                     {.architecture = "avx512", .workers = 2, .bf16_matmuls = true});
+                                     {.architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = true});
     problem.allowed.bf16 = sample.rounds;
     Candidates candidates;
     source().propose(problem, candidates);

@@ -14,7 +14,8 @@ namespace {
 Rows compiled_samples() {
   Rows texts;
   setenv("HONE_CPU_BF16", "emulated", 1);
-  const DeviceInfo device{.name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true};
+  const DeviceInfo device{
+      .name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = true};
   for (const RegionSample& sample : region_samples())
     for (const auto& [dtype, rounds] : {std::pair(DType::f32, false), {DType::f32, true}, {DType::bf16, true}}) {
       Problem problem = sample_problem(sample.graph(dtype), 2, device);

@@ -28,6 +28,12 @@ bool has_bf16_matmuls(Isa isa) {
   return has_bf16_instructions(isa) || (isa == Isa::avx512 && env_text("HONE_CPU_BF16") == "emulated");
 }
 
+bool has_byte_dots(Isa isa) {
+  static const Xbyak::util::Cpu cpu;
+  if (isa == Isa::avx512) return cpu.has(Xbyak::util::Cpu::tAVX512_VNNI);
+  return isa == Isa::avx2 && cpu.has(Xbyak::util::Cpu::tAVX_VNNI);
+}
+
 bool has_matrix_tile_instructions() {
   static const bool given = [] {
     using Xbyak::util::Cpu;

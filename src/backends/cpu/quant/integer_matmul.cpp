@@ -298,7 +298,7 @@ struct IntegerMatmulFamily {
     if (problem.symbolic.node_count() != problem.region.node_count())
       return out.refuse(kName, "an operand depends on the input's shape");
     const int64_t n = region->code.n, m = elements(region->node().output()->type.shape.values()) / n;
-    for (const Tile& tile : tiles_for(m, n, info.isa))
+    for (const Tile& tile : tiles_for(m, n, info.isa, problem.device.byte_dots))
       out.offer({"cpu",
                  std::string(kName),
                  write_fields(tile),
@@ -350,8 +350,8 @@ struct IntegerMatmulFamily {
 
  private:
   /// Of one to four vectors, as many rows as there are registers for.
-  static std::vector<Tile> tiles_for(int64_t m, int64_t n, Isa isa) {
-    const IntegerDot dot = has_byte_dots(isa) ? IntegerDot::bytes : IntegerDot::words;
+  static std::vector<Tile> tiles_for(int64_t m, int64_t n, Isa isa, bool byte_dots) {
+    const IntegerDot dot = byte_dots ? IntegerDot::bytes : IntegerDot::words;
     const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
     std::vector<Tile> tiles;
     for (int vectors = kMostVectors; vectors >= 1; --vectors) {

@@ -2,8 +2,6 @@
 
 #include "backends/cpu/quant/integer_tile.h"
 
-#include <xbyak/xbyak_util.h>
-
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -129,12 +127,6 @@ class TileWriter {
 };
 
 }  // namespace
-
-bool has_byte_dots(Isa isa) {
-  static const Xbyak::util::Cpu cpu;
-  if (isa == Isa::avx512) return cpu.has(Xbyak::util::Cpu::tAVX512_VNNI);
-  return isa == Isa::avx2 && cpu.has(Xbyak::util::Cpu::tAVX_VNNI);
-}
 
 bool integer_tile_fits(Isa isa, IntegerDot dot, int rows, int vectors) {
   if (isa == Isa::scalar || rows < 1 || vectors < 1) return false;

@@ -47,8 +47,6 @@ struct IntegerTileArgs {
 };
 using IntegerTileFunction = void (*)(const IntegerTileArgs*);
 
-/// Whether the processor adds up four products of bytes at once under `isa`.
-bool has_byte_dots(Isa isa);
 bool integer_tile_fits(Isa isa, IntegerDot dot, int rows, int vectors);
 /// Returns where in the code the function begins.
 size_t emit_integer_tile(Emitter& emitter, const IntegerTileSpec& spec);

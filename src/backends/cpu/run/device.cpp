@@ -41,6 +41,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.cache_bytes = info.core_bytes = machine.cache_bytes;
   info.clock_ghz = machine.clock_ghz;
   info.byte_matmuls = options.isa != Isa::scalar;
+  info.byte_dots = has_byte_dots(options.isa);
   info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
   info.rates = rates_of(options.isa, info.workers);
   return info;
