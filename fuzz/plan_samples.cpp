@@ -128,6 +128,16 @@ constexpr std::string_view kRegions[] = {
     "(%a: i8[N,3,9], %o: i8[]) {\n %b = constant u8[9,20]!01\n %z = constant u8[20]!02\n %c = MatMulInteger(%a, %b, "
     "%o, "
     "%z)\n return %c\n}",
+    "(%x: u8[N,6,5,4], %r: i8[N,19,5,4], %o: u8[]) {\n %w = constant i8[19,6,3,3]!01\n %c = ConvInteger(%x, %w, %o) "
+    "{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1], dilations=[1, 1]}\n %f = Cast(%c) {to=\"f32\"}\n %s = "
+    "constant f32[19,1,1]!02\n %m = Mul(%f, %s)\n %t = constant f32[]{300}\n %q = QuantizeLinear(%m, %t)\n %d = "
+    "DequantizeLinear(%q, %t)\n %e = DequantizeLinear(%r, %t)\n %a = Add(%d, %e)\n %y = QuantizeLinear(%a, %t)\n "
+    "return %y\n}",
+    "(%x: i8[N,35,7,6], %o: i8[]) {\n %w = constant i8[35,1,3,2]!01\n %c = ConvInteger(%x, %w, %o) {kernel_shape=[3, "
+    "2], "
+    "pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, 2], group=35}\n %f = Cast(%c) {to=\"f32\"}\n %s = constant "
+    "f32[35,1,1]!02\n %m = Mul(%f, %s)\n %b = constant f32[35,1,1]!03\n %t = Add(%m, %b)\n %u = constant "
+    "f32[]{300}\n %y = QuantizeLinear(%t, %u)\n return %y\n}",
     "(%x: f32[N,3,6,8]) {\n %r = constant f32[0]{}\n %s = constant f32[2]{1.7, 0.6}\n %y = Resize(%x, %r, %s) "
     "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
     "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone {
 namespace {
@@ -23,7 +24,11 @@ constexpr size_t kMaxAssembled = 16;
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
 bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
-bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer); }
+bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer) || node.is(ops::conv_integer); }
+
+bool same_rounding(const Node& back, const Node& quantize) {
+  return back.is(ops::dequantize_linear) && quantization_of(back) == quantization_of(quantize);
+}
 
 bool is_anchor(const Node& node) {
   if (sums_integers(node)) return true;
@@ -195,39 +200,92 @@ class Former {
   std::vector<Node*> scaled_sums(Node* anchor) const {
     std::vector<Node*> nodes{anchor};
     Node* next = reader_of(*anchor);
+    if (next != nullptr && next->is(ops::add) && reads_constant(*next)) {
+      nodes.push_back(next);
+      next = reader_of(*next);
+    }
     if (next == nullptr || !next->is(ops::cast) || next->output()->type.dtype != DType::f32) return nodes;
     Node* scale = reader_of(*next);
     if (scale == nullptr || !scale->is(ops::mul) || !computes_in(*scale, DType::f32)) return nodes;
     nodes.insert(nodes.end(), {next, scale});
     next = reader_of(*scale);
-    if (next != nullptr && next->is(ops::add) && computes_in(*next, DType::f32) &&
-        std::ranges::any_of(next->inputs, [](const Value* value) { return value->is_constant(); }))
+    if (next != nullptr && next->is(ops::add) && computes_in(*next, DType::f32) && reads_constant(*next))
       nodes.push_back(next);
     return nodes;
   }
 
+  static bool reads_constant(const Node& node) {
+    return std::ranges::any_of(node.inputs, [](const Value* value) { return value->is_constant(); });
+  }
+
+  /// Scaled sums and what follows them, up to bytes where they become such.
+  std::vector<Node*> integer_epilogue_of(Node* anchor) {
+    std::vector<Node*> nodes = scaled_sums(anchor);
+    if (!is_fusible(nodes.back()->output()->type.dtype)) return nodes;
+    Epilogue has{.of_integers = true};
+    grow_epilogue(nodes, has);
+    Node* quantize = quantizer_of(*nodes.back());
+    if (quantize == nullptr) return nodes;
+    nodes.push_back(quantize);
+    // Bytes may become floats again, for an addition or an activation.
+    Node* back = reader_of(*quantize);
+    if (back == nullptr || !same_rounding(*back, *quantize) || has.residual) return nodes;
+    std::vector<Node*> longer = nodes;
+    longer.push_back(back);
+    grow_epilogue(longer, has);
+    Node* last = quantizer_of(*longer.back());
+    if (last == nullptr || longer.back() == back) return nodes;
+    longer.push_back(last);
+    return longer;
+  }
+
+  Node* quantizer_of(const Node& node) const {
+    Node* reader = reader_of(node);
+    return reader != nullptr && reader->is(ops::quantize_linear) && quantization_of(*reader) ? reader : nullptr;
+  }
+
   /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
   std::vector<Node*> epilogue_of(Node* anchor) {
-    std::vector<Node*> nodes = sums_integers(*anchor) ? scaled_sums(anchor) : std::vector<Node*>{anchor};
-    const DType dtype = nodes.back()->output()->type.dtype;
-    if (!is_fusible(dtype)) return nodes;
-    bool has_residual = false, has_activation = false;
+    if (sums_integers(*anchor)) return integer_epilogue_of(anchor);
+    std::vector<Node*> nodes{anchor};
+    Epilogue has;
+    grow_epilogue(nodes, has);
+    return nodes;
+  }
+
+  struct Epilogue {
+    bool of_integers = false, residual = false, activation = false;
+  };
+
+  void grow_epilogue(std::vector<Node*>& nodes, Epilogue& has) const {
+    const TensorType type = nodes.back()->output()->type;
     while (true) {
       const Value* value = nodes.back()->output();
-      if (value->uses.size() != 1 || graph_.is_output(value)) return nodes;
+      if (value->uses.size() != 1 || graph_.is_output(value)) return;
       Node* next = value->uses[0].node;
-      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, dtype) ||
-          next->output()->type.shape != anchor->output()->type.shape)
-        return nodes;
+      if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, type.dtype) ||
+          next->output()->type.shape != type.shape)
+        return;
       if (is_residual(*next, value)) {
-        if (std::exchange(has_residual, true)) return nodes;
+        if (std::exchange(has.residual, true)) return;
+        Node* bytes = has.of_integers ? residual_bytes(*next, value) : nullptr;
+        if (bytes != nullptr) nodes.insert(nodes.end() - 1, bytes);
       } else if (is_activation(*next, value)) {
-        if (std::exchange(has_activation, true)) return nodes;
+        if (std::exchange(has.activation, true)) return;
       } else {
-        return nodes;
+        return;
       }
       nodes.push_back(next);
     }
+  }
+
+  /// The DequantizeLinear whose floats this addition alone reads.
+  Node* residual_bytes(const Node& add, const Value* value) const {
+    const Value* other = add.input(0) == value ? add.input(1) : add.input(0);
+    Node* node = other->producer;
+    const bool fits = node != nullptr && node->is(ops::dequantize_linear) && quantization_of(*node) &&
+                      other->uses.size() == 1 && !graph_.is_output(other) && !taken_.contains(node);
+    return fits ? node : nullptr;
   }
 
   static bool is_residual(const Node& node, const Value* value) {

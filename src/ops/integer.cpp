@@ -95,8 +95,8 @@ void import_q_linear_conv(ImportContext& context) {
                ? context.add("Unsqueeze", {value, integer_constant(context, spatial)})->output()
                : value;
   };
+  if (Value* bias = given(context, 8)) sum = plus(context, sum, per_filter(bias));
   Value* scaled = as_type(context, sum, DType::f32);
-  if (Value* bias = given(context, 8)) scaled = plus(context, scaled, as_type(context, per_filter(bias), DType::f32));
   Value* scale = made(context, "Mul", {per_filter(context.input(4)), context.input(1)});
   scaled = made(context, "Mul", {scaled, scale});
   context.set_output(

@@ -15,7 +15,7 @@ Padding padding_of(const std::string& auto_pad) {
   return auto_pad == "SAME_LOWER" ? Padding::same_lower : Padding::given;
 }
 
-ConvCode code_of(const Graph& region, const RegionMatch& match, const WindowAttrs& window) {
+ConvCode code_of(const Graph& region, const RegionMatch& match, const WindowAttrs& window, bool bias) {
   const Node& node = *match.anchor;
   return {.input = std::max(0, input_index(region, node.input(0))),
           .filter = window.kernel,
@@ -25,7 +25,7 @@ ConvCode code_of(const Graph& region, const RegionMatch& match, const WindowAttr
           .padding = padding_of(window.auto_pad),
           .groups = node.attrs.integer("group"),
           .channels = node.output()->type.shape[1].value(),
-          .epilogue = epilogue_code(match, node.input(2) != nullptr || !match.biases.empty())};
+          .epilogue = epilogue_code(match, bias)};
 }
 
 bool within_bounds(const ConvCode& code) {
@@ -38,6 +38,11 @@ bool within_bounds(const ConvCode& code) {
 
 }  // namespace
 
+std::optional<ConvCode> conv_code(const Graph& region, const RegionMatch& match, const WindowAttrs& window, bool bias) {
+  ConvCode code = code_of(region, match, window, bias);
+  return within_bounds(code) ? std::optional(std::move(code)) : std::nullopt;
+}
+
 void ConvCode::require_axes(size_t axes) const {
   const bool valid =
       filter.size() == axes && strides.size() == axes && dilations.size() == axes && pads.size() == 2 * axes;
@@ -45,6 +50,11 @@ void ConvCode::require_axes(size_t axes) const {
 }
 
 void ConvCode::require_operands(const KernelShapes& shapes) const {
+  require_window(shapes);
+  require_residual(epilogue, shapes);
+}
+
+void ConvCode::require_window(const KernelShapes& shapes) const {
   HONE_CHECK(input < static_cast<int64_t>(shapes.inputs.size()) && shapes.outputs.size() == 1,
              "a convolution in the plan has the input {} of {} and {} results", input, shapes.inputs.size(),
              shapes.outputs.size());
@@ -55,7 +65,6 @@ void ConvCode::require_operands(const KernelShapes& shapes) const {
   HONE_CHECK(in[1] % groups == 0 && channels % groups == 0 && out[0] == in[0] && out[1] == channels,
              "a convolution in the plan of {} gives {}, not {} channels in {} groups", join_dims(in), join_dims(out),
              channels, groups);
-  require_residual(epilogue, shapes);
 }
 
 Dims ConvCode::pads_for(std::span<const int64_t> sizes) const {
@@ -74,9 +83,9 @@ std::optional<ConvRegion> read_conv_region(const Graph& region) {
   if (node == nullptr) return std::nullopt;
   RegionMatch match = match_region(region, node, node->output()->type.shape.rank() - 1);
   WindowAttrs window(node->attrs, node->input(0)->type.shape.rank() - 2, kernel_of_weight(node->input(1)->type.shape));
-  ConvCode code = code_of(region, match, window);
-  if (match && !within_bounds(code)) match.refusal = "its window or its channels are beyond all bounds";
-  return ConvRegion{std::move(match), std::move(code), std::move(window), transposed};
+  std::optional<ConvCode> code = conv_code(region, match, window, node->input(2) != nullptr || !match.biases.empty());
+  if (match && !code) match.refusal = kBeyondBounds;
+  return ConvRegion{std::move(match), code.value_or(ConvCode{}), std::move(window), transposed};
 }
 
 std::vector<float> ConvRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }

@@ -45,10 +45,16 @@ struct ConvCode {
   void require_axes(size_t axes) const;
   /// Throws Error where the convolved input, the residual or the result does not exist or contradicts another one.
   void require_operands(const KernelShapes& shapes) const;
+  /// The same but for the residual.
+  void require_window(const KernelShapes& shapes) const;
   const ConcreteType& input_type(const KernelShapes& shapes) const { return shapes.inputs[static_cast<size_t>(input)]; }
   /// The pads for an input of these spatial sizes.
   Dims pads_for(std::span<const int64_t> sizes) const;
 };
+
+inline constexpr const char* kBeyondBounds = "its window or its channels are beyond all bounds";
+/// What a kernel keeps of the window of the match's anchor; nothing where it is beyond all bounds.
+std::optional<ConvCode> conv_code(const Graph& region, const RegionMatch& match, const WindowAttrs& window, bool bias);
 
 struct ConvRegion {
   RegionMatch match;  // its refusal says why there is more than a convolution with an epilogue

@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "tensor/dtype.h"
 
 namespace hone {
 
@@ -45,6 +48,21 @@ struct Epilogue {
   bool residual_after_activation = false;  // act(sum + bias) + residual instead of act(sum + bias + residual)
   Activation activation;
   bool operator==(const Epilogue&) const = default;
+};
+
+/// How a tensor of floats is kept in bytes: q = saturate(round(x / scale) + zero), to even, and x = (q - zero) * scale.
+struct Quantization {
+  DType dtype = DType::f32;  // u8 or i8; f32: it is not
+  float scale = 1;
+  int64_t zero = 0;
+  /// Fields are named after the tensor.
+  static void fields(auto& self, auto& visit, const std::string& tensor) {
+    visit(tensor + "_type", self.dtype);
+    visit(tensor + "_scale", self.scale);
+    visit(tensor + "_zero", self.zero, -128, 255);
+  }
+  explicit operator bool() const { return dtype != DType::f32; }
+  bool operator==(const Quantization&) const = default;
 };
 
 /// Inputs of a region that a kernel's code may name.

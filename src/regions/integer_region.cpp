@@ -2,6 +2,8 @@
 
 #include "regions/integer_region.h"
 
+#include <cmath>
+
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "regions/match_region.h"
@@ -9,13 +11,16 @@
 namespace hone {
 namespace {
 
+/// Scales between which sums, scaled and divided, stay far from the ends of f32.
+constexpr float kLargestScale = 0x1p30F, kSmallestScale = 0x1p-30F;
+
 bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
 bool is_one(const Value* value) { return value->type.shape.elements() == Dim(1); }
+bool is_moderate(float number) { return std::fabs(number) <= kLargestScale; }
 
-std::string reason_against(const Graph& region, const Node& node) {
+std::string reason_against_operands_of(const Graph& region, const Node& node) {
   const Value *a = node.input(0), *b = node.input(1), *a_zero = node.input(2), *b_zero = node.input(3);
   if (input_index(region, a) < 0 || !b->is_constant()) return "its weights are no constant";
-  if (b->type.shape.rank() != 2) return "its weights are no matrix";
   if (a->type.shape.elements() == Dim(0) || node.output()->type.shape.elements() == Dim(0)) return "empty operands";
   if (a_zero != nullptr && !is_one(a_zero)) return "each row has a zero point";
   if (a_zero != nullptr && !a_zero->is_constant() && input_index(region, a_zero) < 0)
@@ -24,64 +29,140 @@ std::string reason_against(const Graph& region, const Node& node) {
   return {};
 }
 
-IntegerLinearCode code_of(const Graph& region, const RegionMatch& match) {
-  const Node& node = *match.anchor;
-  const Dims w = node.input(1)->type.shape.values();
-  IntegerLinearCode code{.input = input_index(region, node.input(0)), .n = w[1], .k = w[0]};
-  if (const Value* zero = node.input(2); zero != nullptr && zero->is_constant()) code.zero = zero->constant->integer(0);
+/// Bytes are made of floats that are certainly finite.
+std::string reason_against_bytes(const SumsRegion& region, const SumsCode& code, int64_t columns) {
+  const RegionMatch& match = region.match;
+  if (!code.result) {
+    if (code.rounding || code.residual) return "its result is rounded to bytes and back";
+    return {};
+  }
+  if (match.residual >= 0 && !code.residual) return "bytes and a residual in floats";
+  if (code.factor_input >= 0) return "bytes and a scale that is no constant";
+  for (const Quantization& type : {code.rounding, code.residual, code.result})
+    if (type && (type.scale < kSmallestScale || type.scale > kLargestScale)) return "a scale of bytes is extreme";
+  const auto moderate = [](const std::vector<float>& values) { return std::ranges::all_of(values, is_moderate); };
+  if (!moderate(region.factor()) || !moderate(region.bias(columns))) return "a factor of the sums is extreme";
+  return {};
+}
+
+SumsCode sums_of(const Graph& region, const RegionMatch& match) {
+  SumsCode code;
+  if (const Value* zero = match.anchor->input(2); zero != nullptr && zero->is_constant())
+    code.zero = zero->constant->integer(0);
   else if (zero != nullptr) code.zero_input = input_index(region, zero);
   if (match.factor != nullptr) {
     code.factor = is_one(match.factor) ? Factor::one : Factor::columns;
     code.factor_input = match.factor->is_constant() ? -1 : input_index(region, match.factor);
   }
-  code.epilogue = epilogue_code(match, !match.biases.empty());
+  code.rounding = match.rounding, code.residual = match.residual_type, code.result = match.result_type;
   return code;
+}
+
+/// The match of an anchor, refused where it is not one of such sums.
+SumsRegion match_sums(const Graph& region, const Node& node, size_t channel_axis) {
+  if (std::string reason = reason_against_operands_of(region, node); !reason.empty())
+    return {{.anchor = &node, .refusal = std::move(reason)}};
+  SumsRegion result{match_region(region, &node, channel_axis)};
+  RegionMatch& match = result.match;
+  if (match && region.node_count() > 1 && match.factor == nullptr) match.refusal = "its sums are not multiplied";
+  const Shape& sums = node.output()->type.shape;
+  const int64_t columns = sums[sums.rank() - channel_axis].value();
+  if (match) match.refusal = reason_against_bytes(result, sums_of(region, match), columns);
+  return result;
 }
 
 }  // namespace
 
-void IntegerLinearCode::require_operands(const KernelShapes& shapes) const {
+void SumsCode::require_operands(const EpilogueCode& epilogue, int64_t columns, const KernelShapes& shapes) const {
   const auto count = static_cast<int64_t>(shapes.inputs.size());
-  HONE_CHECK(input < count && zero_input < count && factor_input < count && shapes.outputs.size() == 1,
-             "an integer matmul in the plan has {} inputs and {} results", count, shapes.outputs.size());
+  HONE_CHECK(zero_input < count && factor_input < count && epilogue.residual < count && shapes.outputs.size() == 1,
+             "sums of integers in the plan have {} inputs and {} results", count, shapes.outputs.size());
+  const auto input = [&](int64_t i) -> const ConcreteType& { return shapes.inputs[static_cast<size_t>(i)]; };
+  const ConcreteType& type = shapes.outputs[0];
+  for (const Quantization& bytes : {rounding, residual, result})
+    HONE_CHECK(!bytes || is_byte(bytes.dtype), "sums of integers in the plan become {}", name_of(bytes.dtype));
+  HONE_CHECK(type.dtype == (factor == Factor::none ? DType::i32 : result.dtype), "sums of integers in the plan are {}",
+             name_of(type.dtype));
+  HONE_CHECK(result || (!rounding && !residual), "sums of integers in the plan are rounded to bytes and back");
+  if (zero_input >= 0)
+    HONE_CHECK(is_byte(input(zero_input).dtype) && elements(input(zero_input).dims) == 1,
+               "sums of integers in the plan have zero points {}", join_dims(input(zero_input).dims));
+  if (factor_input >= 0)
+    HONE_CHECK(input(factor_input).dtype == DType::f32 && elements(input(factor_input).dims) == factors(columns),
+               "sums of integers in the plan have factors {}", join_dims(input(factor_input).dims));
+  const bool plain = !epilogue.bias && epilogue.residual < 0 && epilogue.activation.kind == ActivationKind::none;
+  HONE_CHECK(factor != Factor::none || plain, "sums of integers in the plan have floats added");
+  if (epilogue.residual < 0) return;
+  ConcreteType added = type;
+  added.dtype = residual.dtype;
+  HONE_CHECK(input(epilogue.residual) == added && (!result || residual),
+             "a kernel in the plan adds tensors of different sizes");
+}
+
+void IntegerLinearCode::require_operands(const KernelShapes& shapes) const {
+  sums.require_operands(epilogue, n, shapes);
+  HONE_CHECK(input < static_cast<int64_t>(shapes.inputs.size()), "an integer matmul in the plan has no input {}",
+             input);
   const ConcreteType &a = shapes.inputs[static_cast<size_t>(input)], &c = shapes.outputs[0];
   const int64_t rows = elements(a.dims) / k;
-  const bool fits = is_byte(a.dtype) && c.dtype == (factor == Factor::none ? DType::i32 : DType::f32) && rows > 0 &&
-                    rows * k == elements(a.dims) && elements(c.dims) == rows * n && a.layout == Layout::linear &&
-                    c.layout == Layout::linear;
+  const bool fits = is_byte(a.dtype) && rows > 0 && rows * k == elements(a.dims) && elements(c.dims) == rows * n &&
+                    a.layout == Layout::linear && c.layout == Layout::linear;
   HONE_CHECK(fits, "an integer matmul in the plan takes {} to {}", join_dims(a.dims), join_dims(c.dims));
-  if (zero_input >= 0) {
-    const ConcreteType& zeros = shapes.inputs[static_cast<size_t>(zero_input)];
-    HONE_CHECK(is_byte(zeros.dtype) && elements(zeros.dims) == 1, "an integer matmul in the plan has zero points {}",
-               join_dims(zeros.dims));
-  }
-  if (factor_input >= 0) {
-    const ConcreteType& scales = shapes.inputs[static_cast<size_t>(factor_input)];
-    HONE_CHECK(scales.dtype == DType::f32 && elements(scales.dims) == factors(),
-               "an integer matmul in the plan has factors {}", join_dims(scales.dims));
-  }
-  const bool plain = !epilogue.bias && epilogue.residual < 0 && epilogue.activation.kind == ActivationKind::none;
-  HONE_CHECK(factor != Factor::none || plain, "an integer matmul in the plan adds floats to integers");
-  require_residual(epilogue, shapes);
+}
+
+void IntegerConvCode::require_operands(const KernelShapes& shapes) const {
+  sums.require_operands(conv.epilogue, conv.channels, shapes);
+  conv.require_window(shapes);
+  const ConcreteType &x = conv.input_type(shapes), &y = shapes.outputs[0];
+  const bool fits = is_byte(x.dtype) && elements(x.dims) > 0 && elements(y.dims) > 0;
+  HONE_CHECK(fits, "an integer convolution in the plan takes {} to {}", join_dims(x.dims), join_dims(y.dims));
 }
 
 std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& region) {
   const Node* node = anchor_of(region, ops::mat_mul_integer);
   if (node == nullptr) return std::nullopt;
-  if (std::string reason = reason_against(region, *node); !reason.empty())
-    return IntegerLinearRegion{{.anchor = node, .refusal = std::move(reason)}, {}};
-  RegionMatch match = match_region(region, node, 1);
-  if (match && region.node_count() > 1 && match.factor == nullptr) match.refusal = "its sums are not multiplied";
-  IntegerLinearCode code = match ? code_of(region, match) : IntegerLinearCode{};
-  return IntegerLinearRegion{std::move(match), std::move(code)};
+  const Shape& weights = node->input(1)->type.shape;
+  if (weights.rank() != 2) return IntegerLinearRegion{{{.anchor = node, .refusal = "its weights are no matrix"}}, {}};
+  IntegerLinearRegion result{match_sums(region, *node, 1), {}};
+  const RegionMatch& match = result.match;
+  if (!match) return result;
+  const Dims w = weights.values();
+  result.code = {.input = input_index(region, node->input(0)),
+                 .n = w[1],
+                 .k = w[0],
+                 .epilogue = epilogue_code(match, !match.biases.empty()),
+                 .sums = sums_of(region, match)};
+  return result;
 }
 
-std::vector<float> IntegerLinearRegion::factor() const {
+std::optional<IntegerConvRegion> read_integer_conv_region(const Graph& region) {
+  const Node* node = anchor_of(region, ops::conv_integer);
+  if (node == nullptr) return std::nullopt;
+  const Shape& weights = node->input(1)->type.shape;
+  IntegerConvRegion result{match_sums(region, *node, weights.rank() - 1), {}};
+  RegionMatch& match = result.match;
+  if (!match) return result;
+  const WindowAttrs window(node->attrs, weights.rank() - 2, kernel_of_weight(weights));
+  if (std::optional<ConvCode> code = conv_code(region, match, window, !match.biases.empty()))
+    result.code = {std::move(*code), sums_of(region, match)};
+  else match.refusal = kBeyondBounds;
+  return result;
+}
+
+std::vector<float> SumsRegion::factor() const {
   if (match.factor == nullptr || !match.factor->is_constant()) return {};
   const Floats values(*match.factor->constant);
   return {values.data(), values.data() + values.size()};
 }
 
-std::vector<float> IntegerLinearRegion::bias() const { return collect_bias(match, nullptr, code.n); }
+std::vector<int32_t> SumsRegion::addends(int64_t columns) const {
+  std::vector<int32_t> result(static_cast<size_t>(columns), 0);
+  if (match.addend == nullptr) return result;
+  const std::vector<int64_t> values = match.addend->constant->integers();
+  for (size_t i = 0; i < result.size(); ++i) result[i] = static_cast<int32_t>(values[values.size() == 1 ? 0 : i]);
+  return result;
+}
+
+std::vector<float> SumsRegion::bias(int64_t columns) const { return collect_bias(match, nullptr, columns); }
 
 }  // namespace hone

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regions that begin with sums of products of bytes (MatMulInteger), read once for all sources, and what a kernel's code keeps of
-// them: the sums themselves, or the sums as floats, times a factor, then an epilogue.
+// Regions that begin with sums of products of bytes (MatMulInteger, ConvInteger), read once for all sources, and what a kernel's
+// code keeps of them: the sums themselves; or the sums as floats, times a factor, then an epilogue; or bytes again.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "regions/conv_region.h"
 #include "regions/region_match.h"
 
 namespace hone {
@@ -17,45 +18,81 @@ namespace hone {
 enum class Factor { none, one, columns };
 constexpr std::array<std::string_view, 3> field_names(Factor) { return {"none", "one", "columns"}; }
 
+/// The operand's zero point, and what becomes of the sums: + an integer, times the factor, the epilogue, in this order: + bias, an
+/// activation that comes before the residual, `rounding` to bytes and back, + residual, an activation behind it, `result`.
+struct SumsCode {
+  int64_t zero_input = -1;  // which of the region's inputs is its zero point, -1: it is known
+  int64_t zero = 0;
+  Factor factor = Factor::none;
+  int64_t factor_input = -1;  // which of the region's inputs is the factor, -1: a constant
+  Quantization rounding = {}, residual = {}, result = {};
+  static void fields(auto& self, auto& visit) {
+    visit("zero_input", self.zero_input, -1, kMostOperands - 1);
+    visit("zero", self.zero, -128, 255);
+    visit("factor", self.factor);
+    visit("factor_input", self.factor_input, -1, kMostOperands - 1);
+    Quantization::fields(self.rounding, visit, "rounding");
+    Quantization::fields(self.residual, visit, "residual");
+    Quantization::fields(self.result, visit, "result");
+  }
+
+  int64_t factors(int64_t columns) const { return factor == Factor::none ? 0 : factor == Factor::one ? 1 : columns; }
+  /// Throws Error where inputs do not exist, or they, the residual or the result have other types or sizes.
+  void require_operands(const EpilogueCode& epilogue, int64_t columns, const KernelShapes& shapes) const;
+};
+
 /// [..., K] to [..., N], with constant weights.
 struct IntegerLinearCode {
   static constexpr int64_t kMostColumns = 1 << 28;
 
-  int64_t input = 0;        // which of the region's inputs is multiplied
-  int64_t zero_input = -1;  // which of them is its zero point, -1: it is known
-  int64_t zero = 0;
+  int64_t input = 0;  // which of the region's inputs is multiplied
   int64_t n = 1, k = 1;
-  Factor factor = Factor::none;
-  int64_t factor_input = -1;  // which of the region's inputs is the factor, -1: a constant
   EpilogueCode epilogue = {};
+  SumsCode sums = {};
   static void fields(auto& self, auto& visit) {
     visit("input", self.input, 0, kMostOperands - 1);
-    visit("zero_input", self.zero_input, -1, kMostOperands - 1);
-    visit("zero", self.zero, -128, 255);
     visit("n", self.n, 1, kMostColumns);
     visit("k", self.k, 1, kMostColumns);
-    visit("factor", self.factor);
-    visit("factor_input", self.factor_input, -1, kMostOperands - 1);
     EpilogueCode::fields(self.epilogue, visit);
+    SumsCode::fields(self.sums, visit);
   }
 
   /// Throws Error where operands and result do not exist or do not fit together.
   void require_operands(const KernelShapes& shapes) const;
-  int64_t factors() const { return factor == Factor::none ? 0 : factor == Factor::one ? 1 : n; }
 };
 
-struct IntegerLinearRegion {
-  RegionMatch match;  // its refusal says why there is more than such a matmul
-  IntegerLinearCode code;
+struct IntegerConvCode {
+  ConvCode conv;
+  SumsCode sums = {};
+  static void fields(auto& self, auto& visit) {
+    ConvCode::fields(self.conv, visit);
+    SumsCode::fields(self.sums, visit);
+  }
+  void require_operands(const KernelShapes& shapes) const;
+};
+
+/// Its refusal says why there is more than such sums.
+struct SumsRegion {
+  RegionMatch match;
 
   const Node& node() const { return *match.anchor; }
-  /// The constant factor: as many as code.factors(); empty when it is an input.
+  /// The constant factor: one number or one per column; empty when it is an input, or there is none.
   std::vector<float> factor() const;
-  /// N values; empty when there is none.
-  std::vector<float> bias() const;
+  /// What is added to the sums, one value per column.
+  std::vector<int32_t> addends(int64_t columns) const;
+  /// One value per column; empty when there is none.
+  std::vector<float> bias(int64_t columns) const;
+};
+struct IntegerLinearRegion : SumsRegion {
+  IntegerLinearCode code;
+};
+struct IntegerConvRegion : SumsRegion {
+  IntegerConvCode code;
 };
 
 /// Nothing when the region does not begin with MatMulInteger. Refused where its weights are no constant matrix.
 std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& region);
+/// The same of ConvInteger.
+std::optional<IntegerConvRegion> read_integer_conv_region(const Graph& region);
 
 }  // namespace hone

@@ -3,6 +3,8 @@
 #include "regions/region_match.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -20,7 +22,7 @@ bool is_scalar_constant(const Value* value) {
 /// One value per channel (or one for all of them) that broadcasts along the channel axis of the result.
 bool is_per_channel(const Value* value, const Shape& result, size_t channel_axis) {
   const Shape& shape = value->type.shape;
-  if (!is_float(value->type.dtype) || shape.rank() > result.rank()) return false;
+  if (shape.rank() > result.rank()) return false;
   for (size_t from_end = 1; from_end <= shape.rank(); ++from_end) {
     const Dim& size = shape[shape.rank() - from_end];
     if (size != Dim(1) && (from_end != channel_axis || size != result[result.rank() - from_end])) return false;
@@ -29,7 +31,7 @@ bool is_per_channel(const Value* value, const Shape& result, size_t channel_axis
 }
 
 bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
-  return value->is_constant() && is_per_channel(value, result, channel_axis);
+  return value->is_constant() && is_float(value->type.dtype) && is_per_channel(value, result, channel_axis);
 }
 
 class Matcher {
@@ -39,17 +41,18 @@ class Matcher {
   }
 
   RegionMatch run() {
-    const std::vector<Node*> nodes = region_.nodes();
-    const Value* current = match_.anchor->output();
     if (match_.anchor->outputs.size() != 1) return refuse("the anchor has several results");
-    for (size_t i = 1; i < nodes.size(); ++i) {
-      const Node& node = *nodes[i];
+    const Value* current = match_.anchor->output();
+    while (!current->uses.empty()) {
       if (current->uses.size() != 1 || region_.is_output(current))
         return refuse("a result inside the region is used twice");
-      if (current->uses[0].node != &node || node.outputs.size() != 1) return refuse("the region is not a chain");
+      const Node& node = *current->uses[0].node;
+      if (node.outputs.size() != 1) return refuse("the region is not a chain");
       if (!absorb(node, current)) return refuse(fmt::format("{} cannot be part of its epilogue", node.op_name()));
+      ++absorbed_;
       current = node.output();
     }
+    if (absorbed_ != region_.node_count()) return refuse("the region is not a chain");
     if (region_.outputs().size() != 1 || region_.outputs()[0] != current)
       return refuse("the region has several results");
     return std::move(match_);
@@ -62,17 +65,25 @@ class Matcher {
   }
 
   bool absorb(const Node& node, const Value* current) {
+    if (node.is(ops::quantize_linear)) return quantize(node, current);
+    if (match_.result_type) return dequantize(node);
     const bool activated = match_.activation.kind != ActivationKind::none;
     if (const std::optional<Activation> activation = activation_of(node)) {
       if (activated || match_.residual_after_activation) return false;
       match_.activation = *activation;
       return true;
     }
-    if (node.is(ops::cast) && current == match_.anchor->output() && is_integer(current->type.dtype))
-      return node.output()->type.dtype == DType::f32;
+    if (node.is(ops::cast) && is_integer(current->type.dtype)) return node.output()->type.dtype == DType::f32;
     if (node.inputs.size() != 2 || node.output()->type.shape != current->type.shape) return false;
     const Value* other = node.inputs[0] == current ? node.inputs[1] : node.inputs[0];
     const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated;
+    if (is_integer(current->type.dtype)) {
+      if (!node.is(ops::add) || match_.addend != nullptr || !other->is_constant() ||
+          !is_per_channel(other, current->type.shape, channel_axis_))
+        return false;
+      match_.addend = other;
+      return true;
+    }
     if (is_integer(match_.anchor->output()->type.dtype) && match_.factor == nullptr) {
       if (!node.is(ops::mul) || !fresh || !is_per_channel(other, current->type.shape, channel_axis_)) return false;
       match_.factor = other;
@@ -88,18 +99,41 @@ class Matcher {
     }
     if (!node.is(ops::add)) return false;
     // Adding to all channels commutes with adding the residual.
-    if (!activated && is_channel_constant(other, current->type.shape, channel_axis_)) {
+    if (!activated && !match_.rounding && is_channel_constant(other, current->type.shape, channel_axis_)) {
       match_.biases.push_back(other);
       return true;
     }
     if (match_.residual >= 0 || other->type.shape != current->type.shape) return false;
-    match_.residual = input_index(region_, other);
+    match_.residual = input_index(region_, dequantized(other));
     match_.residual_after_activation = activated;
     return match_.residual >= 0;
   }
 
+  bool quantize(const Node& node, const Value* current) {
+    match_.result_type = quantization_of(node);
+    return match_.factor != nullptr && match_.result_type && node.input(0) == current;
+  }
+
+  /// Back to floats, behind which a residual is added or an activation follows.
+  bool dequantize(const Node& node) {
+    if (!node.is(ops::dequantize_linear) || match_.rounding || match_.residual >= 0) return false;
+    match_.rounding = std::exchange(match_.result_type, {});
+    match_.residual_after_activation = match_.activation.kind != ActivationKind::none;
+    return quantization_of(node) == match_.rounding;
+  }
+
+  /// The bytes that a residual of floats is made of here, or the floats.
+  const Value* dequantized(const Value* residual) {
+    const Node* node = residual->producer;
+    if (node == nullptr || !node->is(ops::dequantize_linear) || residual->uses.size() != 1) return residual;
+    match_.residual_type = quantization_of(*node);
+    ++absorbed_;
+    return match_.residual_type ? node->input(0) : nullptr;
+  }
+
   const Graph& region_;
   const size_t channel_axis_;
+  size_t absorbed_ = 1;
   RegionMatch match_;
 };
 
@@ -115,9 +149,21 @@ constexpr std::pair<const OpDef*, ActivationKind> kPlainActivations[] = {
 }  // namespace
 
 const Node* anchor_of(const Graph& region, const OpDef& op) {
-  if (region.node_count() == 0) return nullptr;
-  const Node* first = region.nodes().front();
-  return first->is(op) ? first : nullptr;
+  const std::vector<Node*> nodes = region.nodes();
+  const auto first = std::ranges::find_if(nodes, [](const Node* node) { return !node->is(ops::dequantize_linear); });
+  return first != nodes.end() && (*first)->is(op) ? *first : nullptr;
+}
+
+Quantization quantization_of(const Node& node) {
+  const Value *scale = node.input(1), *zero = node.input(2);
+  const bool one = scale->is_constant() && scale->constant->size() == 1 && scale->type.dtype == DType::f32 &&
+                   (zero == nullptr || (zero->is_constant() && zero->constant->size() == 1));
+  const Value* bytes = node.is(ops::quantize_linear) ? node.output() : node.input(0);
+  const DType dtype = bytes->type.dtype;
+  if (!one || (dtype != DType::u8 && dtype != DType::i8)) return {};
+  const Quantization result{dtype, static_cast<float>(scale->constant->real(0)),
+                            zero == nullptr ? 0 : zero->constant->integer(0)};
+  return std::isnormal(result.scale) && result.scale > 0 ? result : Quantization{};
 }
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {

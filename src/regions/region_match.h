@@ -18,19 +18,24 @@ struct RegionMatch {
   const Node* anchor = nullptr;
   std::vector<const Value*> biases;  // constants added to every channel after the anchor, besides its own bias
   float scale = 1;                   // product with a constant scalar directly behind the anchor
-  const Value* factor = nullptr;  // of sums of integers: what they are multiplied by as floats, one or one per channel
-  int residual = -1;              // which region input is added, or -1
+  const Value* addend = nullptr;     // of sums of integers: an integer of each channel, added to them
+  const Value* factor = nullptr;     // and what they are multiplied by as floats, one or one per channel
+  Quantization rounding;             // through which they pass before a residual is added
+  Quantization residual_type, result_type;
+  int residual = -1;  // which region input is added, or -1
   bool residual_after_activation = false;
   Activation activation;
   std::string refusal;  // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }
   bool plain() const {
-    return biases.empty() && scale == 1 && factor == nullptr && residual < 0 && activation.kind == ActivationKind::none;
+    return biases.empty() && scale == 1 && addend == nullptr && factor == nullptr && residual < 0 && !result_type &&
+           activation.kind == ActivationKind::none;
   }
 };
 
-/// The region's first node when it is an `op` (whatever follows), else null: whether a family should speak at all.
+/// The node that a region begins with, but for those that turn bytes into floats for a later one, when it is an `op` (whatever
+/// follows), else null: whether a family should speak at all.
 const Node* anchor_of(const Graph& region, const OpDef& op);
 
 /// The sizes in the order in which the bytes lie (linear and channels_last), and where a logical axis went.
@@ -39,6 +44,8 @@ size_t physical_axis(size_t axis, const ConcreteType& type);
 
 /// The activation that a node computes of operand 0, when it is one of the epilogue's.
 std::optional<Activation> activation_of(const Node& node);
+/// What QuantizeLinear or DequantizeLinear of f32 has as one constant scale and zero point; not used where there is anything else.
+Quantization quantization_of(const Node& node);
 /// Position of a value among the region's inputs, or -1.
 int input_index(const Graph& region, const Value* value);
 

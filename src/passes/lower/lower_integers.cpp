@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of bytes that no kernel sums up in integers, and whose sums become floats anyway, are products of floats: exact while
-// a sum has at most 24 bits, off by its last bits beyond. Convolutions everywhere; matmuls where the device has no integer kernel
-// for them, or their weights are no constant matrix.
+// a sum has at most 24 bits, off by its last bits beyond. Where the device has no integer kernels, or the weights are no constants
+// or no matrix.
 #include <algorithm>
 
 #include "ops/ops.h"
@@ -41,13 +41,27 @@ Value* without_zero(Graph& graph, Node* node, Value* value, Value* zero, size_t 
   return insert_for(graph, node, ops::sub, {wide, shift}, {}, {node})->output();
 }
 
+/// The addition of constant integers to the sums, when nothing else reads them.
+Node* addition_to(const Graph& graph, const Node& node) {
+  if (!used_once(graph, node.output())) return nullptr;
+  Node* reader = node.output()->uses[0].node;
+  return reader->is(ops::add) && (reader->input(0)->is_constant() || reader->input(1)->is_constant()) ? reader
+                                                                                                      : nullptr;
+}
+
 void lower(Graph& graph, Node* node) {
-  const std::vector<Node*> casts = casts_of(graph, *node);
+  Node* addition = addition_to(graph, *node);
+  const std::vector<Node*> casts = casts_of(graph, addition == nullptr ? *node : *addition);
   if (casts.empty()) return;
   const bool conv = node->is(ops::conv_integer);
   Value* x = without_zero(graph, node, node->input(0), node->input(2), 1);
   Value* w = without_zero(graph, node, node->input(1), node->input(3), conv ? node->input(1)->type.shape.rank() : 1);
   Node* product = insert_for(graph, node, conv ? ops::conv : ops::mat_mul, {x, w}, node->attrs, {node});
+  if (addition != nullptr) {
+    Value* addend = addition->input(addition->input(0)->is_constant() ? 0 : 1);
+    addend = insert_for(graph, node, ops::cast, {addend}, {{"to", std::string(kFloat)}}, {addition})->output();
+    product = insert_for(graph, node, ops::add, {product->output(), addend}, {}, {addition});
+  }
   for (Node* cast : casts) {
     inherit(product, std::vector<const Node*>{product, cast});
     graph.replace(cast->output(), product->output());
@@ -55,8 +69,8 @@ void lower(Graph& graph, Node* node) {
 }
 
 bool has_integer_kernel(const Node& node, const PassContext& context) {
-  return context.byte_matmuls && node.is(ops::mat_mul_integer) && node.input(1)->is_constant() &&
-         node.input(1)->type.shape.rank() == 2;
+  if (!context.byte_matmuls || !node.input(1)->is_constant()) return false;
+  return node.is(ops::conv_integer) || node.input(1)->type.shape.rank() == 2;
 }
 
 }  // namespace

@@ -50,6 +50,15 @@ bool has_matrix_tiles(Isa isa) {
   return isa == Isa::avx512 && (has_matrix_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
 }
 
+bool has_byte_tile_instructions() {
+  static const bool given = has_matrix_tile_instructions() && Xbyak::util::Cpu().has(Xbyak::util::Cpu::tAMX_INT8);
+  return given;
+}
+
+bool has_byte_tiles(Isa isa) {
+  return isa == Isa::avx512 && (has_byte_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
+}
+
 bool has_half_loads(Isa isa) {
   static const bool f16c = Xbyak::util::Cpu().has(Xbyak::util::Cpu::tF16C);
   return isa == Isa::avx512 || (isa == Isa::avx2 && f16c);

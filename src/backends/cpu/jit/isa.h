@@ -20,6 +20,9 @@ bool has_bf16_matmuls(Isa isa);
 bool has_matrix_tile_instructions();
 /// The same, under `isa`; or HONE_CPU_BF16=emulated pretends so.
 bool has_matrix_tiles(Isa isa);
+/// The same, of tiles of bytes; or HONE_CPU_BF16=emulated pretends so.
+bool has_byte_tile_instructions();
+bool has_byte_tiles(Isa isa);
 /// Whether the processor adds up four products of bytes at once (VNNI) under `isa`.
 bool has_byte_dots(Isa isa);
 /// Whether vectors of f16 can be widened to f32 as they are loaded.

@@ -102,6 +102,34 @@ float bf16_at(const std::byte* from) {
   return bfloat_to_float(bits);
 }
 
+/// A row of pixels times a column of weights, each a tile's row of 64 bytes.
+float add_bf16(float sum, const std::byte* pixel, const std::byte* weights) {
+  for (int k = 0; k < kTileDepth; ++k) sum += bf16_at(pixel + 2 * k) * bf16_at(weights + k / 2 * kTileRow + k % 2 * 2);
+  return sum;
+}
+int32_t add_bytes(int32_t sum, const std::byte* pixel, const std::byte* weights) {
+  auto total = static_cast<uint32_t>(sum);
+  for (int k = 0; k < kTileRow; ++k)
+    total += static_cast<uint32_t>(std::to_integer<int>(pixel[k]) *
+                                   static_cast<int8_t>(std::to_integer<int>(weights[k / 4 * kTileRow + k % 4])));
+  return static_cast<int32_t>(total);
+}
+
+template <typename Sum>
+void multiply_steps(const TileMatmulSpec& s, const TileMatmulArgs& args,
+                    Sum (*add)(Sum, const std::byte*, const std::byte*)) {
+  for (int row = 0; row < s.pixels; ++row)
+    for (int column = 0; column < s.channels; ++column) {
+      const std::byte* weights = args.weights + column / 16 * kTileBytes + column % 16 * 4;
+      Sum& total = reinterpret_cast<Sum*>(args.sums)[row * s.sum_row / 4 + column];
+      Sum sum = s.accumulates ? total : 0;
+      for (int64_t tap = 0; tap < s.taps; ++tap)
+        for (int64_t block = 0; block < s.channel_blocks; ++block, weights += kStepWeights)
+          sum = add(sum, args.src + args.taps[tap] + block * s.src_block + row * s.src_pixel, weights);
+      total = sum;
+    }
+}
+
 }  // namespace
 
 size_t emit_tile_matmul(Emitter& e, const TileMatmulSpec& s) {
@@ -142,7 +170,8 @@ size_t emit_tile_matmul(Emitter& e, const TileMatmulSpec& s) {
     e.tileloadd(pixels(r), e.ptr[at + pixel + static_cast<int>(r * 16 * s.src_pixel)]);
     for (int c = 0; c < column_tiles; ++c) {
       if (r == 0) e.tileloadd(channels(c), e.ptr[weights + row + static_cast<int>(c * kTileBytes)]);
-      e.tdpbf16ps(sum(r, c), pixels(r), channels(c));
+      if (s.bytes) e.tdpbusd(sum(r, c), pixels(r), channels(c));
+      else e.tdpbf16ps(sum(r, c), pixels(r), channels(c));
     }
   }
   for (int line = 0; line < s.prefetch_lines; ++line) e.prefetcht1(e.ptr[prefetch + 64 * line]);
@@ -213,19 +242,8 @@ size_t emit_tiles_off(Emitter& e) {
 }
 
 void multiply_without_tiles(const TileMatmulSpec& s, const TileMatmulArgs& args) {
-  for (int row = 0; row < s.pixels; ++row)
-    for (int column = 0; column < s.channels; ++column) {
-      const std::byte* weights = args.weights + column / 16 * kTileBytes + column % 16 * 4;
-      float& total = args.sums[row * s.sum_row / 4 + column];
-      float sum = s.accumulates ? total : 0;
-      for (int64_t tap = 0; tap < s.taps; ++tap)
-        for (int64_t block = 0; block < s.channel_blocks; ++block, weights += kStepWeights) {
-          const std::byte* src = args.src + args.taps[tap] + block * s.src_block + row * s.src_pixel;
-          for (int k = 0; k < kTileDepth; ++k)
-            sum += bf16_at(src + 2 * k) * bf16_at(weights + k / 2 * kTileRow + k % 2 * 2);
-        }
-      total = sum;
-    }
+  if (s.bytes) multiply_steps<int32_t>(s, args, add_bytes);
+  else multiply_steps<float>(s, args, add_bf16);
 }
 
 }  // namespace hone::cpu

@@ -37,6 +37,7 @@ struct TileMatmulSpec {
   int64_t src_pixel = kTileRow, src_block = 0;  // bytes
   int64_t sum_row = 4 * kTileChannels;          // bytes
   bool accumulates = false;                     // adds to the sums that are there
+  bool bytes = false;                           // unsigned ones times signed ones, 64 a step, in sums of i32
   int prefetch_lines = 0;                       // for each step
 };
 

@@ -47,7 +47,7 @@ Graph graph_of(const Product& p) {
 }
 
 int check(const Product& product) {
-  CheckOptions options{.tolerance = 0, .tuned = {{"N", 1}}, .run = {{{"N", 1}}, {{"N", 2}}}};
+  CheckOptions options{.tolerance = 0, .rounds = true, .tuned = {{"N", 1}}, .run = {{{"N", 1}}, {{"N", 2}}}};
   options.inputs = [](const Graph& region) {
     std::vector<Tensor> inputs;
     for (const Value* input : region.inputs())
@@ -74,7 +74,7 @@ TEST(IntegerMatmul, WrapsAroundWhereSumsLeave32Bits) {
   Value* a = graph.add_input("a", {DType::u8, Shape{Dim(2), Dim(kDepth)}});
   Value* b = graph.add_constant(write_integers(DType::i8, {kDepth, 3}, std::vector<int64_t>(3 * kDepth, -128)));
   graph.set_outputs({graph.add(ops::mat_mul_integer, {a, b})->output()});
-  CheckOptions options{.tolerance = 0};
+  CheckOptions options{.tolerance = 0, .rounds = true};
   options.inputs = [](const Graph&) {
     return std::vector{write_integers(DType::u8, {2, kDepth}, std::vector<int64_t>(2 * kDepth, 255))};
   };

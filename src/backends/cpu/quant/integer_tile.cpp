@@ -23,10 +23,10 @@ class TileWriter {
     e_.align(64);
     const size_t offset = e_.getSize();
     begin();
-    loop(kUnroll);
-    loop(1);
+    if (s_.sum_row == 0) taps();
     if (s_.factor != Factor::none) scale();
-    out_.end();
+    if (s_.bytes.result) ByteOutput(e_, s_.output, s_.bytes, out_).end();
+    else out_.end();
     return offset;
   }
 
@@ -41,14 +41,16 @@ class TileWriter {
     e_.mov(TileOutput::dst(), arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, dst)));
     e_.set_tail(s_.output.tail);
     e_.mov(e_.rax, arg(offsetof(IntegerTileArgs, base)));
+    if (s_.sum_row != 0) e_.mov(a_, arg(offsetof(IntegerTileArgs, sums)));
     for (int vector = 0; vector < vectors_; ++vector) {
-      e_.load(out_.acc(0, vector), column(e_.rax, vector));
-      for (int row = 1; row < rows_; ++row) e_.vmovaps(out_.acc(row, vector), out_.acc(0, vector));
+      const Vec base = s_.sum_row == 0 ? out_.acc(0, vector) : out_.spare(0);
+      e_.load(base, column(e_.rax, vector));
+      for (int row = s_.sum_row == 0 ? 1 : 0; row < rows_; ++row)
+        if (s_.sum_row == 0) e_.vmovaps(out_.acc(row, vector), base);
+        else e_.vpaddd(out_.acc(row, vector), base, out_.at(a_, row * s_.sum_row + out_.vector_offset(vector)));
     }
     if (s_.column_zeros) take_off_zeros();
-    e_.mov(a_, arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, src)));
     e_.mov(b_, arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, weights)));
-    e_.mov(steps_, arg(offsetof(IntegerTileArgs, steps)));
   }
 
   void take_off_zeros() {
@@ -65,20 +67,41 @@ class TileWriter {
     }
   }
 
-  /// As many passes of `unroll` steps as there are left.
-  void loop(int unroll) {
-    Xbyak::Label again, done;
-    e_.cmp(steps_, unroll);
-    e_.jl(done, e_.T_NEAR);
-    e_.align(32);
+  void taps() {
+    e_.mov(row_, arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, src)));
+    e_.mov(tap_, arg(offsetof(IntegerTileArgs, taps)));
+    if (s_.taps > 1) e_.mov(left_, s_.taps);
+    Xbyak::Label again;
     e_.L(again);
-    for (int step = 0; step < unroll; ++step) multiply(step);
-    out_.add(a_, unroll * kStepBytes);
-    out_.add(b_, unroll * s_.b_step);
-    e_.sub(steps_, unroll);
-    e_.cmp(steps_, unroll);
-    e_.jge(again, e_.T_NEAR);
-    e_.L(done);
+    e_.mov(a_, e_.ptr[tap_]);
+    e_.add(a_, row_);
+    steps();
+    if (s_.taps == 1) return;
+    e_.add(tap_, sizeof(int64_t));
+    e_.dec(left_);
+    e_.jnz(again, e_.T_NEAR);
+  }
+
+  void steps() {
+    const int64_t rounds = s_.steps / kUnroll;
+    Xbyak::Label again;
+    if (rounds > 1) {
+      e_.mov(rounds_, rounds);
+      e_.align(32);
+      e_.L(again);
+    }
+    if (rounds > 0) pass(kUnroll);
+    if (rounds > 1) {
+      e_.dec(rounds_);
+      e_.jnz(again, e_.T_NEAR);
+    }
+    pass(static_cast<int>(s_.steps % kUnroll));
+  }
+
+  void pass(int count) {
+    for (int step = 0; step < count; ++step) multiply(step);
+    out_.add(a_, count * kStepBytes);
+    out_.add(b_, count * s_.b_step);
   }
 
   void multiply(int step) {
@@ -123,7 +146,8 @@ class TileWriter {
   int rows_, vectors_;
   TileOutput out_;
   // Of those that TileOutput leaves free.
-  const Reg64 a_{Xbyak::Operand::RSI}, b_{Xbyak::Operand::RDX}, steps_{Xbyak::Operand::R8};
+  const Reg64 a_{Xbyak::Operand::RSI}, b_{Xbyak::Operand::RDX}, rounds_{Xbyak::Operand::R8}, row_{Xbyak::Operand::R9},
+      tap_{Xbyak::Operand::R11}, left_{Xbyak::Operand::RCX};
 };
 
 }  // namespace

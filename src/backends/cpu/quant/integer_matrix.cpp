@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cpu/quant/integer_matrix.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int64_t kRowsOfEnd = 8;     // sums that are ended together
+constexpr int64_t kFewChannels = 32;  // half of a tile's row
+constexpr int64_t kFewColumns = 16;
+constexpr int64_t kSourceInCache = 512 << 10;  // bytes of A that pass the panels
+
+/// The pixels of a result that are one row of tiles: so many, of which each `pitch` begin with `width` that count.
+struct Line {
+  int64_t pixels, pitch, width;
+  int64_t rows() const { return ceil_divide(pixels, pitch); }  // of the result
+  /// Of the tiles' rows that count.
+  double use() const {
+    return static_cast<double>(rows() * width) / static_cast<double>(round_up(pixels, kTilePixels / 2));
+  }
+};
+
+/// All rows of an image where their windows lie at even distances.
+std::optional<Line> joined_rows(const IntegerShape& s) {
+  if (s.out.size() != 2) return std::nullopt;
+  const int64_t width = s.out[1], between = s.strides[0] * s.span(1), pitch = between / s.strides[1];
+  if (between % s.strides[1] != 0 || pitch < width) return std::nullopt;
+  return Line{(s.out[0] - 1) * pitch + width, pitch, width};
+}
+
+Line line_of(const IntegerShape& shape) {
+  const int64_t width = shape.out.back();
+  const Line row{width, width, width};
+  const std::optional<Line> joined = joined_rows(shape);
+  return joined && joined->use() > row.use() ? *joined : row;
+}
+
+/// A that is multiplied in place ends where its tensor ends: the last tile begins earlier instead.
+bool ends_within(const IntegerShape& shape) { return shape.out.size() == 1 && shape.out[0] >= kTilePixels; }
+
+IntegerPack::Copy copy_of(const IntegerShape& shape, const IntegerSums& sums) {
+  if (sums.column_zeros) return IntegerPack::Copy::with_window_sums;
+  return ends_within(shape) ? IntegerPack::Copy::where_needed : IntegerPack::Copy::always;
+}
+
+class MatrixKernel final : public IntegerKernel {
+ public:
+  MatrixKernel(const IntegerShape& shape, const IntegerSums& sums, const KernelShapes& shapes)
+      : IntegerKernel(shape, kIntegerTiles, sums, shapes, Isa::avx512, copy_of(shape, sums)), line_(line_of(shape)) {
+    lines_ = shape.images * elements(shape.out) / (line_.width * line_.rows());
+    strips_ = ceil_divide(line_.pixels, kTilePixels);
+    if (pack_.phases() > 0) slack_ = static_cast<size_t>(kTilePixels * pack_.stride());
+    emit();
+  }
+
+ private:
+  void emit() {
+    for (int variant = 0; variant < 4; ++variant) specs_[variant] = matmul_spec(variant);
+    const bool tiles = has_byte_tile_instructions();
+    size_t matmuls[4] = {}, ends[2][kRowsOfEnd] = {}, on = 0, off = 0;
+    emitter_ = Emitter::generate(Isa::avx512, [&](Emitter& e) {
+      for (int variant = 0; tiles && variant < 4; ++variant) matmuls[variant] = emit_tile_matmul(e, specs_[variant]);
+      if (tiles) on = emit_tiles_on(e), off = emit_tiles_off(e);
+      for (const bool last_column : {false, true})
+        for (int rows = 1; rows <= kRowsOfEnd; ++rows) {
+          IntegerTileSpec spec = tile_spec(rows, last_column);
+          spec.sum_row = kTileChannels * 4;
+          ends[last_column][rows - 1] = emit_integer_tile(e, spec);
+        }
+    });
+    for (int variant = 0; tiles && variant < 4; ++variant)
+      matmuls_[variant] = emitter_->entry<TileMatmul>(matmuls[variant]);
+    if (tiles) on_ = emitter_->entry<TileSwitch>(on), off_ = emitter_->entry<TileSwitch>(off);
+    for (const size_t i : {0, 1})
+      for (size_t rows = 0; rows < kRowsOfEnd; ++rows)
+        ends_[i][rows] = emitter_->entry<IntegerTileFunction>(ends[i][rows]);
+  }
+
+  TileMatmulSpec matmul_spec(int variant) const {
+    TileMatmulSpec spec;
+    spec.pixels = variant / 2 == 0 ? 32 : 16;
+    spec.channels = variant % 2 == 0 ? 32 : 16;
+    spec.taps = static_cast<int64_t>(pack_.taps().size());
+    spec.channel_blocks = steps_ * kStepBytes / kTileRow / spec.taps;
+    spec.src_pixel = pack_.stride();
+    spec.src_block = kTileRow;
+    spec.bytes = true;
+    return spec;
+  }
+
+  /// Strips of A that stay in cache pass by each panel; where the weights outweigh A, all of them.
+  void multiply(int worker, int workers, const IntegerTileArgs& whole) const override {
+    const int64_t strips = lines_ * strips_, panels = s_.groups * panels_, strip_bytes = kTilePixels * pack_.stride();
+    const int64_t together = std::max<int64_t>(1, kSourceInCache / strip_bytes);
+    if (on_ != nullptr) on_(&kFullTiles);
+    if (strips * strip_bytes < weight_bytes() || strips < 2 * workers) {
+      const Share share = share_of(strips * panels, worker, workers);
+      for (int64_t item = share.begin; item < share.end; ++item) multiply_tile(whole, item / strips, item % strips);
+    } else {
+      const Share share = share_of(strips, worker, workers);
+      for (int64_t first = share.begin; first < share.end; first += together)
+        for (int64_t panel = 0; panel < panels; ++panel)
+          for (int64_t strip = first; strip < std::min(first + together, share.end); ++strip)
+            multiply_tile(whole, panel, strip);
+    }
+    if (off_ != nullptr) off_(nullptr);
+  }
+
+  void multiply_tile(const IntegerTileArgs& whole, int64_t panel, int64_t strip) const {
+    const int64_t line = strip / strips_, begin = strip % strips_ * kTilePixels,
+                  end = std::min(begin + kTilePixels, line_.pixels),
+                  first = pack_.phases() > 0 ? begin : std::min(begin, line_.pixels - kTilePixels);
+    const int64_t columns = is_last(panel) ? s_.columns - (panels_ - 1) * panel_ : panel_;
+    const int variant = (end - first <= 16 ? 2 : 0) + (columns <= 16 ? 1 : 0);
+    alignas(64) int32_t sums[kTilePixels * kTileChannels];
+    IntegerTileArgs args = at(whole, panel, 0);
+    const auto* src =
+        reinterpret_cast<const std::byte*>(args.tile.src) + place(line, panel / panels_) + first * pack_.stride();
+    const TileMatmulArgs matmul{src, reinterpret_cast<const std::byte*>(args.tile.weights),
+                                reinterpret_cast<float*>(sums), pack_.taps().data(), nullptr};
+    if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
+    else multiply_without_tiles(specs_[variant], matmul);
+    end_rows(whole, panel, line, {begin, end}, sums + (begin - first) * kTileChannels);
+  }
+
+  /// Of A, in bytes.
+  int64_t place(int64_t line, int64_t group) const { return pack_.place(line * line_.rows(), group); }
+
+  /// Those that count.
+  void end_rows(const IntegerTileArgs& whole, int64_t panel, int64_t line, const Share& pixels,
+                const int32_t* sums) const {
+    for (int64_t at_pixel = pixels.begin; at_pixel < pixels.end;) {
+      const int64_t row = at_pixel / line_.pitch, x = at_pixel % line_.pitch;
+      if (x >= line_.width) {
+        at_pixel = (row + 1) * line_.pitch;
+        continue;
+      }
+      const int64_t count = std::min({line_.width - x, pixels.end - at_pixel, kRowsOfEnd});
+      IntegerTileArgs args = at(whole, panel, (line * line_.rows() + row) * line_.width + x);
+      args.sums = sums + (at_pixel - pixels.begin) * kTileChannels;
+      ends_[is_last(panel) ? 1 : 0][count - 1](&args);
+      at_pixel += count;
+    }
+  }
+
+  Line line_;
+  int64_t lines_ = 1, strips_ = 1;
+  TileMatmulSpec specs_[4];  // [32 or 16 pixels][32 or 16 columns]
+  TileMatmul matmuls_[4] = {};
+  TileSwitch on_ = nullptr, off_ = nullptr;
+  IntegerTileFunction ends_[2][kRowsOfEnd] = {};  // [of the last columns][rows]
+  std::unique_ptr<Emitter> emitter_;
+};
+
+}  // namespace
+
+bool fills_matrix_tiles(const IntegerShape& shape) {
+  return shape.depth >= kFewChannels && shape.columns >= kFewColumns && shape.in.size() <= 2;
+}
+
+bool is_matrix_config(const IntegerConfig& config) {
+  return config.rows == kIntegerTiles.rows && config.vectors == kIntegerTiles.vectors;
+}
+
+bool matrix_ends_fit(const EpilogueCode& epilogue, bool to_bytes) {
+  return !to_bytes ||
+         !ends_through_memory(Isa::avx512, kRowsOfEnd, static_cast<int>(kIntegerTiles.vectors), epilogue.epilogue());
+}
+
+std::shared_ptr<const CpuKernel> make_matrix_kernel(const IntegerShape& shape, const IntegerSums& sums,
+                                                    const KernelShapes& shapes) {
+  return std::make_shared<MatrixKernel>(shape, sums, shapes);
+}
+
+}  // namespace hone::cpu
