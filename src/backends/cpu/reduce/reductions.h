@@ -13,7 +13,8 @@
 
 namespace hone::cpu {
 
-/// Taps are offsets of input pixels in elements; a pixel is `channels` elements. The result has the input's type.
+/// Taps are offsets of input pixels in elements; a pixel is `channels` elements. The result has the input's type. Of bytes there is
+/// only the maximum.
 struct PoolArgs {
   const void* x;
   const int64_t* taps;
