@@ -41,6 +41,8 @@ bool is_shape_data(const Value& value) {
   return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64;
 }
 
+bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
+
 /// Whether the node reads and writes this one element type.
 bool computes_in(const Node& node, DType dtype) {
   const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
@@ -91,6 +93,7 @@ class Former {
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
         add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? chain_into(nodes_[i])
+            : is_mean(*nodes_[i])                               ? mean_of(nodes_[i])
             : nodes_[i]->is(ops::concat)                        ? assembly_into(nodes_[i])
                                                                 : std::vector<Node*>{nodes_[i]});
     const auto place = [&](const Region& region) {
@@ -125,7 +128,7 @@ class Former {
   /// a source takes them together.
   void join_excitations() {
     for (Node* node : nodes_)
-      if (!taken_.contains(node) && (node->is(ops::global_average_pool) || node->is(ops::reduce_mean)))
+      if (!taken_.contains(node) && is_mean(*node))
         if (std::vector<Node*> group = excitation_of(node); !group.empty()) add(std::move(group));
   }
 
@@ -337,6 +340,15 @@ class Former {
         }
     }
     return nodes;
+  }
+
+  /// With the DequantizeLinear that only it reads.
+  std::vector<Node*> mean_of(Node* mean) const {
+    Node* producer = mean->input(0)->producer;
+    if (producer == nullptr || taken_.contains(producer) || !producer->is(ops::dequantize_linear) ||
+        !scales(*producer) || producer->output()->uses.size() != 1 || graph_.is_output(producer->output()))
+      return {mean};
+    return {mean, producer};
   }
 
   /// Slices and Concats that are read by nothing but this Concat and each other: what is cut out is copied once, to its place.

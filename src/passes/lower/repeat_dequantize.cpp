@@ -15,7 +15,8 @@ namespace hone::passes {
 namespace {
 
 bool takes_in(const Node& reader) {
-  return reader.op->is_pointwise() || (reader.is(ops::quantize_linear) && byte_scale(reader));
+  return reader.op->is_pointwise() || reader.is(ops::global_average_pool) || reader.is(ops::reduce_mean) ||
+         (reader.is(ops::quantize_linear) && byte_scale(reader));
 }
 
 void repeat(Graph& graph, Node* node) {

@@ -37,6 +37,21 @@ bool takes_maxima(const Node& node) {
   return std::ranges::all_of(window.dilations, [](int64_t dilation) { return dilation == 1; });
 }
 
+/// A Resize that repeats every element, which is a copy; other kinds have kernels for floats alone.
+bool repeats_elements(const Node& node) {
+  if (!node.is(ops::resize) || node.attrs.text("mode") != "nearest") return false;
+  const std::string &mode = node.attrs.text("coordinate_transformation_mode"),
+                    &rounding = node.attrs.text("nearest_mode");
+  const Shape &from = node.input(0)->type.shape, &to = node.output()->type.shape;
+  for (size_t axis = 0; axis < from.rank(); ++axis) {
+    if (from[axis] == Dim(0)) return false;
+    const Dim factor = floor_divide(to[axis], from[axis]);
+    if (!factor.is_constant() || factor * from[axis] != to[axis]) return false;
+  }
+  return (mode == "asymmetric" && rounding == "floor") ||
+         (mode == "half_pixel" && rounding.starts_with("round_prefer"));
+}
+
 /// Whether the results hold every element of the operands that are handed on, and no others.
 bool keeps_elements(const Node& node) {
   return node.op->traits.view || node.is(ops::transpose) || node.is(ops::concat) || node.is(ops::depth_to_space) ||
@@ -52,7 +67,7 @@ bool moves_elements(const Node& node) {
   if (!node.is(ops::concat) && !std::all_of(node.inputs.begin() + 1, node.inputs.end(), is_given)) return false;
   if (node.is(ops::pad)) return pads_with_zero(node);
   return keeps_elements(node) || node.is(ops::slice) || node.is(ops::split) || node.is(ops::expand) ||
-         node.is(ops::tile);
+         node.is(ops::tile) || repeats_elements(node);
 }
 
 size_t moved_operands(const Node& node) { return node.is(ops::concat) ? node.inputs.size() : 1; }

@@ -165,6 +165,11 @@ ReduceStretches Reduce(Reduction kind, bool columns, bool bf16) {
   return bf16 ? reduce_in<BFloat>(kind, columns) : reduce_in<float>(kind, columns);
 }
 
+ReduceStretches AddBytes(bool columns, bool is_signed) {
+  if (is_signed) return columns ? ReduceColumns<int8_t, Reduction::sum> : ReduceRows<int8_t, Reduction::sum>;
+  return columns ? ReduceColumns<uint8_t, Reduction::sum> : ReduceRows<uint8_t, Reduction::sum>;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
@@ -175,6 +180,7 @@ namespace hone::cpu {
 
 HWY_EXPORT(Pool);
 HWY_EXPORT(Reduce);
+HWY_EXPORT(AddBytes);
 
 PoolPixel pool_pixel(bool maximum, DType dtype, Isa isa) {
   return HWY_DISPATCH_TABLE(Pool)[target_index(isa)](maximum, dtype);
@@ -182,6 +188,10 @@ PoolPixel pool_pixel(bool maximum, DType dtype, Isa isa) {
 
 ReduceStretches reduce_stretches(Reduction kind, bool columns, DType dtype, Isa isa) {
   return HWY_DISPATCH_TABLE(Reduce)[target_index(isa)](kind, columns, dtype == DType::bf16);
+}
+
+ReduceStretches add_bytes(bool columns, DType dtype, Isa isa) {
+  return HWY_DISPATCH_TABLE(AddBytes)[target_index(isa)](columns, dtype == DType::i8);
 }
 
 }  // namespace hone::cpu
