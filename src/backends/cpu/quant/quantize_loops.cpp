@@ -58,26 +58,8 @@ void Dequantize(const T* x, float* y, int64_t count, float scale, float zero) {
   for (int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero) * scale;
 }
 
-/// With VBMI the table is four registers, and 64 bytes take two permutations.
-void LookUp(const uint8_t* x, uint8_t* y, int64_t count, const uint8_t* table) {
-  int64_t i = 0;
-#if HWY_TARGET <= HWY_AVX3_DL
-  const hn::FixedTag<uint8_t, 64> d;
-  const auto a = hn::LoadU(d, table), b = hn::LoadU(d, table + 64), c = hn::LoadU(d, table + 128),
-             e = hn::LoadU(d, table + 192), upper = hn::Set(d, 128);
-  for (; i + 64 <= count; i += 64) {
-    const auto at = hn::LoadU(d, x + i);
-    const auto place = hn::IndicesFromVec(d, hn::AndNot(upper, at));
-    const auto found = hn::IfThenElse(hn::TestBit(at, upper), hn::TwoTablesLookupLanes(d, c, e, place),
-                                      hn::TwoTablesLookupLanes(d, a, b, place));
-    hn::StoreU(found, d, y + i);
-  }
-#endif
-  for (; i < count; ++i) y[i] = table[x[i]];
-}
-
 QuantizeLoops Loops() {
-  return {RangeOf, Quantize<uint8_t>, Quantize<int8_t>, Dequantize<uint8_t>, Dequantize<int8_t>, LookUp};
+  return {RangeOf, Quantize<uint8_t>, Quantize<int8_t>, Dequantize<uint8_t>, Dequantize<int8_t>};
 }
 
 }  // namespace HWY_NAMESPACE

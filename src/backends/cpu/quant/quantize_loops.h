@@ -22,8 +22,6 @@ struct QuantizeLoops {
   /// y = (x - zero) * scale.
   void (*from_u8)(const uint8_t* x, float* y, int64_t count, float scale, float zero);
   void (*from_i8)(const int8_t* x, float* y, int64_t count, float scale, float zero);
-  /// y = table[x], of 256 bytes.
-  void (*look_up)(const uint8_t* x, uint8_t* y, int64_t count, const uint8_t* table);
 };
 QuantizeLoops quantize_loops(Isa isa);
 
