@@ -124,6 +124,12 @@ constexpr std::string_view kRegions[] = {
     "(%x: f32[N,6,5]) {\n %s = constant f32[6]!01\n %z = constant u8[6]!02\n %y = QuantizeLinear(%x, %s, %z) "
     "{axis=1}\n return %y\n}",
     "(%x: i8[N,70]) {\n %s = constant f32[70]!01\n %y = DequantizeLinear(%x, %s) {axis=1}\n return %y\n}",
+    "(%x: u8[N,5,6]) {\n %s = constant f32[]{0.1}\n %d = DequantizeLinear(%x, %s)\n %a = Tanh(%d)\n %y = "
+    "QuantizeLinear(%a, %s)\n return %y\n}",
+    "(%x: u8[N,5,3,2], %w: i8[5,1,1]) {\n %s = constant f32[]{0.1}\n %d = DequantizeLinear(%x, %s)\n %e = "
+    "DequantizeLinear(%w, %s)\n %a = Mul(%d, %e)\n %y = QuantizeLinear(%a, %s)\n return %y\n}",
+    "(%x: i8[N,5,6,7]) {\n %z = MaxPool(%x) {kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], dilations=[1, "
+    "1]}\n return %z\n}",
     "(%x: f32[N,9]) {\n %y, %s, %z = DynamicQuantizeLinear(%x)\n return %y, %s, %z\n}",
     "(%a: i8[N,3,9], %o: i8[]) {\n %b = constant u8[9,20]!01\n %z = constant u8[20]!02\n %c = MatMulInteger(%a, %b, "
     "%o, "

@@ -32,7 +32,7 @@ LAYERS = {
     "backends/all.cpp": ["base", "device", "backends"],
     "tuner": ["base", "tensor", "ir", "device"],
     "builder/options.h": ["base", "tensor"],
-    "builder": ["base", "tensor", "ir", "ops", "passes", "device", "tuner", "plan", "regions/region_match.h"],
+    "builder": ["base", "tensor", "ir", "ops", "passes", "device", "tuner", "plan"],
     "runtime": ["base", "tensor", "plan", "device/device.h"],
     "perf/options.h": ["base", "tensor"],
     "perf": ["base", "tensor", "runtime"],

@@ -408,5 +408,65 @@ TEST(Regions, PointwiseNeighboursJoin) {
   EXPECT_EQ(regions[0].inputs.size(), 2u);
 }
 
+std::vector<std::string> names_of_regions(std::string_view text, bool bytes) {
+  const Graph graph = parse_graph(text, find_op);
+  std::vector<std::string> names;
+  for (const Region& region : form_regions(graph, bytes)) names.push_back(region.name());
+  return names;
+}
+
+TEST(Regions, WhatMakesBytesOfBytesIsOneTable) {
+  constexpr std::string_view kSilu = R"((%x: u8[4,8], %w: u8[4,8]) {
+    %s = constant f32[]{0.1}
+    %d = DequantizeLinear(%x, %s) "d"
+    %g = Sigmoid(%d) "g"
+    %q = QuantizeLinear(%g, %s) "q"
+    %e = DequantizeLinear(%q, %s) "e"
+    %d2 = DequantizeLinear(%x, %s) "d2"
+    %m = Mul(%e, %d2) "m"
+    %r = QuantizeLinear(%m, %s) "r"
+    %f = DequantizeLinear(%r, %s) "f"
+    %v = DequantizeLinear(%w, %s) "v"
+    %a = Add(%f, %v) "a"
+    %y = QuantizeLinear(%a, %s) "y"
+    return %y
+  })";
+  EXPECT_EQ(names_of_regions(kSilu, true), (std::vector<std::string>{"d + g + q + e + d2 + m + r", "f + v + a + y"}));
+  EXPECT_EQ(names_of_regions(kSilu, false).size(), 11u);
+}
+
+TEST(Regions, TablesEndWhereBytesAreReadElsewhere) {
+  EXPECT_EQ(names_of_regions(R"((%x: u8[4,8], %w: i8[4,8]) {
+    %s = constant f32[]{0.1}
+    %d = DequantizeLinear(%x, %s) "d"
+    %g = Sigmoid(%d) "g"
+    %q = QuantizeLinear(%g, %s) "q"
+    %e = DequantizeLinear(%q, %s) "e"
+    %t = Tanh(%e) "t"
+    %y = QuantizeLinear(%t, %s) "y"
+    %v = DequantizeLinear(%w, %s) "v"
+    %a = Add(%v, %d) "a"
+    return %q, %y, %a
+  })",
+                             true),
+            (std::vector<std::string>{"d", "g + q", "e + t + y", "v + a"}));
+}
+
+TEST(Regions, NumbersOfBytesAreBroadcastWhereTheyAreRead) {
+  EXPECT_EQ(names_of_regions(R"((%x: u8[4,8,3,3], %w: u8[4,8,1,1], %z: f32[4,8,3,3]) {
+    %s = constant f32[]{0.1}
+    %p = constant f32[8]!1
+    %d = DequantizeLinear(%x, %s) "d"
+    %e = DequantizeLinear(%w, %s) "e"
+    %m = Mul(%d, %e) "m"
+    %y = QuantizeLinear(%m, %s) "y"
+    %a = Relu(%z) "a"
+    %q = QuantizeLinear(%a, %p) {axis=1} "q"
+    return %y, %q
+  })",
+                             true),
+            (std::vector<std::string>{"d + e + m + y", "a", "q"}));
+}
+
 }  // namespace
 }  // namespace hone

@@ -6,28 +6,29 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/text.h"
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
-#include "regions/region_match.h"
 
 namespace hone {
 namespace {
 
 constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
-constexpr size_t kMaxAssembled = 16;
+constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
 
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
 bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer) || node.is(ops::conv_integer); }
 
-bool same_rounding(const Node& back, const Node& quantize) {
-  return back.is(ops::dequantize_linear) && quantization_of(back) == quantization_of(quantize);
+bool undoes(const Node& back, const Node& quantize) {
+  return back.is(ops::dequantize_linear) && byte_scale(back) == byte_scale(quantize);
 }
 
 bool is_anchor(const Node& node) {
@@ -43,6 +44,8 @@ bool is_scalar(const Value& value) { return value.is_constant() && value.constan
 bool is_shape_data(const Value& value) {
   return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64;
 }
+
+bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
 
 /// Whether the node reads and writes this one element type.
 bool computes_in(const Node& node, DType dtype) {
@@ -80,21 +83,23 @@ Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered
 
 class Former {
  public:
-  explicit Former(const Graph& graph) : graph_(graph), nodes_(graph.nodes()) {
+  Former(const Graph& graph, bool bytes) : graph_(graph), bytes_(bytes), nodes_(graph.nodes()) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = i;
     for (const auto& [symbol, node] : graph.size_deciders()) deciders_.insert(node);
   }
 
   std::vector<Region> run() {
+    join_tables();
     join_parallel();
     join_excitations();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
-        add(nodes_[i]->op->is_pointwise() ? chain_into(nodes_[i])
-            : nodes_[i]->is(ops::concat)  ? assembly_into(nodes_[i])
-                                          : std::vector<Node*>{nodes_[i]});
+        add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? chain_into(nodes_[i])
+            : is_mean(*nodes_[i])                               ? mean_of(nodes_[i])
+            : nodes_[i]->is(ops::concat)                        ? assembly_into(nodes_[i])
+                                                                : std::vector<Node*>{nodes_[i]});
     const auto place = [&](const Region& region) {
       // Matmuls of one input need nothing but that, and what reads the first may stand before the last.
       return position_.at(is_parallel(region) ? region.nodes.front() : region.nodes.back());
@@ -127,7 +132,7 @@ class Former {
   /// a source takes them together.
   void join_excitations() {
     for (Node* node : nodes_)
-      if (!taken_.contains(node) && (node->is(ops::global_average_pool) || node->is(ops::reduce_mean)))
+      if (!taken_.contains(node) && is_mean(*node))
         if (std::vector<Node*> group = excitation_of(node); !group.empty()) add(std::move(group));
   }
 
@@ -229,7 +234,7 @@ class Former {
     nodes.push_back(quantize);
     // Bytes may become floats again, for an addition or an activation.
     Node* back = reader_of(*quantize);
-    if (back == nullptr || !same_rounding(*back, *quantize) || has.residual) return nodes;
+    if (back == nullptr || !undoes(*back, *quantize) || has.residual) return nodes;
     std::vector<Node*> longer = nodes;
     longer.push_back(back);
     grow_epilogue(longer, has);
@@ -241,7 +246,7 @@ class Former {
 
   Node* quantizer_of(const Node& node) const {
     Node* reader = reader_of(node);
-    return reader != nullptr && reader->is(ops::quantize_linear) && quantization_of(*reader) ? reader : nullptr;
+    return reader != nullptr && reader->is(ops::quantize_linear) && byte_scale(*reader) ? reader : nullptr;
   }
 
   /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
@@ -283,7 +288,7 @@ class Former {
   Node* residual_bytes(const Node& add, const Value* value) const {
     const Value* other = add.input(0) == value ? add.input(1) : add.input(0);
     Node* node = other->producer;
-    const bool fits = node != nullptr && node->is(ops::dequantize_linear) && quantization_of(*node) &&
+    const bool fits = node != nullptr && node->is(ops::dequantize_linear) && byte_scale(*node) &&
                       other->uses.size() == 1 && !graph_.is_output(other) && !taken_.contains(node);
     return fits ? node : nullptr;
   }
@@ -298,11 +303,81 @@ class Former {
                        [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
   }
 
+  /// Between bytes and f32, with one scale that is known.
+  bool scales(const Node& node) const { return bytes_ && byte_scale(node); }
+  bool is_step(const Node& node, DType dtype) const {
+    return node.op->is_pointwise() ? computes_in(node, dtype) : dtype == DType::f32 && scales(node);
+  }
+
+  /// What makes bytes of one tensor of bytes becomes one table, whatever it does with the numbers: from each QuantizeLinear upwards,
+  /// as far as that holds.
+  void join_tables() {
+    for (size_t i = nodes_.size(); bytes_ && i-- > 0;)
+      if (!taken_.contains(nodes_[i]) && nodes_[i]->is(ops::quantize_linear) && scales(*nodes_[i]))
+        if (std::vector<Node*> group = table_into(nodes_[i]); !group.empty()) add(std::move(group));
+  }
+
+  /// A QuantizeLinear and all that computes its operand from bytes.
+  struct Cone {
+    std::set<const Node*> nodes;
+    std::set<std::pair<size_t, const Value*>> sources;  // the last in the graph's order last
+  };
+  std::optional<Cone> cone_of(const Node* root) const {
+    Cone cone;
+    std::vector<const Node*> open{root};
+    while (!open.empty()) {
+      const Node* node = open.back();
+      open.pop_back();
+      if (!cone.nodes.insert(node).second) continue;
+      if (taken_.contains(node) || !is_step(*node, DType::f32) || cone.nodes.size() > kMaxTableNodes ||
+          node->output()->type.shape != root->output()->type.shape)
+        return std::nullopt;
+      for (const Value* value : node->inputs) {
+        if (value == nullptr || is_scalar(*value)) continue;
+        if (node->is(ops::dequantize_linear)) cone.sources.emplace(place_of(*value), value);
+        else if (value->producer == nullptr) return std::nullopt;
+        else open.push_back(value->producer);
+      }
+    }
+    return cone;
+  }
+  size_t place_of(const Value& value) const { return value.producer == nullptr ? 0 : position_.at(value.producer) + 1; }
+
+  /// No value on the way is read elsewhere.
+  bool is_closed(const Cone& cone, const Node* root) const {
+    return std::ranges::all_of(cone.nodes, [&](const Node* node) {
+      return node == root ||
+             (!graph_.is_output(node->output()) &&
+              std::ranges::all_of(node->output()->uses, [&](const Use& use) { return cone.nodes.contains(use.node); }));
+    });
+  }
+
+  std::vector<Node*> table_into(Node* root) const {
+    std::optional<Cone> cone = cone_of(root);
+    if (!cone || cone->sources.empty() || !is_closed(*cone, root)) return {};
+    while (true) {
+      const auto last = std::prev(cone->sources.end());
+      const Node* before = last->second->producer;
+      std::optional<Cone> wider =
+          before != nullptr && before->is(ops::quantize_linear) ? cone_of(before) : std::nullopt;
+      if (!wider) break;
+      wider->nodes.insert(cone->nodes.begin(), cone->nodes.end());
+      wider->sources.insert(cone->sources.begin(), last);
+      if (!is_closed(*wider, root)) break;
+      cone = std::move(wider);
+    }
+    if (cone->sources.size() != 1) return {};
+    std::vector<Node*> nodes;
+    for (Node* node : nodes_)
+      if (cone->nodes.contains(node)) nodes.push_back(node);
+    return nodes;
+  }
+
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
-    const DType dtype = root->output()->type.dtype;
-    if (!is_fusible(dtype) || !computes_in(*root, dtype)) return nodes;
+    const DType dtype = scales(*root) ? DType::f32 : root->output()->type.dtype;
+    if (!is_fusible(dtype) || !is_step(*root, dtype)) return nodes;
     std::set<Node*> inside{root};
     bool grown = true;
     while (grown && nodes.size() < kMaxPointwiseNodes) {
@@ -310,7 +385,7 @@ class Former {
       for (size_t i = 0; i < nodes.size() && nodes.size() < kMaxPointwiseNodes; ++i)
         for (const Value* value : nodes[i]->inputs) {
           Node* producer = value == nullptr ? nullptr : value->producer;
-          if (producer == nullptr || inside.contains(producer) || !joins(*producer, *root, inside)) continue;
+          if (producer == nullptr || inside.contains(producer) || !joins(*producer, *root, dtype, inside)) continue;
           inside.insert(producer);
           if (count_inputs(inside) > kMaxPointwiseInputs) {
             inside.erase(producer);
@@ -322,6 +397,15 @@ class Former {
         }
     }
     return nodes;
+  }
+
+  /// With the DequantizeLinear that only it reads.
+  std::vector<Node*> mean_of(Node* mean) const {
+    Node* producer = mean->input(0)->producer;
+    if (producer == nullptr || taken_.contains(producer) || !producer->is(ops::dequantize_linear) ||
+        !scales(*producer) || producer->output()->uses.size() != 1 || graph_.is_output(producer->output()))
+      return {mean};
+    return {mean, producer};
   }
 
   /// Slices and Concats that are read by nothing but this Concat and each other: what is cut out is copied once, to its place.
@@ -355,11 +439,11 @@ class Former {
     });
   }
 
-  bool joins(const Node& producer, const Node& root, const std::set<Node*>& inside) const {
-    if (taken_.contains(&producer) || !producer.op->is_pointwise() ||
-        !computes_in(producer, root.output()->type.dtype) || graph_.is_output(producer.output()))
+  bool joins(const Node& producer, const Node& root, DType dtype, const std::set<Node*>& inside) const {
+    if (taken_.contains(&producer) || !is_step(producer, dtype) || graph_.is_output(producer.output())) return false;
+    // Bytes may be broadcast as they are read.
+    if (!producer.is(ops::dequantize_linear) && producer.output()->type.shape != root.output()->type.shape)
       return false;
-    if (producer.output()->type.shape != root.output()->type.shape) return false;
     const auto& uses = producer.output()->uses;
     return std::all_of(uses.begin(), uses.end(), [&](const Use& use) { return inside.contains(use.node); });
   }
@@ -373,6 +457,7 @@ class Former {
   }
 
   const Graph& graph_;
+  const bool bytes_;
   std::vector<Node*> nodes_;
   std::unordered_map<const Node*, size_t> position_;
   std::unordered_set<const Node*> taken_, deciders_;
@@ -422,8 +507,8 @@ std::vector<std::string> Region::origin() const {
   return result;
 }
 
-std::vector<Region> form_regions(const Graph& graph) {
-  std::vector<Region> regions = Former(graph).run();
+std::vector<Region> form_regions(const Graph& graph, bool bytes) {
+  std::vector<Region> regions = Former(graph, bytes).run();
   // What decides a size has to run: the size is read off its result.
   std::unordered_set<const Node*> deciders;
   for (const auto& [symbol, node] : graph.size_deciders()) deciders.insert(node);

@@ -22,8 +22,9 @@ struct Region {
 };
 
 /// Covers every node exactly once, in an order in which every input is ready. Greedy by rule: a convolution or matmul takes
-/// the activation and the residual addition behind it; neighbouring pointwise nodes of one shape become one region.
-std::vector<Region> form_regions(const Graph& graph);
+/// the activation and the residual addition behind it; neighbouring pointwise nodes of one shape become one region. With `bytes`,
+/// for a device that has kernels for them, what brings bytes to f32 and back counts as pointwise.
+std::vector<Region> form_regions(const Graph& graph, bool bytes = false);
 /// The pieces into which a group falls that no source wants; empty for a single node.
 std::vector<Region> split(const Region& region, const Graph& graph);
 /// The region as a problem, its symbols replaced by the sizes of the opt point.

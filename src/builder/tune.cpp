@@ -281,7 +281,7 @@ bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
 }
 
 std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points) {
-  std::vector<Region> formed = form_regions(session.graph);
+  std::vector<Region> formed = form_regions(session.graph, session.device.info().byte_matmuls);
   std::deque<Region> queue(std::make_move_iterator(formed.begin()), std::make_move_iterator(formed.end()));
   std::vector<Layer> layers;
   while (!queue.empty()) {

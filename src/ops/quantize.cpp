@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -113,5 +114,22 @@ OpDef quantization(std::string_view name, void (*infer)(InferContext&), void (*e
 const OpDef ops::quantize_linear = quantization<ops::quantize_linear>("QuantizeLinear", infer_quantize, eval_quantize);
 const OpDef ops::dequantize_linear =
     quantization<ops::dequantize_linear>("DequantizeLinear", infer_dequantize, eval_dequantize);
+
+std::optional<ByteScale> byte_scale(const Node& node) {
+  constexpr float kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max() / 256;
+  const bool quantizes = node.is(ops::quantize_linear);
+  if (!quantizes && !node.is(ops::dequantize_linear)) return std::nullopt;
+  const DType floats = (quantizes ? node.input(0) : node.output())->type.dtype,
+              bytes = (quantizes ? node.output() : node.input(0))->type.dtype;
+  const auto is_known = [](const Value* value) { return value->is_constant() && value->constant->size() == 1; };
+  const Value *scale = node.input(1), *zero = node.input(2);
+  if (floats != DType::f32 || (bytes != DType::u8 && bytes != DType::i8) || !is_known(scale) ||
+      scale->type.dtype != DType::f32 || (zero != nullptr && (!is_known(zero) || zero->type.dtype != bytes)) ||
+      node.attrs.integer("block_size") != 0)
+    return std::nullopt;
+  const auto number = static_cast<float>(scale->constant->real(0));
+  if (!(number >= kLeast && number <= kMost)) return std::nullopt;
+  return ByteScale{bytes, number, zero == nullptr ? 0 : static_cast<float>(zero->constant->real(0))};
+}
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "ir/op.h"
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "regions/copy_request.h"
 #include "regions/region_match.h"
@@ -35,6 +36,11 @@ class Builder {
         values_[node->output()] = value(node->input(0));
         continue;
       }
+      if (const std::optional<ByteScale> scale = byte_scale(*node)) {
+        values_[node->output()] =
+            node->is(ops::quantize_linear) ? quantized(*node, *scale) : dequantized(*node, *scale);
+        continue;
+      }
       const Expr formula = node->op->pointwise.bind(node->attrs);
       std::vector<int> made;
       for (const ExprNode& expr : formula.nodes()) made.push_back(translate(*node, expr, made));
@@ -60,6 +66,28 @@ class Builder {
     for (size_t i = 0; i < expr.operands.size(); ++i) operands[i] = made[static_cast<size_t>(expr.operands[i])];
     if (expr.kind == ExprKind::power) return power(operands[0], operands[1]);
     return call(expr.kind, operands[0], operands[1], operands[2]);
+  }
+
+  /// Several nodes may dequantise the same bytes.
+  int dequantized(const Node& node, const ByteScale& scale) {
+    const int bytes = value(node.input(0));
+    for (const auto& [known, from, made] : dequantized_)
+      if (known == scale && from == bytes) return made;
+    const int shifted = scale.zero == 0 ? bytes : call(ExprKind::subtract, bytes, number(scale.zero));
+    const int made = call(ExprKind::multiply, shifted, number(scale.scale));
+    dequantized_.push_back({scale, bytes, made});
+    return made;
+  }
+
+  int quantized(const Node& node, const ByteScale& scale) {
+    const int quotient = call(ExprKind::divide, value(node.input(0)), number(scale.scale));
+    int result = call(ExprKind::round_even, quotient);
+    if (scale.zero != 0) result = call(ExprKind::add, result, number(scale.zero));
+    if (region_.outputs()[0] == node.output()) return result;
+    const bool is_signed = scale.bytes == DType::i8;
+    const int high = call(ExprKind::minimum, result, number(is_signed ? 127 : 255)),
+              bounded = call(ExprKind::maximum, high, number(is_signed ? -128 : 0));
+    return call(ExprKind::select, call(ExprKind::is_nan, result), number(0), bounded);
   }
 
   int power(int base, int exponent) {
@@ -101,6 +129,7 @@ class Builder {
   const Graph& region_;
   ProgramResult result_;
   std::map<const Value*, int> values_;
+  std::vector<std::tuple<ByteScale, int, int>> dequantized_;  // how, what, and the value
 };
 
 /// How many earlier instructions one of this kind reads.
@@ -117,9 +146,11 @@ std::string reason_against(const Problem& problem) {
   for (const Node* node : nodes) {
     if (node->is(ops::cast) && node->output()->type.dtype != DType::f32 && node->output() != last)
       return "a value is rounded on the way";
-    if (!node->is(ops::cast) && node->output()->type.shape != last->type.shape) return "steps of different shapes";
+    const bool is_read = node->is(ops::dequantize_linear) && node->input(0)->producer == nullptr;
+    if (!node->is(ops::cast) && !is_read && node->output()->type.shape != last->type.shape)
+      return "steps of different shapes";
     for (const Value* value : node->inputs)
-      if (value == nullptr || is_object(value->type.dtype) || is_small(value->type.dtype))
+      if (value == nullptr ? !byte_scale(*node) : is_object(value->type.dtype) || is_small(value->type.dtype))
         return "texts, numbers of few bits or missing operands";
   }
   if (last->type.shape.elements() == Dim(0)) return "empty result";
@@ -152,9 +183,15 @@ std::vector<int> PointwiseProgram::last_uses() const {
 
 bool is_pointwise_region(const Graph& region) {
   const std::vector<Node*> nodes = region.nodes();
-  return std::all_of(nodes.begin(), nodes.end(),
-                     [](const Node* node) { return node->op->is_pointwise() || is_float_cast(*node); }) &&
-         std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->op->is_pointwise(); });
+  return std::all_of(
+             nodes.begin(), nodes.end(),
+             [](const Node* node) { return node->op->is_pointwise() || is_float_cast(*node) || byte_scale(*node); }) &&
+         std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return !node->is(ops::cast); });
+}
+
+bool scales_bytes(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return byte_scale(*node).has_value(); });
 }
 
 ProgramResult make_program(const Problem& problem) {

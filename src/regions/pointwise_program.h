@@ -66,9 +66,13 @@ struct ProgramResult {
   std::string refusal;  // why there is no program; empty when there is one
 };
 
-/// True when every node is pointwise, or a Cast between float types beside one that is.
+/// True when every node is pointwise, or a Cast between float types beside one that is, or brings bytes to f32 or back with one
+/// known scale.
 bool is_pointwise_region(const Graph& region);
-/// Splat constants become numbers, equal inputs one operand, simple powers products.
+/// Whether bytes are read or written as numbers with a scale. Its program then means f32, rounded after every instruction.
+bool scales_bytes(const Graph& region);
+/// Splat constants become numbers, equal inputs one operand, simple powers products. A result in bytes is left to saturate as it
+/// is stored, NaN as 0.
 ProgramResult make_program(const Problem& problem);
 
 /// The constants that make_program() gave. Throws Error on a program that it does not write.

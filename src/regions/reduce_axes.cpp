@@ -37,7 +37,7 @@ std::optional<Dims> reduced_axes(const Node& node) {
 
 void offer_reductions(const Problem& problem, const Dims& axes, std::string_view source, Candidates& out) {
   offer_layouts(problem, source, "reduce", out);
-  const Node& node = *problem.only();
+  const Node& node = *problem.region.nodes().back();
   const size_t rank = node.input(0)->type.shape.rank();
   if (!reduces_all_spatial(axes, rank) || node.output()->type.shape.rank() == rank) return;
   std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);

@@ -3,9 +3,9 @@
 #include "regions/region_match.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "regions/match_region.h"
@@ -32,6 +32,11 @@ bool is_per_channel(const Value* value, const Shape& result, size_t channel_axis
 
 bool is_channel_constant(const Value* value, const Shape& result, size_t channel_axis) {
   return value->is_constant() && is_float(value->type.dtype) && is_per_channel(value, result, channel_axis);
+}
+
+Quantization quantization_of(const Node& node) {
+  const std::optional<ByteScale> scale = byte_scale(node);
+  return scale ? Quantization{scale->bytes, scale->scale, static_cast<int64_t>(scale->zero)} : Quantization{};
 }
 
 class Matcher {
@@ -152,18 +157,6 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
   const std::vector<Node*> nodes = region.nodes();
   const auto first = std::ranges::find_if(nodes, [](const Node* node) { return !node->is(ops::dequantize_linear); });
   return first != nodes.end() && (*first)->is(op) ? *first : nullptr;
-}
-
-Quantization quantization_of(const Node& node) {
-  const Value *scale = node.input(1), *zero = node.input(2);
-  const bool one = scale->is_constant() && scale->constant->size() == 1 && scale->type.dtype == DType::f32 &&
-                   (zero == nullptr || (zero->is_constant() && zero->constant->size() == 1));
-  const Value* bytes = node.is(ops::quantize_linear) ? node.output() : node.input(0);
-  const DType dtype = bytes->type.dtype;
-  if (!one || (dtype != DType::u8 && dtype != DType::i8)) return {};
-  const Quantization result{dtype, static_cast<float>(scale->constant->real(0)),
-                            zero == nullptr ? 0 : zero->constant->integer(0)};
-  return std::isnormal(result.scale) && result.scale > 0 ? result : Quantization{};
 }
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {

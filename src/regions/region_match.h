@@ -44,8 +44,6 @@ size_t physical_axis(size_t axis, const ConcreteType& type);
 
 /// The activation that a node computes of operand 0, when it is one of the epilogue's.
 std::optional<Activation> activation_of(const Node& node);
-/// What QuantizeLinear or DequantizeLinear of f32 has as one constant scale and zero point; not used where there is anything else.
-Quantization quantization_of(const Node& node);
 /// Position of a value among the region's inputs, or -1.
 int input_index(const Graph& region, const Value* value);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors of 32-bit integers that lie in memory as bytes, signed or not. What is stored is in the bytes' range.
+// Bytes in memory, f32 or integers of 32 bits in registers: loads widen, stores saturate and make 0 of NaN. A vector of f32 lanes is
+// a quarter as many bytes here; its tail is the one that Emitter::set_tail() declared. Only generators include this header.
 #pragma once
 
 #include "backends/cpu/jit/emitter.h"
@@ -9,20 +10,22 @@ namespace hone::cpu {
 
 class ByteMemory {
  public:
-  using Vec = Emitter::Vec;
   explicit ByteMemory(Emitter& emitter) : e_(emitter) {}
 
-  void load(const Vec& x, const Xbyak::RegExp& from, bool is_signed);
-  /// As many bytes as the emitter's tail; the other lanes are zero.
-  void load_tail(const Vec& x, const Xbyak::RegExp& from, bool is_signed);
-  /// Clobbers x and, with AVX2, `scratch`.
-  void store(const Xbyak::RegExp& to, const Vec& x, const Vec& scratch, bool is_signed);
-  void store_tail(const Xbyak::RegExp& to, const Vec& x, const Vec& scratch, bool is_signed);
+  /// Lanes past the tail become numbers of no meaning, and are not touched in memory.
+  void load(const Emitter::Vec& x, const Xbyak::RegExp& from, bool is_signed, bool tail);
+  void load_integers(const Emitter::Vec& x, const Xbyak::RegExp& from, bool is_signed, bool tail);
+  void broadcast(const Emitter::Vec& x, const Xbyak::RegExp& from, bool is_signed);
+
+  /// Nearest bytes. `x` and `scratch` are lost, with AVX-512 mask register k2 too.
+  void store(const Xbyak::RegExp& to, const Emitter::Vec& x, const Emitter::Vec& scratch, bool is_signed, bool tail);
+  /// Of integers that are such bytes; `x` and `scratch` are lost.
+  void store_integers(const Xbyak::RegExp& to, const Emitter::Vec& x, const Emitter::Vec& scratch, bool is_signed,
+                      bool tail);
 
  private:
-  template <typename From>
-  void widen(const Vec& x, const From& from, bool is_signed);
-  void narrow(const Vec& x, const Vec& scratch, bool is_signed);
+  void widen(const Emitter::Vec& x, const Xbyak::Operand& bytes, bool is_signed);
+  void round(const Emitter::Vec& x, const Emitter::Vec& scratch, bool is_signed);
 
   Emitter& e_;
 };

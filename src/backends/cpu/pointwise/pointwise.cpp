@@ -8,6 +8,8 @@
 
 #include "backends/cpu/family.h"
 #include "backends/cpu/pointwise/pointwise_code.h"
+#include "ir/op.h"
+#include "regions/byte_table.h"
 
 namespace hone::cpu {
 namespace {
@@ -21,6 +23,22 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
   for (const Value* input : problem.region.inputs())
     in.push_back(input->type.shape.rank() == rank ? layout : Layout::linear);
   return {"cpu", "pointwise", {}, std::move(in), {layout}};
+}
+
+/// Bytes that no scale makes numbers of wrap around.
+bool counts_in_bytes(const Node& node) {
+  const auto is_byte = [](const Value* value) {
+    return value->type.dtype == DType::u8 || value->type.dtype == DType::i8;
+  };
+  return node.op->is_pointwise() && (std::ranges::any_of(node.inputs, is_byte) || is_byte(node.output()));
+}
+
+std::string reason_against(const Problem& problem, const ProgramResult& result, Isa isa) {
+  if (!result.refusal.empty()) return result.refusal;
+  if (is_byte_table(problem.region)) return "a table says it";
+  if (std::ranges::any_of(problem.region.nodes(), [](const Node* node) { return counts_in_bytes(*node); }))
+    return "arithmetic on bytes";
+  return pointwise_code_refusal(result.program, problem.region.outputs()[0]->type.dtype, isa);
 }
 
 /// The nest with operands that advance by 0 or 1 innermost; anything else becomes rows of one element.
@@ -113,10 +131,8 @@ struct PointwiseFamily {
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     if (!is_pointwise_region(problem.region)) return;
-    ProgramResult result = make_program(problem);
-    const DType dtype = problem.region.outputs()[0]->type.dtype;
-    if (result.refusal.empty()) result.refusal = pointwise_code_refusal(result.program, dtype, info.isa);
-    if (!result.refusal.empty()) return out.refuse(kName, std::move(result.refusal));
+    if (std::string reason = reason_against(problem, make_program(problem), info.isa); !reason.empty())
+      return out.refuse(kName, std::move(reason));
     out.offer(tactic_in(Layout::linear, problem));
     const size_t rank = problem.region.outputs()[0]->type.shape.rank();
     if (rank >= 3 && rank <= 5) out.offer(tactic_in(Layout::channels_last, problem));

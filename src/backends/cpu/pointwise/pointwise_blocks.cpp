@@ -172,6 +172,7 @@ struct BlocksFamily {
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     if (!is_pointwise_region(problem.region)) return;
+    if (scales_bytes(problem.region)) return out.refuse(kName, "does not round on the way to bytes");
     ProgramResult result = make_program(problem);
     if (result.refusal.empty() && result.program.instructions.size() > kMaxInstructionsHere)
       result.refusal = "too long";

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "backends/cpu/jit/bf16_memory.h"
+#include "backends/cpu/jit/byte_memory.h"
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/vector_math.h"
 
@@ -19,7 +20,8 @@ using Vec = Emitter::Vec;
 constexpr int kScratchRegisters = 3;
 enum Predicate { kEqual = 0, kLess = 1, kLessEqual = 2, kUnordered = 3, kNotEqual = 4 };
 
-bool has_code(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
+bool has_code(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || is_byte(dtype); }
 
 bool has_code(ExprKind kind) {
   switch (kind) {
@@ -94,6 +96,7 @@ class PointwiseEmitter {
                    int tail)
       : e_(emitter),
         bf16_(emitter),
+        bytes_(emitter),
         math_(emitter),
         program_(program),
         streams_(streams),
@@ -160,6 +163,8 @@ class PointwiseEmitter {
       return tail ? bf16_.store_tail(to, value, scratch(1), scratch(2))
                   : bf16_.store(to, value, scratch(1), scratch(2));
     }
+    if (is_byte(result_type_))
+      return bytes_.store(result_ + offset_, value, scratch(1), result_type_ == DType::i8, tail);
     const Xbyak::Address to = e_.ptr[result_ + offset_ * 4];
     if (tail) e_.store_tail(to, value, scratch(1));
     else e_.store(to, value);
@@ -167,6 +172,10 @@ class PointwiseEmitter {
 
   void load_operand(const Vec& d, int operand, bool tail) {
     const bool stream = streams_[static_cast<size_t>(operand)];
+    if (const DType dtype = program_.operands[static_cast<size_t>(operand)].dtype; is_byte(dtype)) {
+      if (!stream) return bytes_.broadcast(d, pointer(operand), dtype == DType::i8);
+      return bytes_.load(d, pointer(operand) + offset_, dtype == DType::i8, tail);
+    }
     if (program_.operands[static_cast<size_t>(operand)].dtype == DType::bf16) {
       if (!stream) return bf16_.broadcast(d, pointer(operand));
       const Xbyak::RegExp from = pointer(operand) + offset_ * 2;
@@ -303,6 +312,7 @@ class PointwiseEmitter {
 
   Emitter& e_;
   Bf16Memory bf16_;
+  ByteMemory bytes_;
   VectorMath math_;
   const PointwiseProgram& program_;
   const std::vector<bool>& streams_;
@@ -320,8 +330,9 @@ std::string pointwise_code_refusal(const PointwiseProgram& program, DType result
   if (program.operands.size() > kMaxCodeOperands)
     return fmt::format("{} operands, at most {}", program.operands.size(), kMaxCodeOperands);
   for (const PointwiseProgram::Operand& operand : program.operands)
-    if (!has_code(operand.dtype)) return fmt::format("an operand is {}, not f32 or bf16", name_of(operand.dtype));
-  if (!has_code(result)) return fmt::format("the result is {}, not f32 or bf16", name_of(result));
+    if (!has_code(operand.dtype))
+      return fmt::format("an operand is {}, not f32, bf16 or bytes", name_of(operand.dtype));
+  if (!has_code(result)) return fmt::format("the result is {}, not f32, bf16 or bytes", name_of(result));
   for (const Instruction& instruction : program.instructions)
     if (!has_code(instruction.kind)) return fmt::format("no code for {}", name_of(instruction.kind));
   if (allocate(program).used > registers_of(isa) - kScratchRegisters)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MaxPool and AveragePool of one to three spatial axes. Channels-last: a pixel of the result is the vector sum (or maximum) of
-// the pixels under the window. Linear: plane by plane.
+// the pixels under the window. Linear: plane by plane. Of bytes the maximum only, and channels-last.
 #include <algorithm>
 #include <limits>
 
 #include "backends/cpu/family.h"
 #include "backends/cpu/pool/pool_axes.h"
 #include "backends/cpu/reduce/reductions.h"
+#include "backends/cpu/support/number.h"
 #include "backends/cpu/support/region_reader.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -16,6 +17,8 @@ namespace hone::cpu {
 namespace {
 
 constexpr int64_t kMaxTaps = 1024;
+
+bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
 
 struct PoolCode {
   WindowAttrs window;
@@ -51,7 +54,9 @@ class Pool final : public CpuKernel {
   bool serial() const override { return serial_; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    if (dtype_ == DType::bf16) run_as<BFloat>(worker, workers, bindings);
+    if (dtype_ == DType::u8) run_as<uint8_t>(worker, workers, bindings);
+    else if (dtype_ == DType::i8) run_as<int8_t>(worker, workers, bindings);
+    else if (dtype_ == DType::bf16) run_as<BFloat>(worker, workers, bindings);
     else run_as<float>(worker, workers, bindings);
   }
 
@@ -114,7 +119,7 @@ class Pool final : public CpuKernel {
             sum += value;
           }
         }
-      *y++ = T(maximum_ ? best : sum * factor(depth, height, width));
+      *y++ = narrowed<T>(maximum_ ? best : sum * factor(depth, height, width));
     }
   }
 
@@ -135,13 +140,16 @@ struct PoolFamily {
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = problem.only();
     if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-    if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
+    const bool bytes = node->is(ops::max_pool) && is_byte(node->input(0)->type.dtype);
+    if (std::string reason = bytes ? reason_not_unary(problem, *node) : reason_not_f32_or_bf16(problem, *node);
+        !reason.empty())
       return out.refuse(kName, std::move(reason));
     if (problem.region.outputs()[0] != node->output(0)) return out.refuse(kName, "indices are wanted");
     const size_t rank = node->input(0)->type.shape.rank();
     if (rank < 3 || rank > 5) return out.refuse(kName, fmt::format("{} spatial axes", rank - 2));
     if (elements(node->attrs.integers("kernel_shape")) > kMaxTaps) return out.refuse(kName, "the window is too large");
-    offer_layouts(problem, "cpu", kName, out);
+    if (!bytes) return offer_layouts(problem, "cpu", kName, out);
+    out.offer({"cpu", std::string(kName), {}, {Layout::channels_last}, {Layout::channels_last}});
   }
   static Cost cost(const Problem&, const Params&, const Tactic& tactic) {
     return {.operands = tactic.in[0] == Layout::channels_last ? 0.5 : 25};
@@ -153,7 +161,9 @@ struct PoolFamily {
   }
   static std::vector<ConstantSpec> constants(const Code&, const KernelShapes&, const CpuInfo&) { return {}; }
   static std::shared_ptr<const CpuKernel> load(const PoolCode& code, const KernelShapes& shapes, const CpuInfo& info) {
-    check_f32_or_bf16(shapes, 1, "pooling");
+    const bool bytes = code.maximum && shapes.inputs.size() == 1 && shapes.outputs.size() == 1 &&
+                       is_byte(shapes.inputs[0].dtype) && shapes.outputs[0].dtype == shapes.inputs[0].dtype;
+    if (!bytes) check_f32_or_bf16(shapes, 1, "pooling");
     const ConcreteType &in = shapes.inputs[0], &out = shapes.outputs[0];
     const std::optional<Layout> layout = shared_layout(in, out);
     const bool valid = layout && in.dims.size() >= 3 && in.dims.size() <= 5 && in.dims.size() == out.dims.size() &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pools that `pool` does not run, of any element type: LpPool, and MaxPool whose indices are wanted or whose elements are
-// neither f32 nor bf16. Rows of the result are shared among the workers; a window is a box of taps, whose bounds are known
+// neither f32 nor bf16; bytes in linear layout. Rows of the result are shared among the workers; a window is a box of taps, whose bounds are known
 // before.
 #include <cmath>
 #include <limits>

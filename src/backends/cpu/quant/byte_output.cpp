@@ -45,8 +45,7 @@ ByteOutput::Vec ByteOutput::steps_of(const Vec& x, const Quantization& type, con
 void ByteOutput::add_residual(const Vec& x, int pixel, int vector) {
   const Vec r = out_.spare(0);
   const auto from = out_.place(e_.rsi, pixel * s_.residual_pixel + out_.vector_offset(vector) / 4);
-  if (out_.is_tail(vector)) memory_.load_tail(r, from, is_signed(b_.residual));
-  else memory_.load(r, from, is_signed(b_.residual));
+  memory_.load_integers(r, from, is_signed(b_.residual), out_.is_tail(vector));
   if (b_.residual.zero != 0) e_.vpsubd(r, r, e_.constant_bits(bits_of(b_.residual.zero)));
   e_.vcvtdq2ps(r, r);
   e_.vmulps(r, r, e_.constant(b_.residual.scale));
@@ -60,8 +59,7 @@ void ByteOutput::store(const Vec& x, int pixel, int vector) {
   e_.vcvtps2dq(q, q);
   if (b_.result.zero != 0) e_.vpaddd(q, q, e_.constant_bits(bits_of(b_.result.zero)));
   const auto to = out_.place(TileOutput::dst(), pixel * s_.dst_pixel + out_.vector_offset(vector) / 4);
-  if (out_.is_tail(vector)) memory_.store_tail(to, q, out_.spare(1), is_signed(b_.result));
-  else memory_.store(to, q, out_.spare(1), is_signed(b_.result));
+  memory_.store_integers(to, q, out_.spare(1), is_signed(b_.result), out_.is_tail(vector));
 }
 
 }  // namespace hone::cpu

@@ -9,6 +9,7 @@
 #include "backends/cpu/quant/quantize_loops.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
+#include "backends/cpu/support/region_reader.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -50,7 +51,9 @@ class Quantization final : public ItemKernel {
         y_(node.result()),
         quantizes_(code.quantizes),
         loops_(quantize_loops(isa)) {
-    node.require(x_.type.dims == y_.type.dims);
+    const std::optional<Layout> layout = shared_layout(x_.type, y_.type);
+    node.require(x_.type.dims == y_.type.dims && layout &&
+                 (elements(scale_.type.dims) == 1 || *layout == Layout::linear));
     if (node.has(2)) zero_ = node.operand(2);
     node.require(!zero_ || elements(zero_->type.dims) == elements(scale_.type.dims));
     for (const DType dtype : {x_.type.dtype, scale_.type.dtype, zero_ ? zero_->type.dtype : y_.type.dtype})
@@ -141,7 +144,9 @@ struct QuantizationFamily : NodeFamily<QuantizationCode> {
     const Node* node = single_node(problem);
     if (node == nullptr || !(node->is(ops::quantize_linear) || node->is(ops::dequantize_linear))) return;
     if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
-    offer_linear(problem, kName, out);
+    if (node->input(1)->type.shape.elements() != Dim(1) || node->input(0)->is_constant())
+      return offer_linear(problem, kName, out);
+    offer_layouts(problem, "cpu", kName, out);
   }
   static Built<QuantizationCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
     const Node& node = *single_node(problem);

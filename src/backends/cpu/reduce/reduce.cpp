@@ -3,7 +3,8 @@
 // Reductions over any axes of an f32 or bf16 tensor, and the global pools, which are reductions over the spatial axes.
 //
 // In the order in which the bytes lie, neighbouring axes that share their fate are one. If the innermost is reduced, results
-// are sums of contiguous stretches; if it is kept, strips of results are sums of rows.
+// are sums of contiguous stretches; if it is kept, strips of results are sums of rows. A mean of bytes with a scale is the scale
+// times the mean of the bytes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/reduce/reductions.h"
 #include "backends/cpu/support/region_reader.h"
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "regions/reduce_axes.h"
 
@@ -28,12 +30,17 @@ struct ReduceCode {
   ReducedAxes reduced;
   Reduction kind = Reduction::sum;
   Finish finish = Finish::none;
+  double scale = 1, zero = 0;  // of bytes
   static void fields(auto& self, auto& visit) {
     ReducedAxes::fields(self.reduced, visit);
     visit("kind", self.kind);
     visit("finish", self.finish);
+    visit("scale", self.scale);
+    visit("zero", self.zero);
   }
 };
+
+bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
 
 struct Row {
   const OpDef* op;
@@ -68,6 +75,18 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
+/// The region's reduction; behind the node that makes numbers of bytes, if that is all.
+const Node* reduction_of(const Problem& problem) {
+  const std::vector<Node*> nodes = problem.region.nodes();
+  if (nodes.empty() || nodes.size() > 2) return nullptr;
+  const Node* node = nodes.back();
+  const Row* row = find_row(*node);
+  if (row == nullptr || (nodes.size() == 2 && (!byte_scale(*nodes[0]) || node->input(0) != nodes[0]->output() ||
+                                               row->finish != Finish::mean)))
+    return nullptr;
+  return node;
+}
+
 /// Offsets of every combination of the chosen axes.
 std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) {
   std::vector<int64_t> offsets{0};
@@ -85,11 +104,14 @@ std::vector<int64_t> offsets_of(const std::vector<AxisRun>& axes, bool reduced) 
 
 class Reduce final : public CpuKernel {
  public:
-  Reduce(const ReduceCode& code, const KernelShapes& shapes, Isa isa) : finish_(code.finish) {
+  Reduce(const ReduceCode& code, const KernelShapes& shapes, Isa isa)
+      : finish_(code.finish), scale_(static_cast<float>(code.scale)), zero_(static_cast<float>(code.zero)) {
     const int64_t count = elements(shapes.inputs[0].dims), results = elements(shapes.outputs[0].dims);
     std::vector<AxisRun> axes = merged_axes(shapes.inputs[0], code.reduced.axes);
     columns_ = !axes.empty() && !axes.back().reduced;
-    kernel_ = reduce_stretches(code.kind, columns_, shapes.inputs[0].dtype, isa);
+    kernel_ = is_byte(shapes.inputs[0].dtype) ? add_bytes(columns_, shapes.inputs[0].dtype, isa)
+                                              : reduce_stretches(code.kind, columns_, shapes.inputs[0].dtype, isa);
+    result_size_ = static_cast<int64_t>(size_of(shapes.outputs[0].dtype));
     size_ = static_cast<int64_t>(size_of(shapes.inputs[0].dtype));
     if (shapes.outputs[0].dtype != DType::f32) narrow_ = convert_elements(DType::f32, shapes.outputs[0].dtype, isa);
     if (!axes.empty()) {
@@ -114,7 +136,7 @@ class Reduce final : public CpuKernel {
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t kept = item / strips_, column = item % strips_ * kStrip;
       const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
-      std::byte* to = y + (columns_ ? kept * length_ + column : kept) * size_;
+      std::byte* to = y + (columns_ ? kept * length_ + column : kept) * result_size_;
       float* result = narrow_ == nullptr ? reinterpret_cast<float*>(to) : sums;
       kernel_({x + (kept_[static_cast<size_t>(kept)] + column) * size_, reduced_.data(),
                static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, result});
@@ -127,16 +149,17 @@ class Reduce final : public CpuKernel {
   void finish(float* y, int64_t count) const {
     for (int64_t i = 0; i < count; ++i) switch (finish_) {
         case Finish::none: return;
-        case Finish::mean: y[i] /= divisor_; break;
+        case Finish::mean: y[i] = (y[i] / divisor_ - zero_) * scale_; break;
         case Finish::root: y[i] = std::sqrt(y[i]); break;
         case Finish::logarithm: y[i] = std::log(y[i]); break;
       }
   }
 
   Finish finish_;
+  float scale_, zero_;
   ReduceStretches kernel_ = nullptr;
-  ConvertElements narrow_ = nullptr;  // of sums, where the result is not f32
-  int64_t size_ = sizeof(float);      // of an element
+  ConvertElements narrow_ = nullptr;                            // of sums, where the result is not f32
+  int64_t size_ = sizeof(float), result_size_ = sizeof(float);  // of an element
   bool columns_ = false, serial_ = false;
   int64_t length_ = 1, strips_ = 1;
   float divisor_ = 1;
@@ -145,13 +168,13 @@ class Reduce final : public CpuKernel {
 
 struct ReduceFamily {
   static constexpr std::string_view kName = "reduce";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   using Params = NoParams;
   using Code = ReduceCode;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
-    const Node* node = problem.only();
-    if (node == nullptr || find_row(*node) == nullptr) return;
+    const Node* node = reduction_of(problem);
+    if (node == nullptr) return;
     if (std::string reason = reason_not_f32_or_bf16(problem, *node); !reason.empty())
       return out.refuse(kName, std::move(reason));
     const std::optional<Dims> axes = reduced_axes(*node);
@@ -162,14 +185,17 @@ struct ReduceFamily {
     return {.operands = tactic.in[0] == Layout::channels_last ? 0.2 : 2.5};
   }
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
-    const Node* node = problem.only();
+    const Node* node = reduction_of(problem);
     const Row* row = find_row(*node);
-    return {{{*reduced_axes(*node)}, row->kind, row->finish}};
+    const ByteScale bytes = byte_scale(*problem.region.nodes()[0]).value_or(ByteScale{DType::u8, 1, 0});
+    return {{{*reduced_axes(*node)}, row->kind, row->finish, bytes.scale, bytes.zero}};
   }
   static std::vector<ConstantSpec> constants(const Code&, const KernelShapes&, const CpuInfo&) { return {}; }
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     HONE_CHECK(shapes.inputs.size() == 1, "a reduction in the plan has {} inputs", shapes.inputs.size());
-    check_f32_or_bf16(shapes, 1, "reduction");
+    const bool bytes = is_byte(shapes.inputs[0].dtype) && code.finish == Finish::mean && shapes.outputs.size() == 1 &&
+                       shapes.outputs[0].dtype == DType::f32;
+    if (!bytes) check_f32_or_bf16(shapes, 1, "reduction");
     return std::make_shared<Reduce>(code, shapes, info.isa);
   }
 };

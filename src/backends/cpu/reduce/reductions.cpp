@@ -75,6 +75,31 @@ void PoolMax(const PoolArgs& args) {
                                 static_cast<T*>(args.y), [](V v) { return v; });
 }
 
+/// Channels in vectors of `d` from `c` on, as far as they fill them; returns where they end.
+template <class Tag, typename T>
+HWY_INLINE int64_t largest_bytes(Tag d, const PoolArgs& args, const T* x, T* y, int64_t c) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; c + lanes <= args.channels; c += lanes) {
+    auto best = hn::Set(d, std::numeric_limits<T>::min());
+    for (int64_t k = 0; k < args.tap_count; ++k) best = hn::Max(best, hn::LoadU(d, x + args.taps[k] + c));
+    hn::StoreU(best, d, y + c);
+  }
+  return c;
+}
+
+template <typename T>
+void PoolMaxBytes(const PoolArgs& args) {
+  const T* x = static_cast<const T*>(args.x);
+  T* y = static_cast<T*>(args.y);
+  int64_t c = largest_bytes(hn::ScalableTag<T>(), args, x, y, 0);
+  c = largest_bytes(hn::CappedTag<T, 16>(), args, x, y, c);
+  for (; c < args.channels; ++c) {
+    T best = std::numeric_limits<T>::min();
+    for (int64_t k = 0; k < args.tap_count; ++k) best = std::max(best, x[args.taps[k] + c]);
+    y[c] = best;
+  }
+}
+
 template <typename T>
 void PoolSum(const PoolArgs& args) {
   const V factor = hn::Set(D(), args.factor);
@@ -117,8 +142,10 @@ void ReduceRows(const ReduceArgs& args) {
   *args.y = result;
 }
 
-PoolPixel Pool(bool maximum, bool bf16) {
-  if (bf16) return maximum ? PoolMax<BFloat> : PoolSum<BFloat>;
+PoolPixel Pool(bool maximum, DType dtype) {
+  if (dtype == DType::u8) return PoolMaxBytes<uint8_t>;
+  if (dtype == DType::i8) return PoolMaxBytes<int8_t>;
+  if (dtype == DType::bf16) return maximum ? PoolMax<BFloat> : PoolSum<BFloat>;
   return maximum ? PoolMax<float> : PoolSum<float>;
 }
 
@@ -138,6 +165,11 @@ ReduceStretches Reduce(Reduction kind, bool columns, bool bf16) {
   return bf16 ? reduce_in<BFloat>(kind, columns) : reduce_in<float>(kind, columns);
 }
 
+ReduceStretches AddBytes(bool columns, bool is_signed) {
+  if (is_signed) return columns ? ReduceColumns<int8_t, Reduction::sum> : ReduceRows<int8_t, Reduction::sum>;
+  return columns ? ReduceColumns<uint8_t, Reduction::sum> : ReduceRows<uint8_t, Reduction::sum>;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
 HWY_AFTER_NAMESPACE();
@@ -148,13 +180,18 @@ namespace hone::cpu {
 
 HWY_EXPORT(Pool);
 HWY_EXPORT(Reduce);
+HWY_EXPORT(AddBytes);
 
 PoolPixel pool_pixel(bool maximum, DType dtype, Isa isa) {
-  return HWY_DISPATCH_TABLE(Pool)[target_index(isa)](maximum, dtype == DType::bf16);
+  return HWY_DISPATCH_TABLE(Pool)[target_index(isa)](maximum, dtype);
 }
 
 ReduceStretches reduce_stretches(Reduction kind, bool columns, DType dtype, Isa isa) {
   return HWY_DISPATCH_TABLE(Reduce)[target_index(isa)](kind, columns, dtype == DType::bf16);
+}
+
+ReduceStretches add_bytes(bool columns, DType dtype, Isa isa) {
+  return HWY_DISPATCH_TABLE(AddBytes)[target_index(isa)](columns, dtype == DType::i8);
 }
 
 }  // namespace hone::cpu

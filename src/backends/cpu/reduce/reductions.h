@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums, maxima and their like over rows and columns of f32 or bf16, and the windows of pools; arithmetic is in f32. Compiled
+// Sums, maxima and their like over rows and columns of f32, bf16 or bytes, and the windows of pools; arithmetic is in f32. Compiled
 // for every instruction set by Highway.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace hone::cpu {
 
-/// Taps are offsets of input pixels in elements; a pixel is `channels` elements. The result has the input's type.
+/// Taps are offsets of input pixels in elements; a pixel is `channels` elements. The result has the input's type. Of bytes there is
+/// only the maximum.
 struct PoolArgs {
   const void* x;
   const int64_t* taps;
@@ -42,5 +43,7 @@ using ReduceStretches = void (*)(const ReduceArgs&);
 /// The kernels for f32 or bf16 and an instruction set (at most the machine's).
 PoolPixel pool_pixel(bool maximum, DType dtype, Isa isa);
 ReduceStretches reduce_stretches(Reduction kind, bool columns, DType dtype, Isa isa);
+/// The sum of bytes.
+ReduceStretches add_bytes(bool columns, DType dtype, Isa isa);
 
 }  // namespace hone::cpu

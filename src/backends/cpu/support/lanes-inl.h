@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads and stores of f32 lanes whose memory is f32 or bf16, whole and partial. Included once per instruction set, behind
+// Loads of f32 lanes whose memory is f32, bf16 or bytes, and stores to f32 or bf16, whole and partial. Included once per instruction set, behind
 // foreach_target. Rounding to bf16 is to nearest even; NaN stays a quiet NaN.
 #if defined(HONE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HONE_LANES_INL_H_
@@ -32,6 +32,13 @@ HWY_INLINE V load(D d, const BFloat* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, words)));
 }
 
+template <typename T>
+HWY_INLINE V load_bytes(D d, const T* from) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<T, D>(), from)));
+}
+HWY_INLINE V load(D d, const uint8_t* from) { return load_bytes(d, from); }
+HWY_INLINE V load(D d, const int8_t* from) { return load_bytes(d, from); }
+
 HWY_INLINE void store(V v, D d, float* to) { hn::StoreU(v, d, to); }
 HWY_INLINE void store(V v, D, BFloat* to) {
   const hn::RebindToUnsigned<D> d;
@@ -52,6 +59,13 @@ HWY_INLINE V load_some(D d, const BFloat* from, size_t count, float fill) {
   HWY_ALIGN float buffer[kMaxLanes];
   hn::Store(hn::Set(d, fill), d, buffer);
   for (size_t i = 0; i < count; ++i) buffer[i] = bfloat_to_float(from[i].bits);
+  return hn::Load(d, buffer);
+}
+template <typename T>
+HWY_INLINE V load_some(D d, const T* from, size_t count, float fill) {
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(hn::Set(d, fill), d, buffer);
+  for (size_t i = 0; i < count; ++i) buffer[i] = static_cast<float>(from[i]);
   return hn::Load(d, buffer);
 }
 

@@ -283,7 +283,7 @@ struct PointwiseFamily {
   using Code = PointwiseCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    if (!is_pointwise_region(problem.region)) return;
+    if (!is_pointwise_region(problem.region) || scales_bytes(problem.region)) return;
     if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
       return out.refuse(kName, std::move(reason));
     out.offer(tactic_in(Layout::linear, problem));
