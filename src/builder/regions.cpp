@@ -27,7 +27,7 @@ bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer); }
 
 bool is_anchor(const Node& node) {
   if (sums_integers(node)) return true;
-  for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::mat_mul})
+  for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::quantized_linear, &ops::mat_mul})
     if (node.is(*op)) return is_fusible(node.output()->type.dtype);
   return false;
 }
@@ -199,16 +199,22 @@ class Former {
     Node* scale = reader_of(*next);
     if (scale == nullptr || !scale->is(ops::mul) || !computes_in(*scale, DType::f32)) return nodes;
     nodes.insert(nodes.end(), {next, scale});
-    next = reader_of(*scale);
+    add_bias(nodes);
+    return nodes;
+  }
+
+  /// Takes the addition of a constant to the last node's result in, which no weights of the anchor can.
+  void add_bias(std::vector<Node*>& nodes) const {
+    Node* next = reader_of(*nodes.back());
     if (next != nullptr && next->is(ops::add) && computes_in(*next, DType::f32) &&
         std::ranges::any_of(next->inputs, [](const Value* value) { return value->is_constant(); }))
       nodes.push_back(next);
-    return nodes;
   }
 
   /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
   std::vector<Node*> epilogue_of(Node* anchor) {
     std::vector<Node*> nodes = sums_integers(*anchor) ? scaled_sums(anchor) : std::vector<Node*>{anchor};
+    if (anchor->is(ops::quantized_linear)) add_bias(nodes);
     const DType dtype = nodes.back()->output()->type.dtype;
     if (!is_fusible(dtype)) return nodes;
     bool has_residual = false, has_activation = false;
