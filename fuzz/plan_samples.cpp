@@ -128,6 +128,11 @@ constexpr std::string_view kRegions[] = {
     "(%a: i8[N,3,9], %o: i8[]) {\n %b = constant u8[9,20]!01\n %z = constant u8[20]!02\n %c = MatMulInteger(%a, %b, "
     "%o, "
     "%z)\n return %c\n}",
+    "(%x: f32[N,3,37], %r: f32[N,3,20]) {\n %w = constant u4[37,20]!01\n %s = constant f32[3,20]!02\n %z = constant "
+    "u4[3,20]!03\n %b = constant f32[20]!04\n %a = QuantizedLinear(%x, %w, %s, %z) {block_size=16}\n %c = Add(%a, "
+    "%b)\n %d = Add(%c, %r)\n %y = Relu(%d)\n return %y\n}",
+    "(%x: f32[N,8,24]) {\n %w = constant i8[24,40]!01\n %s = constant f32[1,40]!02\n %y = QuantizedLinear(%x, %w, %s) "
+    "{block_size=24}\n return %y\n}",
     "(%x: f32[N,3,6,8]) {\n %r = constant f32[0]{}\n %s = constant f32[2]{1.7, 0.6}\n %y = Resize(%x, %r, %s) "
     "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
     "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "
