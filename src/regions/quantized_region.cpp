@@ -52,6 +52,10 @@ std::optional<QuantizedLinearRegion> read_quantized_linear_region(const Graph& r
   return QuantizedLinearRegion{std::move(match), code};
 }
 
+bool QuantizedLinearRegion::may_have_zeros() const {
+  return node().input(3) != nullptr || middle_of(node().input(1)->type.dtype) != 0;
+}
+
 QuantizedWeights QuantizedLinearRegion::weights() const {
   const Tensor& given = *node().input(1)->constant;
   const DType dtype = given.dtype();

@@ -29,6 +29,8 @@ struct QuantizedLinearRegion {
   LinearCode code;
 
   const Node& node() const { return *match.anchor; }
+  /// Known without reading the weights.
+  bool may_have_zeros() const;
   QuantizedWeights weights() const;
   /// N values; empty when there is none.
   std::vector<float> bias() const;

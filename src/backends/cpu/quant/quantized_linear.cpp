@@ -30,9 +30,9 @@ struct QuantizedTile {
     visit("vectors", self.vectors, 1, kMostVectors);
   }
   int64_t panel(Isa isa) const { return vectors * lanes_of(isa); }
-  bool fits(Isa isa, int64_t bits) const {
+  bool fits(Isa isa, int64_t bits, bool zeros) const {
     const auto r = static_cast<int>(rows), v = static_cast<int>(vectors);
-    return unpacks ? v <= kMostUnpacked && tile_fits(isa, r, v) : quantized_tile_fits(isa, bits, r, v);
+    return unpacks ? v <= kMostUnpacked && tile_fits(isa, r, v) : quantized_tile_fits(isa, bits, zeros, r, v);
   }
 };
 
@@ -115,18 +115,17 @@ class PanelWriter {
 
 // ---- Kernels ----
 
-/// What both ways share: x with its blocks filled up, and its sums for the zero points.
+/// What both ways share: x with its blocks filled up.
 class QuantizedLinear : public CpuKernel {
  public:
   QuantizedLinear(const QuantizedLinearCode& code, int64_t rows, Isa isa)
       : code_(code), format_(code.format()), m_(rows), panel_(code.tile.panel(isa)) {
     x_row_ = format_.padded_k();
     pads_ = x_row_ != code.linear.k;
-    sums_up_ = format_.zeros != ZeroPoints::none && !code.tile.unpacks;
   }
 
-  size_t workspace_bytes() const override { return static_cast<size_t>(padded_bytes() + sum_bytes()); }
-  int phases() const override { return pads_ || sums_up_ ? 2 : 1; }
+  size_t workspace_bytes() const override { return pads_ ? static_cast<size_t>(round_up(m_ * x_row_ * 4, 64)) : 0; }
+  int phases() const override { return pads_ ? 2 : 1; }
   bool serial() const override { return m_ * code_.linear.n * code_.linear.k < kSmallWork; }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
@@ -145,11 +144,9 @@ class QuantizedLinear : public CpuKernel {
   int64_t x_row() const { return x_row_; }
   int64_t columns_of(bool last_panel) const { return last_panel ? code_.linear.n - (panels() - 1) * panel_ : panel_; }
 
-  int64_t padded_bytes() const { return pads_ ? round_up(m_ * x_row_ * 4, 64) : 0; }
-  int64_t sum_bytes() const { return sums_up_ ? round_up(m_ * format_.blocks() * 4, 64) : 0; }
-  float* padded_x(const Bindings& bindings) const { return static_cast<float*>(bindings.workspace); }
-  float* sums(const Bindings& bindings) const { return padded_x(bindings) + padded_bytes() / 4; }
-  const float* x(const Bindings& bindings) const { return pads_ ? padded_x(bindings) : given_x(bindings); }
+  const float* x(const Bindings& bindings) const {
+    return pads_ ? static_cast<const float*>(bindings.workspace) : given_x(bindings);
+  }
 
   static const float* floats(const void* memory) { return static_cast<const float*>(memory); }
   const std::byte* weights(const Bindings& bindings, int64_t panel) const {
@@ -184,14 +181,8 @@ class QuantizedLinear : public CpuKernel {
   void prepare_block(int64_t row, int64_t block, const Bindings& bindings) const {
     const int64_t begin = block * format_.block, size = std::min(format_.block, format_.k - begin);
     const float* from = given_x(bindings) + row * format_.k + begin;
-    if (sums_up_) {
-      double sum = 0;
-      for (int64_t p = 0; p < size; ++p) sum -= static_cast<double>(from[p]);
-      sums(bindings)[row * format_.blocks() + block] = static_cast<float>(sum);
-    }
-    if (!pads_) return;
     const int64_t unit = QuantizedFormat::kUnit;
-    float* to = padded_x(bindings) + row * x_row_ + block * round_up(format_.block, unit);
+    float* to = static_cast<float*>(bindings.workspace) + row * x_row_ + block * round_up(format_.block, unit);
     std::copy_n(from, size, to);
     std::fill(to + size, to + round_up(size, unit), 0.0F);
   }
@@ -199,7 +190,7 @@ class QuantizedLinear : public CpuKernel {
   QuantizedLinearCode code_;
   QuantizedFormat format_;
   int64_t m_, panel_, x_row_ = 0;
-  bool pads_ = false, sums_up_ = false;
+  bool pads_ = false;
 };
 
 /// Codes become floats in the registers of the tile.
@@ -213,7 +204,7 @@ class FewRows final : public QuantizedLinear {
           offsets[last_row][last_panel] = emit_quantized_tile(e, spec_of(last_row == 1, last_panel == 1, isa));
     });
     for (const size_t i : {0, 1})
-      for (const size_t j : {0, 1}) tiles_[i][j] = emitter_->entry<QuantizedTileFunction>(offsets[i][j]);
+      for (const size_t j : {0, 1}) tiles_[i][j] = emitter_->entry<TileFunction>(offsets[i][j]);
   }
 
  private:
@@ -223,15 +214,14 @@ class FewRows final : public QuantizedLinear {
     const Share share = share_of(panels() * blocks, worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t at = item / blocks, row = item % blocks * step;
-      const QuantizedTileArgs args{.tile = {.src = x(bindings) + row * x_row(),
-                                            .weights = reinterpret_cast<const float*>(weights(bindings, at)),
-                                            .dst = result(bindings, place(row, at)),
-                                            .residual = residual(bindings, place(row, at)),
-                                            .bias = bias(bindings, at),
-                                            .prefetch = nullptr,
-                                            .rows = 0,
-                                            .flags = 0},
-                                   .sums = sums(bindings) + row * format().blocks()};
+      const TileArgs args{.src = x(bindings) + row * x_row(),
+                          .weights = reinterpret_cast<const float*>(weights(bindings, at)),
+                          .dst = result(bindings, place(row, at)),
+                          .residual = residual(bindings, place(row, at)),
+                          .bias = bias(bindings, at),
+                          .prefetch = nullptr,
+                          .rows = 0,
+                          .flags = 0};
       tiles_[row + step > rows() ? 1 : 0][at + 1 == panels() ? 1 : 0](&args);
     }
   }
@@ -244,15 +234,11 @@ class FewRows final : public QuantizedLinear {
     output.tail = static_cast<int>(columns % lanes);
     output.dst_pixel = output.residual_pixel = code().linear.n * 4;
     output.epilogue = code().linear.epilogue.epilogue();
-    return {.format = format(),
-            .output = output,
-            .panel = panel(),
-            .x_row = x_row() * 4,
-            .block_row = format().blocks() * 4};
+    return {.format = format(), .output = output, .panel = panel(), .x_row = x_row() * 4};
   }
 
   std::unique_ptr<Emitter> emitter_;
-  QuantizedTileFunction tiles_[2][2] = {};  // [of the last rows][of the last panel]
+  TileFunction tiles_[2][2] = {};  // [of the last rows][of the last panel]
 };
 
 /// Panels become floats in a worker's own memory, for some hundred rows at a time.
@@ -330,7 +316,7 @@ struct QuantizedLinearFamily {
     const int64_t bits = bits_of(region->node().input(1)->type.dtype) == 8 ? 8 : 4, n = region->code.n,
                   m = elements(region->node().output()->type.shape.values()) / n;
     std::vector<QuantizedTile> tiles;
-    if (m <= kFewRows) add_few(tiles, m, n, bits, info.isa);
+    if (m <= kFewRows) add_few(tiles, m, n, bits, region->may_have_zeros(), info.isa);
     if (m >= kManyRows) add_many(tiles, {.m = m, .n = n, .k = region->code.k}, info);
     const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
     for (const QuantizedTile& tile : tiles)
@@ -366,8 +352,8 @@ struct QuantizedLinearFamily {
     const QuantizedFormat format = code.format();
     HONE_CHECK(code.block <= code.linear.k, "a matmul in the plan has {} rows in blocks of {}", code.linear.k,
                code.block);
-    HONE_CHECK(tile.fits(info.isa, format.bits), "a matmul of few bits in the plan has tiles of {} by {} vectors",
-               tile.rows, tile.vectors);
+    HONE_CHECK(tile.fits(info.isa, format.bits, code.zeros != ZeroPoints::none),
+               "a matmul of few bits in the plan has tiles of {} by {} vectors", tile.rows, tile.vectors);
     const int64_t rows = elements(shapes.outputs[0].dims) / code.linear.n;
     HONE_CHECK(rows > 0, "a matmul in the plan has no rows");
     require_sizes(Dims{rows + info.workers * tile.panel(info.isa), format.padded_k() + format.blocks()});
@@ -379,11 +365,11 @@ struct QuantizedLinearFamily {
 
  private:
   /// Of several widths, as many rows as there are registers for.
-  static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, int64_t bits, Isa isa) {
+  static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, int64_t bits, bool zeros, Isa isa) {
     const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
     for (int64_t vectors = kMostVectors; vectors >= 1; --vectors) {
       QuantizedTile tile{.rows = std::min<int64_t>(m, kMostRows), .vectors = vectors};
-      while (tile.rows > 0 && !tile.fits(isa, bits)) --tile.rows;
+      while (tile.rows > 0 && !tile.fits(isa, bits, zeros)) --tile.rows;
       const bool wide = vectors > 1 && vectors > wanted;
       const bool repeats = !tiles.empty() && tiles.back().rows == tile.rows && vectors > 2 && vectors % 4 != 0;
       if (tile.rows > 0 && !wide && !repeats) tiles.push_back(tile);
@@ -396,7 +382,7 @@ struct QuantizedLinearFamily {
       const bool known = std::ranges::any_of(tiles, [&](const QuantizedTile& other) {
         return other.unpacks && other.rows == tile.rows && other.vectors == tile.vectors;
       });
-      if (!known && tile.fits(info.isa, 4)) tiles.push_back(tile);
+      if (!known && tile.fits(info.isa, 4, true)) tiles.push_back(tile);
     }
   }
 };

@@ -129,17 +129,16 @@ class TileWriter {
         rows_(spec.output.pixels),
         vectors_(spec.output.vectors),
         out_(emitter, spec.output),
-        panel_(emitter, spec.format, spec.panel, vectors_, 2 * rows_ * vectors_ + 1 + rows_) {
-    HONE_ASSERT(quantized_tile_fits(e_.isa(), s_.format.bits, rows_, vectors_), "{}x{}", rows_, vectors_);
+        panel_(emitter, spec.format, spec.panel, vectors_, own_registers(rows_, vectors_, has_zeros())) {
+    HONE_ASSERT(quantized_tile_fits(e_.isa(), s_.format.bits, has_zeros(), rows_, vectors_), "{}x{}", rows_, vectors_);
   }
 
   size_t write() {
     e_.align(64);
     const size_t offset = e_.getSize();
     out_.begin();
-    e_.mov(x_, out_.arg(offsetof(QuantizedTileArgs, tile) + offsetof(TileArgs, src)));
-    e_.mov(panel_.codes(), out_.arg(offsetof(QuantizedTileArgs, tile) + offsetof(TileArgs, weights)));
-    if (has_zeros()) e_.mov(sums_, out_.arg(offsetof(QuantizedTileArgs, sums)));
+    e_.mov(x_, out_.arg(offsetof(TileArgs, src)));
+    e_.mov(panel_.codes(), out_.arg(offsetof(TileArgs, weights)));
     panel_.begin();
     panel_.each_block([&] { open_block(); }, [&] { multiply_unit(); }, [&] { close_block(); });
     out_.end();
@@ -147,30 +146,31 @@ class TileWriter {
     return offset;
   }
 
+  static int own_registers(int rows, int vectors, bool zeros) {
+    return 2 * rows * vectors + 1 + rows + (zeros ? rows : 0);
+  }
+
  private:
   bool has_zeros() const { return s_.format.zeros != ZeroPoints::none; }
+  // Behind the accumulators: a block's sums, a vector of weights, an element of each row of x, the sums of these elements.
   Vec partial(int row, int vector) const { return out_.spare(row * vectors_ + vector); }
   Vec weight() const { return out_.spare(rows_ * vectors_); }
   Vec element(int row) const { return out_.spare(rows_ * vectors_ + 1 + row); }
+  Vec sum(int row) const { return out_.spare(rows_ * vectors_ + 1 + rows_ + row); }
 
-  /// A block's sums begin with the zero points times the sums of x.
   void open_block() {
-    if (has_zeros()) {
-      for (int row = 0; row < rows_; ++row) e_.broadcast(element(row), out_.at(sums_, row * s_.block_row));
-      panel_.add(sums_, 4);
-    }
-    for (int vector = 0; vector < vectors_; ++vector) {
-      if (has_zeros()) panel_.load_zero(weight(), vector);
-      for (int row = 0; row < rows_; ++row) {
-        if (has_zeros()) e_.vmulps(partial(row, vector), weight(), element(row));
-        else e_.zero(partial(row, vector));
-      }
+    for (int row = 0; row < rows_; ++row) {
+      if (has_zeros()) e_.zero(sum(row));
+      for (int vector = 0; vector < vectors_; ++vector) e_.zero(partial(row, vector));
     }
   }
 
   void multiply_unit() {
     for (int step = 0; step < kUnit; ++step) {
-      for (int row = 0; row < rows_; ++row) e_.broadcast(element(row), out_.at(x_, row * s_.x_row + step * 4));
+      for (int row = 0; row < rows_; ++row) {
+        e_.broadcast(element(row), out_.at(x_, row * s_.x_row + step * 4));
+        if (has_zeros()) e_.vaddps(sum(row), sum(row), element(row));
+      }
       for (int vector = 0; vector < vectors_; ++vector) {
         panel_.decode(weight(), step, vector);
         for (int row = 0; row < rows_; ++row) e_.vfmadd231ps(partial(row, vector), weight(), element(row));
@@ -181,6 +181,8 @@ class TileWriter {
 
   void close_block() {
     for (int vector = 0; vector < vectors_; ++vector) {
+      if (has_zeros()) panel_.load_zero(weight(), vector);
+      for (int row = 0; has_zeros() && row < rows_; ++row) e_.vfnmadd231ps(partial(row, vector), weight(), sum(row));
       e_.load(weight(), panel_.scale(vector));
       for (int row = 0; row < rows_; ++row) e_.vfmadd231ps(out_.acc(row, vector), partial(row, vector), weight());
     }
@@ -191,14 +193,15 @@ class TileWriter {
   const int rows_, vectors_;
   TileOutput out_;
   PanelReader panel_;
-  const Reg64 x_{Xbyak::Operand::RSI}, sums_{Xbyak::Operand::R11};
+  const Reg64 x_{Xbyak::Operand::RSI};
 };
 
 }  // namespace
 
-bool quantized_tile_fits(Isa isa, int64_t bits, int rows, int vectors) {
+bool quantized_tile_fits(Isa isa, int64_t bits, bool zeros, int rows, int vectors) {
   if (isa == Isa::scalar || rows < 1 || vectors < 1) return false;
-  return 2 * rows * vectors + 1 + rows + PanelReader::registers(isa, bits, vectors) <= registers_of(isa);
+  const int own = TileWriter::own_registers(rows, vectors, zeros);
+  return own + PanelReader::registers(isa, bits, vectors) <= registers_of(isa);
 }
 
 size_t emit_quantized_tile(Emitter& emitter, const QuantizedTileSpec& spec) {

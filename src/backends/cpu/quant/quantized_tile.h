@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A register tile of matmuls of f32 with weights of 4 or 8 bits: rows of x times columns of W, each block of a column first summed
-// over its codes, then scaled. Codes become floats in registers, four bits by one permutation of a table where vectors have 16 lanes.
+// over its codes, less its zero point times the sum of x, then scaled. Codes become floats in registers, four bits by one permutation of a table where vectors have 16 lanes.
 //
 // A panel of columns is one stretch of bytes that is read once, from the first to the last: for each block the columns' scales, their
 // zero points where there are any, then the codes in units of eight rows. A unit of 4-bit codes is 32 bits for each column, the
@@ -43,21 +43,13 @@ struct QuantizedFormat {
 
 struct QuantizedTileSpec {
   QuantizedFormat format;
-  OutputSpec output;      // pixels are rows
-  int64_t panel = 0;      // columns of a panel, which may have more vectors than the tile
-  int64_t x_row = 0;      // bytes between rows of x
-  int64_t block_row = 0;  // bytes between rows of QuantizedTileArgs::sums
+  OutputSpec output;  // pixels are rows
+  int64_t panel = 0;  // columns of a panel, which may have more vectors than the tile
+  int64_t x_row = 0;  // bytes between rows of x
 };
 
-/// What a tile gets at run time. Offsets in the code depend on the order.
-struct QuantizedTileArgs {
-  TileArgs tile;      // src: x with blocks filled up, weights: the panel, dst, residual, bias of whole panels
-  const float* sums;  // of each block of each row of x, less than nothing: what a zero point is multiplied by
-};
-using QuantizedTileFunction = void (*)(const QuantizedTileArgs*);
-
-bool quantized_tile_fits(Isa isa, int64_t bits, int rows, int vectors);
-/// Returns where in the code the function begins.
+bool quantized_tile_fits(Isa isa, int64_t bits, bool zeros, int rows, int vectors);
+/// A TileFunction. src: x with blocks filled up; weights: the panel; bias: of whole panels. Returns where in the code it begins.
 size_t emit_quantized_tile(Emitter& emitter, const QuantizedTileSpec& spec);
 
 /// A panel to floats: [padded k][panel].
