@@ -144,6 +144,11 @@ constexpr std::string_view kRegions[] = {
     "pads=[1, 0, 1, 0], strides=[2, 1], dilations=[1, 2], group=35}\n %f = Cast(%c) {to=\"f32\"}\n %s = constant "
     "f32[35,1,1]!02\n %m = Mul(%f, %s)\n %b = constant f32[35,1,1]!03\n %t = Add(%m, %b)\n %u = constant "
     "f32[]{300}\n %y = QuantizeLinear(%t, %u)\n return %y\n}",
+    "(%x: f32[N,3,37], %r: f32[N,3,20]) {\n %w = constant u4[37,20]!01\n %s = constant f32[3,20]!02\n %z = constant "
+    "u4[3,20]!03\n %b = constant f32[20]!04\n %a = QuantizedLinear(%x, %w, %s, %z) {block_size=16}\n %c = Add(%a, "
+    "%b)\n %d = Add(%c, %r)\n %y = Relu(%d)\n return %y\n}",
+    "(%x: f32[N,8,24]) {\n %w = constant i8[24,40]!01\n %s = constant f32[1,40]!02\n %y = QuantizedLinear(%x, %w, %s) "
+    "{block_size=24}\n return %y\n}",
     "(%x: f32[N,3,6,8]) {\n %r = constant f32[0]{}\n %s = constant f32[2]{1.7, 0.6}\n %y = Resize(%x, %r, %s) "
     "{axes=[2, 3], mode=\"linear\"}\n return %y\n}",
     "(%x: f32[N,3,4,5]) {\n %s = constant i64[2]{9, 7}\n %y = Resize(%x, _, _, %s) {axes=[2, 3], mode=\"cubic\"}\n "

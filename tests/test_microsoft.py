@@ -41,10 +41,19 @@ ANGLES = np.outer(np.arange(32), 10000.0 ** -(np.arange(DEPTH // 2) / (DEPTH // 
 COSINES, SINES = np.cos(ANGLES), np.sin(ANGLES)
 
 
-def packed_weight(k, n, block):
-    """A weight of four bits as MatMulNBits reads it: packed rows, scales, packed zero points."""
+def packed_weight(k, n, block, bits=4):
+    """A weight of few bits as MatMulNBits reads it: packed rows, scales, packed zero points."""
     blocks = -(-k // block)
-    return quantised(n, blocks, block // 2), real(n * blocks, scale=0.1), quantised(n * (-(-blocks // 2)))
+    return quantised(n, blocks, block * bits // 8), real(n * blocks, scale=0.1), quantised(n * (-(-blocks * bits // 8)))
+
+
+def n_bits(rows, k, n, block, bits=4, parts=3, zeros=None, bias=False):
+    """A case of MatMulNBits, with `parts` of the packed weight; `zeros` in place of packed ones."""
+    given = [("w", part) for part in packed_weight(k, n, block, bits)][:parts] + ([("w", zeros)] if zeros is not None else [])
+    operands = [real(rows, k), *given]
+    if bias:
+        operands += [None] * (5 - len(operands)) + [("w", real(n))]
+    return "MatMulNBits", operands, {"K": k, "N": n, "bits": bits, "block_size": block}, 1
 
 
 # name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
@@ -106,7 +115,13 @@ CASES = {
                         {}, 1),
     "integer_to_float": ("MatMulIntegerToFloat", [quantised(3, 16), ("w", quantised(16, 8, kind=np.int8)), scale(0.1), ("w", np.float32(0.02)),
                                                   zero(120), ("w", np.int8(3)), ("w", real(8))], {}, 1),
-    "n_bits": ("MatMulNBits", [real(3, 64), *(("w", part) for part in packed_weight(64, 8, 32))], {"K": 64, "N": 8, "bits": 4, "block_size": 32}, 1),
+    "n_bits": n_bits(3, 64, 8, 32),
+    "n_bits_middle": n_bits(1, 128, 48, 32, parts=2),
+    "n_bits_bias": n_bits(2, 96, 20, 32, bias=True),
+    "n_bits_ragged": n_bits(1, 80, 24, 32),
+    "n_bits_many_rows": n_bits(70, 64, 40, 16),
+    "n_bits_eight": n_bits(3, 64, 24, 32, bits=8),
+    "n_bits_between": n_bits(3, 64, 24, 32, parts=2, zeros=np.linspace(0.5, 15, 48, dtype=np.float32)),
 }
 
 

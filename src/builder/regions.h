@@ -27,9 +27,5 @@ struct Region {
 std::vector<Region> form_regions(const Graph& graph, bool bytes = false);
 /// The pieces into which a group falls that no source wants; empty for a single node.
 std::vector<Region> split(const Region& region, const Graph& graph);
-/// The region as a problem, its symbols replaced by the sizes of the opt point.
-Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device, const Precision& allowed);
-/// The problem of bringing a tensor of this type into another layout.
-Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, const DeviceInfo& device);
 
 }  // namespace hone

@@ -97,6 +97,7 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
        .dump_directory = env_text("HONE_DUMP").value_or(""),
        .widen_half = !device.half_arithmetic,
        .byte_matmuls = device.byte_matmuls,
+       .quantized_weights = device.quantized_weights,
        .folded = &prepared.folded,
        .precision = precision_of(options, device),
        .only_convolutions = !device.half_networks,

@@ -42,12 +42,13 @@ struct DeviceInfo {
   double memory_clock_ghz = 0;
   int memory_bus_bits = 0;
   std::optional<bool> error_correction = {};  // of the memory; nothing: unknown
-  bool half_arithmetic = false;  // has kernels in f16 and bf16; elsewhere such tensors become f32 inside the network
-  bool half_networks = false;    // gains by bringing whole networks to f16 or bf16, not convolutions alone
-  bool tf32_matmuls = false;     // rounds the operands of f32 matmuls where that is allowed
-  bool bf16_matmuls = false;     // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
-  bool byte_matmuls = false;     // multiplies matrices of 8-bit integers into sums of 32 bits
-  bool byte_dots = false;        // and adds up several such products at once (VNNI)
+  bool half_arithmetic = false;    // has kernels in f16 and bf16; elsewhere such tensors become f32 inside the network
+  bool half_networks = false;      // gains by bringing whole networks to f16 or bf16, not convolutions alone
+  bool tf32_matmuls = false;       // rounds the operands of f32 matmuls where that is allowed
+  bool bf16_matmuls = false;       // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
+  bool byte_matmuls = false;       // multiplies matrices of 8-bit integers into sums of 32 bits
+  bool byte_dots = false;          // and adds up several such products at once (VNNI)
+  bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
   NominalRates rates = {};
   /// What decides whether a measured time holds here: architecture, name, workers.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }

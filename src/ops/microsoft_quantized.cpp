@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and matmuls with weights of few
-// bits, which are unpacked when the model is read.
+// bits, whose packing is undone when the model is read.
+#include <algorithm>
+
 #include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/support.h"
@@ -132,55 +134,82 @@ void import_dynamic_matmul(ImportContext& context) {
 
 // ---- MatMulNBits(a, b, scales, zeros?, group index?, bias?) ----
 
-/// Field `index` of a row of fields of `bits` bits, the first in the lowest bits.
-int64_t field(std::span<const uint8_t> row, int64_t index, int64_t bits) {
-  const int64_t bit = index * bits;
-  return (row[static_cast<size_t>(bit / 8)] >> (bit % 8)) & ((1 << bits) - 1);
-}
-
-/// b: [n, blocks of k, bytes]; scales: [n * blocks]; zeros as numbers or packed like b. The result is k x n.
-Tensor unpacked_weight(const Tensor& b, const Tensor& scales, const Tensor* zeros, const Attrs& attrs) {
-  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), bits = attrs.integer_or("bits", 4),
-                block = attrs.integer("block_size");
-  constexpr int64_t kMost = INT32_MAX;  // what is multiplied below fits
-  HONE_CHECK(
-      (bits == 2 || bits == 4 || bits == 8) && block >= 16 && k > 0 && n > 0 && block < kMost && k < kMost && n < kMost,
-      "MatMulNBits with {} bits in blocks of {}", bits, block);
-  const int64_t blocks = (k + block - 1) / block, row_bytes = blocks * block * bits / 8,
-                zero_bytes = (blocks * bits + 7) / 8;
-  HONE_CHECK(b.dtype() == DType::u8 && b.size() == n * row_bytes && scales.size() == n * blocks,
-             "the packed weight or its scales do not have {} rows of {} blocks", n, blocks);
-  const bool packed_zeros = zeros != nullptr && zeros->dtype() == DType::u8;
-  HONE_CHECK(zeros == nullptr || zeros->size() == n * (packed_zeros ? zero_bytes : blocks),
-             "the zero points do not have {} rows of {} blocks", n, blocks);
-  const std::vector<double> factor = read_doubles(scales),
-                            shifts = zeros != nullptr && !packed_zeros ? read_doubles(*zeros) : std::vector<double>();
-  std::vector<float> out(static_cast<size_t>(k * n));
-  for (int64_t row = 0; row < n; ++row) {
-    const std::span<const uint8_t> fields =
-        b.data<uint8_t>().subspan(static_cast<size_t>(row * row_bytes), static_cast<size_t>(row_bytes));
-    for (int64_t i = 0; i < k; ++i) {
-      const int64_t at = row * blocks + i / block;
-      double zero = static_cast<double>(1 << (bits - 1));
-      if (packed_zeros)
-        zero = static_cast<double>(
-            field(zeros->data<uint8_t>().subspan(static_cast<size_t>(row * zero_bytes)), i / block, bits));
-      else if (zeros != nullptr) zero = shifts[static_cast<size_t>(at)];
-      out[static_cast<size_t>(i * n + row)] =
-          static_cast<float>((static_cast<double>(field(fields, i, bits)) - zero) * factor[static_cast<size_t>(at)]);
-    }
+/// MatMulNBits as DequantizeLinear has it: weights [k, n], scales and zero points [blocks, n].
+class PackedWeight {
+ public:
+  explicit PackedWeight(const Attrs& attrs)
+      : k_(attrs.integer("K")),
+        n_(attrs.integer("N")),
+        bits_(attrs.integer_or("bits", 4)),
+        block_(attrs.integer("block_size")) {
+    constexpr int64_t kMost = INT32_MAX;  // what is multiplied below fits
+    HONE_CHECK((bits_ == 2 || bits_ == 4 || bits_ == 8) && block_ >= 16 && k_ > 0 && n_ > 0 && block_ < kMost &&
+                   k_ < kMost && n_ < kMost,
+               "MatMulNBits with {} bits in blocks of {}", bits_, block_);
+    blocks_ = (k_ + block_ - 1) / block_;
   }
-  return write_floats(scales.dtype(), {k, n}, out);
-}
+  int64_t block() const { return std::min(block_, k_); }
+
+  /// From [n, blocks of k, bytes]. Where no zero points are given they are the middle of the range: signed codes need none.
+  Tensor weights(const Tensor& b, bool is_signed) const {
+    const int64_t row = blocks_ * block_ * bits_ / 8;
+    HONE_CHECK(b.dtype() == DType::u8 && b.size() == n_ * row, "the packed weight does not have {} rows of {} blocks",
+               n_, blocks_);
+    return unpacked(b.data<uint8_t>(), row, k_, is_signed);
+  }
+  Tensor scales(const Tensor& given) const { return per_block(given, "scales"); }
+  /// As numbers, or packed like the weights.
+  Tensor zeros(const Tensor& given) const {
+    if (given.dtype() != DType::u8) return per_block(given, "zero points");
+    const int64_t row = (blocks_ * bits_ + 7) / 8;
+    HONE_CHECK(given.size() == n_ * row, "the zero points do not have {} rows of {} blocks", n_, blocks_);
+    return unpacked(given.data<uint8_t>(), row, blocks_, false);
+  }
+
+ private:
+  DType type(bool is_signed) const {
+    if (bits_ == 2) return is_signed ? DType::i2 : DType::u2;
+    if (bits_ == 4) return is_signed ? DType::i4 : DType::u4;
+    return is_signed ? DType::i8 : DType::u8;
+  }
+
+  /// Fields of `n_` rows, the first in the lowest bits, by columns.
+  Tensor unpacked(std::span<const uint8_t> from, int64_t row_bytes, int64_t count, bool is_signed) const {
+    const int64_t middle = is_signed ? 1 << (bits_ - 1) : 0;
+    std::vector<int64_t> codes(static_cast<size_t>(count * n_));
+    for (int64_t row = 0; row < n_; ++row)
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t bit = i * bits_, byte = from[static_cast<size_t>(row * row_bytes + bit / 8)];
+        codes[static_cast<size_t>(i * n_ + row)] = ((byte >> (bit % 8)) & ((1 << bits_) - 1)) - middle;
+      }
+    return write_integers(type(is_signed), {count, n_}, codes);
+  }
+
+  Tensor per_block(const Tensor& given, std::string_view what) const {
+    HONE_CHECK(given.size() == n_ * blocks_, "the {} do not have {} rows of {} blocks", what, n_, blocks_);
+    const std::vector<double> from = read_doubles(given);
+    std::vector<double> turned(from.size());
+    for (int64_t row = 0; row < n_; ++row)
+      for (int64_t i = 0; i < blocks_; ++i)
+        turned[static_cast<size_t>(i * n_ + row)] = from[static_cast<size_t>(row * blocks_ + i)];
+    return write_doubles(given.dtype(), {blocks_, n_}, turned);
+  }
+
+  int64_t k_, n_, bits_, block_, blocks_ = 0;
+};
 
 void import_n_bits(ImportContext& context) {
   for (const size_t i : {size_t{1}, size_t{2}, size_t{3}})
     HONE_CHECK(given(context, i) == nullptr || context.input(i)->is_constant(),
                "operand {} of MatMulNBits must be a constant", i);
   HONE_CHECK(given(context, 4) == nullptr, "MatMulNBits with a group index is not supported");
+  const PackedWeight packed(context.attrs());
   const Value* zeros = given(context, 3);
-  Value* weight = context.constant(unpacked_weight(*context.input(1)->constant, *context.input(2)->constant,
-                                                   zeros == nullptr ? nullptr : &*zeros->constant, context.attrs()));
+  Value* weight = made(context, "DequantizeLinear",
+                       {context.constant(packed.weights(*context.input(1)->constant, zeros == nullptr)),
+                        context.constant(packed.scales(*context.input(2)->constant)),
+                        zeros == nullptr ? nullptr : context.constant(packed.zeros(*zeros->constant))},
+                       {{"axis", int64_t{0}}, {"block_size", packed.block()}});
   context.set_output(0, plus(context, made(context, "MatMul", {context.input(0), weight}), given(context, 5)));
 }
 

@@ -64,7 +64,11 @@ std::string canonical(const Graph& graph) {
 }
 
 void run_pass(Graph& graph, const Pass& pass, DType precision) {
-  const PassContext context{.log = silent_logger(), .widen_half = true, .byte_matmuls = true, .precision = precision};
+  const PassContext context{.log = silent_logger(),
+                            .widen_half = true,
+                            .byte_matmuls = true,
+                            .quantized_weights = true,
+                            .precision = precision};
   run(graph, std::span(&pass, 1), context);
 }
 

@@ -140,23 +140,29 @@ std::vector<Part> column_parts(const Graph& graph, const Value* value) {
   return parts;
 }
 
+/// The operands that have the columns of the result, each with its column axis.
+std::vector<std::pair<size_t, size_t>> operands_by_columns(const Node& node) {
+  if (node.is(ops::quantized_linear)) return {{1, 1}, {2, 1}, {3, 1}};
+  return {{1, node.attrs.integer("trans_w") != 0 ? 0 : 1}, {2, 0}};
+}
+
 void split_one_linear(Graph& graph, Node* node, const PassContext& context) {
-  const Value* weight = node->input(1);
-  const Value* bias = node->input(2);
-  if (!weight->is_constant() || (bias != nullptr && !bias->is_constant())) return;
+  const std::vector<std::pair<size_t, size_t>> operands = operands_by_columns(*node);
+  for (const auto& [i, axis] : operands)
+    if (node->input(i) != nullptr && !node->input(i)->is_constant()) return;
   const std::vector<Part> parts = column_parts(graph, node->output());
   int64_t total = 0;
   for (const Part& part : parts) total += part.end - part.begin;
-  const size_t column_axis = node->attrs.integer("trans_w") != 0 ? 0 : 1;
-  if (parts.empty() || total > weight->constant->dims()[column_axis]) return;
+  if (parts.empty() || total > node->input(1)->constant->dims()[operands[0].second]) return;
   for (const Part& part : parts) {
     const Node* user = part.result->producer;
     context.report_fusion(node->name, user->name);
-    std::vector<Value*> inputs{node->input(0),
-                               graph.add_constant(columns(*weight->constant, column_axis, part.begin, part.end))};
-    if (bias != nullptr) inputs.push_back(graph.add_constant(columns(*bias->constant, 0, part.begin, part.end)));
+    std::vector<Value*> inputs = node->inputs;
+    for (const auto& [i, axis] : operands)
+      if (node->input(i) != nullptr)
+        inputs[i] = graph.add_constant(columns(*node->input(i)->constant, axis, part.begin, part.end));
     graph.replace(part.result,
-                  insert_for(graph, node, ops::linear, std::move(inputs), node->attrs, {node, user})->output());
+                  insert_for(graph, node, *node->op, std::move(inputs), node->attrs, {node, user})->output());
   }
 }
 
@@ -176,7 +182,7 @@ void move_slice(Graph& graph, const PassContext&) {
 
 void split_linear(Graph& graph, const PassContext& context) {
   for (Node* node : graph.nodes())
-    if (node->is(ops::linear)) split_one_linear(graph, node, context);
+    if (node->is(ops::linear) || node->is(ops::quantized_linear)) split_one_linear(graph, node, context);
 }
 
 }  // namespace hone::passes

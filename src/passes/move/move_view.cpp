@@ -57,7 +57,7 @@ std::optional<Shape> merged_tail(const Shape& source, const Dim& last) {
 }
 
 bool works_on_last_axis(const Node* node) {
-  if (node->is(ops::linear)) return true;
+  if (node->is(ops::linear) || node->is(ops::quantized_linear)) return true;
   if (!node->is(ops::layer_normalization) && !node->is(ops::rms_normalization)) return false;
   for (size_t i = 1; i < node->outputs.size(); ++i)
     if (!node->outputs[i]->uses.empty()) return false;

@@ -42,6 +42,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.clock_ghz = machine.clock_ghz;
   info.byte_matmuls = options.isa != Isa::scalar;
   info.byte_dots = has_byte_dots(options.isa);
+  info.quantized_weights = options.isa != Isa::scalar;
   info.bf16_matmuls = HONE_WITH_ONEDNN && has_bf16_matmuls(options.isa);
   info.rates = rates_of(options.isa, info.workers);
   return info;

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// y[..., N] = epilogue(x[..., K] W) with weights W of 4 or 8 bits, in f32. Few rows take as long as the weights take to be read, so
+// codes stay codes until they are in registers. Many rows take as long as the products: a panel is unpacked to f32 once for some
+// hundred rows, and the matmul of f32 takes it from there.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/conv/convolution.h"
+#include "backends/cpu/family.h"
+#include "backends/cpu/jit/tile_code.h"
+#include "backends/cpu/matmul/gemm_kernel.h"
+#include "backends/cpu/quant/quantized_tile.h"
+#include "base/checked.h"
+#include "regions/quantized_region.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr int kMostVectors = 8, kMostRows = 28;
+constexpr int64_t kFewRows = 32, kManyRows = 6;  // of which there is an offer in the other way too
+constexpr int64_t kUnpackedFor = 128;            // rows, whose x stays in L2 beside a panel
+
+struct QuantizedTile {
+  bool unpacks = false;
+  int64_t rows = 1, vectors = 1;
+  static void fields(auto& self, auto& visit) {
+    visit("unpacks", self.unpacks);
+    visit("rows", self.rows, 1, kMostRows);
+    visit("vectors", self.vectors, 1, kMostVectors);
+  }
+  int64_t panel(Isa isa) const { return vectors * lanes_of(isa); }
+  bool fits(Isa isa, int64_t bits, bool zeros) const {
+    const auto r = static_cast<int>(rows), v = static_cast<int>(vectors);
+    return unpacks ? v <= kMostUnpacked && tile_fits(isa, r, v) : quantized_tile_fits(isa, bits, zeros, r, v);
+  }
+};
+
+struct QuantizedLinearCode {
+  LinearCode linear;
+  int64_t block = 1;
+  bool bytes = false;  // codes are of 8 bits, not 4
+  ZeroPoints zeros = ZeroPoints::none;
+  QuantizedTile tile;
+  static void fields(auto& self, auto& visit) {
+    LinearCode::fields(self.linear, visit);
+    visit("block", self.block, 1, LinearCode::kMostColumns);
+    visit("bytes", self.bytes);
+    visit("zeros", self.zeros);
+    QuantizedTile::fields(self.tile, visit);
+  }
+  QuantizedFormat format() const { return {.k = linear.k, .block = block, .bits = bytes ? 8 : 4, .zeros = zeros}; }
+};
+
+// ---- Packing ----
+
+class PanelWriter {
+ public:
+  PanelWriter(const QuantizedWeights& weights, const QuantizedFormat& format, int64_t panel)
+      : w_(weights), f_(format), panel_(panel) {}
+
+  Tensor write() {
+    const int64_t padded = round_up(w_.n, panel_);
+    TensorBuilder builder(DType::u8, {padded, f_.column_bytes()});
+    to_ = builder.bytes();
+    for (first_ = 0; first_ < padded; first_ += panel_)
+      for (int64_t block = 0; block < f_.blocks(); ++block) write_block(block);
+    return builder.finish();
+  }
+
+ private:
+  template <typename T>
+  void put(T value) {
+    std::memcpy(to_, &value, sizeof value);
+    to_ += sizeof value;
+  }
+  template <typename Body>
+  void each_column(Body&& body) const {
+    for (int64_t j = first_; j < first_ + panel_; ++j) body(j);
+  }
+
+  void write_block(int64_t block) {
+    const auto of = [&](const std::vector<float>& values, int64_t j) {
+      return j < w_.n ? values[static_cast<size_t>(block * w_.n + j)] : 0.0F;
+    };
+    each_column([&](int64_t j) { put(of(w_.scales, j)); });
+    if (f_.zeros == ZeroPoints::bytes) each_column([&](int64_t j) { put(static_cast<int8_t>(of(w_.zeros, j))); });
+    if (f_.zeros == ZeroPoints::floats) each_column([&](int64_t j) { put(of(w_.zeros, j)); });
+    const int64_t begin = block * f_.block, end = std::min(begin + f_.block, f_.k);
+    for (int64_t p = begin; p < end; p += QuantizedFormat::kUnit) write_unit(p, end);
+  }
+
+  void write_unit(int64_t begin, int64_t end) {
+    const auto code = [&](int64_t i, int64_t j) {
+      const bool given = begin + i < end && j < w_.n;
+      return given ? w_.codes[static_cast<size_t>((begin + i) * w_.n + j)] : int8_t{0};
+    };
+    if (f_.bits == 8) {
+      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i) each_column([&](int64_t j) { put(code(i, j)); });
+      return;
+    }
+    each_column([&](int64_t j) {
+      uint32_t word = 0;
+      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i) word |= (static_cast<uint32_t>(code(i, j)) & 15U) << (4 * i);
+      put(word);
+    });
+  }
+
+  const QuantizedWeights& w_;
+  const QuantizedFormat f_;
+  const int64_t panel_;
+  int64_t first_ = 0;
+  std::byte* to_ = nullptr;
+};
+
+// ---- Kernels ----
+
+/// What both ways share: x with its blocks filled up.
+class QuantizedLinear : public CpuKernel {
+ public:
+  QuantizedLinear(const QuantizedLinearCode& code, int64_t rows, Isa isa)
+      : code_(code), format_(code.format()), m_(rows), panel_(code.tile.panel(isa)) {
+    x_row_ = format_.padded_k();
+    pads_ = x_row_ != code.linear.k;
+  }
+
+  size_t workspace_bytes() const override { return pads_ ? static_cast<size_t>(round_up(m_ * x_row_ * 4, 64)) : 0; }
+  int phases() const override { return pads_ ? 2 : 1; }
+  bool serial() const override { return m_ * code_.linear.n * code_.linear.k < kSmallWork; }
+
+  void run(int phase, int worker, int workers, const Bindings& bindings) const override {
+    if (phase + 1 < phases()) prepare(worker, workers, bindings);
+    else multiply(worker, workers, bindings);
+  }
+
+ protected:
+  virtual void multiply(int worker, int workers, const Bindings& bindings) const = 0;
+
+  const QuantizedLinearCode& code() const { return code_; }
+  const QuantizedFormat& format() const { return format_; }
+  int64_t rows() const { return m_; }
+  int64_t panel() const { return panel_; }
+  int64_t panels() const { return (code_.linear.n + panel_ - 1) / panel_; }
+  int64_t x_row() const { return x_row_; }
+  int64_t columns_of(bool last_panel) const { return last_panel ? code_.linear.n - (panels() - 1) * panel_ : panel_; }
+
+  const float* x(const Bindings& bindings) const {
+    return pads_ ? static_cast<const float*>(bindings.workspace) : given_x(bindings);
+  }
+
+  static const float* floats(const void* memory) { return static_cast<const float*>(memory); }
+  const std::byte* weights(const Bindings& bindings, int64_t panel) const {
+    return static_cast<const std::byte*>(bindings.constants[0]) + panel * panel_ * format_.column_bytes();
+  }
+  const float* bias(const Bindings& bindings, int64_t panel) const {
+    return code_.linear.epilogue.bias ? floats(bindings.constants[1]) + panel * panel_ : nullptr;
+  }
+  int64_t place(int64_t row, int64_t panel) const { return row * code_.linear.n + panel * panel_; }
+  const float* residual(const Bindings& bindings, int64_t place) const {
+    const int64_t input = code_.linear.epilogue.residual;
+    return input < 0 ? nullptr : floats(bindings.inputs[static_cast<size_t>(input)]) + place;
+  }
+  float* result(const Bindings& bindings, int64_t place) const {
+    return static_cast<float*>(bindings.outputs[0]) + place;
+  }
+
+ private:
+  static constexpr int64_t kSmallWork = 1 << 15;
+
+  const float* given_x(const Bindings& bindings) const {
+    return floats(bindings.inputs[static_cast<size_t>(code_.linear.input)]);
+  }
+
+  /// A worker takes blocks of rows.
+  void prepare(int worker, int workers, const Bindings& bindings) const {
+    const int64_t blocks = format_.blocks();
+    const Share share = share_of(m_ * blocks, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) prepare_block(item / blocks, item % blocks, bindings);
+  }
+
+  void prepare_block(int64_t row, int64_t block, const Bindings& bindings) const {
+    const int64_t begin = block * format_.block, size = std::min(format_.block, format_.k - begin);
+    const float* from = given_x(bindings) + row * format_.k + begin;
+    const int64_t unit = QuantizedFormat::kUnit;
+    float* to = static_cast<float*>(bindings.workspace) + row * x_row_ + block * round_up(format_.block, unit);
+    std::copy_n(from, size, to);
+    std::fill(to + size, to + round_up(size, unit), 0.0F);
+  }
+
+  QuantizedLinearCode code_;
+  QuantizedFormat format_;
+  int64_t m_, panel_, x_row_ = 0;
+  bool pads_ = false;
+};
+
+/// Codes become floats in the registers of the tile.
+class FewRows final : public QuantizedLinear {
+ public:
+  FewRows(const QuantizedLinearCode& code, int64_t rows, Isa isa) : QuantizedLinear(code, rows, isa) {
+    std::array<std::array<size_t, 2>, 2> offsets{};
+    emitter_ = Emitter::generate(isa, [&](Emitter& e) {
+      for (const size_t last_row : {0, 1})
+        for (const size_t last_panel : {0, 1})
+          offsets[last_row][last_panel] = emit_quantized_tile(e, spec_of(last_row == 1, last_panel == 1, isa));
+    });
+    for (const size_t i : {0, 1})
+      for (const size_t j : {0, 1}) tiles_[i][j] = emitter_->entry<TileFunction>(offsets[i][j]);
+  }
+
+ private:
+  /// A worker takes panels one after the other, as they lie in memory, each through all rows.
+  void multiply(int worker, int workers, const Bindings& bindings) const override {
+    const int64_t step = code().tile.rows, blocks = (rows() + step - 1) / step;
+    const Share share = share_of(panels() * blocks, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t at = item / blocks, row = item % blocks * step;
+      const TileArgs args{.src = x(bindings) + row * x_row(),
+                          .weights = reinterpret_cast<const float*>(weights(bindings, at)),
+                          .dst = result(bindings, place(row, at)),
+                          .residual = residual(bindings, place(row, at)),
+                          .bias = bias(bindings, at),
+                          .prefetch = nullptr,
+                          .rows = 0,
+                          .flags = 0};
+      tiles_[row + step > rows() ? 1 : 0][at + 1 == panels() ? 1 : 0](&args);
+    }
+  }
+
+  QuantizedTileSpec spec_of(bool last_row, bool last_panel, Isa isa) const {
+    const int64_t left = rows() % code().tile.rows, columns = columns_of(last_panel), lanes = lanes_of(isa);
+    OutputSpec output;
+    output.pixels = static_cast<int>(last_row && left != 0 ? left : code().tile.rows);
+    output.vectors = static_cast<int>((columns + lanes - 1) / lanes);
+    output.tail = static_cast<int>(columns % lanes);
+    output.dst_pixel = output.residual_pixel = code().linear.n * 4;
+    output.epilogue = code().linear.epilogue.epilogue();
+    return {.format = format(), .output = output, .panel = panel(), .x_row = x_row() * 4};
+  }
+
+  std::unique_ptr<Emitter> emitter_;
+  TileFunction tiles_[2][2] = {};  // [of the last rows][of the last panel]
+};
+
+/// Panels become floats in a worker's own memory, for some hundred rows at a time.
+class ManyRows final : public QuantizedLinear {
+ public:
+  ManyRows(const QuantizedLinearCode& code, int64_t rows, const CpuInfo& info)
+      : QuantizedLinear(code, rows, info.isa), workers_(info.workers) {
+    const int64_t parts = (rows + kUnpackedFor - 1) / kUnpackedFor;
+    chunk_ = round_up((rows + parts - 1) / parts, code.tile.rows);
+    chunks_ = (rows + chunk_ - 1) / chunk_;
+    size_t offset = 0;
+    emitter_ = Emitter::generate(
+        info.isa, [&](Emitter& e) { offset = emit_unpack(e, format(), static_cast<int>(code.tile.vectors)); });
+    unpack_ = emitter_->entry<UnpackFunction>(offset);
+    const GemmConfig config{static_cast<int>(code.tile.rows), static_cast<int>(code.tile.vectors), 0, 1,
+                            false /* prefetch */};
+    for (const bool last_chunk : {false, true})
+      for (const bool last_panel : {false, true})
+        matmuls_.emplace_back(shape_of(last_chunk, last_panel), code.linear.epilogue.epilogue(), config, info.isa);
+  }
+
+  size_t workspace_bytes() const override {
+    return QuantizedLinear::workspace_bytes() + static_cast<size_t>(workers_ * unpacked() * 4);
+  }
+
+ private:
+  int64_t unpacked() const { return format().padded_k() * panel(); }
+
+  GemmShape shape_of(bool last_chunk, bool last_panel) const {
+    return {.m = last_chunk ? rows() - (chunks_ - 1) * chunk_ : chunk_,
+            .n = columns_of(last_panel),
+            .k = x_row(),
+            .ldc = code().linear.n,
+            .ld_residual = code().linear.n};
+  }
+
+  void multiply(int worker, int workers, const Bindings& bindings) const override {
+    float* floats =
+        reinterpret_cast<float*>(static_cast<std::byte*>(bindings.workspace) + QuantizedLinear::workspace_bytes()) +
+        worker * unpacked();
+    const Share share = share_of(chunks_ * panels(), worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t chunk = item / panels(), at = item % panels(), first = place(chunk * chunk_, at);
+      unpack_(weights(bindings, at), floats);
+      const GemmKernel& matmul = matmuls_[(chunk + 1 == chunks_ ? 2U : 0U) + (at + 1 == panels() ? 1U : 0U)];
+      matmul.run(0, 1,
+                 {x(bindings) + chunk * chunk_ * x_row(), floats, bias(bindings, at), residual(bindings, first),
+                  result(bindings, first)});
+    }
+  }
+
+  int64_t workers_, chunk_ = 1, chunks_ = 1;
+  std::unique_ptr<Emitter> emitter_;
+  UnpackFunction unpack_ = nullptr;
+  std::vector<GemmKernel>
+      matmuls_;  // of all but the last chunk, of the last; of each, all but the last panel, the last
+};
+
+// ---- The family ----
+
+struct QuantizedLinearFamily {
+  static constexpr std::string_view kName = "quantized_linear";
+  static constexpr int kVersion = 1;
+  static constexpr bool kPacksForIsa = true;
+  using Params = QuantizedTile;
+  using Code = QuantizedLinearCode;
+
+  static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
+    const std::optional<QuantizedLinearRegion> region = read_quantized_linear_region(problem.region);
+    if (!region) return;
+    if (info.isa == Isa::scalar) return out.refuse(kName, "needs AVX2");
+    if (!region->match) return out.refuse(kName, region->match.refusal);
+    if (problem.symbolic.node_count() != problem.region.node_count())
+      return out.refuse(kName, "an operand depends on the input's shape");
+    const int64_t bits = bits_of(region->node().input(1)->type.dtype) == 8 ? 8 : 4, n = region->code.n,
+                  m = elements(region->node().output()->type.shape.values()) / n;
+    std::vector<QuantizedTile> tiles;
+    if (m <= kFewRows) add_few(tiles, m, n, bits, region->may_have_zeros(), info.isa);
+    if (m >= kManyRows) add_many(tiles, {.m = m, .n = n, .k = region->code.k}, info);
+    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
+    for (const QuantizedTile& tile : tiles)
+      out.offer({"cpu", std::string(kName), write_fields(tile), in, {Layout::linear}});
+  }
+
+  static Cost cost(const Problem&, const Params& tile, const Tactic&) {
+    if (tile.unpacks) return {.arithmetic = 1.6, .operands = 2, .weights = 1};
+    return {.arithmetic = 1.5 + 3.0 / static_cast<double>(tile.rows), .operands = 2, .weights = 0.5};
+  }
+
+  static Built<Code> compile(const Problem& problem, const Params& tile, const Tactic&) {
+    const QuantizedLinearRegion region = *read_quantized_linear_region(problem.region);
+    const QuantizedWeights weights = region.weights();
+    const ZeroPoints zeros = weights.zeros.empty()   ? ZeroPoints::none
+                             : weights.integer_zeros ? ZeroPoints::bytes
+                                                     : ZeroPoints::floats;
+    const Code code{region.code, weights.block, weights.bits == 8, zeros, tile};
+    const int64_t panel = tile.panel(cpu_info(problem.device).isa);
+    return {code,
+            with_packed_bias(PanelWriter(weights, code.format(), panel).write(), region.bias(), weights.n, 1, panel)};
+  }
+
+  static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo& info) {
+    const int64_t panel = code.tile.panel(info.isa), n = code.linear.n;
+    return with_packed_bias({DType::u8, {round_up(n, panel), code.format().column_bytes()}}, code.linear.epilogue, n, 1,
+                            panel);
+  }
+
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
+    code.linear.require_operands(shapes);
+    const QuantizedTile& tile = code.tile;
+    const QuantizedFormat format = code.format();
+    HONE_CHECK(code.block <= code.linear.k, "a matmul in the plan has {} rows in blocks of {}", code.linear.k,
+               code.block);
+    HONE_CHECK(tile.fits(info.isa, format.bits, code.zeros != ZeroPoints::none),
+               "a matmul of few bits in the plan has tiles of {} by {} vectors", tile.rows, tile.vectors);
+    const int64_t rows = elements(shapes.outputs[0].dims) / code.linear.n;
+    HONE_CHECK(rows > 0, "a matmul in the plan has no rows");
+    require_sizes(Dims{rows + info.workers * tile.panel(info.isa), format.padded_k() + format.blocks()});
+    HONE_CHECK(tile.rows * std::max(format.padded_k(), code.linear.n) * 4 < INT32_MAX,
+               "a matmul of few bits in the plan has rows of {} and {}", code.linear.k, code.linear.n);
+    if (tile.unpacks) return std::make_shared<ManyRows>(code, rows, info);
+    return std::make_shared<FewRows>(code, rows, info.isa);
+  }
+
+ private:
+  /// Of several widths, as many rows as there are registers for.
+  static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, int64_t bits, bool zeros, Isa isa) {
+    const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
+    for (int64_t vectors = kMostVectors; vectors >= 1; --vectors) {
+      QuantizedTile tile{.rows = std::min<int64_t>(m, kMostRows), .vectors = vectors};
+      while (tile.rows > 0 && !tile.fits(isa, bits, zeros)) --tile.rows;
+      const bool wide = vectors > 1 && vectors > wanted;
+      const bool repeats = !tiles.empty() && tiles.back().rows == tile.rows && vectors > 2 && vectors % 4 != 0;
+      if (tile.rows > 0 && !wide && !repeats) tiles.push_back(tile);
+    }
+  }
+
+  static void add_many(std::vector<QuantizedTile>& tiles, const GemmShape& shape, const CpuInfo& info) {
+    for (const GemmConfig& config : gemm_candidates(shape, info.isa, info.workers)) {
+      const QuantizedTile tile{true, config.pixels, config.vectors};
+      const bool known = std::ranges::any_of(tiles, [&](const QuantizedTile& other) {
+        return other.unpacks && other.rows == tile.rows && other.vectors == tile.vectors;
+      });
+      if (!known && tile.fits(info.isa, 4, true)) tiles.push_back(tile);
+    }
+  }
+};
+
+}  // namespace
+
+const CpuTactic tactics::quantized_linear = describe<QuantizedLinearFamily>();
+
+}  // namespace hone::cpu

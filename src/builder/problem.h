@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a source is asked to solve: a region as a graph of its own, with symbols and at the sizes that are tuned for.
+#pragma once
+
+#include "builder/regions.h"
+#include "device/tactic.h"
+
+namespace hone {
+
+/// The region as a problem, its symbols replaced by the sizes of the opt point.
+Problem make_problem(const Region& region, const SymbolValues& opt, const DeviceInfo& device, const Precision& allowed);
+/// The problem of bringing a tensor of this type into another layout.
+Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, const DeviceInfo& device);
+
+}  // namespace hone

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "regions/quantized_region.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/ops.h"
+#include "ops/support.h"
+#include "regions/match_region.h"
+
+namespace hone {
+namespace {
+
+std::string reason_against(const Graph& region, const Node& node) {
+  const Value* x = node.input(0);
+  if (input_index(region, x) < 0) return "its input is a constant";
+  if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.input(i) != nullptr && !node.input(i)->is_constant()) return "weights are not constant";
+  if (x->type.shape.elements() == Dim(0) || node.output()->type.shape.elements() == Dim(0)) return "empty operands";
+  return {};
+}
+
+/// What unsigned codes are moved by to be signed.
+int middle_of(DType dtype) {
+  const bool is_unsigned = dtype == DType::u8 || dtype == DType::u4 || dtype == DType::u2;
+  return is_unsigned ? 1 << (bits_of(dtype) - 1) : 0;
+}
+
+std::vector<float> moved_zeros(const Value* given, float middle, size_t count) {
+  std::vector<float> zeros(count, 0.0F);
+  if (given != nullptr) {
+    const Floats values(*given->constant);
+    std::copy_n(values.data(), count, zeros.begin());
+  }
+  for (float& zero : zeros) zero -= middle;
+  const bool any = std::ranges::any_of(zeros, [](float zero) { return zero != 0; });
+  return any ? zeros : std::vector<float>();
+}
+
+}  // namespace
+
+std::optional<QuantizedLinearRegion> read_quantized_linear_region(const Graph& region) {
+  const Node* node = anchor_of(region, ops::quantized_linear);
+  if (node == nullptr) return std::nullopt;
+  if (std::string reason = reason_against(region, *node); !reason.empty())
+    return QuantizedLinearRegion{{.anchor = node, .refusal = std::move(reason)}, {}};
+  RegionMatch match = match_region(region, node, 1);
+  const Dims w = node->input(1)->type.shape.values();
+  LinearCode code{input_index(region, node->input(0)), w[1], w[0], epilogue_code(match, !match.biases.empty())};
+  return QuantizedLinearRegion{std::move(match), code};
+}
+
+bool QuantizedLinearRegion::may_have_zeros() const {
+  return node().input(3) != nullptr || middle_of(node().input(1)->type.dtype) != 0;
+}
+
+QuantizedWeights QuantizedLinearRegion::weights() const {
+  const Tensor& given = *node().input(1)->constant;
+  const DType dtype = given.dtype();
+  QuantizedWeights weights{.n = code.n, .k = code.k, .block = std::min(node().attrs.integer("block_size"), code.k)};
+  weights.bits = bits_of(dtype) == 8 ? 8 : 4;
+  for (const int64_t value : given.integers()) weights.codes.push_back(static_cast<int8_t>(value - middle_of(dtype)));
+  weights.scales = scaled_weights(match, *node().input(2)->constant);
+  weights.zeros = moved_zeros(node().input(3), static_cast<float>(middle_of(dtype)), weights.scales.size());
+  weights.integer_zeros = std::ranges::all_of(
+      weights.zeros, [](float zero) { return std::nearbyint(zero) == zero && zero >= -128 && zero <= 127; });
+  return weights;
+}
+
+std::vector<float> QuantizedLinearRegion::bias() const { return collect_bias(match, nullptr, code.n); }
+
+}  // namespace hone
