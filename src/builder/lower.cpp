@@ -12,6 +12,7 @@
 #include "builder/compile_ahead.h"
 #include "builder/debug_tensors.h"
 #include "builder/details.h"
+#include "builder/problem.h"
 #include "plan/memory.h"
 
 namespace hone {

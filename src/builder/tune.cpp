@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "builder/details.h"
+#include "builder/problem.h"
 #include "tuner/select.h"
 
 namespace hone {
