@@ -67,8 +67,9 @@ TEST(IntegerMatmul, IsExactForAllTypesAndZeroPoints) {
       for (const DType b : {DType::u8, DType::i8})
         for (const Zero zero : {Zero::none, Zero::first, Zero::last, Zero::given})
           for (const bool zeros : {false, true})
-            if (k < 64 || ++turn % 4 == 0)
+            if (k < 64 || ++turn % 4 == 0) {
               EXPECT_GT(check({a, b, m, n, k, zero, zeros}), 0) << fmt::format("{}x{}x{}", m, n, k);
+            }
   }
 }
 

@@ -129,7 +129,7 @@ class QuantizedLinear : public CpuKernel {
   bool serial() const override { return m_ * code_.linear.n * code_.linear.k < kSmallWork; }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
-    if (phase + 1 < phases()) prepare(worker, workers, bindings);
+    if (phase + 1 < phases()) pad_x(worker, workers, bindings);
     else multiply(worker, workers, bindings);
   }
 
@@ -172,13 +172,13 @@ class QuantizedLinear : public CpuKernel {
   }
 
   /// A worker takes blocks of rows.
-  void prepare(int worker, int workers, const Bindings& bindings) const {
+  void pad_x(int worker, int workers, const Bindings& bindings) const {
     const int64_t blocks = format_.blocks();
     const Share share = share_of(m_ * blocks, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) prepare_block(item / blocks, item % blocks, bindings);
+    for (int64_t item = share.begin; item < share.end; ++item) pad_block(item / blocks, item % blocks, bindings);
   }
 
-  void prepare_block(int64_t row, int64_t block, const Bindings& bindings) const {
+  void pad_block(int64_t row, int64_t block, const Bindings& bindings) const {
     const int64_t begin = block * format_.block, size = std::min(format_.block, format_.k - begin);
     const float* from = given_x(bindings) + row * format_.k + begin;
     const int64_t unit = QuantizedFormat::kUnit;
