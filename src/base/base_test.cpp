@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <limits>
@@ -8,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/folder_testing.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/numbers.h"
@@ -47,10 +47,8 @@ TEST(Text, FindsTheNearestName) {
 }
 
 TEST(File, WritesWholeOrNotAtAll) {
-  const std::string directory =
-      std::filesystem::temp_directory_path() / ("hone_base_test_" + std::to_string(::getpid()));
-  std::filesystem::create_directory(directory);
-  const std::string path = directory + "/a.txt";
+  const TestFolder folder;
+  const std::string directory = folder.path(), path = folder.file("a.txt");
   write_file(path, "one");
   write_file(path, "two");
   EXPECT_EQ(read_file(path), "two");
@@ -58,7 +56,6 @@ TEST(File, WritesWholeOrNotAtAll) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
   EXPECT_THROW(MappedFile::open(directory + "/nothing"), Error);
   EXPECT_THROW(MappedFile::open(directory), Error);
-  std::filesystem::remove_all(directory);
 }
 
 TEST(Text, BytesThatAreNoUtf8AreWrittenOut) {

@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <random>
 
+#include "base/folder_testing.h"
 #include "onnx/hostile_testing.h"
 
 namespace hone {
@@ -159,14 +159,11 @@ TEST(HostileModel, AnInitialiserTwiceIsRefused) {
 
 class ExternalData : public ::testing::Test {
  protected:
-  ExternalData()
-      : root_(std::filesystem::temp_directory_path() / fmt::format("hone_external_{}", ::getpid())),
-        model_(root_ / "model") {
+  ExternalData() {
     std::filesystem::create_directories(model_ / "sub");
     for (const auto& path : {root_ / "secret.bin", model_ / "w.bin", model_ / "sub" / "w.bin"})
       std::ofstream(path) << "0123456789abcdef";
   }
-  ~ExternalData() override { std::filesystem::remove_all(root_); }
 
   std::string refusal_at(const std::string& location, const std::string& offset = "0",
                          const std::string& length = "8") {
@@ -175,7 +172,8 @@ class ExternalData : public ::testing::Test {
         model_.string());
   }
 
-  std::filesystem::path root_, model_;
+  TestFolder folder_;
+  std::filesystem::path root_ = folder_.path(), model_ = root_ / "model";
 };
 
 TEST_F(ExternalData, IsReadBelowTheModel) {

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "base/file.h"
+#include "base/folder_testing.h"
 #include "base/text.h"
 #include "ir/op.h"
 #include "ops/all.h"
@@ -169,8 +170,8 @@ TEST(Runner, SkipsDisabledPassesAlsoInGroups) {
 }
 
 TEST(Runner, WritesTheGraphAfterPassesThatChangedIt) {
-  const std::string folder = testing::TempDir() + "hone_passes_dump";
-  std::filesystem::remove_all(folder);
+  const TestFolder test;
+  const std::string folder = test.file("dump");
   Graph graph = parse_graph("(%x: f32[4]) { %s = Sigmoid(%x) %y = Mul(%x, %s) }", find_op);
   run(graph, pipeline(), {.log = silent_logger(), .dump_directory = folder});
   EXPECT_TRUE(std::filesystem::exists(folder + "/00_original.ir"));
@@ -180,7 +181,8 @@ TEST(Runner, WritesTheGraphAfterPassesThatChangedIt) {
 }
 
 TEST(Runner, NamesThePassInAnErrorAndKeepsTheGraphBefore) {
-  const std::string folder = testing::TempDir() + "hone_passes_error";
+  const TestFolder test;
+  const std::string folder = test.file("dump");
   const Pass broken{.name = "break_something", .run = [](Graph&, const PassContext&) { throw Error("no"); }};
   Graph graph = parse_graph("(%x: f32[4]) { %y = Relu(%x) }", find_op);
   try {

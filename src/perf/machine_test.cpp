@@ -3,11 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/folder_testing.h"
 
 namespace hone {
 namespace {
@@ -15,16 +14,14 @@ namespace {
 /// A folder with the files of a small machine.
 class Root {
  public:
-  Root() : path_(std::filesystem::temp_directory_path() / ("hone_machine_" + std::to_string(::getpid()))) {}
-  ~Root() { std::filesystem::remove_all(path_); }
   void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    write_file((path_ / name).string(), text);
+    std::filesystem::create_directories((folder_.path() / name).parent_path());
+    write_file(folder_.file(name), text);
   }
-  std::string path() const { return path_.string(); }
+  std::string path() const { return folder_.path(); }
 
  private:
-  std::filesystem::path path_;
+  TestFolder folder_;
 };
 
 TEST(Machine, TellsWhatChanged) {

@@ -6,13 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_testing.h"
 #include "base/limits.h"
 
 namespace hone {
@@ -20,18 +20,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("hone_cache_{}", ::getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string sample() {
   TimingCache cache;
@@ -74,7 +62,7 @@ TEST(TimingCacheText, AbsurdNumbersAreSkipped) {
 }
 
 TEST(TimingCacheFile, BeyondTheLimitIsNotRead) {
-  const Folder folder;
+  const TestFolder folder;
   std::ofstream(folder.file("huge")).close();
   std::filesystem::resize_file(folder.file("huge"), static_cast<uintmax_t>(kMaxCacheBytes) + 1);  // sparse
   try {
@@ -86,7 +74,7 @@ TEST(TimingCacheFile, BeyondTheLimitIsNotRead) {
 }
 
 TEST(TimingCacheFile, WritersAtOnceLoseNothing) {
-  const Folder folder;
+  const TestFolder folder;
   constexpr int kWriters = 4, kEntries = 15;
   std::vector<pid_t> children;
   for (int writer = 0; writer < kWriters; ++writer) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/folder_testing.h"
 #include "tools/common/input_data.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/progress.h"
@@ -55,10 +56,10 @@ TEST(CalibrationCache, ReadsScalesAndNamesTheLinesThatItCannotRead) {
 TEST(CalibrationCache, TellsHowItFitsTheNetwork) {
   std::string said;
   const Logger log([&](Severity, std::string_view text) { said += text; });
-  const std::string path = (std::filesystem::temp_directory_path() / "hone_calibration_test.cache").string();
+  const TestFolder folder;
+  const std::string path = folder.file("calibration.cache");
   write_file(path, "TRT-8601-EntropyCalibration2\nx: 3c010a14\nnobody: 3f800000\n");
   check_calibration_cache(path, model(), log);
-  std::filesystem::remove(path);
   EXPECT_THAT(said, HasSubstr("Read 2 scales of TRT-8601-EntropyCalibration2"));
   EXPECT_THAT(said, HasSubstr("; 1 of them are of tensors that the network does not have."));
 }
@@ -121,7 +122,8 @@ TEST(InputFiles, AreFoundByNameOrByOneStar) {
 }
 
 TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
-  const std::string path = (std::filesystem::temp_directory_path() / "hone_tools_test.raw").string();
+  const TestFolder folder;
+  const std::string path = folder.file("input.raw");
   write_file(path, "abcdef");
   std::array<std::byte, 4> memory{};
   load_raw(path, memory);
@@ -179,13 +181,13 @@ TEST(Progress, TellsHowMuchIsDoneAndLeft) {
 }
 
 TEST(Progress, IsSilentWhereThereIsNoTerminal) {
-  const std::string path = std::filesystem::temp_directory_path() / "hone_progress_test";
+  const TestFolder folder;
+  const std::string path = folder.file("progress");
   std::FILE* file = std::fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);
   Progress(file).tuning_advanced(1, 2);
   std::fclose(file);
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
-  std::filesystem::remove(path);
 }
 
 }  // namespace
