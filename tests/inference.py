@@ -19,7 +19,7 @@ def safe(name):
 def read_raw(folder, name, role="output"):
     """The array in NAME.output.1.1000.Float.raw, whose shape and type stand in the file's name."""
     (path,) = folder.glob(f"{safe(name)}.{role}.*.raw")
-    match = re.fullmatch(rf"{re.escape(safe(name))}\.{role}\.((?:\d+\.)*)(\w+)\.raw", path.name)
+    match = re.fullmatch(rf"{re.escape(safe(name))}\.{role}\.((?:\d+\.)*)\.?(\w+)\.raw", path.name)
     shape = tuple(int(size) for size in match[1].split(".") if size)
     return np.fromfile(path, WORDS[match[2]]).reshape(shape)
 

@@ -20,7 +20,7 @@ Shape leading(const Shape& shape, size_t drop) {
 
 Shape matmul_shape(const Shape& a, const Shape& b) {
   HONE_CHECK(a.rank() > 0 && b.rank() > 0, "MatMul of a scalar");
-  const Dim k_a = a[a.rank() - 1], k_b = b[b.rank() < 2 ? 0 : b.rank() - 2];
+  const Dim &k_a = a[a.rank() - 1], &k_b = b[b.rank() < 2 ? 0 : b.rank() - 2];
   check_equal(k_a, k_b, "inner sizes of MatMul");
   Shape result = broadcast(leading(a, std::min<size_t>(a.rank(), 2)), leading(b, std::min<size_t>(b.rank(), 2)));
   if (a.rank() > 1) result.push_back(a[a.rank() - 2]);

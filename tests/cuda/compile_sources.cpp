@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "builder/data_sizes.h"
+#include "builder/problem.h"
 #include "builder/profile.h"
 #include "builder/regions.h"
 #include "device/regions_testing.h"

@@ -79,6 +79,11 @@ void fill_with(Value* zero, const Node& node, std::vector<Value*>& inputs) {
   inputs[2] = zero;
 }
 
+/// Weights as exporters write them: fuse_dequantize takes both nodes in.
+bool is_turned_matrix(const Node& node, const Node& dequantize) {
+  return node.is(ops::transpose) && dequantize.input(0)->is_constant();
+}
+
 /// move(DequantizeLinear(x)): DequantizeLinear(move(x)).
 bool sink_dequantize(Graph& graph, Node* node) {
   if (!moves_elements(*node)) return false;
@@ -86,7 +91,8 @@ bool sink_dequantize(Graph& graph, Node* node) {
   const Node* first = producer(inputs[0], ops::dequantize_linear);
   for (size_t i = 0; i < moved_operands(*node); ++i) {
     const Node* dequantize = producer(inputs[i], ops::dequantize_linear);
-    if (dequantize == nullptr || !byte_scale(*dequantize) || byte_scale(*dequantize) != byte_scale(*first))
+    if (dequantize == nullptr || is_turned_matrix(*node, *dequantize) || !byte_scale(*dequantize) ||
+        byte_scale(*dequantize) != byte_scale(*first))
       return false;
     inputs[i] = dequantize->input(0);
   }

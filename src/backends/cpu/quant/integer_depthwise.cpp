@@ -227,7 +227,7 @@ struct IntegerDepthwiseFamily {
 
  private:
   static IntegerShape checked_shape(const Code& code, const KernelShapes& shapes) {
-    const IntegerShape shape = integer_conv_shape(code.region, shapes);
+    IntegerShape shape = integer_conv_shape(code.region, shapes);
     const bool fits = is_depthwise(shape) && code.region.conv.epilogue.residual < 0 && !code.region.sums.rounding &&
                       shape.layout == Layout::channels_last;
     HONE_CHECK(fits, "a depthwise convolution in the plan has {} groups of {} channels", shape.groups, shape.depth);

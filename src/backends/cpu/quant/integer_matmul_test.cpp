@@ -57,11 +57,11 @@ int check(const Product& product) {
   return check_tactics(graph_of(product), "integer_matmul", options);
 }
 
-constexpr struct { int64_t m, n, k; } kSizes[] = {{1, 1, 1}, {3, 17, 5}, {14, 64, 64}, {29, 130, 255}, {2, 16, 4099}};
+constexpr struct { int64_t m, n, k; } kMatmuls[] = {{1, 1, 1}, {3, 17, 5}, {14, 64, 64}, {29, 130, 255}, {2, 16, 4099}};
 
 TEST(IntegerMatmul, IsExactForAllTypesAndZeroPoints) {
   size_t turn = 0;
-  for (const auto& [m, n, k] : kSizes) {
+  for (const auto& [m, n, k] : kMatmuls) {
     ++turn;  // which of each four ways, where sums are long
     for (const DType a : {DType::u8, DType::i8})
       for (const DType b : {DType::u8, DType::i8})

@@ -68,11 +68,11 @@ int check(const Product& product) {
 
 constexpr struct {
   int64_t m, n, k, block;
-} kSizes[] = {{1, 1, 1, 1},   {1, 40, 64, 32},   {3, 17, 37, 16}, {2, 130, 96, 96},
-              {5, 65, 21, 5}, {7, 33, 259, 128}, {40, 70, 48, 32}};
+} kFewBitMatmuls[] = {{1, 1, 1, 1},   {1, 40, 64, 32},   {3, 17, 37, 16}, {2, 130, 96, 96},
+                      {5, 65, 21, 5}, {7, 33, 259, 128}, {40, 70, 48, 32}};
 
 TEST(QuantizedLinear, IsExactForAllCodesBlocksAndZeroPoints) {
-  for (const auto& [m, n, k, block] : kSizes)
+  for (const auto& [m, n, k, block] : kFewBitMatmuls)
     for (const DType w : {DType::i2, DType::u2, DType::i4, DType::u4, DType::i8, DType::u8})
       for (const Zeros zeros : {Zeros::none, Zeros::codes, Zeros::floats}) {
         const Product product{w, m, n, k, block, zeros};
@@ -81,7 +81,7 @@ TEST(QuantizedLinear, IsExactForAllCodesBlocksAndZeroPoints) {
 }
 
 TEST(QuantizedLinear, RoundsAsMatmulsOfFloatsDo) {
-  for (const auto& [m, n, k, block] : {kSizes[4], {1, 20, 4100, 32}})
+  for (const auto& [m, n, k, block] : {kFewBitMatmuls[4], {1, 20, 4100, 32}})
     for (const DType w : {DType::i4, DType::u4, DType::u8})
       for (const Zeros zeros : {Zeros::none, Zeros::codes}) {
         const Product product{w, m, n, k, block, zeros, false};
