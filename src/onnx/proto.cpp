@@ -442,6 +442,12 @@ std::optional<DType> dtype_of_onnx(int64_t data_type) {
   return data_type >= 0 && data_type < static_cast<int64_t>(std::size(kTypes)) ? kTypes[data_type].dtype : std::nullopt;
 }
 
+int64_t onnx_type_of(DType dtype) {
+  for (size_t i = 0; i < std::size(kTypes); ++i)
+    if (kTypes[i].dtype == dtype) return static_cast<int64_t>(i);
+  throw InternalError(fmt::format("ONNX has no number for {}", name_of(dtype)));
+}
+
 std::string onnx_type_name(int64_t data_type) {
   return data_type >= 0 && data_type < static_cast<int64_t>(std::size(kTypes)) ? std::string(kTypes[data_type].name)
                                                                                : fmt::format("type {}", data_type);

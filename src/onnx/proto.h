@@ -120,6 +120,8 @@ ModelProto parse_model(Bytes bytes);
 std::string_view canonical_domain(std::string_view domain);
 /// ONNX's element type numbers; nothing for those that Hone has no storage for.
 std::optional<DType> dtype_of_onnx(int64_t data_type);
+/// The number of a type that tensors have.
+int64_t onnx_type_of(DType dtype);
 std::string onnx_type_name(int64_t data_type);
 
 }  // namespace hone::onnx
