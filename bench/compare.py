@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT / "scripts")]
 import documents  # noqa: E402
 import machine  # noqa: E402
 import materialise  # noqa: E402
+import quantized  # noqa: E402
 import zoo  # noqa: E402
 
 MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts",
@@ -36,14 +37,19 @@ MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.t
           "hf_bert_base.ts", "hf_gpt2.dyn", "hf_whisper_encoder.ts", "lstm_tagger.ts"]
 PEERS = ["onnxruntime", "openvino"]
 ENGINES = ["hone", *PEERS]
-TOLERANCES = {"f32": 1e-4, "bf16": 5e-2}  # against ONNX Runtime in f32, norm of the difference over the norm
+QUANTIZED = ["resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts", "yolov8n_like.ts", "hf_bert_base.ts",
+             "hf_distilbert.ts", "vit_b_16.dyn"]
+# Against ONNX Runtime on the same file, norm of the difference over the norm: where values are quantised, each that falls to
+# another side of a step shows in what follows.
+TOLERANCES = {"f32": 1e-4, "bf16": 5e-2, **{kind: 0.3 for kind in quantized.KINDS}}
 
 
 class Worker:
     """An engine in its own process; stopped unless it is asked for something."""
 
     def __init__(self, engine, name, path, threads, batch, options, cores):
-        command = [sys.executable, ROOT / "bench/worker.py", engine, name, path, str(threads), str(batch), options.precision, options.hint]
+        precision = options.precision if options.precision == "bf16" else "f32"
+        command = [sys.executable, ROOT / "bench/worker.py", engine.removesuffix("_f32"), name, path, str(threads), str(batch), precision, options.hint]
         self.engine = engine
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cores)), *command], text=True,
@@ -98,16 +104,17 @@ def spread(values):
 
 def measure(name, engines, threads, batch, cores, options):
     """{engine: {"ms", "spread", "bursts", "ready_s"}, "errors": {…}} of one model."""
-    path = materialise.materialise(name, ROOT / "build/zoo")
+    floats = materialise.materialise(name, ROOT / "build/zoo")
+    path = quantized.quantized(name, options.precision, ROOT / "build/zoo") if options.precision in quantized.KINDS else floats
     with contextlib.ExitStack() as stack:
         workers = {}
         for engine in engines:
-            workers[engine] = Worker(engine, name, path, threads, batch, options, cores)
+            workers[engine] = Worker(engine, name, floats if engine == "hone_f32" else path, threads, batch, options, cores)
             stack.callback(workers[engine].close)
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
         errors = {engine: relative_error(outputs(worker, folder), expected)
-                  for engine, worker in workers.items() if expected is not None and engine != "onnxruntime"}
+                  for engine, worker in workers.items() if expected is not None and engine not in ("onnxruntime", "hone_f32")}
         bursts = {engine: [] for engine in engines}
         for turn in range(options.rounds):
             first = turn % len(engines)
@@ -127,6 +134,8 @@ def add_ratio(result):
         return
     better = min(peers, key=lambda peer: result[peer]["ms"])
     result["better"] = better
+    if "hone_f32" in result:
+        result["gain"] = statistics.median(wide / own for wide, own in zip(result["hone_f32"]["bursts"], result["hone"]["bursts"]))
     result["ratio"] = statistics.median(peer / own for peer, own in zip(result[better]["bursts"], result["hone"]["bursts"]))
 
 
@@ -134,7 +143,8 @@ def row(name, result, engines, tolerance):
     times = "".join(f"{result[engine]['ms']:12.3f} ±{100 * result[engine]['spread']:4.1f}%" for engine in engines)
     ratio = f"{result['ratio']:9.2f} {result['better']}" if "ratio" in result else ""
     wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= tolerance)
-    return f"{name:24}{times}{ratio}{wrong}"
+    gain = f"  {result['gain']:.2f} times Hone in f32" if "gain" in result else ""
+    return f"{name:24}{times}{ratio}{gain}{wrong}"
 
 
 def geometric_mean(values):
@@ -172,19 +182,24 @@ def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     split = lambda text: text.split(",")
     counts = lambda text: [int(count) for count in split(text)]
-    parser.add_argument("--models", type=split, default=MODELS, help="comma-separated names of the zoo; default: 16 of them")
-    parser.add_argument("--engines", type=split, default=ENGINES, help="which of " + ",".join(ENGINES))
+    parser.add_argument("--models", type=split, help="comma-separated names of the zoo; default: 16 of them, or 8 that are quantised")
+    parser.add_argument("--engines", type=split, help="which of " + ",".join(ENGINES) + ", and hone_f32 beside quantised models; default: all")
     parser.add_argument("--threads", type=counts, default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
     parser.add_argument("--batch", type=counts, default=[1], help="comma-separated sizes; models whose batch is fixed are left out above 1")
     parser.add_argument("--precision", choices=TOLERANCES, default="f32",
-                        help="bf16: where Hone and OpenVINO may use it (ONNX Runtime has no such kernels and stays at f32)")
+                        help="bf16: where Hone and OpenVINO may use it (ONNX Runtime has no such kernels and stays at f32); "
+                             "others: what ONNX Runtime's quantiser makes of the models")
     parser.add_argument("--hint", choices=["latency", "throughput"], default="latency",
                         help="throughput: as many streams as threads (OpenVINO: as many as its hint of that name takes)")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/measurements.md too")
-    return parser.parse_args()
+    options = parser.parse_args()
+    is_quantized = options.precision in quantized.KINDS
+    options.models = options.models or (QUANTIZED if is_quantized else MODELS)
+    options.engines = options.engines or ([*ENGINES, "hone_f32"] if is_quantized else ENGINES)
+    return options
 
 
 def main():

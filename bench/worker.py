@@ -36,7 +36,7 @@ def aligned(values):
 class OnnxRuntime:
     """In streams: one session with a thread for each, as its users run it."""
 
-    def __init__(self, path, feeds, threads, batch, precision, streams):
+    def __init__(self, name, path, feeds, threads, batch, precision, streams):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -65,7 +65,7 @@ class OnnxRuntime:
 class OpenVino:
     """In streams: under its own hint, which decides how many."""
 
-    def __init__(self, path, feeds, threads, batch, precision, streams):
+    def __init__(self, name, path, feeds, threads, batch, precision, streams):
         import openvino
 
         core = openvino.Core()
@@ -88,21 +88,20 @@ class OpenVino:
 class Hone:
     """In streams: as trtexec does under --infStreams, contexts of one engine for teams of their share of the cores."""
 
-    def __init__(self, path, feeds, threads, batch, precision, streams):
+    def __init__(self, name, path, feeds, threads, batch, precision, streams):
         team = max(1, threads // streams)
         os.environ["HONE_THREADS"] = str(team)
         import hone
 
         cache = ROOT / "build" / "bench" / f"timing-{team}.cache"
         cache.parent.mkdir(parents=True, exist_ok=True)
-        name = path.name.removesuffix(".onnx")
         shapes = zoo.shape_text(name, batch)
         flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else []), *(["--bf16"] if precision == "bf16" else [])]
         engine = hone.build(path, flags).engine()
         self.contexts = [engine.context() for _ in range(streams)]
         for context in self.contexts:
-            for name, values in feeds.items():
-                context.set_input(name, values)
+            for tensor, values in feeds.items():
+                context.set_input(tensor, values)
             context.allocate_outputs()
         self.runs = [context.run_bound for context in self.contexts]
 
@@ -155,7 +154,7 @@ def main(engine_name, name, path, threads, batch, precision, hint):
     feeds = {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)}
     start = time.perf_counter()
     streams = int(threads) if hint == "throughput" else 1
-    engine = ENGINES[engine_name](pathlib.Path(path), feeds, int(threads), int(batch), precision, streams)
+    engine = ENGINES[engine_name](name, pathlib.Path(path), feeds, int(threads), int(batch), precision, streams)
     engine.runs[0]()
     answer({"ready": time.perf_counter() - start})
     for line in sys.stdin:
