@@ -52,6 +52,8 @@ _hone_flags=(
     --layerPrecisions=
     --layerOutputTypes=
     --calib=
+    --calibData=
+    --calibMethod=
     --explicitPrecision
     --sparsity=
     --distributiveIndependence

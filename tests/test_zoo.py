@@ -134,6 +134,15 @@ def test_digits_cnn_loses_little_in_bf16(folder, trtexec, zoo, monkeypatch):
     assert 100 * accuracy >= 99.5 - 0.3
 
 
+def test_digits_cnn_keeps_its_accuracy_in_int8(trtexec, zoo):
+    data = np.load(materialise.ZOO / "digits.npz")
+    np.savez(trtexec.folder / "train.npz", image=data["train_images"])
+    logits = digits_logits(trtexec, zoo, data["test_images"], ["--int8", "--calibData=train.npz"])
+    accuracy = float((logits.argmax(1) == data["test_labels"]).mean())
+    print(f"digits_cnn in int8: {100 * accuracy:.2f} % of {len(logits)} images")
+    assert 100 * accuracy >= 99.0
+
+
 def nats_per_byte(logits, targets):
     logits = logits.astype(np.float64)
     logits -= logits.max(-1, keepdims=True)
@@ -164,6 +173,13 @@ def test_byte_gpt_keeps_its_nats_per_byte(trtexec, zoo):
     found, expected, trained = byte_gpt_nats(trtexec, zoo)
     assert abs(found - expected) <= 1e-4
     assert abs(found - trained) <= 1e-3
+
+
+def test_byte_gpt_loses_little_in_int8(trtexec, zoo):
+    windows = np.load(materialise.ZOO / "bytes.npz")["windows"].astype(np.int64)
+    np.savez(trtexec.folder / "some.npz", bytes=windows[:16, :-1])
+    found, expected, _ = byte_gpt_nats(trtexec, zoo, ["--int8", "--calibData=some.npz"])
+    assert found - expected <= 0.02
 
 
 def test_byte_gpt_loses_little_in_bf16(folder, trtexec, zoo):

@@ -107,6 +107,17 @@ ProfileOptions read_ranges(const Json& json) {
   return profile;
 }
 
+Json scales_json(const TensorScales& scales) {
+  Json json = Json::object();
+  for (const auto& [tensor, scale] : scales) json[tensor] = {scale.scale, scale.zero};
+  return json;
+}
+TensorScales read_scales_json(const Json& json) {
+  TensorScales scales;
+  for (const auto& [tensor, scale] : json.items()) scales[tensor] = {scale.at(0).get<float>(), scale.at(1).get<int>()};
+  return scales;
+}
+
 Json formats_json(const std::vector<IoFormat>& formats) {
   Json json = Json::array();
   for (const IoFormat& format : formats)
@@ -133,6 +144,8 @@ std::string options_text(const BuildOptions& o) {
               {"fp16", o.fp16},
               {"bf16", o.bf16},
               {"int8", o.int8},
+              {"scales", scales_json(o.scales)},
+              {"asymmetric", o.codes == Codes::asymmetric},
               {"tf32", o.tf32},
               {"layer_types", o.layer_types},
               {"level", o.optimization_level},
@@ -163,6 +176,8 @@ BuildOptions parse_options_text(std::string_view text) {
     json.at("fp16").get_to(o.fp16);
     json.at("bf16").get_to(o.bf16);
     json.at("int8").get_to(o.int8);
+    o.scales = read_scales_json(json.at("scales"));
+    o.codes = json.at("asymmetric").get<bool>() ? Codes::asymmetric : Codes::symmetric;
     json.at("tf32").get_to(o.tf32);
     json.at("layer_types").get_to(o.layer_types);
     json.at("level").get_to(o.optimization_level);

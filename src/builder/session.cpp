@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "builder/debug_tensors.h"
 #include "builder/profile.h"
+#include "builder/quantize.h"
 #include "builder/refit.h"
 #include "ir/range.h"
 #include "passes/pipeline.h"
@@ -107,6 +108,7 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
 PreparedGraph prepare(Graph graph, const BuildOptions& options, const DeviceInfo& device, const Listeners& listeners) {
   PreparedGraph prepared;
   if (options.refit || options.strip_weights) prepared.refit = refit_part(graph, options);
+  quantize_network(graph, options, device, listeners);
   prepared.ranges = input_ranges(graph);
   prepared.outputs = graph.outputs().size();
   cast_io(graph, options);

@@ -158,7 +158,7 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "Layer Device Types: {}", named(tool.layer_devices, ", "));
   if (from11) line(lines, "Decomposable Attentions: ");
   if (!from11)
-    line(lines, "Calibration: {}", build.int8 && tool.calibration_file.empty() ? "Dynamic" : tool.calibration_file);
+    line(lines, "Calibration: {}", build.int8 && build.calibration_file.empty() ? "Dynamic" : build.calibration_file);
   line(lines, "Refit: {}", on(build.refit));
   if (from10) line(lines, "Strip weights: {}", on(build.strip_weights));
   line(lines, "Version Compatible: {}", on(tool.version_compatible));

@@ -20,8 +20,7 @@ using R = ReportOptions;
 
 constexpr std::string_view kRetired = "the format is retired; convert the model to ONNX and use --onnx";
 constexpr std::string_view kNoDla = "there is no DLA; everything runs on the selected device";
-constexpr std::string_view kNoInteger = "no integer tactic is used yet; layers are computed in floating point";
-constexpr std::string_view kNoCalibration = "no integer tactic is used yet";
+constexpr std::string_view kNoCalibration = "calibration runs at the shapes of its samples";
 constexpr std::string_view kNoPlugins = "there are no plugins; every operator is built in";
 constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has no effect";
 constexpr std::string_view kIsDefault = "this is how it works anyway";
@@ -113,9 +112,11 @@ constexpr Flag kTable[] = {
     // Build: precision.
     {"--fp16", "", "", build, "allow half-precision kernels", put<&B::fp16>},
     {"--bf16", "", "", build, "allow bfloat16 kernels", put<&B::bf16>},
-    {"--int8", "", "", build, "allow INT8 kernels", put<&B::int8>, kNoInteger},
+    {"--int8", "", "", build, "allow INT8 kernels; a network in f32 is quantised (--calib, --calibData)",
+     put<&B::int8>},
     {"--fp8", "", "", build, "allow FP8 kernels", put<&T::fp8>, "there are no FP8 kernels; other precisions are used"},
-    {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>, kNoInteger},
+    {"--int4", "", "", build, "allow INT4 weights", put<&T::int4>,
+     "weights that the model has in 4 bits stay so; others are not rounded, which `hone quantize --mode int4` does"},
     {"--best", "", "", build, "allow every precision there is", put<&T::best>},
     {"--noTF32", "", "", build, "no TF32 in f32 matmuls", clear<&B::tf32>},
     {"--stronglyTyped", "", "", build, "types come from the model alone", put<&T::strongly_typed>},
@@ -125,8 +126,12 @@ constexpr Flag kTable[] = {
      "fp32 alone binds: it keeps a layer in f32; others are left to the builder"},
     {"--layerOutputTypes", "", "<spec>", build, "output types per layer, name:fp16+fp32[,...]", put_layer_output_types,
      "the types of single layers are left to the builder"},
-    {"--calib", "", "<file>", build, "INT8 calibration cache: read and checked", put<&T::calibration_file>,
-     "no integer tactic is used yet; the cache is read and checked, and layers are computed in floating point"},
+    {"--calib", "", "<file>", build, "INT8 calibration cache: read, or with --calibData written",
+     put<&B::calibration_file>},
+    own({"--calibData", "", "<file>", build, "samples to calibrate INT8 on: an .npz archive or a folder of them",
+         put<&T::calibration_data>}),
+    own({"--calibMethod", "", "<m>", build, "what is clipped: entropy, minmax, percentile[=99.99] or mse",
+         put<&T::calibration_method>}),
     {"--explicitPrecision", "", "", build, "historic", nullptr, "it has been deprecated and has no effect"},
     {"--sparsity", "", "<mode>", build, "structured sparsity: disable, enable or force", put_sparsity},
     {"--distributiveIndependence", "", "", build, "results do not depend on how work is split", put<&B::deterministic>},

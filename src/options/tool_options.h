@@ -83,7 +83,7 @@ struct ToolOptions {
   bool best = false, fp8 = false, int4 = false, strongly_typed = false;
   std::string precision_constraints = "none";
   NamedTexts layer_precisions, layer_output_types, layer_devices;
-  std::string calibration_file;
+  std::string calibration_data, calibration_method = "entropy";
   std::string sparsity = "disable";
   bool strip_all_weights = false;
   bool monitor_memory = false, no_compilation_cache = false;

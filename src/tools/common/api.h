@@ -16,6 +16,8 @@ struct Destroy {
   void operator()(hone_options* options) const { hone_options_destroy(options); }
   void operator()(hone_model* model) const { hone_model_destroy(model); }
   void operator()(hone_plan* plan) const { hone_plan_destroy(plan); }
+  void operator()(hone_context* context) const { hone_context_destroy(context); }
+  void operator()(hone_value* value) const { hone_value_destroy(value); }
   void operator()(hone_engine* engine) const { hone_engine_destroy(engine); }
 };
 template <typename Object>

@@ -28,20 +28,20 @@ bool draws_lines(std::FILE* file) {
 
 }  // namespace
 
-std::string progress_text(size_t done, size_t total, double elapsed_seconds) {
+std::string progress_text(size_t done, size_t total, std::string_view what, double elapsed_seconds) {
   const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
   const auto filled = static_cast<size_t>(share * kBar);
-  std::string text = fmt::format("[{:#<{}}{:.<{}}] {} of {} layers tuned", "", filled, "", kBar - filled, done, total);
+  std::string text = fmt::format("[{:#<{}}{:.<{}}] {} of {} {}", "", filled, "", kBar - filled, done, total, what);
   if (done > 0 && done < total) text += ", about " + duration_text(elapsed_seconds * (1 / share - 1)) + " left";
   return text;
 }
 
 Progress::Progress(std::FILE* terminal) : terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
-void Progress::tuning_advanced(size_t done, size_t total) {
+void Progress::advanced(size_t done, size_t total, std::string_view what) {
   if (terminal_ == nullptr || now_ms() - drawn_ms_ < kRedrawMs) return;
   drawn_ms_ = now_ms();
-  fmt::print(terminal_, "\r\033[K{}", progress_text(done, total, seconds_since(start_ms_)));
+  fmt::print(terminal_, "\r\033[K{}", progress_text(done, total, what, seconds_since(start_ms_)));
   std::fflush(terminal_);
   visible_ = true;
 }

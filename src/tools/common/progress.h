@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line at the foot of a terminal that says how far a build is and how long it will take; nothing where the output is no
+// One line at the foot of a terminal that says how far a build or a calibration is and how long it will take; nothing where the output is no
 // terminal. Log lines go above it: whoever writes one clears the line first, and the next update draws it again.
 #pragma once
 
 #include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "builder/events/listener.h"
 
 namespace hone {
 
-/// "[#####.....] 12 of 24 layers tuned, about 8 s left".
-std::string progress_text(size_t done, size_t total, double elapsed_seconds);
+/// "[#####.....] 12 of 24 layers tuned, about 8 s left"; `what` is "layers tuned".
+std::string progress_text(size_t done, size_t total, std::string_view what, double elapsed_seconds);
 
 class Progress : public BuildListener {
  public:
   explicit Progress(std::FILE* terminal = stderr);
   ~Progress() override { clear(); }
 
-  void tuning_advanced(size_t done, size_t total) override;
+  void tuning_advanced(size_t done, size_t total) override { advanced(done, total, "layers tuned"); }
+  void advanced(size_t done, size_t total, std::string_view what);
   void clear();
 
  private:

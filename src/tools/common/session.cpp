@@ -10,10 +10,11 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "plan/size.h"
+#include "quantize/read_scales.h"
 #include "report/precision.h"
+#include "tools/common/calibration.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
-#include "tools/trtexec/calibration.h"
 #include "tools/trtexec/layer_flags.h"
 #include "tools/trtexec/memory_usage.h"
 
@@ -54,6 +55,7 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
                        const Logger& log) {
   if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
+  if (options.int8 && device.byte_matmuls && !(options.fp16 || options.bf16)) return;
   if (options.bf16 && device.bf16_matmuls)
     return log.info(
         "Convolutions and what stands between them are BF16, other matmuls may round their operands to it; sums and "
@@ -81,9 +83,8 @@ void Session::build() {
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
   check_layer_flags(model->graph, options_.tool, voices_.tool);
-  if (!options_.tool.calibration_file.empty())
-    check_calibration_cache(options_.tool.calibration_file, model->graph, voices_.tool);
   hone_options options{.build = options_.build};
+  calibrate(*model, options.build);
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
@@ -106,6 +107,36 @@ void Session::build() {
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
   if (options_.tool.time_refit) model_ = std::move(model);
+}
+
+void Session::calibrate(const hone_model& model, BuildOptions& build) const {
+  const ToolOptions& tool = options_.tool;
+  const Clipping clipping = read_clipping("--calibMethod", tool.calibration_method);
+  if (!build.int8 && !build.calibration_file.empty()) (void)read_calibration_cache(build.calibration_file);
+  if (!build.int8 || is_quantized(model.graph) || !device_.device->info().byte_matmuls) return;
+  if (tool.calibration_data.empty() && (tool.best || !build.calibration_file.empty())) return;
+  const Placement placement = place_quantization(model.graph, {});
+  const double start = now_ms();
+  Histograms seen;
+  if (tool.calibration_data.empty()) {
+    voices_.tool.warning(
+        "INT8 ranges are random: they were taken from one inference on random values, so the results mean nothing. "
+        "Give "
+        "samples with --calibData or a calibration cache with --calib.");
+    seen = random_histograms(model, device_, placement);
+  } else {
+    DataSet data(tool.calibration_data, model.graph);
+    seen = histograms_over(model, device_, placement, data);
+    voices_.tool.info("Calibrated {} tensors on {} samples by {} in {:.3g} sec.", placement.tensors.size(),
+                      data.samples() - data.left_over(), text_of(clipping), seconds_since(start));
+    if (data.left_over() > 0)
+      voices_.tool.warning("{} samples of {} fill no batch and were left out.", data.left_over(),
+                           tool.calibration_data);
+  }
+  build.scales = scales_of(placement, seen, clipping, Codes::symmetric);
+  if (tool.calibration_data.empty() || build.calibration_file.empty()) return;
+  write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
+  voices_.tool.info("Calibration cache written to {}", build.calibration_file);
 }
 
 void Session::save_plan() {

@@ -66,6 +66,8 @@ class Session {
   bool interrupted() const { return interrupted_; }
 
  private:
+  /// The scales for --int8, from --calibData, or from random values where there is nothing; --calib is read by the build.
+  void calibrate(const hone_model& model, BuildOptions& build) const;
   void save_plan();
   void list_weights() const;
   void refit_from_model();

@@ -12,7 +12,6 @@
 #include "tools/common/model_shapes.h"
 #include "tools/common/progress.h"
 #include "tools/trtexec/accuracy.h"
-#include "tools/trtexec/calibration.h"
 
 namespace hone {
 namespace {
@@ -38,31 +37,6 @@ Graph model() {
 }
 
 ProfileOptions fixed_at(const std::string& name, const Dims& dims) { return {{name, ShapeRange{dims, dims, dims}}}; }
-
-TEST(CalibrationCache, ReadsScalesAndNamesTheLinesThatItCannotRead) {
-  const CalibrationCache cache =
-      parse_calibration_cache("TRT-8601-EntropyCalibration2\nx: 3c010a14\nnet:0: 3f800000\n\n");
-  EXPECT_EQ(cache.calibrator, "TRT-8601-EntropyCalibration2");
-  ASSERT_EQ(cache.scales.size(), 2u);
-  EXPECT_EQ(cache.scales.at("net:0"), 1.0f);
-  EXPECT_NEAR(cache.scales.at("x"), 0.00787593, 1e-8);
-  const auto refused = [](std::string_view text) { return error_of([&] { parse_calibration_cache(text); }); };
-  EXPECT_THAT(refused("TRT-8601-EntropyCalibration2\nx 3c010a14\ny: 3c01\nz: 3f800000\nw: 7f800000\n: 3f800000\n"),
-              HasSubstr("4 of its lines cannot be read: line 2, 3, 5, 6"));
-  EXPECT_THAT(refused("x: 3c010a14\n"), HasSubstr("line 1 does not name a calibrator"));
-  EXPECT_THAT(refused(""), HasSubstr("line 1 does not name a calibrator"));
-}
-
-TEST(CalibrationCache, TellsHowItFitsTheNetwork) {
-  std::string said;
-  const Logger log([&](Severity, std::string_view text) { said += text; });
-  const TestFolder folder;
-  const std::string path = folder.file("calibration.cache");
-  write_file(path, "TRT-8601-EntropyCalibration2\nx: 3c010a14\nnobody: 3f800000\n");
-  check_calibration_cache(path, model(), log);
-  EXPECT_THAT(said, HasSubstr("Read 2 scales of TRT-8601-EntropyCalibration2"));
-  EXPECT_THAT(said, HasSubstr("; 1 of them are of tensors that the network does not have."));
-}
 
 TEST(ModelProfiles, GiveOneToSizesThatNobodyNamed) {
   std::vector<std::string> lines;
@@ -174,10 +148,10 @@ TEST(AccuracyLoss, CountsNaNInOneOfThemAlone) {
 }
 
 TEST(Progress, TellsHowMuchIsDoneAndLeft) {
-  EXPECT_EQ(progress_text(6, 24, 2), "[######..................] 6 of 24 layers tuned, about 6 s left");
-  EXPECT_EQ(progress_text(0, 24, 2), "[........................] 0 of 24 layers tuned");
-  EXPECT_EQ(progress_text(24, 24, 2), "[########################] 24 of 24 layers tuned");
-  EXPECT_THAT(progress_text(1, 100, 3), HasSubstr("about 4 min 57 s left"));
+  EXPECT_EQ(progress_text(6, 24, "layers tuned", 2), "[######..................] 6 of 24 layers tuned, about 6 s left");
+  EXPECT_EQ(progress_text(0, 24, "layers tuned", 2), "[........................] 0 of 24 layers tuned");
+  EXPECT_EQ(progress_text(24, 24, "layers tuned", 2), "[########################] 24 of 24 layers tuned");
+  EXPECT_THAT(progress_text(1, 100, "layers tuned", 3), HasSubstr("about 4 min 57 s left"));
 }
 
 TEST(Progress, IsSilentWhereThereIsNoTerminal) {

@@ -8,9 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/log.h"
-#include "ir/graph.h"
-
 namespace hone {
 
 struct CalibrationCache {
@@ -20,7 +17,8 @@ struct CalibrationCache {
 
 /// Throws Error for a text that is no such cache, and naming the lines that cannot be read.
 CalibrationCache parse_calibration_cache(std::string_view text);
-/// Reads the file and tells how it fits the network.
-void check_calibration_cache(const std::string& path, const Graph& graph, const Logger& log);
+CalibrationCache read_calibration_cache(const std::string& path);
+/// What parse_calibration_cache() reads; scales keep all their bits.
+std::string format_calibration_cache(const CalibrationCache& cache);
 
 }  // namespace hone

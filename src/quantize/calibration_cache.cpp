@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/trtexec/calibration.h"
+#include "quantize/calibration_cache.h"
 
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -29,17 +28,6 @@ std::optional<float> read_scale(std::string_view digits) {
   if (digits.size() != kDigits || status != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   const auto scale = std::bit_cast<float>(bits);
   return std::isfinite(scale) && scale >= 0 ? std::optional(scale) : std::nullopt;
-}
-
-std::set<std::string> tensor_names(const Graph& graph) {
-  std::set<std::string> names;
-  for (const Value* input : graph.inputs()) names.insert(input->name);
-  for (const Node* node : graph.nodes()) {
-    for (const Value* value : node->inputs)
-      if (value != nullptr) names.insert(value->name);
-    for (const Value* value : node->outputs) names.insert(value->name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -68,20 +56,22 @@ CalibrationCache parse_calibration_cache(std::string_view text) {
               std::string(kForm));
 }
 
-void check_calibration_cache(const std::string& path, const Graph& graph, const Logger& log) {
-  const CalibrationCache cache = with_note(
-      [&] { return "reading the calibration cache " + path; },
-      [&] {
-        const auto file = MappedFile::open(path);
-        HONE_CHECK(file->bytes().size() <= kMaxBytes, "it is too large for a calibration cache: {} bytes",
-                   file->bytes().size());
-        return parse_calibration_cache({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
-      });
-  const std::set<std::string> names = tensor_names(graph);
-  size_t unknown = 0;
-  for (const auto& [tensor, scale] : cache.scales) unknown += !names.contains(tensor);
-  log.info("Read {} scales of {} from {}; {} of them are of tensors that the network does not have.",
-           cache.scales.size(), cache.calibrator, path, unknown);
+CalibrationCache read_calibration_cache(const std::string& path) {
+  return with_note([&] { return "reading the calibration cache " + path; },
+                   [&] {
+                     const auto file = MappedFile::open(path);
+                     const std::span<const std::byte> bytes = file->bytes();
+                     HONE_CHECK(bytes.size() <= kMaxBytes, "it is too large for a calibration cache: {} bytes",
+                                bytes.size());
+                     return parse_calibration_cache({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+                   });
+}
+
+std::string format_calibration_cache(const CalibrationCache& cache) {
+  std::string text = cache.calibrator + "\n";
+  for (const auto& [tensor, scale] : cache.scales)
+    text += fmt::format("{}: {:08x}\n", tensor, std::bit_cast<uint32_t>(scale));
+  return text;
 }
 
 }  // namespace hone

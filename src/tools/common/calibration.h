@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Running a network in f32 to see what its tensors hold.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "quantize/calibration_cache.h"
+#include "quantize/clipping.h"
+#include "quantize/quantize_file.h"
+#include "quantize/scale.h"
+#include "tools/common/api.h"
+#include "tools/common/data_set.h"
+
+namespace hone {
+
+using Histograms = std::map<std::string, Histogram, std::less<>>;
+
+/// Shown a tensor's values after each inference. What it throws is noted with the tensor's name.
+using Visit = std::function<void(const std::string& tensor, const Dims& dims, std::span<const float> values)>;
+/// Runs all samples. The tensors, which are f32, stay in memory for one inference.
+void observe(const hone_model& model, const hone_device& device, const std::set<std::string>& tensors, DataSet& data,
+             const Visit& visit);
+
+/// What the placement's tensors hold over all samples. Throws Error naming a tensor with a value that is not finite.
+Histograms histograms_over(const hone_model& model, const hone_device& device, const Placement& placement,
+                           DataSet& data);
+/// The same over one inference on values drawn at random, where there is no data.
+Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement);
+/// Of what the weights of a placement are multiplied by.
+Moments moments_over(const hone_model& model, const hone_device& device, const Placement& placement,
+                     bool keeps_products, DataSet& data);
+
+/// The range of a tensor after clipping.
+ClippedRange clipped(const Histogram& histogram, const Clipping& clipping, Codes codes);
+TensorScales scales_of(const Placement& placement, const Histograms& histograms, const Clipping& clipping, Codes codes);
+
+/// What a calibration cache keeps of them.
+CalibrationCache cache_of(const TensorScales& scales, const Clipping& clipping);
+/// The value of a flag. Throws Error listing the methods.
+Clipping read_clipping(std::string_view flag, const std::string& value);
+
+}  // namespace hone
