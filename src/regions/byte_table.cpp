@@ -33,7 +33,8 @@ bool is_byte_table(const Graph& region) {
   return std::ranges::all_of(region.nodes(), [&](const Node* node) {
     return is_step(*node) && node->output()->type.shape == x->type.shape &&
            std::ranges::all_of(node->inputs, [&](const Value* value) {
-             return value == nullptr || is_number(value) || value->type.shape == x->type.shape;
+             return value == nullptr || is_number(value) ||
+                    (!value->is_constant() && value->type.shape == x->type.shape);
            });
   });
 }

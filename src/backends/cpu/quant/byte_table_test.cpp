@@ -64,6 +64,10 @@ TEST(ByteTables, AreOfOneTensorAndNumbers) {
                           "DequantizeLinear(%x, %s)\n %a = Add(%d, %w)\n %y = QuantizeLinear(%a, %s)\n return %y\n}",
                           "byte_table"),
             0);
+  EXPECT_EQ(check_tactics("(%x: u8[1,5]) {\n %s = constant f32[]{0.1}\n %w = constant f32[1,5]!01\n %d = "
+                          "DequantizeLinear(%x, %s)\n %a = Add(%d, %w)\n %y = QuantizeLinear(%a, %s)\n return %y\n}",
+                          "byte_table"),
+            0);
 }
 
 TEST(PointwiseOnBytes, AddsEveryPair) {
