@@ -200,7 +200,12 @@ FileQuantization write(const FriendlyLine& line, const Request& request, const Q
   return done;
 }
 
-Json tensors_json(const QuantizedModel& given) {
+/// The largest magnitude that the codes stand for.
+double largest(const TensorScale& scale, Codes codes) {
+  return static_cast<double>(scale.scale) * (codes == Codes::symmetric ? 127 : std::max(scale.zero, 255 - scale.zero));
+}
+
+Json tensors_json(const QuantizedModel& given, Codes codes) {
   Json tensors = Json::array();
   for (const PlacedTensor& tensor : given.placement.tensors) {
     const std::string& name = tensor.value->name;
@@ -210,8 +215,8 @@ Json tensors_json(const QuantizedModel& given) {
       const Histogram& histogram = found->second;
       row["min"] = histogram.min();
       row["max"] = histogram.max();
-      row["clipped_to"] = static_cast<double>(scale.scale) * 127;
-      row["clipped"] = share_beyond(histogram, static_cast<double>(scale.scale) * 127);
+      row["clipped_to"] = largest(scale, codes);
+      row["clipped"] = share_beyond(histogram, largest(scale, codes));
     }
     tensors.push_back(std::move(row));
   }
@@ -229,17 +234,17 @@ void print_tensors(const Json& tensors, const Page& page) {
   }
 }
 
-Json to_json(const QuantizedModel& given, const FileQuantization& done, const std::string& out, double seconds) {
+Json to_json(const QuantizedModel& given, const FileQuantization& done, const Request& request, double seconds) {
   Json left = Json::array();
   for (const UnquantizedNode& node : given.placement.left)
     left.push_back({{"node", node.node->name}, {"reason", node.reason}});
-  return {{"file", out},
+  return {{"file", request.out},
           {"ranges", given.source},
           {"nodes", given.placement.nodes},
           {"pairs", done.pairs},
           {"weights", done.weights},
           {"seconds", seconds},
-          {"tensors", tensors_json(given)},
+          {"tensors", tensors_json(given, request.codes)},
           {"left", left}};
 }
 
@@ -266,7 +271,7 @@ int quantize(const FriendlyLine& line) {
   const Request request(line);
   const QuantizedModel prepared = prepare(line, request, log);
   const FileQuantization done = write(line, request, prepared, log);
-  const Json summary = to_json(prepared, done, request.out, seconds_since(start));
+  const Json summary = to_json(prepared, done, request, seconds_since(start));
   if (line.json) fmt::print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
   else print(summary, line.file);
   return 0;
