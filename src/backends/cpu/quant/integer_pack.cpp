@@ -3,6 +3,7 @@
 #include "backends/cpu/quant/integer_pack.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked.h"
@@ -17,6 +18,17 @@ void for_each_index(const Dims& sizes, Body&& body) {
   for (int64_t left = elements(sizes); left > 0; --left) {
     body(indices);
     for (size_t axis = sizes.size(); axis-- > 0 && ++indices[axis] == sizes[axis];) indices[axis] = 0;
+  }
+}
+
+/// A step for each pixel of so many planes; what is left of it is 0.
+template <int channels, typename From>
+void join_planes(const From* planes, int64_t plane, int64_t count, int add, uint8_t* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t step = 0;
+    for (int c = 0; c < channels; ++c)
+      step |= static_cast<uint32_t>(static_cast<uint8_t>(planes[c * plane + i] + add)) << 8 * c;
+    std::memcpy(to + i * kStepBytes, &step, kStepBytes);
   }
 }
 
@@ -133,6 +145,12 @@ void IntegerPack::copy_pixels(const From* image, int64_t first, int64_t count, T
   const auto add = static_cast<int>(added_);
   if (s_.layout == Layout::channels_last && depth_ == s_.depth)
     return convert(image + first * channels, to, count * channels, add);
+  if constexpr (sizeof(To) == 1)
+    if (s_.layout == Layout::linear && s_.groups == 1 && depth_ == kStepBytes) {
+      constexpr auto kJoin = std::to_array<void (*)(const From*, int64_t, int64_t, int, uint8_t*)>(
+          {join_planes<1, From>, join_planes<2, From>, join_planes<3, From>, join_planes<4, From>});
+      return kJoin[static_cast<size_t>(s_.depth - 1)](image + first, plane, count, add, to);
+    }
   for (int64_t pixel = 0; pixel < count; ++pixel)
     for (int64_t group = 0; group < s_.groups; ++group, to += depth_) {
       if (s_.layout == Layout::channels_last)
