@@ -120,6 +120,12 @@ def test_without_data_the_ranges_are_random_and_it_says_so(trtexec, network):
     assert done.returncode == 0 and "ranges are random" in done.stdout
 
 
+def test_calibration_that_is_not_used_is_told(trtexec, hone, network):
+    hone("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz")
+    said = trtexec("--onnx=q.onnx", "--int8", "--calibData=data.npz", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
+    assert "--calibData is not used: the network has quantised tensors of its own" in said
+
+
 def test_nodes_and_operators_are_chosen(hone, network):
     def left(*flags):
         return {row["node"] for row in json.loads(hone.answer("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz", "--json", *flags))["left"]}

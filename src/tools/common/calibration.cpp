@@ -68,10 +68,13 @@ class ObservedNetwork {
   std::map<std::string, size_t> sizes_;
 };
 
-std::map<std::string, Dims> smallest_shapes(const Graph& graph) {
+/// Those of the profile, and the static ones.
+std::map<std::string, Dims> shapes_of(const Graph& graph, const ProfileOptions& profile) {
   std::map<std::string, Dims> shapes;
-  for (const Value* input : graph.inputs())
-    for (const Dim& dim : input->type.shape) shapes[input->name].push_back(dim.constant().value_or(1));
+  for (const Value* input : graph.inputs()) {
+    const auto range = profile.find(input->name);
+    shapes[input->name] = range != profile.end() ? range->second.opt : input->type.shape.values();
+  }
   return shapes;
 }
 
@@ -106,8 +109,9 @@ Histograms histograms_over(const hone_model& model, const hone_device& device, c
   return seen;
 }
 
-Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement) {
-  ObservedNetwork network(model, device, names_of(placement), smallest_shapes(model.graph));
+Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement,
+                             const ProfileOptions& profile) {
+  ObservedNetwork network(model, device, names_of(placement), shapes_of(model.graph, profile));
   Histograms seen;
   network.run(
       [](const IoTensor& input, const Dims& dims, std::span<std::byte> memory) { fill_random(input, dims, memory); },

@@ -29,8 +29,9 @@ void observe(const hone_model& model, const hone_device& device, const std::set<
 /// What the placement's tensors hold over all samples. Throws Error naming a tensor with a value that is not finite.
 Histograms histograms_over(const hone_model& model, const hone_device& device, const Placement& placement,
                            DataSet& data);
-/// The same over one inference on values drawn at random, where there is no data.
-Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement);
+/// The same over one inference on values drawn at random, where there is no data; dynamic inputs have the profile's opt.
+Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement,
+                             const ProfileOptions& profile);
 /// Of what the weights of a placement are multiplied by.
 Moments moments_over(const hone_model& model, const hone_device& device, const Placement& placement,
                      bool keeps_products, DataSet& data);
