@@ -47,12 +47,13 @@ std::string read_fields(std::string_view bytes, const Take& take, protozero::pbf
     const protozero::data_view before = message.data();
     if (!message.next()) return rest;
     const char* const start = before.data();
+    const protozero::pbf_tag_type tag = message.tag();  // gone once the field is read
     if (message.wire_type() == pbf_wire_type::length_delimited) {
       const protozero::data_view view = message.get_view();
-      if (take(message.tag(), std::string_view(view.data(), view.size()))) continue;
+      if (take(tag, std::string_view(view.data(), view.size()))) continue;
     } else {
       message.skip();
-      if (message.tag() == dropped) continue;
+      if (tag == dropped) continue;
     }
     rest.append(start, static_cast<size_t>(message.data().data() - start));
   }
