@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error_testing.h"
 #include "base/log.h"
 #include "onnx/importer.h"
 #include "onnx/model_writer.h"
@@ -16,15 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(auto&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string value(const std::string& name, std::initializer_list<int64_t> dims) {
   std::vector<std::string> sizes;

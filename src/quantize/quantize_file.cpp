@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "onnx/raise_opset.h"
 #include "quantize/block_weights.h"
@@ -27,7 +29,7 @@ class FileQuantizer {
     const std::vector<Place> places = find(tensor.uses, name);
     if (places.empty()) return done_.not_in_file.push_back(name);
     const std::string step = add(name + "_scale", Tensor::scalar(scale.scale)),
-                      zero = add(name + "_zero_point", zero_point(scale.zero)),
+                      zero = add(name + "_zero_point", zero_point(codes_, scale.zero)),
                       quantized = file_.unique_tensor_name(name + "_QuantizeLinear_Output");
     insert(places, "QuantizeLinear", name, {name, step, zero}, quantized, {});
     read_instead(places, dequantize(places, name, {quantized, step, zero}, {}));
@@ -67,8 +69,9 @@ class FileQuantizer {
       for (onnx::FileNode& node : before_[i]) file_.nodes.push_back(std::move(node));
       file_.nodes.push_back(std::move(given[i]));
     }
+    const std::optional<std::set<std::string_view>> read = read_names();
     for (const std::string& name : replaced_)
-      if (!is_read(name)) file_.remove_initializer(name);
+      if (read && !read->contains(name)) file_.remove_initializer(name);
     return std::move(done_);
   }
 
@@ -95,11 +98,6 @@ class FileQuantizer {
     return name;
   }
 
-  Tensor zero_point(int zero) const {
-    return codes_ == Codes::symmetric ? Tensor::scalar(static_cast<int8_t>(zero))
-                                      : Tensor::scalar(static_cast<uint8_t>(zero));
-  }
-
   void insert(const std::vector<Place>& places, const std::string& op_type, const std::string& tensor,
               std::vector<std::string> inputs, const std::string& output,
               const std::vector<std::pair<std::string, int64_t>>& attributes) {
@@ -123,13 +121,15 @@ class FileQuantizer {
     }
   }
 
-  bool is_read(const std::string& name) const {
-    return std::ranges::any_of(file_.nodes,
-                               [&](const onnx::FileNode& node) {
-                                 return std::ranges::find(node.inputs, name) != node.inputs.end() ||
-                                        std::ranges::any_of(node.attributes, onnx::is_graph);
-                               }) ||
-           std::ranges::any_of(file_.outputs, [&](const onnx::NamedMessage& output) { return output.name == name; });
+  /// What nodes and the graph's outputs read; nothing where a body may read anything.
+  std::optional<std::set<std::string_view>> read_names() const {
+    std::set<std::string_view> names;
+    for (const onnx::FileNode& node : file_.nodes) {
+      if (std::ranges::any_of(node.attributes, onnx::is_graph)) return std::nullopt;
+      names.insert(node.inputs.begin(), node.inputs.end());
+    }
+    for (const onnx::NamedMessage& output : file_.outputs) names.insert(output.name);
+    return names;
   }
 
   onnx::ModelFile& file_;

@@ -8,10 +8,6 @@
 namespace hone {
 namespace {
 
-Tensor zero_point(DType dtype, int zero) {
-  return dtype == DType::i8 ? Tensor::scalar(static_cast<int8_t>(zero)) : Tensor::scalar(static_cast<uint8_t>(zero));
-}
-
 Value* dequantized(Graph& graph, Node* position, std::vector<Value*> operands, int64_t axis, const Value& real,
                    const std::vector<std::string>& origin) {
   const Attrs attrs{{"axis", axis}, {"block_size", int64_t{0}}};
@@ -32,10 +28,10 @@ void read_instead(Graph& graph, const std::vector<Use>& uses, Value* value) {
   for (const Use& use : uses) graph.set_input(use.node, use.index, value);
 }
 
-void quantize_tensor(Graph& graph, const PlacedTensor& tensor, const TensorScale& number, DType dtype) {
+void quantize_tensor(Graph& graph, const PlacedTensor& tensor, const TensorScale& number, Codes codes) {
   Node* position = first_of(graph, tensor.uses);
   Value *scale = graph.add_constant(Tensor::scalar(number.scale)),
-        *zero = graph.add_constant(zero_point(dtype, number.zero));
+        *zero = graph.add_constant(zero_point(codes, number.zero));
   const std::vector<std::string>& origin = position->origin;
   const Attrs attrs{{"axis", int64_t{1}}, {"block_size", int64_t{0}}};
   Node* quantize = graph.insert(position, ops::quantize_linear, {tensor.value, scale, zero}, attrs,
@@ -59,7 +55,7 @@ void quantize_weight(Graph& graph, const PlacedWeights& weights) {
 
 void quantize_graph(Graph& graph, const Placement& placement, const TensorScales& scales, Codes codes) {
   for (const PlacedTensor& tensor : placement.tensors)
-    quantize_tensor(graph, tensor, scales.at(tensor.value->name), dtype_of(codes));
+    quantize_tensor(graph, tensor, scales.at(tensor.value->name), codes);
   for (const PlacedWeights& weights : placement.weights) quantize_weight(graph, weights);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error_testing.h"
 #include "base/file.h"
 #include "onnx/importer.h"
 #include "onnx/model_writer.h"
@@ -23,15 +24,6 @@ namespace {
 using onnx::ModelWriter;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(auto&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Scale, SymmetricOnesReach127) {
   const TensorScale scale = scale_of({-2, 1}, Codes::symmetric);

@@ -55,6 +55,11 @@ TensorScales united_scales(const Placement& placement, const TensorScales& given
   return scales;
 }
 
+Tensor zero_point(Codes codes, int zero) {
+  return codes == Codes::symmetric ? Tensor::scalar(static_cast<int8_t>(zero))
+                                   : Tensor::scalar(static_cast<uint8_t>(zero));
+}
+
 IntegerWeights quantize_weights(const Tensor& weights, int64_t axis) {
   const std::span<const float> real = weights.data<float>();
   const AxisView channels(weights.dims(), static_cast<size_t>(axis));

@@ -25,6 +25,9 @@ TensorScales scales_of(const Placement& placement, Codes codes,
 /// Of the scales that are given: for each group the largest.
 TensorScales united_scales(const Placement& placement, const TensorScales& given);
 
+/// The operand of QuantizeLinear and DequantizeLinear, whose type says that of the codes.
+Tensor zero_point(Codes codes, int zero);
+
 /// Weights as signed integers with symmetric scales, one for each index of `axis`. Rounded half to even.
 struct IntegerWeights {
   Tensor codes, scales;  // i8; f32[channels]

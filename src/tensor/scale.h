@@ -3,10 +3,9 @@
 // How a tensor's floats are brought to 8-bit integers: real = (code - zero) * scale.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
-
-#include "tensor/dtype.h"
 
 namespace hone {
 
@@ -19,6 +18,5 @@ using TensorScales = std::map<std::string, TensorScale, std::less<>>;
 
 /// Signed codes, symmetric around a zero point of 0, as TensorRT reads them; or unsigned ones that use a range as it is.
 enum class Codes : uint8_t { symmetric, asymmetric };
-constexpr DType dtype_of(Codes codes) { return codes == Codes::symmetric ? DType::i8 : DType::u8; }
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/error_testing.h"
 #include "base/file.h"
 #include "base/folder_testing.h"
 #include "tools/common/npy.h"
@@ -15,15 +16,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(auto&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// x: f32[`batch`,2], where a batch of 0 is dynamic.
 Graph network(int64_t batch) {

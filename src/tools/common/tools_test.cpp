@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/error_testing.h"
 #include "base/file.h"
 #include "base/folder_testing.h"
 #include "tools/common/input_data.h"
@@ -18,15 +19,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(auto&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// Inputs x: f32[n,3,h,8] and fixed: f32[2,2].
 Graph model() {
