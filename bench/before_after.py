@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two versions of Hone in turns on the processor: is the new one slower, and does it choose the same tactics from the same times?
+"""Two versions of Hone in turns on one device: is the new one slower, and does it choose the same tactics from the same times?
 
 The old program tunes each model and leaves its timing cache; the new one builds from that cache, whose keys are brought to its own
 versions of the kernels first, so that times measured once serve both. Then both engines run in turns, in short bursts. A ratio
@@ -8,6 +8,7 @@ is the median over the rounds of (old / new), above 1 where the new one is faste
 
     before_after.py OLD/trtexec build/release/bin/trtexec --rounds 7
     before_after.py OLD/trtexec build/release/bin/trtexec --models resnet50.ts --flags=--bf16
+    before_after.py OLD/trtexec build/release/bin/trtexec --models swin_t.ts:32 --level 3 --flags=--fp16 --both=--device=cuda:0 --run=--useCudaGraph --run=--noDataTransfers
 """
 
 import argparse
@@ -36,44 +37,49 @@ def trtexec(program, folder, *arguments):
     return done.stdout
 
 
-def versions_of(program, folder):
+def versions_of(program, folder, flags):
     """What the keys of a program's timing cache end in."""
     trtexec(program, folder, f"--onnx={materialise.materialise('lstm_tagger.ts', folder / 'zoo')}", f"--shapes={zoo.shape_text('lstm_tagger.ts', 1)}",
-            "--skipInference", "--timingCacheFile=versions.cache")
+            "--skipInference", "--timingCacheFile=versions.cache", *flags)
     text = (folder / "versions.cache").read_text()
     (folder / "versions.cache").unlink()
     return VERSIONS.search(text)[1]
 
 
-def build(program, folder, name, side, flags):
-    """The tactic of each layer, and the log."""
-    path, shapes = materialise.materialise(name, folder / "zoo"), zoo.shape_text(name, 1)
-    log = trtexec(program, folder, f"--onnx={path}", f"--saveEngine={side}.plan", "--skipInference", "--builderOptimizationLevel=1", "--verbose",
-                  f"--timingCacheFile={side}.cache", *flags, *([f"--shapes={shapes}"] if shapes else []))
+def shapes_of(model):
+    name, _, batch = model.partition(":")
+    shapes = zoo.shape_text(name, int(batch or 1))
+    return [f"--shapes={shapes}"] if shapes else []
+
+
+def build(program, folder, model, side, options):
+    """The tactic of each layer."""
+    path = materialise.materialise(model.partition(":")[0], folder / "zoo")
+    log = trtexec(program, folder, f"--onnx={path}", f"--saveEngine={side}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
+                  f"--timingCacheFile={side}.cache", *options.both, *options.flags, *shapes_of(model))
     return re.findall(r"Layer\((\S+)\): (.*?), ", log)
 
 
-def median_ms(program, folder, name, side):
-    shapes = zoo.shape_text(name, 1)
-    log = trtexec(program, folder, f"--loadEngine={side}.plan", "--warmUp=100", "--duration=0.6", "--iterations=5", *([f"--shapes={shapes}"] if shapes else []))
+def median_ms(program, folder, model, side, options):
+    log = trtexec(program, folder, f"--loadEngine={side}.plan", "--warmUp=100", "--duration=0.6", "--iterations=5", *options.both, *options.run, *shapes_of(model))
     return float(re.search(r"Compute Time: .*?median = ([\d.]+) ms", log)[1])
 
 
-def compare(name, programs, versions, folder, options):
+def compare(model, programs, versions, folder, options):
     layers = {}
     for side, program in programs.items():
         if side == "new":
             (folder / "new.cache").write_text((folder / "old.cache").read_text().replace(f' | {versions["old"]}","ms"', f' | {versions["new"]}","ms"'))
-        layers[side] = build(program, folder, name, side, options.flags)
+        layers[side] = build(program, folder, model, side, options)
     ms = {"old": [], "new": []}
     for turn in range(options.rounds):
         for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
-            ms[side].append(median_ms(programs[side], folder, name, side))
+            ms[side].append(median_ms(programs[side], folder, model, side, options))
     for path in folder.glob("*.cache"):
         path.unlink()
     ratio = statistics.median(old / new for old, new in zip(ms["old"], ms["new"]))
     same = "same tactics" if layers["old"] == layers["new"] else "OTHER TACTICS"
-    print(f"{name}: {statistics.median(ms['old']):.3f} and {statistics.median(ms['new']):.3f} ms, old / new {ratio:.3f}, {same} in {len(layers['new'])} layers", flush=True)
+    print(f"{model}: {statistics.median(ms['old']):.3f} and {statistics.median(ms['new']):.3f} ms, old / new {ratio:.3f}, {same} in {len(layers['new'])} layers", flush=True)
     return ratio
 
 
@@ -81,14 +87,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old")
     parser.add_argument("new")
-    parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--flags", nargs="*", default=[], help="of the builds: --flags=--bf16")
+    parser.add_argument("--models", nargs="+", default=MODELS, help="NAME or NAME:BATCH of the zoo")
+    parser.add_argument("--level", type=int, default=1, help="--builderOptimizationLevel")
+    parser.add_argument("--flags", action="append", default=[], help="of the builds: --flags=--bf16")
+    parser.add_argument("--run", action="append", default=[], help="of the inferences: --run=--useCudaGraph")
+    parser.add_argument("--both", action="append", default=[], help="of both: --both=--device=cuda:0")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     programs = {"old": str(pathlib.Path(options.old).absolute()), "new": str(pathlib.Path(options.new).absolute())}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        versions = {side: versions_of(program, folder) for side, program in programs.items()}
+        versions = {side: versions_of(program, folder, options.both) for side, program in programs.items()}
         ratios = [compare(model, programs, versions, folder, options) for model in options.models]
     print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}")
 

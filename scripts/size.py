@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Check the limits that keep files readable: lines per file, per folder README and per folder CMakeLists.txt, and of the
-functions that are to read as a table of contents.
+functions that are to read as a table of contents; and files per folder.
 
     size.py              the limits, exit 1 when one is broken
     size.py --functions  also lists the longest functions (advice, never an error)
@@ -16,6 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUFFIXES = {".h", ".hpp", ".cpp", ".c", ".cuh", ".py"}
 FILE_LIMIT, README_LIMIT, CMAKE_LIMIT = 600, 20, 15
+FOLDER_LIMIT, LARGE_FOLDERS = 40, ("src/ops",)  # files; one for each group of operators
 FUNCTION_ADVICE = 60
 CONTENTS = {"src/builder/build.cpp": ("Plan build(", 60)}  # what the definition begins with, its lines at most
 
@@ -58,6 +59,9 @@ def violations():
             yield folder, "has no README.md"
         elif len(lines(readme)) > README_LIMIT:
             yield readme, f"{len(lines(readme))} lines, at most {README_LIMIT}"
+        count = sum(path.is_file() for path in folder.iterdir())
+        if count > FOLDER_LIMIT and folder.relative_to(ROOT).as_posix() not in LARGE_FOLDERS:
+            yield folder, f"{count} files, at most {FOLDER_LIMIT}"
         if cmake.exists() and len(statements(cmake)) > CMAKE_LIMIT:
             yield cmake, f"{len(statements(cmake))} lines, at most {CMAKE_LIMIT}"
     for name, (head, limit) in CONTENTS.items():

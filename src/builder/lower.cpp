@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "builder/compile_ahead.h"
-#include "builder/debug_tensors.h"
 #include "builder/details.h"
+#include "builder/prepare/debug_tensors.h"
 #include "builder/problem.h"
 #include "plan/memory.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/env.h"
 #include "base/text.h"
-#include "builder/debug_tensors.h"
-#include "builder/profile.h"
-#include "builder/quantize.h"
+#include "builder/prepare/debug_tensors.h"
+#include "builder/prepare/profile.h"
+#include "builder/prepare/quantize.h"
 #include "builder/refit.h"
 #include "ir/range.h"
 #include "passes/pipeline.h"

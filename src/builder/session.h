@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "builder/data_sizes.h"
 #include "builder/events/listener.h"
-#include "builder/io_formats.h"
 #include "builder/layers.h"
+#include "builder/prepare/data_sizes.h"
+#include "builder/prepare/io_formats.h"
 #include "passes/pass.h"
 
 namespace hone {

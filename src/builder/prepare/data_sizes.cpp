@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything follows from one map: symbol to the node that decides it.
-#include "builder/data_sizes.h"
+#include "builder/prepare/data_sizes.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types become Cast nodes, which fuse like any other; layouts become reformat layers, chosen and timed like any other.
-#include "builder/io_formats.h"
+#include "builder/prepare/io_formats.h"
 
 #include "ops/ops.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shape profiles.
-#include "builder/profile.h"
+#include "builder/prepare/profile.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/debug_tensors.h"
+#include "builder/prepare/debug_tensors.h"
 
 #include <algorithm>
 #include <set>

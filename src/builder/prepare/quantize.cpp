@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/quantize.h"
+#include "builder/prepare/quantize.h"
 
 #include <algorithm>
 
