@@ -46,10 +46,12 @@ _hone_flags=(
     --fp8
     --int4
     --best
+    --accuracyBudget=
     --noTF32
     --stronglyTyped
     --precisionConstraints=
     --layerPrecisions=
+    --precisionFile=
     --layerOutputTypes=
     --calib=
     --calibData=

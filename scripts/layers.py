@@ -37,13 +37,14 @@ LAYERS = {
     "runtime": ["base", "tensor", "plan", "device/device.h"],
     "perf/options.h": ["base", "tensor"],
     "perf": ["base", "tensor", "runtime"],
+    "precision": ["base", "tensor", "ir", "quantize", "device", "tuner", "builder", "plan", "runtime", "perf"],
     "report/options.h": ["base", "tensor"],
     "report": ["base", "tensor", "plan", "runtime", "perf"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-             "tuner", "builder", "runtime", "perf", "report", "options"],
+             "tuner", "builder", "precision", "runtime", "perf", "report", "options"],
     "tools": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-              "tuner", "builder", "runtime", "perf", "report", "options", "capi"],
+              "tuner", "builder", "precision", "runtime", "perf", "report", "options", "capi"],
     "include": [],
 }
 
@@ -56,6 +57,7 @@ TESTS = {
     "perf": ["plan", "device", "backends/all.h", "ir", "ops", "builder", "tuner"],
     "report": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "builder": ["runtime", "backends/all.h", "onnx"],
+    "precision": ["backends/all.h", "ops"],
     "tuner": ["backends/all.h", "ops"],
     "device": ["ops"],
 }

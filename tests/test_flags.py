@@ -25,6 +25,7 @@ def runs():
         trtexec(*build, "--saveEngine=two.plan", "--profile=0", "--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:2x4",
                 "--profile=1", "--minShapes=x:3x4", "--optShapes=x:3x4", "--maxShapes=x:6x4")
         (trtexec.folder / "calib.cache").write_text("TRT-8601-EntropyCalibration2\nx: 3c010a14\nz: 3f800000\n")
+        (trtexec.folder / "types.txt").write_text("# types\ndense:fp32\n")
         np.savez(trtexec.folder / "data.npz", x=np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4))
         np.ones((1, 4), np.float32).tofile(trtexec.folder / "ones.raw")
         answer = np.maximum(np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8).sum(0) + 1, 0)

@@ -61,6 +61,13 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+bool fits_pattern(std::string_view pattern, std::string_view name) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  const std::string_view before = pattern.substr(0, star), after = pattern.substr(star + 1);
+  return name.size() >= before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const auto best = std::min_element(candidates.begin(), candidates.end(),
                                      [&](auto a, auto b) { return edit_distance(word, a) < edit_distance(word, b); });

@@ -28,6 +28,8 @@ std::string join(const Range& parts, std::string_view separator) {
 /// The whole text as a number, or nothing.
 std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_real(std::string_view text);
+/// Whether a name is the pattern, whose first '*' stands for any text.
+bool fits_pattern(std::string_view pattern, std::string_view name);
 /// The candidate with the smallest edit distance to `word` (empty when there are none).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 /// Shortest text that reads back as the same float/double ("0.1", "1e-05", "inf", "nan").

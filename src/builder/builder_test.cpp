@@ -337,6 +337,7 @@ TEST(Builder, KeepsNamedLayersOutOfWhatIsAllowed) {
   };
   EXPECT_EQ(allowed({}), std::pair(true, true));
   EXPECT_EQ(allowed({{"two", "fp32"}}), std::pair(false, true));
+  EXPECT_EQ(allowed({{"t*o", "fp32"}}), std::pair(false, true));
   EXPECT_EQ(allowed({{"*", "fp32"}, {"three", "bf16"}}), std::pair(false, true));
   EXPECT_EQ(allowed({{"*", "bf16"}, {"three", "fp32"}}), std::pair(true, false));
 }

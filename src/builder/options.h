@@ -29,11 +29,13 @@ struct IoFormat {
 struct BuildOptions {
   std::vector<ProfileOptions> profiles;  // empty: one profile, dynamic sizes become 1
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  bool best = false;  // of the types that these allow, those that turn out fastest; build() itself takes them all
+  double accuracy_budget = -1;  // of `best`: how far from FP32 results may be, relatively; -1: any distance
   TensorScales scales;  // for int8: what tensors in f32 are quantised with; those that are not named stay as they are
   Codes codes = Codes::symmetric;
   std::string calibration_file;  // one of TensorRT's to read scales from; empty: none
   std::vector<std::pair<std::string, std::string>>
-      layer_types;  // a node of the model, or "*", and "fp32", "fp16", …; "fp32" keeps it out of what the flags above allow
+      layer_types;  // a node of the model, or a pattern with a '*', and "fp32", "fp16", …; "fp32" keeps it out of what the flags above allow
   int optimization_level = 3;  // 0: the least estimate, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
   int timing_repeats = 8;      // runs averaged per tactic
   int min_timing = 1;

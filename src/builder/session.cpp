@@ -102,7 +102,7 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
        .folded = &prepared.folded,
        .precision = precision_of(options, device),
        .only_convolutions = !device.half_networks,
-       .keeps_f32 = [&](const Node& node) { return kept_in_f32(options, node); }});
+       .keeps_f32 = [&](const Node& node) { return layer_type(options, node) == "fp32"; }});
 }
 
 PreparedGraph prepare(Graph graph, const BuildOptions& options, const DeviceInfo& device, const Listeners& listeners) {
@@ -146,15 +146,19 @@ BuildSession::BuildSession(Graph given, const BuildOptions& asked, const Backend
     for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
 }
 
-bool kept_in_f32(const BuildOptions& options, const Node& node) {
-  bool named = false, everything = false;
+std::string_view layer_type(const BuildOptions& options, const Node& node) {
+  const auto is_of = [&](const std::string& layer) {
+    if (layer == "*" || std::ranges::find(node.origin, layer) != node.origin.end()) return true;
+    return layer.find('*') != std::string::npos &&
+           std::ranges::any_of(node.origin, [&](const auto& name) { return fits_pattern(layer, name); });
+  };
+  std::string_view by_name, by_pattern;
   for (const auto& [layer, type] : options.layer_types) {
-    if (layer == "*") everything = type == "fp32";
-    if (std::find(node.origin.begin(), node.origin.end(), layer) == node.origin.end()) continue;
-    if (type == "fp32") return true;
-    named = true;
+    if (!is_of(layer)) continue;
+    if (std::ranges::find(node.origin, layer) == node.origin.end()) by_pattern = type;
+    else if (by_name != "fp32") by_name = type;
   }
-  return everything && !named;
+  return by_name.empty() ? by_pattern : by_name;
 }
 
 }  // namespace hone

@@ -56,8 +56,8 @@ struct BuildSession {
   TimingCache used;  // receives the times that choices come from
 };
 
-/// Whether the node has to be computed in f32 although smaller types are allowed: one of the model's nodes behind it is asked to
-/// be, or all are and none of these is named.
-bool kept_in_f32(const BuildOptions& options, const Node& node);
+/// What is asked of a node with BuildOptions::layer_types: for the model's nodes behind it by name, where "fp32" goes before others;
+/// else by the last pattern that one of them fits. Empty: nothing.
+std::string_view layer_type(const BuildOptions& options, const Node& node);
 
 }  // namespace hone

@@ -16,6 +16,7 @@
 #include "capi/tensor.h"
 #include "onnx/importer.h"
 #include "options/parse.h"
+#include "precision/choose.h"
 
 using hone::capi::guarded;
 using hone::capi::logger_for;
@@ -141,8 +142,10 @@ hone_status hone_build(const hone_model* model, const hone_device* device, const
     hone::LogLines lines(logger);
     const auto listeners = hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener);
     hone::TimingCache cache = read_cache(build_options, logger);
-    hone::Plan built =
-        hone::build(model->graph.clone(), build_options, *device->backend, *device->device, cache, listeners);
+    hone::Plan built = build_options.best ? hone::choose_precision(model->graph, build_options, *device->backend,
+                                                                   device->device, cache, listeners, options->sample)
+                                          : hone::build(model->graph.clone(), build_options, *device->backend,
+                                                        *device->device, cache, listeners);
     write_cache(cache, build_options, logger);
     *plan = finished(std::move(built), *model);
   });

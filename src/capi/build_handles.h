@@ -7,10 +7,13 @@
 #include "builder/options.h"
 #include "hone/hone.h"
 #include "ir/graph.h"
+#include "precision/running_plan.h"
 
 struct hone_options {
   hone::BuildOptions build;
-  hone::BuildListener* listener = nullptr;  // told beside the log; only programs that link all of Hone can set it
+  // What only programs that link all of Hone can set.
+  hone::BuildListener* listener = nullptr;  // told beside the log
+  hone::Sample sample = {};                 // what --best compares engines on
 };
 struct hone_model {
   hone::Graph graph;

@@ -30,7 +30,7 @@ void check_precision(const Options& options) {
   const ToolOptions& tool = options.tool;
   refuse(tool.fp8 && options.build.int8, "Invalid usage, fp8 and int8 aren't allowed at the same time",
          "leave one of --fp8 and --int8 out");
-  refuse(tool.best && tool.strongly_typed,
+  refuse(options.build.best && tool.strongly_typed,
          "--best and --stronglyTyped cannot be both set. --best enables implicit precisions, while --stronglyTyped "
          "enforces explicit precisions.",
          "leave one of them out");

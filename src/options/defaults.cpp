@@ -15,7 +15,7 @@ namespace {
 
 void imply_precision(Options& options, std::vector<std::string>& warnings) {
   BuildOptions& build = options.build;
-  if (options.tool.best) build.fp16 = build.bf16 = build.int8 = true;
+  if (build.best) build.fp16 = build.bf16 = build.int8 = true;
   if (options.tool.strongly_typed) {
     const auto off = [&](bool& mode, std::string_view name) {
       if (mode)
@@ -29,9 +29,12 @@ void imply_precision(Options& options, std::vector<std::string>& warnings) {
     off(options.tool.fp8, "fp8");
     off(options.tool.int4, "int4");
   }
+  if (build.accuracy_budget >= 0 && !build.best) warnings.push_back("--accuracyBudget has no effect without --best");
   const bool layers = !options.tool.layer_precisions.empty() || !options.tool.layer_output_types.empty();
   const bool constrained = options.tool.precision_constraints != "none";
-  if (constrained) build.layer_types = options.tool.layer_precisions;
+  if (constrained)
+    build.layer_types.insert(build.layer_types.end(), options.tool.layer_precisions.begin(),
+                             options.tool.layer_precisions.end());
   if (layers && !constrained)
     warnings.push_back(
         "--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");

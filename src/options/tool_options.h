@@ -80,7 +80,7 @@ struct ToolOptions {
   std::optional<int> legacy_workspace_mib;
   int optimization_level = -1;  // as printed; -1: not given
   int max_aux_streams = -1;
-  bool best = false, fp8 = false, int4 = false, strongly_typed = false;
+  bool fp8 = false, int4 = false, strongly_typed = false;
   std::string precision_constraints = "none";
   NamedTexts layer_precisions, layer_output_types, layer_devices;
   std::string calibration_data, calibration_method = "entropy";

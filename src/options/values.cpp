@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace hone::setters {
@@ -96,6 +97,25 @@ void put_layer_precisions(Options& options, const Argument& argument) {
   for (const auto& [layer, type] : options.tool.layer_precisions) require_precision(argument, type);
 }
 
+/// A line is "layer:type"; names may hold colons. '#' begins a line that is not read.
+void put_precision_file(Options& options, const Argument& argument) {
+  const std::string text = read_file(argument.value);
+  size_t number = 0;
+  for (const std::string_view whole : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trim(whole);
+    if (line.empty() || line.front() == '#') continue;
+    const size_t colon = line.rfind(':');
+    if (colon == std::string_view::npos)
+      throw Error(fmt::format("{} line {} is no layer with a type: {}", argument.value, number, line),
+                  "write layer:fp32, a line each");
+    const std::string type(trim(line.substr(colon + 1)));
+    with_note([&] { return fmt::format("reading line {} of {}", number, argument.value); },
+              [&] { require_precision(argument, type); });
+    options.build.layer_types.emplace_back(trim(line.substr(0, colon)), type);
+  }
+}
+
 void put_layer_output_types(Options& options, const Argument& argument) {
   options.tool.layer_output_types = read_named(argument);
   for (const auto& [layer, types] : options.tool.layer_output_types)
@@ -107,6 +127,13 @@ void put_layer_devices(Options& options, const Argument& argument) {
   for (const auto& [layer, device] : options.tool.layer_devices)
     if (device != "GPU" && device != "DLA" && device != "CPU")
       throw Error(fmt::format("Invalid Device Type {}", device), "write name:GPU, name:CPU or name:DLA");
+}
+
+void put_accuracy_budget(Options& options, const Argument& argument) {
+  options.build.accuracy_budget = read_real(argument);
+  if (options.build.accuracy_budget < 0)
+    throw Error(fmt::format("--accuracyBudget takes a relative error of 0 or more, not '{}'", argument.value),
+                "for example --accuracyBudget=0.01");
 }
 
 void put_sparsity(Options& options, const Argument& argument) {

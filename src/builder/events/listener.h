@@ -85,6 +85,15 @@ class BuildListener {
   /// Only where there are such steps.
   virtual void host_shared(const HostShare& /*share*/) {}
 
+  /// With BuildOptions::best the network is built several times, and all of the above comes for each: the next one computes in
+  /// these types.
+  virtual void precision_begun(std::string_view /*types*/) {}
+  /// Its engine has run: milliseconds of an inference, and how far the results are from those in FP32, relatively.
+  virtual void precision_timed(std::string_view /*types*/, double /*ms*/, double /*error*/) {}
+  /// It cannot be built or does not run.
+  virtual void precision_refused(std::string_view /*types*/, std::string_view /*reason*/) {}
+  virtual void precision_chosen(std::string_view /*types*/) {}
+
   /// The plan is complete but for its last check. Seconds of the whole build.
   virtual void finished(const Plan& /*plan*/, const CacheUse& /*cache*/, double /*seconds*/) {}
   /// A refit had to time so many tactics that its plan knows no times of.

@@ -168,6 +168,18 @@ void LogLines::host_shared(const HostShare& share) {
             share.of, share.bytes_to_host, share.bytes_from_host);
 }
 
+void LogLines::precision_begun(std::string_view types) { log_.info("Best: building with {}.", types); }
+
+void LogLines::precision_timed(std::string_view types, double ms, double error) {
+  log_.info("Best: {} takes {:.4g} ms, relative error {:.2g}.", types, ms, error);
+}
+
+void LogLines::precision_refused(std::string_view types, std::string_view reason) {
+  log_.warning("Best: {} is left out: {}", types, reason);
+}
+
+void LogLines::precision_chosen(std::string_view types) { log_.info("Best: {} is taken.", types); }
+
 void LogLines::finished(const Plan& plan, const CacheUse& cache, double seconds) {
   log_.info("Engine generation completed in {:g} seconds.", seconds);
   log_.verbose("Timing cache: {} entries, {} of them new, served {} hits since creation.", cache.entries, cache.added,

@@ -28,6 +28,10 @@ class LogLines : public BuildListener {
   void lowered(const Profile& profile, double seconds) override;
   void memory_planned(const MemoryUse& memory) override;
   void host_shared(const HostShare& share) override;
+  void precision_begun(std::string_view types) override;
+  void precision_timed(std::string_view types, double ms, double error) override;
+  void precision_refused(std::string_view types, std::string_view reason) override;
+  void precision_chosen(std::string_view types) override;
   void finished(const Plan& plan, const CacheUse& cache, double seconds) override;
   void timed_anew(size_t tactics) override;
 

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/prepare/quantize.h"
 
-#include <algorithm>
-
+#include "builder/session.h"
 #include "device/device.h"
 #include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 
 namespace hone {
-namespace {
-
-/// Whether the layer flags ask for another type than int8.
-bool keeps_floats(const BuildOptions& options, const Node& node) {
-  bool keeps = false, named = false;
-  for (const auto& [layer, type] : options.layer_types) {
-    if (layer == "*" && !named) keeps = type != "int8";
-    if (std::ranges::find(node.origin, layer) == node.origin.end()) continue;
-    named = true;
-    keeps = type != "int8";
-  }
-  return keeps;
-}
-
-}  // namespace
-
 void quantize_network(Graph& graph, const BuildOptions& options, const DeviceInfo& device, const Listeners& listeners) {
   if (!options.int8 || (options.scales.empty() && options.calibration_file.empty())) return;
   Logger log(
@@ -35,8 +18,11 @@ void quantize_network(Graph& graph, const BuildOptions& options, const DeviceInf
     return log.warning("The network has quantised tensors of its own; the scales of the calibration are not used.");
   if (!device.byte_matmuls)
     return log.warning("This device has no kernels for 8-bit integers; the network is computed in floating point.");
-  const PlacementRules rules{[&](const Node& node) { return keeps_floats(options, node); },
-                             [&](const Value& value) { return scales.contains(value.name); }};
+  const auto keeps_floats = [&](const Node& node) {
+    const std::string_view type = layer_type(options, node);
+    return !type.empty() && type != "int8";
+  };
+  const PlacementRules rules{keeps_floats, [&](const Value& value) { return scales.contains(value.name); }};
   const Placement placement = place_quantization(graph, rules);
   quantize_graph(graph, placement, united_scales(placement, scales), options.codes);
   log.info("INT8: {} of {} convolutions and matmuls are quantised, {} tensors between them.", placement.nodes,

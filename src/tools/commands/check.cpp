@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "options/grammar.h"
 #include "perf/consistency.h"
+#include "perf/random_input.h"
 #include "report/tensors.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"

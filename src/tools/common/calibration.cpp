@@ -2,71 +2,12 @@
 #include "tools/common/calibration.h"
 
 #include "base/text.h"
-#include "tools/common/input_data.h"
+#include "perf/random_input.h"
+#include "tools/common/observed_network.h"
 #include "tools/common/progress.h"
 
 namespace hone {
 namespace {
-
-/// A network in f32 whose tensors stay readable. Nothing is timed for it.
-class ObservedNetwork {
- public:
-  ObservedNetwork(const hone_model& model, const hone_device& device, const std::set<std::string>& tensors,
-                  const std::map<std::string, Dims>& shapes) {
-    hone_options options{.build = {.optimization_level = 0}};
-    ProfileOptions& profile = options.build.profiles.emplace_back();
-    for (const Value* input : model.graph.inputs())
-      if (!input->type.shape.is_static())
-        profile[input->name] = {shapes.at(input->name), shapes.at(input->name), shapes.at(input->name)};
-    for (const std::string& tensor : tensors) (shapes.contains(tensor) ? inputs_ : computed_).push_back(tensor);
-    options.build.debug_tensors = computed_;
-    const hone_log* const quiet = nullptr;
-    const auto plan = make<hone_plan>(hone_build, &model, &device, static_cast<const hone_options*>(&options), quiet);
-    engine_ = make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device, quiet);
-    context_ = make<hone_context>(hone_context_create, static_cast<const hone_engine*>(engine_.get()), 0);
-    for (const auto& [name, dims] : shapes)
-      check(hone_context_set_shape(context_.get(), name.c_str(), dims.data(), static_cast<int>(dims.size())));
-    for (const IoTensor& io : engine_->engine->plan().io) bind(io);
-  }
-
-  /// One inference on what `fill` writes to the inputs' memory.
-  void run(const std::function<void(const IoTensor&, const Dims&, std::span<std::byte>)>& fill, const Visit& visit) {
-    for (const IoTensor& io : engine_->engine->plan().io)
-      if (io.is_input) fill(io, context_->context->shape(io.name), memory_of(io.name));
-    check(hone_context_run(context_.get()));
-    for (const std::string& name : inputs_) show(name, context_->context->shape(name), memory_of(name), visit);
-    for (const std::string& name : computed_) {
-      const auto value =
-          make<hone_value>(hone_context_debug_value, static_cast<const hone_context*>(context_.get()), name.c_str());
-      show(name, value->tensor.dims(), value->tensor.bytes(), visit);
-    }
-  }
-
- private:
-  void bind(const IoTensor& io) {
-    if (engine_->engine->by_value(io.name)) return;
-    AlignedBuffer& buffer = memory_[io.name];
-    int64_t bytes = 0;
-    check(hone_context_bytes(context_.get(), io.name.c_str(), &bytes));
-    buffer = AlignedBuffer(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
-    sizes_[io.name] = static_cast<size_t>(bytes);
-    check(hone_context_bind(context_.get(), io.name.c_str(), buffer.data()));
-  }
-  std::span<std::byte> memory_of(const std::string& name) { return {memory_.at(name).data(), sizes_.at(name)}; }
-
-  static void show(const std::string& name, const Dims& dims, std::span<const std::byte> bytes, const Visit& visit) {
-    with_note([&] { return "reading what tensor " + name + " holds"; },
-              [&] {
-                visit(name, dims, {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
-              });
-  }
-
-  Owned<hone_engine> engine_;
-  Owned<hone_context> context_;
-  std::vector<std::string> inputs_, computed_;
-  std::map<std::string, AlignedBuffer> memory_;
-  std::map<std::string, size_t> sizes_;
-};
 
 /// Those of the profile, and the static ones.
 std::map<std::string, Dims> shapes_of(const Graph& graph, const ProfileOptions& profile) {

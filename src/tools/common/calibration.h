@@ -3,10 +3,8 @@
 // Running a network in f32 to see what its tensors hold.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 
 #include "quantize/calibration_cache.h"
@@ -15,13 +13,12 @@
 #include "quantize/scale.h"
 #include "tools/common/api.h"
 #include "tools/common/data_set.h"
+#include "tools/common/observed_network.h"
 
 namespace hone {
 
 using Histograms = std::map<std::string, Histogram, std::less<>>;
 
-/// Shown a tensor's values after each inference. What it throws is noted with the tensor's name.
-using Visit = std::function<void(const std::string& tensor, const Dims& dims, std::span<const float> values)>;
 /// Runs all samples. The tensors, which are f32, stay in memory for one inference.
 void observe(const hone_model& model, const hone_device& device, const std::set<std::string>& tensors, DataSet& data,
              const Visit& visit);

@@ -136,4 +136,15 @@ void DataSet::load(size_t batch, const std::string& input, std::span<std::byte> 
             });
 }
 
+std::map<std::string, Tensor> DataSet::values(size_t batch) {
+  std::map<std::string, Tensor> result;
+  for (const auto& [input, type] : inputs_) {
+    const Dims& dims = shapes_.at(input);
+    AlignedBuffer memory(static_cast<size_t>(byte_size(type.dtype, dims)));
+    load(batch, input, {memory.data(), memory.size()});
+    result.emplace(input, Tensor(type.dtype, dims, Blob::own(std::move(memory))));
+  }
+  return result;
+}
+
 }  // namespace hone

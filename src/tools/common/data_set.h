@@ -30,6 +30,8 @@ class DataSet {
   size_t left_over() const { return left_over_; }
   /// Copies an input of a batch to `memory`, converted to the input's type. Throws Error for values that the type does not hold.
   void load(size_t batch, const std::string& input, std::span<std::byte> memory);
+  /// All inputs of a batch.
+  std::map<std::string, Tensor> values(size_t batch);
 
  private:
   struct Source {

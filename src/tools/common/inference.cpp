@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "perf/random_input.h"
 #include "report/layer_info.h"
 #include "report/performance.h"
 #include "report/text.h"

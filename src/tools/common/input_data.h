@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What inputs hold: raw files named on the command line, or values drawn with a fixed seed, the same in every run.
+// What inputs hold: files named on the command line.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 
@@ -11,8 +10,6 @@
 #include "plan/plan.h"
 
 namespace hone {
-
-inline constexpr uint64_t kRandomSeed = 2024;
 
 /// The file for a tensor: an exact entry, else the first whose one '*' fits; null when there is none.
 const std::string* input_file(const NamedTexts& files, const std::string& tensor);
@@ -24,9 +21,4 @@ void check_input_files(const NamedTexts& files, const Plan& plan);
 void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory);
 /// Fills `memory` from the file; more bytes than needed are ignored, fewer are an error.
 void load_raw(const std::string& path, std::span<std::byte> memory);
-/// Integers from the input's range where the plan gives one; else floats in [-1, 1]; bool, int32 and int64 0 or 1; int8 and
-/// uint8 their whole range.
-/// Values depend on the tensor's name and the seed alone. Padding of blocked layouts is zero.
-void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory, uint64_t seed = kRandomSeed);
-
 }  // namespace hone

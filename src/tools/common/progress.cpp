@@ -38,6 +38,11 @@ std::string progress_text(size_t done, size_t total, std::string_view what, doub
 
 Progress::Progress(std::FILE* terminal) : terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
+void Progress::precision_begun(std::string_view types) {
+  start_ms_ = now_ms();
+  tuned_ = fmt::format("layers tuned with {}", types);
+}
+
 void Progress::advanced(size_t done, size_t total, std::string_view what) {
   if (terminal_ == nullptr || now_ms() - drawn_ms_ < kRedrawMs) return;
   drawn_ms_ = now_ms();

@@ -21,12 +21,14 @@ class Progress : public BuildListener {
   explicit Progress(std::FILE* terminal = stderr);
   ~Progress() override { clear(); }
 
-  void tuning_advanced(size_t done, size_t total) override { advanced(done, total, "layers tuned"); }
+  void precision_begun(std::string_view types) override;
+  void tuning_advanced(size_t done, size_t total) override { advanced(done, total, tuned_); }
   void advanced(size_t done, size_t total, std::string_view what);
   void clear();
 
  private:
   std::FILE* terminal_;  // null: no terminal
+  std::string tuned_ = "layers tuned";
   double start_ms_, drawn_ms_ = 0;
   bool visible_ = false;
 };

@@ -54,7 +54,7 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 /// What the device cannot compute in is said once; allowing it is no error.
 void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
                        const Logger& log) {
-  if (backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
+  if (options.best || backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
   if (options.int8 && device.byte_matmuls && !(options.fp16 || options.bf16)) return;
   if (options.bf16 && device.bf16_matmuls)
     return log.info(
@@ -82,11 +82,13 @@ OpenDevice device_for_streams(const Options& options) {
 void Session::build() {
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
-  check_layer_flags(model->graph, options_.tool, voices_.tool);
+  check_layer_flags(model->graph, options_, voices_.tool);
   hone_options options{.build = options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   calibrate(*model, options.build);
+  if (options.build.best && !options_.tool.calibration_data.empty())
+    options.sample = DataSet(options_.tool.calibration_data, model->graph).values(0);
   explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
 
   Progress progress;
@@ -115,7 +117,7 @@ void Session::calibrate(const hone_model& model, BuildOptions& build) const {
   const Clipping clipping = read_clipping("--calibMethod", tool.calibration_method);
   const bool has_data = !tool.calibration_data.empty(), has_cache = !build.calibration_file.empty();
   if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
-  if (!build.int8 || (!has_data && (tool.best || has_cache))) return;
+  if (!build.int8 || (!has_data && (build.best || has_cache))) return;
   if (is_quantized(model.graph) || !device_.device->info().byte_matmuls) {
     if (has_data)
       voices_.tool.warning("--calibData is not used: {}", is_quantized(model.graph)

@@ -9,6 +9,7 @@
 #include "base/error_testing.h"
 #include "base/file.h"
 #include "base/folder_testing.h"
+#include "perf/random_input.h"
 #include "tools/common/input_data.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/progress.h"

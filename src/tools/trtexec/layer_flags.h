@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags that name layers of the model, held against the model: names that it lacks, and lists of the wrong length.
+// Flags that name layers of the model, held against the model: names that it lacks, lists of the wrong length, types that no flag
+// allows.
 #pragma once
 
 #include "base/log.h"
@@ -10,7 +11,8 @@
 namespace hone {
 
 /// Warns of names that no layer has; throws Error when --layerOutputTypes gives a layer another number of types than it has
-/// outputs (one type serves all).
-void check_layer_flags(const Graph& graph, const ToolOptions& options, const Logger& log);
+/// outputs (one type serves all), and for a type that no flag allows where --precisionConstraints=obey makes it binding; else
+/// warns of that.
+void check_layer_flags(const Graph& graph, const Options& options, const Logger& log);
 
 }  // namespace hone
