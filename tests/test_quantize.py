@@ -65,6 +65,16 @@ def test_hone_and_onnxruntime_run_it_alike(hone, network):
     assert error(np.load(network.parent / "out" / "first.y.npy"), run(network.parent / "q.onnx", x=x)) < 1e-2
 
 
+def test_conversions_that_stay_layers_are_told_with_their_reason(hone, network):
+    hone("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz")
+    told = json.loads(hone.answer("inspect", "q.onnx", "--quantisation", "--json"))
+    assert told["conversions"] > len(told["alone"])
+    by_tensor = {row["tensor"]: (row["operator"], row["reason"]) for row in told["alone"]}
+    assert by_tensor["x"] == ("QuantizeLinear", "the network is given floats")
+    assert "no tensor is quantised" in hone("inspect", "m.onnx", "--quantisation")
+    assert "is no ONNX model" in hone.run("inspect", "m.plan", "--quantisation").stdout
+
+
 def test_methods_clip_more_or_less(hone, network):
     data = RANDOM.standard_normal((8, 3, 16, 16)).astype(np.float32)
     data[0, 0, 0, 0] = 40
@@ -143,6 +153,61 @@ def test_layer_precisions_keep_layers(trtexec, hone, network):
     said = trtexec("--onnx=m.onnx", "--int8", "--calib=c.cache", "--precisionConstraints=obey", "--layerPrecisions=conv1:fp32",
                    "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
     assert "2 of 3 convolutions and matmuls are quantised" in said and "conv1 stays in floating point" in said
+
+
+def test_a_type_that_no_flag_allows_is_told_with_its_tensor(trtexec, network):
+    flags = ("--onnx=m.onnx", "--layerPrecisions=conv*:int8", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
+    refused = trtexec.run(*flags, "--precisionConstraints=obey")
+    assert refused.returncode != 0 and re.search(r"asks for int8 in layer conv0 \(tensor \S+\), but --int8 is not given", refused.stdout)
+    assert "it stays in another type" in trtexec(*flags, "--precisionConstraints=prefer")
+
+
+def test_the_written_model_is_verified_worst_layer_first(hone, network):
+    flags = ("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz", "--verify")
+    rows = json.loads(hone.answer(*flags, "--compare", "cosine_similarity", "--json"))["verified"]
+    assert len(rows) == 3 and [row["cosine_similarity"] for row in rows] == sorted(row["cosine_similarity"] for row in rows)
+    assert all(0.99 < row["cosine_similarity"] < 1 and 0 < row["relative_error"] < 0.1 and row["max_error"] > 0 for row in rows)
+    hone(*flags, "--threshold=0.9")
+    refused = hone.run(*flags, "--threshold=0.9999999")
+    assert refused.returncode == 1 and f"the tensor {rows[0]['tensor']} is worse than the threshold" in refused.stdout
+    assert hone.run(*flags, "--compare=relative_error", "--threshold=0.5").returncode == 0
+    assert len(json.loads(hone.answer(*flags, "--mode=int4", "--block=16", "--json"))["verified"]) == 1
+
+
+def test_the_budget_keeps_the_layers_that_cost_most(hone, trtexec, network):
+    flags = ("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz", "--json")
+    full = json.loads(hone.answer(*flags, "--sensitivity=node"))
+    ranked = [row["error"] for row in full["sensitivity"]]
+    assert ranked == sorted(ranked, reverse=True) and {row["node"] for row in full["sensitivity"]} == {"conv0", "conv1", "classify"}
+    assert not any(row["kept"] for row in full["sensitivity"])
+    half = json.loads(hone.answer(*flags, f"--budget={full['error'] / 2}", "--keep-list=keep.txt", "--write-cache=c.cache"))
+    kept = [row["node"] for row in half["sensitivity"] if row["kept"]]
+    assert half["error"] <= full["error"] / 2 and 0 < len(kept) and kept == [row["node"] for row in half["sensitivity"]][:len(kept)]
+    assert {row["node"] for row in half["left"]} == set(kept)
+    none = json.loads(hone.answer(*flags, "--budget=0"))
+    assert none["nodes"] == 0 and none["error"] == 0
+    said = trtexec("--onnx=m.onnx", "--int8", "--calib=c.cache", "--precisionFile=keep.txt", "--shapes=x:1x3x16x16",
+                   "--builderOptimizationLevel=0", "--skipInference")
+    assert all(f"{node} stays in floating point" in said for node in kept)
+
+
+@pytest.mark.parametrize("flags, complaint", [
+    (("--calib-cache=c.cache", "--verify"), "--verify run the network on samples"),
+    (("--data=data.npz", "--sensitivity=layer"), "--sensitivity takes node, not 'layer'"),
+    (("--data=data.npz", "--budget=-1"), "--budget takes a number of 0 or more, not '-1'"),
+    (("--data=data.npz", "--mode=int4", "--budget=1"), "are for --mode int8"),
+    (("--data=data.npz", "--verify", "--compare=psnr"), "--compare takes cosine_similarity"),
+    (("--data=data.npz", "--keep-list=k"), "--keep-list is what --budget leaves out"),
+])
+def test_what_cannot_be_analysed(hone, network, flags, complaint):
+    done = hone.run("quantize", "m.onnx", "-o", "q.onnx", *flags)
+    assert done.returncode != 0 and complaint in done.stdout and not (network.parent / "q.onnx").exists()
+
+
+def test_a_precision_file_with_a_wrong_line(trtexec, network):
+    (network.parent / "p.txt").write_text("# types\nconv0:fp32\nconv1\n")
+    done = trtexec.run("--onnx=m.onnx", "--precisionFile=p.txt")
+    assert done.returncode != 0 and "p.txt line 3 is no layer with a type: conv1" in done.stdout
 
 
 def test_external_weights_come_into_the_file(hone, network):

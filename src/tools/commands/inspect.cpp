@@ -8,6 +8,7 @@
 #include "report/layer_info.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/emit_c.h"
+#include "tools/commands/inspect_quantisation.h"
 #include "tools/common/friendly.h"
 #include "tools/common/plan_summary.h"
 #include "tools/common/terminal.h"
@@ -25,6 +26,8 @@ const FriendlyCommand& command() {
       "nodes.\nhone inspect operators: which operators of ONNX models may use.",
       {{"--layers", "", "", "every layer with its kernel, its time when it was tuned, and the model's nodes behind it"},
        {"--why", "<layer>", "", "what was tried for the layers whose name contains this, with times and refusals"},
+       {"--quantisation", "", "",
+        "of MODEL.onnx: which tensors are converted between floats and integers in memory, and why"},
        {"--emit-c", "<folder>", "", "write a C program there that loads the plan, runs it and measures it"}}};
   return kCommand;
 }
@@ -53,6 +56,7 @@ void print_layers(const Json& layers, const Page& page) {
 }
 
 int inspect(const FriendlyLine& line) {
+  if (line.has("--quantisation")) return inspect_quantisation(line);
   if (line.options.tool.load_engine.empty())
     throw Error(fmt::format("{} is a model, not a plan", line.file),
                 fmt::format("build it first: hone build {}", line.file));

@@ -2,6 +2,8 @@
 //
 // `hone quantize`: a model in f32 becomes a standard one with QuantizeLinear and DequantizeLinear, after one pass over samples.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -11,8 +13,10 @@
 #include "base/text.h"
 #include "onnx/importer.h"
 #include "quantize/quantize_file.h"
+#include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/sensitivity.h"
 #include "tools/common/calibration.h"
 #include "tools/common/friendly.h"
 #include "tools/common/terminal.h"
@@ -47,7 +51,16 @@ const FriendlyCommand& command() {
        {"--include-ops", "<types>", "", "quantise these operators alone: Conv,MatMul"},
        {"--exclude-ops", "<types>", "", "leave these operators in floating point"},
        {"--include-nodes", "<regex>", "", "quantise the nodes alone whose whole name fits"},
-       {"--exclude-nodes", "<regex>", "", "leave the nodes in floating point whose whole name fits"}}};
+       {"--exclude-nodes", "<regex>", "", "leave the nodes in floating point whose whole name fits"},
+       {"--sensitivity", "<of>", "",
+        "node: rank the layers by what each costs when it is quantised alone (a build each)"},
+       {"--budget", "<x>", "",
+        "leave the worst layers in floating point until the outputs' relative error is x at most"},
+       {"--keep-list", "<file>", "",
+        "write the layers that the budget left out, as trtexec's --precisionFile reads them"},
+       {"--verify", "", "", "with data: hold the written model against MODEL, layer by layer, worst first"},
+       {"--compare", "<metric>", "", "of --verify: cosine_similarity (default), relative_error or max_error"},
+       {"--threshold", "<x>", "", "of --verify: exit 1 where a layer is worse than this"}}};
   return kCommand;
 }
 
@@ -113,6 +126,7 @@ struct Request {
     feeds_back = line.has("--gptq");
     if (feeds_back && (mode != "int4" || line.options.tool.calibration_data.empty()))
       throw Error("--gptq is for --mode int4 with samples", "give --data=samples.npz");
+    read_analysis(line);
     const bool uses_cache = !new_cache.empty() || !line.options.build.calibration_file.empty();
     if (codes == Codes::asymmetric && uses_cache)
       throw Error("calibration caches have symmetric scales", "leave --asymmetric or the cache out");
@@ -123,6 +137,35 @@ struct Request {
   Codes codes;
   int64_t block = 128;
   bool clips = true, feeds_back = false;
+  bool ranks = false, verifies = false;
+  std::optional<double> budget, threshold;
+  std::string keep_list, metric = "cosine_similarity";
+
+ private:
+  void read_analysis(const FriendlyLine& line) {
+    verifies = line.has("--verify");
+    ranks = line.has("--sensitivity") || line.has("--budget");
+    budget = number(line, "--budget");
+    threshold = number(line, "--threshold");
+    keep_list = line.value("--keep-list");
+    if (line.has("--compare")) metric = line.value("--compare");
+    if (line.has("--sensitivity") && line.value("--sensitivity") != "node")
+      throw Error(fmt::format("--sensitivity takes node, not '{}'", line.value("--sensitivity")));
+    if (metric != "cosine_similarity" && metric != "relative_error" && metric != "max_error")
+      throw Error(fmt::format("--compare takes cosine_similarity, relative_error or max_error, not '{}'", metric));
+    if ((ranks || verifies) && line.options.tool.calibration_data.empty())
+      throw Error("--sensitivity, --budget and --verify run the network on samples", "give --data=samples.npz");
+    if (ranks && !line.options.build.calibration_file.empty())
+      throw Error("--sensitivity and --budget take their scales from the samples", "leave --calib-cache out");
+    if (ranks && mode != "int8") throw Error("--sensitivity and --budget are for --mode int8");
+    if (!keep_list.empty() && !budget) throw Error("--keep-list is what --budget leaves out", "give --budget=0.01");
+  }
+  static std::optional<double> number(const FriendlyLine& line, std::string_view flag) {
+    if (!line.has(flag)) return std::nullopt;
+    const std::optional<double> value = parse_real(line.value(flag));
+    if (value && *value >= 0) return value;
+    throw Error(fmt::format("{} takes a number of 0 or more, not '{}'", flag, line.value(flag)));
+  }
 };
 
 /// The network, and what of it becomes integers with which scales.
@@ -132,7 +175,10 @@ struct QuantizedModel {
   TensorScales scales;
   Histograms seen;  // empty where a cache gave the scales
   Moments moments;
-  std::string source;  // of the scales
+  std::string source;             // of the scales
+  std::vector<NodeError> ranked;  // where layers were tried alone
+  NodeNames kept;                 // of these, in floating point
+  std::optional<double> error;    // of what is quantised, where layers were tried
 };
 
 void calibrate(const FriendlyLine& line, const Request& request, QuantizedModel& result, const Logger& log) {
@@ -152,6 +198,52 @@ void calibrate(const FriendlyLine& line, const Request& request, QuantizedModel&
   result.scales = scales_of(result.placement, result.seen, request.clipping, request.codes);
   result.source =
       fmt::format("{} samples of {}, {}", data.samples() - data.left_over(), path, text_of(request.clipping));
+}
+
+PlacementRules without(const PlacementRules& rules, const NodeNames& kept, const Histograms& seen) {
+  return {[&rules, &kept](const Node& node) {
+            return rules.keeps_floats(node) || (!node.origin.empty() && kept.contains(node.origin.front()));
+          },
+          [&seen](const Value& value) { return seen.contains(value.name); }};
+}
+
+std::vector<std::string> quantised_nodes(const Placement& placement) {
+  std::vector<std::string> names;
+  for (const PlacedWeights& weights : placement.weights)
+    for (const Use& use : weights.uses)
+      if (!use.node->origin.empty() && std::ranges::find(names, use.node->origin.front()) == names.end())
+        names.push_back(use.node->origin.front());
+  return names;
+}
+
+std::set<std::string> float_outputs(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Value* output : graph.outputs())
+    if (output->type.dtype == DType::f32) names.insert(output->name);
+  return names;
+}
+
+/// Tries the layers one by one, and takes those out of the placement that the budget does not allow.
+void analyse(const FriendlyLine& line, const Request& request, const PlacementRules& rules, QuantizedModel& result) {
+  const Graph& graph = result.model.graph;
+  const auto scales_for = [&](const Placement& placement) {
+    return scales_of(placement, result.seen, request.clipping, request.codes);
+  };
+  const Quantise quantise = [&](const NodeNames& kept) {
+    hone_model model{graph.clone(), {}, {}};
+    const Placement placement = place_quantization(model.graph, without(rules, kept, result.seen));
+    quantize_graph(model.graph, placement, scales_for(placement), request.codes);
+    return model;
+  };
+  DataSet data(line.options.tool.calibration_data, graph);
+  const hone_device device{open_device("cpu")};
+  ExactNetwork exact(result.model, device, float_outputs(graph), data);
+  const Sensitivity sensitivity(exact, quantise, quantised_nodes(result.placement));
+  result.ranked = sensitivity.ranked();
+  if (request.budget) result.kept = sensitivity.kept_for(*request.budget);
+  result.error = sensitivity.error_without(result.kept);
+  result.placement = place_quantization(graph, without(rules, result.kept, result.seen));
+  result.scales = scales_for(result.placement);
 }
 
 QuantizedModel prepare(const FriendlyLine& line, const Request& request, const Logger& log) {
@@ -179,7 +271,14 @@ QuantizedModel prepare(const FriendlyLine& line, const Request& request, const L
     result.scales = united_scales(result.placement, known);
     result.source = cache;
   }
+  if (request.ranks) analyse(line, request, rules, result);
   return result;
+}
+
+std::string precision_file(const NodeNames& kept) {
+  std::string text = "# layers that stay in floating point, for trtexec's --precisionFile\n";
+  for (const std::string& node : kept) text += node + ":fp32\n";
+  return text;
 }
 
 /// Writes the model, and the cache where it is wanted.
@@ -195,6 +294,7 @@ FileQuantization write(const FriendlyLine& line, const Request& request, const Q
   for (const std::string& tensor : done.not_in_file)
     log.warning("{} is inside of a function of the model and stays in floating point", tensor);
   write_file(request.out, file.encode());
+  if (!request.keep_list.empty()) write_file(request.keep_list, precision_file(given.kept));
   if (!request.new_cache.empty())
     write_file(request.new_cache, format_calibration_cache(cache_of(given.scales, request.clipping)));
   return done;
@@ -234,18 +334,88 @@ void print_tensors(const Json& tensors, const Page& page) {
   }
 }
 
+/// The larger, the worse.
+double badness(const TensorError& error, std::string_view metric) {
+  const double value = metric == "relative_error" ? error.relative
+                       : metric == "max_error"    ? error.largest
+                                                  : 1 - error.cosine;
+  return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
+}
+
+/// What quantised layers make in the written model, against the original; the worst first.
+std::vector<TensorError> verified(const FriendlyLine& line, const Request& request, const QuantizedModel& given,
+                                  const Logger& log) {
+  const hone_model written{import_onnx(request.out, log).graph, {}, {}};
+  std::set<std::string> there, tensors;
+  for (const Node* node : written.graph.nodes())
+    for (const Value* output : node->outputs) there.insert(output->name);
+  for (const PlacedWeights& weights : given.placement.weights)
+    for (const Use& use : weights.uses)
+      if (const Value* output = use.node->output(); there.contains(output->name) && output->type.dtype == DType::f32)
+        tensors.insert(output->name);
+  DataSet data(line.options.tool.calibration_data, given.model.graph);
+  const hone_device device{open_device("cpu")};
+  std::vector<TensorError> errors = ExactNetwork(given.model, device, tensors, data).errors_of(written, data.batches());
+  std::ranges::stable_sort(errors, std::greater(),
+                           [&](const TensorError& error) { return badness(error, request.metric); });
+  return errors;
+}
+
+/// Whether a layer is worse than the threshold allows.
+bool fails(const std::vector<TensorError>& errors, const Request& request) {
+  if (!request.threshold || errors.empty()) return false;
+  const double allowed = request.metric == "cosine_similarity" ? 1 - *request.threshold : *request.threshold;
+  return badness(errors.front(), request.metric) > allowed;
+}
+
+Json errors_json(const std::vector<TensorError>& errors) {
+  Json rows = Json::array();
+  for (const TensorError& error : errors)
+    rows.push_back({{"tensor", error.tensor},
+                    {"cosine_similarity", error.cosine},
+                    {"relative_error", error.relative},
+                    {"max_error", error.largest}});
+  return rows;
+}
+
+Json sensitivity_json(const QuantizedModel& given) {
+  Json rows = Json::array();
+  for (const NodeError& node : given.ranked)
+    rows.push_back({{"node", node.node}, {"error", node.error}, {"kept", given.kept.contains(node.node)}});
+  return rows;
+}
+
 Json to_json(const QuantizedModel& given, const FileQuantization& done, const Request& request, double seconds) {
   Json left = Json::array();
   for (const UnquantizedNode& node : given.placement.left)
     left.push_back({{"node", node.node->name}, {"reason", node.reason}});
-  return {{"file", request.out},
-          {"ranges", given.source},
-          {"nodes", given.placement.nodes},
-          {"pairs", done.pairs},
-          {"weights", done.weights},
-          {"seconds", seconds},
-          {"tensors", tensors_json(given, request.codes)},
-          {"left", left}};
+  Json json{{"file", request.out},
+            {"ranges", given.source},
+            {"nodes", given.placement.nodes},
+            {"pairs", done.pairs},
+            {"weights", done.weights},
+            {"seconds", seconds},
+            {"tensors", tensors_json(given, request.codes)},
+            {"left", left}};
+  if (!given.ranked.empty()) json["sensitivity"] = sensitivity_json(given);
+  if (given.error) json["error"] = *given.error;
+  return json;
+}
+
+void print_sensitivity(const Json& summary, const Page& page) {
+  page.line(fmt::format("  {:>12} {:>9}  {}", "error alone", "", "layer"));
+  for (const Json& row : summary["sensitivity"])
+    page.line(fmt::format("  {:>12.4g} {:>9}  {}", row["error"].get<double>(), row["kept"].get<bool>() ? "kept" : "",
+                          row["node"].get<std::string>()));
+  page.pair("error", fmt::format("{:.4g} of the outputs, relatively", summary["error"].get<double>()));
+}
+
+void print_errors(const Json& rows, const Page& page) {
+  page.line(fmt::format("  {:>12} {:>12} {:>12}  {}", "cosine", "relative", "largest", "tensor"));
+  for (const Json& row : rows)
+    page.line(fmt::format("  {:>12.6f} {:>12.4g} {:>12.4g}  {}", row["cosine_similarity"].get<double>(),
+                          row["relative_error"].get<double>(), row["max_error"].get<double>(),
+                          row["tensor"].get<std::string>()));
 }
 
 void print(const Json& summary, const std::string& model) {
@@ -259,6 +429,8 @@ void print(const Json& summary, const std::string& model) {
   for (const Json& left : summary["left"])
     page.line(fmt::format("  {} stays in floating point: {}", left["node"].get<std::string>(),
                           left["reason"].get<std::string>()));
+  if (summary.contains("sensitivity")) print_sensitivity(summary, page);
+  if (summary.contains("verified")) print_errors(summary["verified"], page);
   page.pair("ranges", summary["ranges"].get<std::string>());
   page.pair("took", fmt::format("{:.1f} s", summary["seconds"].get<double>()));
   page.pair("next", fmt::format("hone bench {}", out));
@@ -271,10 +443,21 @@ int quantize(const FriendlyLine& line) {
   const Request request(line);
   const QuantizedModel prepared = prepare(line, request, log);
   const FileQuantization done = write(line, request, prepared, log);
-  const Json summary = to_json(prepared, done, request, seconds_since(start));
+  Json summary = to_json(prepared, done, request, seconds_since(start));
+  bool good = true;
+  if (request.verifies) {
+    const std::vector<TensorError> errors = verified(line, request, prepared, log);
+    summary["verified"] = errors_json(errors);
+    good = !fails(errors, request);
+  }
   if (line.json) fmt::print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
   else print(summary, line.file);
-  return 0;
+  if (!good)
+    log.error(
+        "{}: the tensor {} is worse than the threshold of {} allows; keep its layer in floating point with "
+        "--exclude-nodes, or let --budget choose",
+        request.out, summary["verified"][0]["tensor"].get<std::string>(), *request.threshold);
+  return good ? 0 : 1;
 }
 
 }  // namespace
