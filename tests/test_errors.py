@@ -8,6 +8,7 @@ import re
 
 import pytest
 import tiny
+from conftest import Program
 from inference import ONE_RUN
 from onnx import helper
 
@@ -142,15 +143,17 @@ def test_a_huge_timing_cache_is_not_read(models, trtexec):
     assert "huge.cache" in done.stdout and "internal error" not in done.stdout
 
 
-def test_tensor_names_lead_to_no_other_folder(models, trtexec):
-    tiny.save(models / "names.onnx", [helper.make_node("Relu", ["../x"], ["../../y/\"z\""], name="/etc/passwd")],
+def test_tensor_names_lead_to_no_other_folder(models):
+    inner = models / "names" / "inner"
+    inner.mkdir(parents=True)
+    tiny.save(inner / "names.onnx", [helper.make_node("Relu", ["../x"], ["../../y/\"z\""], name="/etc/passwd")],
               inputs=[("../x", [1, 4])], outputs=[("../../y/\"z\"", [1, 4])])
-    around = set(models.parent.iterdir())
-    said = trtexec("--onnx=names.onnx", *ONE_RUN, "--dumpRawBindingsToFile", "--exportOutput=o.json", "--exportLayerInfo=l.json",
-                   "--exportProfile=p.json", "--exportTimes=t.json")
-    assert "PASSED" in said and set(models.parent.iterdir()) == around
+    around = set(models.iterdir())
+    said = Program(inner)("--onnx=names.onnx", *ONE_RUN, "--dumpRawBindingsToFile", "--exportOutput=o.json", "--exportLayerInfo=l.json",
+                          "--exportProfile=p.json", "--exportTimes=t.json")
+    assert "PASSED" in said and set(models.iterdir()) == around and set(inner.parent.iterdir()) == {inner}
     for name in ("o.json", "l.json", "p.json", "t.json"):
-        json.loads((models / name).read_text("utf-8"), parse_constant=lambda word: pytest.fail(f"{name} holds {word}"))
+        json.loads((inner / name).read_text("utf-8"), parse_constant=lambda word: pytest.fail(f"{name} holds {word}"))
 
 
 PLAN_CASES = {
