@@ -18,9 +18,9 @@ bool is_conversion(const Node& node) {
   return (node.is(ops::quantize_linear) || node.is(ops::dequantize_linear)) && !node.input(0)->is_constant();
 }
 
-std::string label_of(const Node& node) {
-  return fmt::format("{} ({})", node.origin.empty() ? node.name : node.origin.front(), node.op_name());
-}
+const std::string& name_in_model(const Node& node) { return node.origin.empty() ? node.name : node.origin.front(); }
+
+std::string label_of(const Node& node) { return fmt::format("{} ({})", name_in_model(node), node.op_name()); }
 
 std::string readers_of(const Value& value) {
   std::vector<std::string> readers;
@@ -56,8 +56,8 @@ ConversionSurvey survey_conversions(Graph given, const BuildOptions& asked, cons
   for (const Region& region : form_regions(session.graph, device.info().byte_matmuls)) {
     if (!std::ranges::all_of(region.nodes, [](const Node* node) { return is_conversion(*node); })) continue;
     for (const Node* node : region.nodes)
-      result.alone.push_back({node->origin.empty() ? node->name : node->origin.front(), node->input(0)->name,
-                              node->is(ops::quantize_linear), reason_of(session.graph, *node)});
+      result.alone.push_back({name_in_model(*node), node->input(0)->name, node->is(ops::quantize_linear),
+                              reason_of(session.graph, *node)});
   }
   return result;
 }

@@ -146,6 +146,11 @@ BuildSession::BuildSession(Graph given, const BuildOptions& asked, const Backend
     for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
 }
 
+bool must_stop(const BuildOptions& options, double start_ms) {
+  if (options.budget_seconds >= 0 && seconds_since(start_ms) >= options.budget_seconds) return true;
+  return options.stop && options.stop();
+}
+
 std::string_view layer_type(const BuildOptions& options, const Node& node) {
   const auto is_of = [&](const std::string& layer) {
     if (layer == "*" || std::ranges::find(node.origin, layer) != node.origin.end()) return true;

@@ -110,12 +110,6 @@ MeasureOptions measure_options(const BuildOptions& options, const Problem& probl
   return result;
 }
 
-bool must_stop(const BuildSession& session) {
-  const BuildOptions& options = session.options;
-  if (options.budget_seconds >= 0 && seconds_since(session.start_ms) >= options.budget_seconds) return true;
-  return options.stop && options.stop();
-}
-
 bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) {
   return std::all_of(candidates.begin(), candidates.end(),
                      [&](const Candidate& candidate) { return cache.find(candidate.key) != nullptr; });
@@ -132,7 +126,7 @@ void time_candidates(BuildSession& session, const Problem& problem, std::span<Ca
   const bool timeless =
       (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic);
   if (session.options.optimization_level == 0 || timeless ||
-      (must_stop(session) && !all_known(session.cache, candidates))) {
+      (must_stop(session.options, session.start_ms) && !all_known(session.cache, candidates))) {
     for (Candidate& candidate : candidates)
       candidate.timing = {timeless ? 0 : candidate.estimate_ms, 0, 0, std::string(timeless ? "not timed" : kEstimated)};
     if (session.options.optimization_level > 0 && !timeless) remember(session, candidates);
@@ -258,7 +252,7 @@ void time_layers(BuildSession& session, const ProfilePoints& points, std::vector
   size_t done = 0, by_rule = 0;
   for (Layer* layer : order) {
     if (layer->problem != nullptr) {
-      by_rule += must_stop(session) && !all_known(session.cache, layer->candidates);
+      by_rule += must_stop(session.options, session.start_ms) && !all_known(session.cache, layer->candidates);
       with_note([&] { return "choosing tactics for " + layer->region.name(); },
                 [&] {
                   const double start = now_ms();

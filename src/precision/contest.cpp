@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "builder/session.h"
 
 namespace hone {
 namespace {
@@ -18,11 +19,6 @@ constexpr double kClearly = 1.02;  // how much faster fewer bits have to be
 struct Duel {
   double second_ms, ratio;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 Duel duel(Contender& first, Contender& second) {
   std::vector<double> a, b, ratios;
@@ -44,18 +40,13 @@ class Contest {
   std::unique_ptr<Contender> run(std::span<const Variant> variants) {
     begin(variants.front());
     for (const Variant& variant : variants.subspan(1))
-      if (!must_stop()) challenge(variant);
-    if (const std::optional<Variant> mix = mixed(); mix && !must_stop()) challenge(*mix);
+      if (!must_stop(options_, start_ms_)) challenge(variant);
+    if (const std::optional<Variant> mix = mixed(); mix && !must_stop(options_, start_ms_)) challenge(*mix);
     listeners_.tell(&BuildListener::precision_chosen, base_.name);
     return std::move(champion_);
   }
 
  private:
-  bool must_stop() const {
-    if (options_.budget_seconds >= 0 && seconds_since(start_ms_) >= options_.budget_seconds) return true;
-    return options_.stop && options_.stop();
-  }
-
   void begin(const Variant& variant) {
     listeners_.tell(&BuildListener::precision_begun, variant.name);
     champion_ = enter_(variant);
@@ -120,6 +111,12 @@ class Contest {
 };
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
 
 std::unique_ptr<Contender> contest(std::span<const Variant> variants, const BuildOptions& options, const Enter& enter,
                                    const Listeners& listeners) {

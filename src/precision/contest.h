@@ -13,6 +13,9 @@
 
 namespace hone {
 
+/// The upper one of two in the middle; of one value at least.
+double median(std::vector<double> values);
+
 /// An engine that can be run.
 class Contender {
  public:

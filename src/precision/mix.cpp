@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <set>
 
 namespace hone {
 namespace {
@@ -24,11 +24,7 @@ class Parts {
         for (const std::string& node : layer.nodes) join(number(node), number(layer.nodes.front()));
   }
   const std::map<std::string, size_t>& nodes() const { return numbers_; }
-  size_t of(const std::string& node) const {
-    size_t at = numbers_.at(node);
-    while (parent_[at] != at) at = parent_[at];
-    return at;
-  }
+  size_t of(const std::string& node) const { return root(numbers_.at(node)); }
   size_t count() const { return parent_.size(); }
 
  private:
@@ -37,8 +33,8 @@ class Parts {
     if (fresh) parent_.push_back(at->second);
     return at->second;
   }
-  size_t root(size_t at) {
-    while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
+  size_t root(size_t at) const {
+    while (parent_[at] != at) at = parent_[at];
     return at;
   }
   void join(size_t a, size_t b) { parent_[root(a)] = root(b); }
@@ -50,11 +46,11 @@ class Parts {
 /// By part; infinite where the engine folded a node of it away.
 std::vector<double> part_times(const EngineTimes& engine, const Parts& parts) {
   std::vector<double> ms(parts.count());
-  std::map<std::string, bool> has;
+  std::set<std::string> has;
   for (const LayerTime& layer : engine.layers) {
     if (layer.nodes.empty()) continue;
     ms[parts.of(layer.nodes.front())] += layer.ms;
-    for (const std::string& node : layer.nodes) has[node] = true;
+    has.insert(layer.nodes.begin(), layer.nodes.end());
   }
   for (const auto& [node, number] : parts.nodes())
     if (!has.contains(node)) ms[parts.of(node)] = std::numeric_limits<double>::infinity();

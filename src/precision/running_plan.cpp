@@ -17,12 +17,6 @@ constexpr double kBurstMs = 20;
 constexpr int kMostInBurst = 50;
 constexpr int kProfiledRuns = 5;
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 class StepTimes final : public Profiler {
  public:
   void layer(const Step& step, double milliseconds) override { all_[&step].push_back(milliseconds); }
