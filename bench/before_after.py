@@ -28,6 +28,8 @@ import zoo  # noqa: E402
 from compare import MODELS  # noqa: E402
 
 VERSIONS = re.compile(r' \| ([^|"]*)","ms"')
+# What tactics were called in f0eed88 and are called now: parameters that have one value left have no name.
+WORDS = {"prefetch=1, ": "", ", prefetch=1)": ")"}
 
 
 def trtexec(program, folder, *arguments):
@@ -46,7 +48,13 @@ def versions_of(program, folder, flags):
     return VERSIONS.search(text)[1]
 
 
+def file_of(model, folder):
+    return pathlib.Path(model).absolute() if model.endswith(".onnx") else materialise.materialise(model.partition(":")[0], folder / "zoo")
+
+
 def shapes_of(model):
+    if model.endswith(".onnx"):
+        return []
     name, _, batch = model.partition(":")
     shapes = zoo.shape_text(name, int(batch or 1))
     return [f"--shapes={shapes}"] if shapes else []
@@ -54,8 +62,7 @@ def shapes_of(model):
 
 def build(program, folder, model, side, options):
     """The tactic of each layer."""
-    path = materialise.materialise(model.partition(":")[0], folder / "zoo")
-    log = trtexec(program, folder, f"--onnx={path}", f"--saveEngine={side}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
+    log = trtexec(program, folder, f"--onnx={file_of(model, folder)}", f"--saveEngine={side}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
                   f"--timingCacheFile={side}.cache", *options.both, *options.flags, *shapes_of(model))
     return re.findall(r"Layer\((\S+)\): (.*?), ", log)
 
@@ -65,12 +72,23 @@ def median_ms(program, folder, model, side, options):
     return float(re.search(r"Compute Time: .*?median = ([\d.]+) ms", log)[1])
 
 
+def renamed(cache, versions):
+    """The times of the old program as the new one knows them."""
+    for old, new in {f' | {versions["old"]}","ms"': f' | {versions["new"]}","ms"', **WORDS}.items():
+        cache = cache.replace(old, new)
+    return cache
+
+
+def keys(path):
+    return set(re.findall(r'"key":"(.*?)","ms"', path.read_text()))
+
+
 def compare(model, programs, versions, folder, options):
-    layers = {}
-    for side, program in programs.items():
-        if side == "new":
-            (folder / "new.cache").write_text((folder / "old.cache").read_text().replace(f' | {versions["old"]}","ms"', f' | {versions["new"]}","ms"'))
-        layers[side] = build(program, folder, model, side, options)
+    layers = {"old": build(programs["old"], folder, model, "old", options)}
+    (folder / "new.cache").write_text(renamed((folder / "old.cache").read_text(), versions))
+    known = keys(folder / "new.cache")
+    layers["new"] = build(programs["new"], folder, model, "new", options)
+    fresh = len(keys(folder / "new.cache") - known)
     ms = {"old": [], "new": []}
     for turn in range(options.rounds):
         for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
@@ -78,8 +96,10 @@ def compare(model, programs, versions, folder, options):
     for path in folder.glob("*.cache"):
         path.unlink()
     ratio = statistics.median(old / new for old, new in zip(ms["old"], ms["new"]))
-    same = "same tactics" if layers["old"] == layers["new"] else "OTHER TACTICS"
-    print(f"{model}: {statistics.median(ms['old']):.3f} and {statistics.median(ms['new']):.3f} ms, old / new {ratio:.3f}, {same} in {len(layers['new'])} layers", flush=True)
+    others = sum(old != new for old, new in zip(layers["old"], layers["new"])) if len(layers["old"]) == len(layers["new"]) else len(layers["new"])
+    same = f"OTHER TACTICS in {others} of" if others else "same tactics in"
+    print(f"{model}: {statistics.median(ms['old']):.3f} and {statistics.median(ms['new']):.3f} ms, old / new {ratio:.3f}, {same} {len(layers['new'])} layers, "
+          f"{fresh} of {len(known) + fresh} times that only the new one has", flush=True)
     return ratio
 
 
@@ -87,7 +107,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old")
     parser.add_argument("new")
-    parser.add_argument("--models", nargs="+", default=MODELS, help="NAME or NAME:BATCH of the zoo")
+    parser.add_argument("--models", nargs="+", default=MODELS, help="NAME or NAME:BATCH of the zoo, or a file of fixed shapes")
     parser.add_argument("--level", type=int, default=1, help="--builderOptimizationLevel")
     parser.add_argument("--flags", action="append", default=[], help="of the builds: --flags=--bf16")
     parser.add_argument("--run", action="append", default=[], help="of the inferences: --run=--useCudaGraph")

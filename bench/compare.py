@@ -191,11 +191,14 @@ def arguments():
                              "others: what ONNX Runtime's quantiser makes of the models")
     parser.add_argument("--hint", choices=["latency", "throughput"], default="latency",
                         help="throughput: as many streams as threads (OpenVINO: as many as its hint of that name takes)")
+    parser.add_argument("--token", type=int, metavar="PAST", help="of language models with a cache: one token with so many in the cache")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/measurements.md too")
     options = parser.parse_args()
+    if options.token is not None:
+        os.environ.update(ZOO_PAST=str(options.token), ZOO_NEW="1")  # read by the workers
     is_quantized = options.precision in quantized.KINDS
     options.models = options.models or (QUANTIZED if is_quantized else MODELS)
     options.engines = options.engines or ([*ENGINES, "hone_f32"] if is_quantized else ENGINES)

@@ -7,6 +7,7 @@ Everything is read from the packed skeletons, which are small; nothing here unpa
 import dataclasses
 import functools
 import lzma
+import os
 import zlib
 
 import numpy as np
@@ -16,7 +17,8 @@ import materialise
 
 SEQUENCE = 128  # tokens, where a model leaves the length open
 # Of a language model with a cache: tokens that are in it, that are new, and the width of a head.
-CACHE = {"past": 96, "past_sequence_length": 96, "seq": 32, "sequence_length": 32, "kv_cache_dim": 64}
+PAST, NEW = int(os.environ.get("ZOO_PAST", 96)), int(os.environ.get("ZOO_NEW", 32))
+CACHE = {"past": PAST, "past_sequence_length": PAST, "seq": NEW, "sequence_length": NEW, "total_sequence_length": PAST + NEW, "kv_cache_dim": 64}
 BATCH = ("batch", "batch_size")
 
 

@@ -128,6 +128,9 @@ def test_trtexec_calibrates_and_writes_the_cache(trtexec, network):
 def test_without_data_the_ranges_are_random_and_it_says_so(trtexec, network):
     done = trtexec.run("--onnx=m.onnx", "--int8", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
     assert done.returncode == 0 and "ranges are random" in done.stdout
+    tiny.save(trtexec.folder / "static.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": np.ones((4, 4), np.float32)}, inputs=[("x", [2, 4])])
+    done = trtexec.run("--onnx=static.onnx", "--int8", "--builderOptimizationLevel=0", "--skipInference")
+    assert done.returncode == 0 and "ranges are random" in done.stdout
 
 
 def test_calibration_that_is_not_used_is_told(trtexec, hone, network):

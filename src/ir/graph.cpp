@@ -147,7 +147,10 @@ bool Graph::is_output(const Value* value) const {
 void Graph::replace(Value* from, Value* to) {
   if (from == to) return;
   for (const Use& use : std::vector<Use>(from->uses)) set_input(use.node, use.index, to);
-  if (!is_output(from)) return;
+  if (!is_output(from)) {
+    if (to->name.empty() && to->producer != nullptr) to->name = std::exchange(from->name, {});
+    return;
+  }
   // The output's name is part of the interface and moves to the new value, unless that one has an outside name itself.
   const bool outside = is_output(to) || (to->producer == nullptr && !to->is_constant());
   std::replace(outputs_.begin(), outputs_.end(), from, to);

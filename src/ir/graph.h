@@ -87,7 +87,8 @@ class Graph {
   size_t node_count() const { return nodes_.size(); }
   bool is_output(const Value* value) const;
 
-  /// Redirects every use of `from` (and graph outputs) to `to`. When `from` was a graph output its name moves along.
+  /// Redirects every use of `from` (and graph outputs) to `to`. When `from` was a graph output its name moves along, and so it does
+  /// to a computed value that has none.
   void replace(Value* from, Value* to);
   void set_input(Node* node, size_t index, Value* value);
   /// Removes a node without uses of its outputs.

@@ -92,6 +92,7 @@ void absorb_affine(Graph& graph, const PassContext& context, const Weighted& tar
   const std::string name = joined_name(parts);
   target.node->origin.insert(target.node->origin.end(), node->origin.begin(), node->origin.end());
   target.node->name = name;
+  target.node->output()->name.clear();  // what had it is not computed any more
   graph.replace(node->output(), target.node->output());
   graph.erase(node);
 }

@@ -26,8 +26,11 @@ class RunningPlan final : public Contender {
   RunningPlan(Plan plan, const Backend& backend, const std::shared_ptr<Device>& device, const Sample& sample,
               const NamedTensors* expected);
 
+  /// Another inference, on other values of the same shapes.
+  void run(const Sample& sample);
+  ExecutionContext& context() { return query_->context(); }
   const Plan& plan() const { return plan_; }
-  /// Of the first inference, linear.
+  /// Of the last inference that was run on a sample, linear.
   const NamedTensors& outputs() const { return outputs_; }
 
   double error() const override { return error_; }

@@ -14,6 +14,7 @@ Value* dequantized(Graph& graph, Node* position, std::vector<Value*> operands, i
   Node* node =
       graph.insert(position, ops::dequantize_linear, std::move(operands), attrs, real.name + "_DequantizeLinear");
   node->origin = origin;
+  node->output()->name = node->name;
   return node->output();
 }
 
@@ -37,6 +38,7 @@ void quantize_tensor(Graph& graph, const PlacedTensor& tensor, const TensorScale
   Node* quantize = graph.insert(position, ops::quantize_linear, {tensor.value, scale, zero}, attrs,
                                 tensor.value->name + "_QuantizeLinear");
   quantize->origin = origin;
+  quantize->output()->name = quantize->name;
   read_instead(graph, tensor.uses,
                dequantized(graph, position, {quantize->output(), scale, zero}, 1, *tensor.value, origin));
 }

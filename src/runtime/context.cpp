@@ -364,13 +364,15 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
   if (profiler_ == nullptr) return prepared.recording->replay(stream);
   const StageRange range = prepared.instance->steps;
   size_t next = range.begin;
+  const auto tell_views = [&](size_t end) {  // they take no time
+    for (; next < end; ++next) profiler_->layer(source().steps[next], 0);
+  };
+  const std::vector<size_t>& steps = prepared.step_of_launch;
+  tell_views(steps.empty() ? range.end : steps.front());
   prepared.recording->replay(stream, [&](size_t launch, double milliseconds) {
-    const size_t step = prepared.step_of_launch[launch];
-    for (; next < step; ++next) profiler_->layer(source().steps[next], 0);  // views take no time
-    profiler_->layer(source().steps[step], milliseconds);
-    next = step + 1;
+    profiler_->layer(source().steps[next++], milliseconds);
+    tell_views(launch + 1 < steps.size() ? steps[launch + 1] : range.end);
   });
-  for (; next < range.end; ++next) profiler_->layer(source().steps[next], 0);
 }
 
 /// Those whose sizes are known before the run.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Debug tensors: inner tensors whose memory nothing else uses before the next inference.
+// Debug tensors: inner tensors whose memory nothing else uses before the next inference. And what any buffer holds while a run
+// goes layer by layer.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/text.h"
 #include "runtime/impl.h"
@@ -27,7 +29,8 @@ size_t slot_of(const Profile& profile, std::string_view name) {
                           names.size(), nearest(name, names)));
 }
 
-void copy_to_host(Device& device, std::byte* target, const std::byte* source, size_t bytes) {
+/// Between the device's memory and the host's.
+void copy(Device& device, std::byte* target, const std::byte* source, size_t bytes) {
   if (bytes == 0) return;
   if (device.host_accessible()) {
     std::memcpy(target, source, bytes);
@@ -47,11 +50,22 @@ std::vector<std::string> ExecutionContext::debug_tensors() const {
   return names;
 }
 
-const std::byte* ExecutionContext::address_after_run(BufferId root) const {
-  for (const ContextStage& stage : impl_->stages)
+std::byte* ExecutionContext::address_in_run(BufferId root) const {
+  for (const ContextStage& stage : impl_->stages) {
+    if (stage.current == nullptr) continue;
     if (const int64_t offset = stage.current->instance->offsets[static_cast<size_t>(root)]; offset >= 0)
-      return static_cast<const std::byte*>(stage.arena.data()) + offset;
-  return static_cast<const std::byte*>(impl_->address[static_cast<size_t>(root)]);
+      return static_cast<std::byte*>(stage.arena.data()) + offset;
+  }
+  return static_cast<std::byte*>(impl_->address[static_cast<size_t>(root)]);
+}
+
+Tensor ExecutionContext::contents(const BufferSlot& slot, BufferId root, const Dims& dims) const {
+  AlignedBuffer raw(static_cast<size_t>(byte_size(slot.type.dtype, dims, slot.type.layout)));
+  copy(engine_->device(), raw.data(), address_in_run(root), raw.size());
+  if (slot.type.layout == Layout::linear) return Tensor(slot.type.dtype, dims, Blob::own(std::move(raw)));
+  AlignedBuffer linear(static_cast<size_t>(byte_size(slot.type.dtype, dims)));
+  convert_layout(raw.data(), linear.data(), slot.type.dtype, dims, slot.type.layout, Layout::linear);
+  return Tensor(slot.type.dtype, dims, Blob::own(std::move(linear)));
 }
 
 Tensor ExecutionContext::debug_value(std::string_view name) const {
@@ -67,13 +81,28 @@ Tensor ExecutionContext::debug_value(std::string_view name) const {
     const Tensor& value = impl_->managed[static_cast<size_t>(at)];
     return is_object(value.dtype()) ? value : Tensor(value.dtype(), value.dims(), Blob::copy(value.bytes()));
   }
-  const Dims dims = slot.type.shape.evaluate(impl_->learned);
+  return contents(slot, at, slot.type.shape.evaluate(impl_->learned));
+}
+
+std::optional<Tensor> ExecutionContext::buffer_value(BufferId id) const {
+  const BufferSlot& slot = source().buffers[static_cast<size_t>(id)];
+  if (source().buffers[static_cast<size_t>(root(id))].managed || !slot.type.ranked || is_object(slot.type.dtype))
+    return std::nullopt;
+  std::set<std::string> symbols;
+  for (size_t axis = 0; axis < slot.type.shape.rank(); ++axis) slot.type.shape[axis].collect_symbols(symbols);
+  for (const std::string& symbol : symbols)
+    if (!impl_->symbols.contains(symbol)) return std::nullopt;
+  if (address_in_run(root(id)) == nullptr) return std::nullopt;
+  return contents(slot, root(id), slot.type.shape.evaluate(impl_->symbols));
+}
+
+void ExecutionContext::set_buffer_value(BufferId id, const Tensor& value) {
+  const BufferSlot& slot = source().buffers[static_cast<size_t>(id)];
+  const Dims dims = slot.type.shape.evaluate(impl_->symbols);
+  HONE_CHECK(value.dtype() == slot.type.dtype && value.dims() == dims, "{} is {}", slot.name, slot.type.text());
   AlignedBuffer raw(static_cast<size_t>(byte_size(slot.type.dtype, dims, slot.type.layout)));
-  copy_to_host(engine_->device(), raw.data(), address_after_run(at), raw.size());
-  if (slot.type.layout == Layout::linear) return Tensor(slot.type.dtype, dims, Blob::own(std::move(raw)));
-  AlignedBuffer linear(static_cast<size_t>(byte_size(slot.type.dtype, dims)));
-  convert_layout(raw.data(), linear.data(), slot.type.dtype, dims, slot.type.layout, Layout::linear);
-  return Tensor(slot.type.dtype, dims, Blob::own(std::move(linear)));
+  convert_layout(value.bytes().data(), raw.data(), slot.type.dtype, dims, Layout::linear, slot.type.layout);
+  copy(engine_->device(), address_in_run(root(id)), raw.data(), raw.size());
 }
 
 }  // namespace hone

@@ -91,6 +91,11 @@ class ExecutionContext {
   /// What a debug tensor held at the end of the last run, which is waited for, in host memory of its own, linear. Throws Error
   /// for other names.
   Tensor debug_value(std::string_view name) const;
+  /// While Profiler::layer() is told of a step: what a buffer that is in use holds, in host memory of its own, linear. None where
+  /// its sizes are not known before the stage has ended.
+  std::optional<Tensor> buffer_value(BufferId id) const;
+  /// While Profiler::layer() is told of a step: puts other contents, of the buffer's type and present sizes, before the steps that follow.
+  void set_buffer_value(BufferId id, const Tensor& value);
   /// Takes this much memory for activations at once, so that larger shapes need no more later.
   void reserve(int64_t bytes);
   /// Bytes of device memory that this context holds for activations.
@@ -114,7 +119,8 @@ class ExecutionContext {
   void collect(size_t stage, Stream& stream);
   void* on_device(size_t id, const Tensor& contents, Stream& stream);
   BufferId root(BufferId id) const;
-  const std::byte* address_after_run(BufferId root) const;
+  std::byte* address_in_run(BufferId root) const;
+  Tensor contents(const BufferSlot& slot, BufferId root, const Dims& dims) const;
   const Profile& source() const;
 
   struct Impl;

@@ -19,6 +19,7 @@
 #include "tools/commands/sensitivity.h"
 #include "tools/common/calibration.h"
 #include "tools/common/friendly.h"
+#include "tools/common/keep_list.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -275,12 +276,6 @@ QuantizedModel prepare(const FriendlyLine& line, const Request& request, const L
   return result;
 }
 
-std::string precision_file(const NodeNames& kept) {
-  std::string text = "# layers that stay in floating point, for trtexec's --precisionFile\n";
-  for (const std::string& node : kept) text += node + ":fp32\n";
-  return text;
-}
-
 /// Writes the model, and the cache where it is wanted.
 FileQuantization write(const FriendlyLine& line, const Request& request, const QuantizedModel& given,
                        const Logger& log) {
@@ -294,7 +289,7 @@ FileQuantization write(const FriendlyLine& line, const Request& request, const Q
   for (const std::string& tensor : done.not_in_file)
     log.warning("{} is inside of a function of the model and stays in floating point", tensor);
   write_file(request.out, file.encode());
-  if (!request.keep_list.empty()) write_file(request.keep_list, precision_file(given.kept));
+  if (!request.keep_list.empty()) write_file(request.keep_list, keep_list_text(given.kept));
   if (!request.new_cache.empty())
     write_file(request.new_cache, format_calibration_cache(cache_of(given.scales, request.clipping)));
   return done;

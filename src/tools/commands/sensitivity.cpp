@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/common/keep_list.h"
 #include "tools/common/progress.h"
 
 namespace hone {
@@ -41,15 +42,9 @@ NodeNames Sensitivity::worst(size_t count) const {
   return names;
 }
 
-/// What more nodes are kept, the less error is taken to be left: the ends are tried, and then halves.
+/// What more nodes are kept, the less error is taken to be left.
 NodeNames Sensitivity::kept_for(double budget) const {
-  if (error_without({}) <= budget) return {};
-  size_t too_few = 0, enough = ranked_.size();
-  while (enough - too_few > 1) {
-    const size_t middle = (too_few + enough) / 2;
-    (error_without(worst(middle)) <= budget ? enough : too_few) = middle;
-  }
-  return worst(enough);
+  return worst(least_count(ranked_.size(), [&](size_t count) { return error_without(worst(count)) <= budget; }));
 }
 
 }  // namespace hone

@@ -4,16 +4,14 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "tools/common/keep_list.h"
 #include "tools/common/tensor_errors.h"
 
 namespace hone {
 
-/// Names of the model's nodes.
-using NodeNames = std::set<std::string, std::less<>>;
 /// The network with all that can be quantised, but for the nodes of these names.
 using Quantise = std::function<hone_model(const NodeNames& kept)>;
 

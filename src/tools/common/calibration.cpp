@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common/calibration.h"
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "perf/random_input.h"
+#include "quantize/read_scales.h"
 #include "tools/common/observed_network.h"
 #include "tools/common/progress.h"
 
@@ -23,6 +26,31 @@ std::set<std::string> names_of(const Placement& placement) {
   std::set<std::string> names;
   for (const PlacedTensor& tensor : placement.tensors) names.insert(tensor.value->name);
   return names;
+}
+
+Histograms observed(const hone_model& model, const hone_device& device, const Placement& placement,
+                    const std::string& path, const Clipping& clipping, const Logger& log) {
+  const double start = now_ms();
+  DataSet data(path, model.graph);
+  Histograms seen = histograms_over(model, device, placement, data);
+  log.info("Calibrated {} tensors on {} samples by {} in {:.3g} sec.", placement.tensors.size(),
+           data.samples() - data.left_over(), text_of(clipping), seconds_since(start));
+  if (data.left_over() > 0) log.warning("{} samples of {} fill no batch and were left out.", data.left_over(), path);
+  return seen;
+}
+
+/// Empty where the network does not run on values drawn at random.
+Histograms random_ranges(const hone_model& model, const hone_device& device, const Placement& placement,
+                         std::span<const ProfileOptions> profiles, const Logger& log) {
+  log.warning(
+      "INT8 ranges are random: they were taken from one inference on random values, so the results mean nothing. Give "
+      "samples with --calibData or a calibration cache with --calib.");
+  try {
+    return random_histograms(model, device, placement, profiles.empty() ? ProfileOptions() : profiles[0]);
+  } catch (const Error& error) {
+    log.warning("The network does not run on random values ({}); it is computed in floating point.", error.message());
+    return {};
+  }
 }
 
 }  // namespace
@@ -83,6 +111,30 @@ TensorScales scales_of(const Placement& placement, const Histograms& histograms,
   return scales_of(placement, codes, [&](const PlacedTensor& tensor) {
     return clipped(histograms.at(tensor.value->name), clipping, codes);
   });
+}
+
+void calibrate(const hone_model& model, const hone_device& device, const ToolOptions& tool, BuildOptions& build,
+               const Logger& log) {
+  const Clipping clipping = read_clipping("--calibMethod", tool.calibration_method);
+  const bool has_data = !tool.calibration_data.empty(), has_cache = !build.calibration_file.empty();
+  if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
+  if (!build.int8 || (!has_data && (build.best || has_cache))) return;
+  if (is_quantized(model.graph) || !device.device->info().byte_matmuls) {
+    if (has_data)
+      log.warning("--calibData is not used: {}", is_quantized(model.graph)
+                                                     ? "the network has quantised tensors of its own"
+                                                     : "this device has no kernels for 8-bit integers");
+    return;
+  }
+  const Placement placement = place_quantization(model.graph, {});
+  if (placement.nodes == 0) return log.info("INT8: nothing in the network can be quantised.");
+  const Histograms seen = has_data ? observed(model, device, placement, tool.calibration_data, clipping, log)
+                                   : random_ranges(model, device, placement, build.profiles, log);
+  if (seen.empty()) return;
+  build.scales = scales_of(placement, seen, clipping, Codes::symmetric);
+  if (!has_data || !has_cache) return;
+  write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
+  log.info("Calibration cache written to {}", build.calibration_file);
 }
 
 CalibrationCache cache_of(const TensorScales& scales, const Clipping& clipping) {

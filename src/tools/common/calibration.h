@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "base/log.h"
+#include "options/tool_options.h"
 #include "quantize/calibration_cache.h"
 #include "quantize/clipping.h"
 #include "quantize/quantize_file.h"
@@ -36,6 +38,11 @@ Moments moments_over(const hone_model& model, const hone_device& device, const P
 /// The range of a tensor after clipping.
 ClippedRange clipped(const Histogram& histogram, const Clipping& clipping, Codes codes);
 TensorScales scales_of(const Placement& placement, const Histograms& histograms, const Clipping& clipping, Codes codes);
+
+/// The scales for --int8: from --calibData, which also writes the cache of --calib, or from random values where there is nothing;
+/// --calib alone is read by the build. Says what it did.
+void calibrate(const hone_model& model, const hone_device& device, const ToolOptions& tool, BuildOptions& build,
+               const Logger& log);
 
 /// What a calibration cache keeps of them.
 CalibrationCache cache_of(const TensorScales& scales, const Clipping& clipping);

@@ -10,7 +10,6 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "plan/size.h"
-#include "quantize/read_scales.h"
 #include "report/precision.h"
 #include "tools/common/calibration.h"
 #include "tools/common/interrupt.h"
@@ -86,7 +85,7 @@ void Session::build() {
   hone_options options{.build = options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
-  calibrate(*model, options.build);
+  calibrate(*model, device_, options_.tool, options.build, voices_.tool);
   if (options.build.best && !options_.tool.calibration_data.empty())
     options.sample = DataSet(options_.tool.calibration_data, model->graph).values(0);
   explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
@@ -109,57 +108,6 @@ void Session::build() {
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
   if (options_.tool.time_refit) model_ = std::move(model);
-}
-
-/// The scales that --int8 needs and --calib does not give.
-void Session::calibrate(const hone_model& model, BuildOptions& build) const {
-  const ToolOptions& tool = options_.tool;
-  const Clipping clipping = read_clipping("--calibMethod", tool.calibration_method);
-  const bool has_data = !tool.calibration_data.empty(), has_cache = !build.calibration_file.empty();
-  if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
-  if (!build.int8 || (!has_data && (build.best || has_cache))) return;
-  if (is_quantized(model.graph) || !device_.device->info().byte_matmuls) {
-    if (has_data)
-      voices_.tool.warning("--calibData is not used: {}", is_quantized(model.graph)
-                                                              ? "the network has quantised tensors of its own"
-                                                              : "this device has no kernels for 8-bit integers");
-    return;
-  }
-  const Placement placement = place_quantization(model.graph, {});
-  if (placement.nodes == 0) return voices_.tool.info("INT8: nothing in the network can be quantised.");
-  const Histograms seen = has_data ? observed(model, placement, clipping) : random_ranges(model, placement, build);
-  if (seen.empty()) return;
-  build.scales = scales_of(placement, seen, clipping, Codes::symmetric);
-  if (!has_data || !has_cache) return;
-  write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
-  voices_.tool.info("Calibration cache written to {}", build.calibration_file);
-}
-
-Histograms Session::observed(const hone_model& model, const Placement& placement, const Clipping& clipping) const {
-  const std::string& path = options_.tool.calibration_data;
-  const double start = now_ms();
-  DataSet data(path, model.graph);
-  Histograms seen = histograms_over(model, device_, placement, data);
-  voices_.tool.info("Calibrated {} tensors on {} samples by {} in {:.3g} sec.", placement.tensors.size(),
-                    data.samples() - data.left_over(), text_of(clipping), seconds_since(start));
-  if (data.left_over() > 0)
-    voices_.tool.warning("{} samples of {} fill no batch and were left out.", data.left_over(), path);
-  return seen;
-}
-
-/// Empty where the network does not run on values drawn at random.
-Histograms Session::random_ranges(const hone_model& model, const Placement& placement,
-                                  const BuildOptions& build) const {
-  voices_.tool.warning(
-      "INT8 ranges are random: they were taken from one inference on random values, so the results mean nothing. Give "
-      "samples with --calibData or a calibration cache with --calib.");
-  try {
-    return random_histograms(model, device_, placement, build.profiles.at(0));
-  } catch (const Error& error) {
-    voices_.tool.warning("The network does not run on random values ({}); it is computed in floating point.",
-                         error.message());
-    return {};
-  }
 }
 
 void Session::save_plan() {

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "options/tool_options.h"
 #include "tools/common/api.h"
-#include "tools/common/calibration.h"
 #include "tools/common/progress.h"
 
 namespace hone {
@@ -67,10 +66,6 @@ class Session {
   bool interrupted() const { return interrupted_; }
 
  private:
-  /// The scales for --int8, from --calibData, or from random values where there is nothing; --calib is read by the build.
-  void calibrate(const hone_model& model, BuildOptions& build) const;
-  Histograms observed(const hone_model& model, const Placement& placement, const Clipping& clipping) const;
-  Histograms random_ranges(const hone_model& model, const Placement& placement, const BuildOptions& build) const;
   void save_plan();
   void list_weights() const;
   void refit_from_model();

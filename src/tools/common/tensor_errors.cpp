@@ -5,31 +5,24 @@
 #include <cmath>
 
 namespace hone {
-namespace {
-
-struct Sums {
-  double difference = 0, expected = 0, found = 0, product = 0, largest = 0;
-
-  void add(std::span<const float> values, std::span<const float> reference) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double x = values[i], y = reference[i];
-      const bool same = x == y || (std::isnan(x) && std::isnan(y));
-      if (same && !std::isfinite(y)) continue;
-      difference += (x - y) * (x - y);
-      found += x * x;
-      expected += y * y;
-      product += x * y;
-      largest = std::max(largest, std::abs(x - y));
-    }
+void ErrorSums::add(std::span<const float> found, std::span<const float> expected) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double x = found[i], y = expected[i];
+    const bool same = x == y || (std::isnan(x) && std::isnan(y));
+    if (same && !std::isfinite(y)) continue;
+    difference_ += (x - y) * (x - y);
+    found_ += x * x;
+    expected_ += y * y;
+    product_ += x * y;
+    largest_ = std::max(largest_, std::abs(x - y));
   }
-  TensorError error(const std::string& tensor) const {
-    if (found == 0 && expected == 0) return {tensor};
-    return {tensor, std::sqrt(difference / std::max(expected, 1e-300)), largest,
-            product / std::sqrt(std::max(found * expected, 1e-300))};
-  }
-};
+}
 
-}  // namespace
+TensorError ErrorSums::error(const std::string& tensor) const {
+  if (found_ == 0 && expected_ == 0) return {tensor};
+  return {tensor, std::sqrt(difference_ / std::max(expected_, 1e-300)), largest_,
+          product_ / std::sqrt(std::max(found_ * expected_, 1e-300))};
+}
 
 ExactNetwork::ExactNetwork(const hone_model& model, const hone_device& device, std::set<std::string> tensors,
                            DataSet& data)
@@ -37,7 +30,7 @@ ExactNetwork::ExactNetwork(const hone_model& model, const hone_device& device, s
 
 std::vector<TensorError> ExactNetwork::errors_of(const hone_model& other, size_t batches) {
   ObservedNetwork network(other, device_, tensors_, data_.shapes());
-  std::map<std::string, Sums> sums;
+  std::map<std::string, ErrorSums> sums;
   for (size_t batch = 0; batch < std::min(batches, data_.batches()); ++batch) {
     std::map<std::string, std::vector<float>> expected;
     run(exact_, batch, [&](const std::string& tensor, const Dims&, std::span<const float> values) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,17 @@ struct TensorError {
   double relative = 0;  // norm of the difference over the norm of what is expected
   double largest = 0;   // magnitude of a difference
   double cosine = 1;    // of the angle between the two
+};
+
+/// Of a tensor whose elements come in pieces.
+class ErrorSums {
+ public:
+  void add(std::span<const float> found, std::span<const float> expected);
+  /// NaNs where a value is no number in one alone.
+  TensorError error(const std::string& tensor) const;
+
+ private:
+  double difference_ = 0, expected_ = 0, found_ = 0, product_ = 0, largest_ = 0;
 };
 
 /// A network in floating point, which others are held against. The samples run anew through both each time: a batch's
