@@ -12,6 +12,7 @@ is the median over the rounds of (old / new), above 1 where the new one is faste
 """
 
 import argparse
+import json
 import math
 import pathlib
 import re
@@ -29,7 +30,7 @@ from compare import MODELS  # noqa: E402
 
 VERSIONS = re.compile(r' \| ([^|"]*)","ms"')
 # What tactics were called in f0eed88 and are called now: parameters that have one value left have no name.
-WORDS = {"prefetch=1, ": "", ", prefetch=1)": ")"}
+WORDS = {"prefetch=1, ": "", ", prefetch=1)": ")", "prefetch=1,": "", ",prefetch=1)": ")", "cublaslt.product(": "cublaslt.matmul("}
 
 
 def trtexec(program, folder, *arguments):
@@ -61,10 +62,10 @@ def shapes_of(model):
 
 
 def build(program, folder, model, side, options):
-    """The tactic of each layer."""
-    log = trtexec(program, folder, f"--onnx={file_of(model, folder)}", f"--saveEngine={side}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
-                  f"--timingCacheFile={side}.cache", *options.both, *options.flags, *shapes_of(model))
-    return re.findall(r"Layer\((\S+)\): (.*?), ", log)
+    """The tactic of each layer, as tuned."""
+    trtexec(program, folder, f"--onnx={file_of(model, folder)}", f"--saveEngine={side}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}",
+            "--profilingVerbosity=detailed", f"--exportLayerInfo={side}.json", f"--timingCacheFile={side}.cache", *options.both, *options.flags, *shapes_of(model))
+    return [layer["TacticName"] for layer in json.loads((folder / f"{side}.json").read_text())["Layers"] if "TacticName" in layer]
 
 
 def median_ms(program, folder, model, side, options):
@@ -72,11 +73,11 @@ def median_ms(program, folder, model, side, options):
     return float(re.search(r"Compute Time: .*?median = ([\d.]+) ms", log)[1])
 
 
-def renamed(cache, versions):
-    """The times of the old program as the new one knows them."""
-    for old, new in {f' | {versions["old"]}","ms"': f' | {versions["new"]}","ms"', **WORDS}.items():
-        cache = cache.replace(old, new)
-    return cache
+def renamed(text):
+    """In the words of the new program."""
+    for old, new in WORDS.items():
+        text = text.replace(old, new)
+    return text
 
 
 def keys(path):
@@ -85,7 +86,8 @@ def keys(path):
 
 def compare(model, programs, versions, folder, options):
     layers = {"old": build(programs["old"], folder, model, "old", options)}
-    (folder / "new.cache").write_text(renamed((folder / "old.cache").read_text(), versions))
+    layers["old"] = [renamed(tactic) for tactic in layers["old"]]
+    (folder / "new.cache").write_text(renamed((folder / "old.cache").read_text()).replace(f' | {versions["old"]}","ms"', f' | {versions["new"]}","ms"'))
     known = keys(folder / "new.cache")
     layers["new"] = build(programs["new"], folder, model, "new", options)
     fresh = len(keys(folder / "new.cache") - known)

@@ -137,6 +137,8 @@ def test_calibration_that_is_not_used_is_told(trtexec, hone, network):
     hone("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz")
     said = trtexec("--onnx=q.onnx", "--int8", "--calibData=data.npz", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
     assert "--calibData is not used: the network has quantised tensors of its own" in said
+    said = trtexec("--onnx=q.onnx", "--int8", "--calibData=data.npz", "--calib=none.cache", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")
+    assert "--calibData is not used" in said
 
 
 def test_nodes_and_operators_are_chosen(hone, network):

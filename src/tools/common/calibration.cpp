@@ -119,11 +119,12 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   const bool has_data = !tool.calibration_data.empty(), has_cache = !build.calibration_file.empty();
   if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
   if (!build.int8 || (!has_data && (build.best || has_cache))) return;
-  if (is_quantized(model.graph) || !device.device->info().byte_matmuls) {
+  const bool own = is_quantized(model.graph), writes = has_data && has_cache;
+  if (own || (!device.device->info().byte_matmuls && !writes)) {
     if (has_data)
-      log.warning("--calibData is not used: {}", is_quantized(model.graph)
-                                                     ? "the network has quantised tensors of its own"
+      log.warning("--calibData is not used: {}", own ? "the network has quantised tensors of its own"
                                                      : "this device has no kernels for 8-bit integers");
+    if (writes) build.calibration_file.clear();  // it may not be there yet
     return;
   }
   const Placement placement = place_quantization(model.graph, {});
@@ -132,7 +133,7 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
                                    : random_ranges(model, device, placement, build.profiles, log);
   if (seen.empty()) return;
   build.scales = scales_of(placement, seen, clipping, Codes::symmetric);
-  if (!has_data || !has_cache) return;
+  if (!writes) return;
   write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
   log.info("Calibration cache written to {}", build.calibration_file);
 }
