@@ -100,29 +100,24 @@ Trial ReducedNetwork::trial(const NodeNames& kept) {
 std::vector<Trial> fewest_kept(ReducedNetwork& network, const std::vector<std::vector<std::string>>& worst_first,
                                double budget, Progress& progress) {
   std::vector<Trial> trials;
-  const auto holds = [&](const std::vector<size_t>& groups) {
-    NodeNames kept;
-    for (const size_t group : groups) kept.insert(worst_first[group].begin(), worst_first[group].end());
+  const auto holds = [&](const NodeNames& kept) {
     trials.push_back(network.trial(kept));
     progress.advanced(trials.size(), trials.size() + 1, "engines tried");
     return trials.back().error <= budget;
   };
-  const auto first = [](size_t count) {
-    std::vector<size_t> groups(count);
-    for (size_t i = 0; i < count; ++i) groups[i] = i;
-    return groups;
+  const auto worst = [&](size_t count) {
+    NodeNames kept;
+    for (size_t i = 0; i < count; ++i) kept.insert(worst_first[i].begin(), worst_first[i].end());
+    return kept;
   };
-  std::vector<size_t> kept = first(least_count(worst_first.size(), [&](size_t count) { return holds(first(count)); }));
-  for (size_t i = 0; i + 1 < kept.size();) {  // the last one was needed
-    std::vector<size_t> fewer = kept;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+  NodeNames kept = worst(least_count(worst_first.size(), [&](size_t count) { return holds(worst(count)); }));
+  for (const std::string& node : NodeNames(kept)) {
+    NodeNames fewer = kept;
+    fewer.erase(node);
     if (holds(fewer)) kept = std::move(fewer);
-    else ++i;
   }
-  NodeNames names;
-  for (const size_t group : kept) names.insert(worst_first[group].begin(), worst_first[group].end());
-  const auto last = std::ranges::find(trials, names, &Trial::kept);
-  if (last == trials.end()) trials.push_back(network.trial(names));
+  const auto last = std::ranges::find(trials, kept, &Trial::kept);
+  if (last == trials.end()) trials.push_back(network.trial(kept));
   else std::rotate(last, last + 1, trials.end());
   return trials;
 }

@@ -63,8 +63,8 @@ class ReducedNetwork {
   double exact_ms_ = 0;
 };
 
-/// Of groups of nodes, the worst first, so few to keep that the error is within the budget, and of these the ones that it takes. What
-/// is kept in the end is the last of the trials, even where all of them are not enough.
+/// Of layers by their nodes, the worst first, so many to keep that the error is within the budget, and of their nodes those that it
+/// takes. What is kept in the end is the last of the trials, even where all of them are not enough.
 std::vector<Trial> fewest_kept(ReducedNetwork& network, const std::vector<std::vector<std::string>>& worst_first,
                                double budget, Progress& progress);
 
