@@ -203,7 +203,7 @@ function(hone_fuzz name)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
   elseif(BUILD_TESTING)
     add_executable(${target} ${arg_SOURCES} ${CMAKE_SOURCE_DIR}/fuzz/replay.cpp)
-    add_test(NAME fuzz_${name} COMMAND ${target} ${arg_SEEDS} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    add_test(NAME fuzz_${name} COMMAND ${target} ${arg_SEEDS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(fuzz_${name} PROPERTIES LABELS fast ENVIRONMENT "${HONE_TEST_ENVIRONMENT}" TIMEOUT 3900)  # HONE_FUZZ_SECONDS is the bound
   else()
     return()

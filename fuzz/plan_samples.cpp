@@ -254,6 +254,25 @@ void add_tactics(std::string_view text, const Backend& backend, Device& device, 
   }
 }
 
+/// Of families that the regions above leave out, the first region of the kernels' own tests that they take.
+void add_families(const Backend& backend, Device& device, std::vector<PlanSample>& samples) {
+  std::set<std::string> known;
+  for (const PlanSample& sample : samples) known.insert(sample.label);
+  for (const RegionSample& region : region_samples()) {
+    const Graph symbolic = parsed(region.with(DType::f32));
+    Problem problem = sample_problem(symbolic, 2, device.info());
+    problem.allowed.bf16 = true;
+    for (const TacticSource* source : backend.sources) {
+      if (source->name() == "reference") continue;
+      Candidates candidates;
+      source->propose(problem, candidates);
+      for (const Tactic& tactic : candidates.offers())
+        if (std::string label = tactic.source + "." + tactic.name; known.insert(label).second)
+          samples.push_back({std::move(label), plan_of_tactic(symbolic, tactic, source->compile(problem, tactic))});
+    }
+  }
+}
+
 Plan network(std::string_view text, const Backend& backend, Device& device) {
   BuildOptions options;
   options.optimization_level = 0;
@@ -274,6 +293,7 @@ std::vector<PlanSample> plan_samples(const Backend& backend, Device& device) {
   for (const std::string_view text : kRegions)
     with_note([&] { return fmt::format("offering tactics for {}", text); },
               [&] { add_tactics(text, backend, device, samples); });
+  add_families(backend, device, samples);
   for (size_t i = 0; i < std::size(kNetworks); ++i)
     samples.push_back({fmt::format("network {}", i), network(kNetworks[i], backend, device)});
   return samples;

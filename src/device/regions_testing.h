@@ -30,7 +30,7 @@ struct RegionSample {
   bool is_typed() const { return with(DType::f16) != with(DType::f32); }
   Graph graph(DType dtype) const { return parse_graph(with(dtype), find_op); }
 
- private:
+  /// The text with an element type.
   std::string with(DType dtype) const {
     std::string result;
     for (size_t i = 0; i < text.size(); ++i) {
