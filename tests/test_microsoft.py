@@ -58,6 +58,7 @@ def n_bits(rows, k, n, block, bits=4, parts=3, zeros=None, bias=False):
 
 # name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
 CASES = {
+    "inverse": ("Inverse", [real(3, 5, 5) + 4 * np.eye(5, dtype=np.float32)], {}, 1),
     "gelu": ("Gelu", [real(3, 8)], {}, 1),
     "fast_gelu": ("FastGelu", [real(3, 8), real(8)], {}, 1),
     "bias_gelu": ("BiasGelu", [real(3, 8), real(8)], {}, 1),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Triangles, unit matrices, determinants.
+// Triangles, unit matrices, determinants, inverses.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -106,8 +108,52 @@ void eval_det(EvalContext& context) {
   context.set(0, write_doubles(x.dtype(), dims, out));
 }
 
+void infer_inverse(InferContext& context) {
+  const Shape& x = context.shape(0);
+  HONE_CHECK(x.rank() >= 2, "Inverse needs rank 2 or more, not {}", x.rank());
+  check_equal(x[x.rank() - 1], x[x.rank() - 2], "rows and columns of Inverse's matrices");
+  context.set(0, context.dtype(0), x);
+}
+
+/// By Gauss and Jordan, with the largest pivot of each column; `result` is a unit matrix. A matrix without an inverse gives
+/// infinities or NaNs.
+void invert(std::span<double> m, std::span<double> result, size_t n) {
+  const auto row = [n](std::span<double> matrix, size_t i) { return matrix.subspan(i * n, n); };
+  for (size_t k = 0; k < n; ++k) {
+    size_t pivot = k;
+    for (size_t i = k + 1; i < n; ++i)
+      if (std::abs(m[i * n + k]) > std::abs(m[pivot * n + k])) pivot = i;
+    for (const std::span<double> matrix : {m, result})
+      if (pivot != k) std::ranges::swap_ranges(row(matrix, k), row(matrix, pivot));
+    const double head = m[k * n + k];
+    for (const std::span<double> matrix : {m, result})
+      for (double& value : row(matrix, k)) value /= head;
+    for (size_t i = 0; i < n; ++i) {
+      const double factor = m[i * n + k];
+      if (i == k || factor == 0) continue;
+      for (const std::span<double> matrix : {m, result})
+        for (size_t j = 0; j < n; ++j) matrix[i * n + j] -= factor * matrix[k * n + j];
+    }
+  }
+}
+
+void eval_inverse(EvalContext& context) {
+  const Tensor& x = context.input(0);
+  const auto n = static_cast<size_t>(x.dims().back());
+  std::vector<double> data = read_doubles(x), out(data.size());
+  for (size_t at = 0; at < data.size(); at += n * n) {
+    for (size_t i = 0; i < n; ++i) out[at + i * n + i] = 1;
+    invert(std::span<double>(data).subspan(at, n * n), std::span<double>(out).subspan(at, n * n), n);
+  }
+  context.set(0, write_doubles(x.dtype(), x.dims(), out));
+}
+
 }  // namespace
 
+const OpDef inverse{.name = "Inverse",
+                    .infer = infer_inverse,
+                    .eval = eval_inverse,
+                    .onnx = {{"Inverse", 1, kEveryLater, nullptr, "com.microsoft", 0x1}}};
 const OpDef det{.name = "Det", .infer = infer_det, .eval = eval_det, .onnx = {{"Det", 11}}};
 const OpDef trilu{.name = "Trilu",
                   .attrs = {{"upper", AttrKind::integer, int64_t{1}}},
