@@ -56,6 +56,7 @@ _hone_flags=(
     --calib=
     --calibData=
     --calibMethod=
+    --calibAsymmetric
     --explicitPrecision
     --sparsity=
     --distributiveIndependence
@@ -196,7 +197,7 @@ _hone_trtexec() {
   fi
 }
 _hone() {
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect cache doctor trtexec help" -- "${COMP_WORDS[1]}")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect quantize accuracy cache doctor trtexec help" -- "${COMP_WORDS[1]}")); return; fi
   if [[ ${COMP_WORDS[1]} == trtexec ]]; then _hone_trtexec; else COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")); fi
 }
 complete -o default -F _hone_trtexec trtexec

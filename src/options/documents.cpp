@@ -142,7 +142,7 @@ std::string completion_script() {
          "  fi\n"
          "}\n"
          "_hone() {\n"
-         "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"build run bench check inspect cache doctor trtexec "
+         "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"build run bench check inspect quantize accuracy cache doctor trtexec "
          "help\" "
          "-- \"${COMP_WORDS[1]}\")); return; fi\n"
          "  if [[ ${COMP_WORDS[1]} == trtexec ]]; then _hone_trtexec; else COMPREPLY=($(compgen -f -- "
