@@ -159,6 +159,22 @@ def test_inspect_shows_layers_and_why(hone, plan):
     assert [layer["nodes"] for layer in summary["layers"]] == [["dense", "act"]]
 
 
+def test_completion_knows_every_command(hone):
+    commands = re.findall(r"^  ([a-z]+) ", hone("--help"), re.MULTILINE)
+    words = re.search(r'compgen -W "(build [a-z ]+)"', hone("help", "completion"))[1].split()
+    assert words == commands and "quantize" in words
+
+
+def test_changes_between_two_plans_are_listed(hone, plan):
+    hone("build", "model.onnx", "-o", "other.plan", "--tacticSources=-JIT_CONVOLUTIONS")
+    found = json.loads(hone("inspect", "changes", "other.plan", "--from", plan, "--json"))
+    (change,) = found["changes"]
+    assert change["layer"] == "dense + act" and change["old"]["tactic"] != change["new"]["tactic"] and found["layers"] == 1
+    assert "changed" in hone("inspect", "changes", "other.plan", "--from", plan)
+    assert json.loads(hone("inspect", "changes", plan, "--from", plan, "--json"))["changes"] == []
+    assert "takes two plans" in hone.run("inspect", "changes", plan).stdout
+
+
 def test_capability_says_which_nodes_have_kernels_and_why_others_have_none(hone):
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="dense"), helper.make_node("Relu", ["h"], ["r"], name="act"),
              helper.make_node("Add", ["b", "b"], ["twice"], name="constant"), helper.make_node("Add", ["r", "twice"], ["s"], name="sum"),
