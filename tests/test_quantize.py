@@ -133,6 +133,12 @@ def test_without_data_the_ranges_are_random_and_it_says_so(trtexec, network):
     assert done.returncode == 0 and "ranges are random" in done.stdout
 
 
+def test_codes_with_zero_points_are_finer(hone, network):
+    errors = [json.loads(hone.answer("accuracy", "m.onnx", "--int8", "--data=data.npz", "--calibMethod=minmax", "--builderOptimizationLevel=0", "--json", *more))["error"]
+              for more in ((), ("--calibAsymmetric",))]
+    assert 0 < errors[1] < errors[0]
+
+
 def test_calibration_that_is_not_used_is_told(trtexec, hone, network):
     hone("quantize", "m.onnx", "-o", "q.onnx", "--data=data.npz")
     said = trtexec("--onnx=q.onnx", "--int8", "--calibData=data.npz", "--shapes=x:1x3x16x16", "--builderOptimizationLevel=0", "--skipInference")

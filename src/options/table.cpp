@@ -136,6 +136,8 @@ constexpr Flag kTable[] = {
          put<&T::calibration_data>}),
     own({"--calibMethod", "", "<m>", build, "what is clipped: entropy, minmax, percentile[=99.99] or mse",
          put<&T::calibration_method>}),
+    own({"--calibAsymmetric", "", "", build, "calibrate INT8 to unsigned codes with zero points: finer steps",
+         put<&T::calibration_asymmetric>}),
     {"--explicitPrecision", "", "", build, "historic", nullptr, "it has been deprecated and has no effect"},
     {"--sparsity", "", "<mode>", build, "structured sparsity: disable, enable or force", put_sparsity},
     {"--distributiveIndependence", "", "", build, "results do not depend on how work is split", put<&B::deterministic>},

@@ -84,6 +84,7 @@ struct ToolOptions {
   std::string precision_constraints = "none";
   NamedTexts layer_precisions, layer_output_types, layer_devices;
   std::string calibration_data, calibration_method = "entropy";
+  bool calibration_asymmetric = false;  // codes with zero points
   std::string sparsity = "disable";
   bool strip_all_weights = false;
   bool monitor_memory = false, no_compilation_cache = false;

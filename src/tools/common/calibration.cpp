@@ -118,6 +118,8 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   const Clipping clipping = read_clipping("--calibMethod", tool.calibration_method);
   const bool has_data = !tool.calibration_data.empty(), has_cache = !build.calibration_file.empty();
   if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
+  if (tool.calibration_asymmetric && has_cache)
+    throw Error("calibration caches have symmetric scales", "leave --calibAsymmetric or --calib out");
   if (!build.int8 || (!has_data && (build.best || has_cache))) return;
   const bool own = is_quantized(model.graph), writes = has_data && has_cache;
   if (own || (!device.device->info().byte_matmuls && !writes)) {
@@ -132,7 +134,8 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   const Histograms seen = has_data ? observed(model, device, placement, tool.calibration_data, clipping, log)
                                    : random_ranges(model, device, placement, build.profiles, log);
   if (seen.empty()) return;
-  build.scales = scales_of(placement, seen, clipping, Codes::symmetric);
+  build.codes = tool.calibration_asymmetric ? Codes::asymmetric : Codes::symmetric;
+  build.scales = scales_of(placement, seen, clipping, build.codes);
   if (!writes) return;
   write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
   log.info("Calibration cache written to {}", build.calibration_file);
