@@ -28,16 +28,23 @@ bool all_ranked(const Graph& graph) {
   return true;
 }
 
-/// Every layer and tensor gets a name; those of layers are unique.
+/// The name, or with a number behind it where it is taken.
+std::string unique(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted;
+  for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+  return name;
+}
+
+/// Every layer and tensor gets a name of its own.
 void name_layers(Graph& graph) {
-  std::set<std::string> taken;
+  std::set<std::string> layers, tensors;
+  for (const Value* input : graph.inputs()) tensors.insert(input->name);
+  for (const Node* node : graph.nodes())
+    for (const Value* output : node->outputs) tensors.insert(output->name);
   for (Node* node : graph.nodes()) {
-    if (node->name.empty()) node->name = fmt::format("({})", node->op_name());
-    std::string name = node->name;
-    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", node->name, i);
-    node->name = std::move(name);
+    node->name = unique(node->name.empty() ? fmt::format("({})", node->op_name()) : node->name, layers);
     for (Value* output : node->outputs)
-      if (output->name.empty()) output->name = fmt::format("{}_output_{}", node->name, output->index);
+      if (output->name.empty()) output->name = unique(fmt::format("{}_output_{}", node->name, output->index), tensors);
   }
 }
 
