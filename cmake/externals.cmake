@@ -2,7 +2,7 @@
 #
 # The other people's code Hone stands on. Everything comes from Debian except oneDNN, whose processor-only build with GNU
 # OpenMP is published on PyPI. Targets: fmt::fmt nlohmann_json::nlohmann_json
-# protozero xbyak xxhash hwy PkgConfig::RE2 OpenMP::OpenMP_CXX dnnl GTest::gtest_main.
+# protozero xbyak xxhash hwy PkgConfig::RE2 ZLIB::ZLIB OpenMP::OpenMP_CXX dnnl GTest::gtest_main.
 
 include_guard()
 
@@ -10,6 +10,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(OpenMP COMPONENTS CXX)
+find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

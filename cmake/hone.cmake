@@ -5,7 +5,7 @@
 #   hone_library(<name> SOURCES a.cpp... [DEPS other hone targets...] [LIBS external targets...] [HOT])   -> hone_<name>
 #   hone_executable(<name> SOURCES main.cpp... [DEPS ...] [LIBS ...] [ALIASES links beside it...])   -> <build>/bin/<name>
 #   hone_test(<name> SOURCES a_test.cpp... [DEPS ...] [LIBS ...] [LABELS slow threaded] [TIMEOUT seconds])   -> ctest "<name>", run in the root
-#   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
+#   hone_fuzz(<name> SOURCES a_fuzz.cpp... [DEPS ...] [LIBS ...] [SEEDS files or folders...])   -> libFuzzer target, or ctest "fuzz_<name>"
 #   hone_listed_sources(<variable> <list>.def)   -> the sources that a list names, so that they stand in one place; also _texts
 #
 # Names in DEPS are written without the prefix `hone_`. Sources are listed by hand: a missing file is an error.
@@ -196,7 +196,7 @@ endfunction()
 
 # The libFuzzer build gets fuzz/hone_<name>_fuzz; every other build runs the same harness on its seeds and damaged copies.
 function(hone_fuzz name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;SEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS;SEEDS")
   set(target hone_${name}_fuzz)
   if(HONE_FUZZ)
     add_executable(${target} ${arg_SOURCES})
@@ -209,6 +209,6 @@ function(hone_fuzz name)
     return()
   endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-  hone_link_(${target} "${arg_DEPS}" "")
+  hone_link_(${target} "${arg_DEPS}" "${arg_LIBS}")
   add_dependencies(fuzzers ${target})
 endfunction()

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NumPy's files: an array whose bytes lie inside the file, or a refusal. Every byte is read, so that the sanitizer sees it.
+// NumPy's files: an array whose bytes lie inside the file or were inflated from it, or a refusal. Every byte is read, so that the sanitizer sees it.
 #include "harness.h"
 #include "tools/common/npy.h"
+#include "tools/common/zip_testing.h"
 
 namespace hone::fuzz {
 namespace {
-
-std::string little(uint64_t value, int bytes) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value & 0xff);
-  return out;
-}
-
-/// A zip archive with one stored entry.
-std::string archive(const std::string& name, const std::string& content) {
-  const std::string sizes = little(content.size(), 4) + little(content.size(), 4);
-  const std::string local =
-      "PK\3\4" + little(20, 2) + little(0, 12) + sizes + little(name.size(), 2) + little(0, 2) + name;
-  const std::string entry = "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 12) + sizes + little(name.size(), 2) +
-                            little(0, 12) + little(0, 4) + name;
-  return local + content + entry + "PK\5\6" + little(0, 4) + little(1, 2) + little(1, 2) + little(entry.size(), 4) +
-         little(local.size() + content.size(), 4) + little(0, 2);
-}
 
 void read_all(const NpyArray& array) {
   unsigned sum = 0;
@@ -36,7 +20,8 @@ void read_all(const NpyArray& array) {
 std::vector<std::string> seed_inputs() {
   const std::string bytes(24, '\1');
   const std::string array = npy_text(DType::f32, {2, 3}, std::as_bytes(std::span(bytes)));
-  return {array, npy_text(DType::u8, {24}, std::as_bytes(std::span(bytes))), archive("x.npy", array)};
+  return {array, npy_text(DType::u8, {24}, std::as_bytes(std::span(bytes))), ZipSample::stored(array).text(),
+          ZipSample::compressed(array).text()};
 }
 
 }  // namespace hone::fuzz

@@ -66,7 +66,8 @@ def test_run_reads_and_writes_numpy_files(hone, plan):
     expected = reference_session(hone.folder / "model.onnx").run(["y"], {"x": values})[0]
     np.save(hone.folder / "in.npy", values)
     np.savez(hone.folder / "in.npz", other=np.zeros(2), x=values)
-    for name in ("in.npy", "in.npz"):
+    np.savez_compressed(hone.folder / "packed.npz", other=np.zeros(2), x=values)
+    for name in ("in.npy", "in.npz", "packed.npz"):
         hone("run", plan, "-i", f"x:{name}", "-s", "x:3x4", "-o", "out")
         np.testing.assert_allclose(np.load(hone.folder / "out/y.npy"), expected, rtol=1e-5, atol=1e-6)
     said = hone("run", plan, "-i", "x:in.npy", "-s", "x:3x4", "-n", "2")
@@ -90,14 +91,13 @@ def test_arrays_that_do_not_fit_are_refused(change, message, hone, plan):
 def test_damaged_numpy_files_are_refused(hone, plan):
     np.save(hone.folder / "in.npy", np.ones((3, 4), np.float32))
     np.savez(hone.folder / "in.npz", x=np.ones((3, 4), np.float32))
-    for name in ("in.npy", "in.npz"):
+    np.savez_compressed(hone.folder / "packed.npz", x=np.ones((3, 4), np.float32))
+    for name in ("in.npy", "in.npz", "packed.npz"):
         whole = (hone.folder / name).read_bytes()
         for length in (0, 1, 5, 9, 40, len(whole) // 2, len(whole) - 1):
             (hone.folder / f"cut_{name}").write_bytes(whole[:length])
             done = hone.run("run", plan, "-i", f"x:cut_{name}", "-s", "x:3x4")
             assert done.returncode == 1 and "internal error" not in done.stdout, (name, length, done.stdout)
-    np.savez_compressed(hone.folder / "packed.npz", x=np.ones((3, 4), np.float32))
-    assert "numpy.savez instead" in hone.run("run", plan, "-i", "x:packed.npz", "-s", "x:3x4").stdout
 
 
 def test_bench_tells_latency_throughput_and_what_bounds_them(hone, plan):

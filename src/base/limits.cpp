@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/limits.h"
 
+#include "base/data_limits.h"
+
 namespace hone {
 
 std::span<const Limit> limit_table() {
@@ -16,6 +18,10 @@ std::span<const Limit> limit_table() {
       {"contents", kMaxSymbolicElements, "elements", "of an integer tensor that is followed as expressions"},
       {"folded result", kMaxFoldedBytes, "bytes", "of a constant result that is computed at build time"},
       {"image", kMaxImagePixels, "pixels", "of one image that ImageDecoder reads"},
+      {"compressed array", static_cast<int64_t>(kMaxInflatedBytes), "bytes",
+       "of an array of a compressed .npz archive that is read whole"},
+      {"inflation", static_cast<int64_t>(kMaxInflation), "times",
+       "what compressed data claim to be, against their size"},
       {"timing cache", kMaxCacheBytes, "bytes", "of the file"},
   };
   return kTable;

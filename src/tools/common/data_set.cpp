@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common/data_set.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -29,11 +31,11 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-NpyArray array_in(const MappedFile& file, const std::string& input, size_t inputs) {
-  if (!file.path().ends_with(".npy")) return parse_npz(file.bytes(), input);
+NpyReader array_in(const MappedFile& file, const std::string& input, size_t inputs) {
+  if (!file.path().ends_with(".npy")) return {file.bytes(), input};
   if (inputs != 1)
     throw Error(fmt::format("an .npy file is one array, and the network has {} inputs", inputs), std::string(kForms));
-  return parse_npy(file.bytes());
+  return NpyReader(file.bytes());
 }
 
 /// The shape of a batch of such an array's samples.
@@ -51,6 +53,11 @@ Dims batch_shape(const Dims& array, const TensorType& input) {
         fmt::format("samples of shape [{}] do not fit the input, which is {}", join_dims(array, ","), input.text()),
         "the first axis of an array counts samples, the others are those of the input");
   return dims;
+}
+
+/// Gives the memory of a mapping back, which would grow with what has been read; what is read again comes from the file again.
+void forget(std::span<const std::byte> mapped) {
+  if (!mapped.empty()) ::madvise(const_cast<std::byte*>(mapped.data()), mapped.size(), MADV_DONTNEED);
 }
 
 template <typename To>
@@ -88,12 +95,13 @@ DataSet::DataSet(const std::string& path, const Graph& network) {
 
 /// Its shapes are those of a batch from the first file on.
 int64_t DataSet::samples_in(const MappedFile& file, const std::string& input, const TensorType& type) {
-  const NpyArray array = array_in(file, input, inputs_.size());
-  const Dims dims = batch_shape(array.dims, type);
+  const NpyReader reader = array_in(file, input, inputs_.size());
+  const Dims& array = reader.header().dims;
+  const Dims dims = batch_shape(array, type);
   const Dims& known = shapes_.try_emplace(input, dims).first->second;
   HONE_CHECK(known == dims, "samples of shape [{}] are among others of shape [{}]", join_dims(dims, ","),
              join_dims(known, ","));
-  return array.dims[0];
+  return array[0];
 }
 
 void DataSet::add_file(const std::string& path) {
@@ -119,20 +127,33 @@ void DataSet::add_file(const std::string& path) {
             });
 }
 
+void DataSet::open(const Source& source) {
+  if (open_ != nullptr && open_->path() == source.path) return forget(open_->bytes());
+  readers_.clear();
+  open_ = MappedFile::open(source.path);
+}
+
 void DataSet::load(size_t batch, const std::string& input, std::span<std::byte> memory) {
   auto source = sources_.begin();
   for (; batch >= source->batches; ++source) batch -= source->batches;
   with_note([&] { return fmt::format("reading the samples of input {} in {}", input, source->path); },
             [&] {
-              if (open_ == nullptr || open_->path() != source->path) open_ = MappedFile::open(source->path);
-              const NpyArray array = array_in(*open_, input, inputs_.size());
-              const DType wanted = inputs_.at(input).dtype;
-              const size_t elements = memory.size() / size_of(wanted), begin = batch * elements;
-              const std::span<const std::byte> bytes =
-                  array.bytes.subspan(begin * size_of(array.dtype), elements * size_of(array.dtype));
-              if (array.dtype == wanted) return void(std::memcpy(memory.data(), bytes.data(), bytes.size()));
-              const Tensor values(array.dtype, {static_cast<int64_t>(elements)}, Blob::copy(bytes));
-              visit(wanted, [&]<typename T>() { convert<T>(values, memory); });
+              open(*source);
+              auto found = readers_.find(input);
+              if (found == readers_.end())
+                found = readers_.emplace(input, array_in(*open_, input, inputs_.size())).first;
+              NpyReader& reader = found->second;
+              const DType given = reader.header().dtype, wanted = inputs_.at(input).dtype;
+              const size_t elements = memory.size() / size_of(wanted), bytes = elements * size_of(given);
+              if (given == wanted) {
+                reader.read(batch * bytes, memory.first(bytes));
+              } else {
+                AlignedBuffer values(bytes);
+                reader.read(batch * bytes, {values.data(), values.size()});
+                const Tensor tensor(given, {static_cast<int64_t>(elements)}, Blob::own(std::move(values)));
+                visit(wanted, [&]<typename T>() { convert<T>(tensor, memory); });
+              }
+              if (batch + 1 == source->batches) reader.finish();
             });
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "ir/graph.h"
+#include "tools/common/npy.h"
 
 namespace hone {
 
@@ -39,12 +40,14 @@ class DataSet {
     size_t batches;
   };
   void add_file(const std::string& path);
+  void open(const Source& source);
   int64_t samples_in(const MappedFile& file, const std::string& input, const TensorType& type);
 
   std::map<std::string, TensorType> inputs_;
   std::map<std::string, Dims> shapes_;
   std::vector<Source> sources_;
-  std::shared_ptr<const MappedFile> open_;  // the file that was read last
+  std::shared_ptr<const MappedFile> open_;    // the file that was read last
+  std::map<std::string, NpyReader> readers_;  // of its arrays, by input
   size_t batches_ = 0, samples_ = 0, left_over_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/folder_testing.h"
 #include "tools/common/npy.h"
+#include "tools/common/zip_testing.h"
 
 namespace hone {
 namespace {
@@ -57,6 +58,23 @@ TEST(DataSet, ABatchIsWhatTheModelSays) {
   EXPECT_THAT(batch_of(data, 0, 4), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(error_of([&] { DataSet(folder.file("a.npy"), network(4)); }),
               HasSubstr("holds 3 samples; a batch of this network has 4"));
+}
+
+TEST(DataSet, CompressedSamplesAreReadInAnyOrder) {
+  const TestFolder folder;
+  std::vector<float> values(2000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const std::string array = npy_text(DType::f32, {1000, 2}, std::as_bytes(std::span(values)));
+  write_file(folder.file("a.npz"), ZipSample::compressed(array).text());
+  DataSet data(folder.file("a.npz"), network(3));
+  EXPECT_EQ(data.left_over(), 1u);
+  for (const size_t batch : {0UL, 1UL, 200UL, 7UL, 332UL})
+    EXPECT_EQ(batch_of(data, batch, 6)[5], static_cast<float>(6 * batch + 5)) << batch;
+  ZipSample damaged = ZipSample::compressed(array);
+  damaged.checksum ^= 1;
+  write_file(folder.file("b.npz"), damaged.text());
+  DataSet other(folder.file("b.npz"), network(3));
+  EXPECT_THAT(error_of([&] { batch_of(other, 332, 6); }), HasSubstr("checksum"));
 }
 
 TEST(DataSet, NumbersAreConverted) {

@@ -2,9 +2,10 @@
 #include "tools/common/npy.h"
 
 #include <algorithm>
-#include <cstring>
+#include <ranges>
 #include <vector>
 
+#include "base/data_limits.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -12,6 +13,7 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr uint64_t kLongestHeader = uint64_t{1} << 20;
 
 struct TypeWord {
   DType dtype;
@@ -20,23 +22,6 @@ struct TypeWord {
 constexpr TypeWord kTypes[] = {{DType::f32, "<f4"}, {DType::f16, "<f2"},     {DType::f64, "<f8"}, {DType::i8, "|i1"},
                                {DType::u8, "|u1"},  {DType::boolean, "|b1"}, {DType::i16, "<i2"}, {DType::u16, "<u2"},
                                {DType::i32, "<i4"}, {DType::u32, "<u4"},     {DType::i64, "<i8"}, {DType::u64, "<u8"}};
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Little-endian.
-uint64_t number_at(std::span<const std::byte> bytes, size_t at, size_t size) {
-  HONE_CHECK(at <= bytes.size() && bytes.size() - at >= size, "the file is cut short");
-  uint64_t value = 0;
-  for (size_t i = 0; i < size; ++i) value |= static_cast<uint64_t>(bytes[at + i]) << (8 * i);
-  return value;
-}
-
-std::span<const std::byte> piece(std::span<const std::byte> bytes, uint64_t at, uint64_t size) {
-  HONE_CHECK(at <= bytes.size() && bytes.size() - at >= size, "the file is cut short");
-  return bytes.subspan(at, size);
-}
 
 /// What follows "'key':" in the header's dictionary.
 std::string_view value_of(std::string_view header, std::string_view key) {
@@ -75,61 +60,86 @@ uint64_t byte_count(DType dtype, const Dims& dims) {
   return bytes;
 }
 
-struct Entry {
-  std::string_view name;
-  uint64_t method = 0, size = 0, offset = 0;
-};
+/// `read` copies bytes of a file of `size` bytes.
+template <typename Read>
+NpyHeader read_header(uint64_t size, const Read& read) {
+  const auto text_at = [&](uint64_t at, uint64_t count) {
+    HONE_CHECK(at <= size && size - at >= count, "the file is cut short");
+    std::string text(count, '\0');
+    read(at, std::as_writable_bytes(std::span(text)));
+    return text;
+  };
+  const auto number_at = [&](uint64_t at, uint64_t count) {
+    uint64_t value = 0;
+    for (const char c : std::views::reverse(text_at(at, count))) value = value << 8 | static_cast<unsigned char>(c);
+    return value;
+  };
+  HONE_CHECK(size >= kMagic.size() && text_at(0, kMagic.size()) == kMagic, "it is no .npy file");
+  const uint64_t version = number_at(6, 1), width = version == 1 ? 2 : 4;
+  HONE_CHECK(version >= 1 && version <= 3, "version {} of the format is not known", version);
+  const uint64_t length = number_at(8, width), start = 8 + width + length;
+  HONE_CHECK(start <= size, "the file is cut short");
+  HONE_CHECK(length <= kLongestHeader, "a header of {} bytes", length);
+  const std::string header = text_at(8 + width, length);
+  if (value_of(header, "fortran_order").starts_with("True"))
+    throw Error("the array is stored column by column", "write it with numpy.ascontiguousarray(array)");
+  NpyHeader result{read_type(value_of(header, "descr")), read_dims(value_of(header, "shape")), start, 0};
+  result.bytes = byte_count(result.dtype, result.dims);
+  HONE_CHECK(size - start >= result.bytes, "the file is cut short: the shape {} of {} takes {} bytes, {} are there",
+             join_dims(result.dims), name_of(result.dtype), result.bytes, size - start);
+  return result;
+}
 
-/// The central directory, which stands at the end of an archive.
-std::vector<Entry> entries_of(std::span<const std::byte> file) {
-  const size_t at = text_of(file).rfind("PK\5\6");
-  HONE_CHECK(at != std::string_view::npos, "it is no zip archive");
-  (void)piece(file, at, 22);  // its last record, whole
-  const uint64_t count = number_at(file, at + 10, 2);
-  uint64_t next = number_at(file, at + 16, 4);
-  std::vector<Entry> entries;
-  for (uint64_t i = 0; i < count; ++i) {
-    HONE_CHECK(text_of(piece(file, next, 4)) == "PK\1\2", "the directory of the archive is damaged");
-    const uint64_t name = number_at(file, next + 28, 2), extra = number_at(file, next + 30, 2),
-                   comment = number_at(file, next + 32, 2);
-    Entry entry{text_of(piece(file, next + 46, name)), number_at(file, next + 10, 2), number_at(file, next + 20, 4),
-                number_at(file, next + 42, 4)};
-    if (entry.name.ends_with(".npy")) entry.name.remove_suffix(4);
-    entries.push_back(entry);
-    next += 46 + name + extra + comment;
+ZipStream entry_called(std::span<const std::byte> archive, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const ZipEntry& entry : zip_entries(archive)) {
+    names.push_back(entry.name.substr(0, entry.name.size() - (entry.name.ends_with(".npy") ? 4 : 0)));
+    if (names.back() == name) return ZipStream(archive, entry);
   }
-  return entries;
+  throw Error(fmt::format("the archive has no array called {}", name), "it holds " + join(names, ", "));
 }
 
 }  // namespace
 
+NpyReader::NpyReader(std::span<const std::byte> file)
+    : file_(file),
+      header_(read_header(file.size(), [&](uint64_t at, std::span<std::byte> to) { read_file(at, to); })) {}
+
+NpyReader::NpyReader(std::span<const std::byte> archive, std::string_view name)
+    : entry_(entry_called(archive, name)),
+      header_(read_header(entry_->size(), [&](uint64_t at, std::span<std::byte> to) { read_file(at, to); })) {}
+
+void NpyReader::read_file(uint64_t at, std::span<std::byte> to) {
+  if (entry_) entry_->read(at, to);
+  else std::ranges::copy(file_.subspan(at, to.size()), to.begin());
+}
+
+void NpyReader::read(uint64_t at, std::span<std::byte> to) {
+  HONE_ASSERT(at <= header_.bytes && header_.bytes - at >= to.size(), "bytes behind the end of an array");
+  read_file(header_.start + at, to);
+}
+
+void NpyReader::finish() {
+  if (entry_) entry_->finish();
+}
+
 NpyArray parse_npy(std::span<const std::byte> file) {
-  HONE_CHECK(text_of(file).starts_with(kMagic), "it is no .npy file");
-  const uint64_t version = number_at(file, 6, 1), width = version == 1 ? 2 : 4;
-  HONE_CHECK(version >= 1 && version <= 3, "version {} of the format is not known", version);
-  const uint64_t length = number_at(file, 8, width), start = 8 + width + length;
-  const std::string_view header = text_of(piece(file, 8 + width, length));
-  if (value_of(header, "fortran_order").starts_with("True"))
-    throw Error("the array is stored column by column", "write it with numpy.ascontiguousarray(array)");
-  NpyArray array{read_type(value_of(header, "descr")), read_dims(value_of(header, "shape")), {}};
-  array.bytes = piece(file, start, byte_count(array.dtype, array.dims));
-  return array;
+  const NpyReader reader(file);
+  const NpyHeader& header = reader.header();
+  return {header.dtype, header.dims, file.subspan(header.start, header.bytes)};
 }
 
 NpyArray parse_npz(std::span<const std::byte> file, std::string_view name) {
-  const std::vector<Entry> entries = entries_of(file);
-  std::vector<std::string> names;
-  for (const Entry& entry : entries) {
-    names.emplace_back(entry.name);
-    if (entry.name != name) continue;
-    if (entry.method != 0)
-      throw Error(fmt::format("the array {} is compressed", name),
-                  "write the archive with numpy.savez instead of numpy.savez_compressed");
-    HONE_CHECK(text_of(piece(file, entry.offset, 4)) == "PK\3\4", "the archive is damaged");
-    const uint64_t skipped = 30 + number_at(file, entry.offset + 26, 2) + number_at(file, entry.offset + 28, 2);
-    return parse_npy(piece(file, entry.offset + skipped, entry.size));
-  }
-  throw Error(fmt::format("the archive has no array called {}", name), "it holds " + join(names, ", "));
+  NpyReader reader(file, name);
+  const NpyHeader& header = reader.header();
+  HONE_CHECK(header.bytes <= std::max<uint64_t>(kMaxInflatedBytes, file.size()),
+             "the array {} has {} bytes; a compressed one may have {}", name, header.bytes, kMaxInflatedBytes);
+  AlignedBuffer memory(header.bytes);
+  reader.read(0, {memory.data(), memory.size()});
+  reader.finish();
+  NpyArray array{header.dtype, header.dims, {}, Blob::own(std::move(memory))};
+  array.bytes = array.memory.bytes();
+  return array;
 }
 
 std::string npy_text(DType dtype, const Dims& dims, std::span<const std::byte> bytes) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NumPy files that are damaged or malicious: nothing is unpickled, unpacked or read behind the end.
+// NumPy files that are damaged or malicious: nothing is unpickled, inflated without bound or read behind the end.
 #include "tools/common/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "tools/common/zip_testing.h"
 
 namespace hone {
 namespace {
@@ -29,12 +32,6 @@ std::string refusal(auto&& body) {
 
 std::string refusal_of(const std::string& file) {
   return refusal([&] { parse_npy(bytes_of(file)); });
-}
-
-std::string little(uint64_t value, int size) {
-  std::string out;
-  for (int i = 0; i < size; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
-  return out;
 }
 
 /// Version 1 of the format around any dictionary.
@@ -75,39 +72,72 @@ TEST(Npy, ShapesMustFitTheData) {
   EXPECT_EQ(refusal_of(file_with(dictionary("'<f4'", "()"))), "");
 }
 
-/// A zip archive with one entry, whose fields may be wrong.
-struct Archive {
-  std::string content;
-  uint64_t method = 0, size = 0, directory = 0, local_name = 5;
-  std::string text() const {
-    const std::string sizes = little(size, 4) + little(size, 4), name = "x.npy";
-    const std::string local = std::string("PK\3\4", 4) + little(20, 2) + little(0, 2) + little(method, 2) +
-                              little(0, 8) + sizes + little(local_name, 2) + little(0, 2) + name;
-    const std::string entry = std::string("PK\1\2", 4) + little(20, 2) + little(20, 2) + little(0, 2) +
-                              little(method, 2) + little(0, 8) + sizes + little(name.size(), 2) + little(0, 12) +
-                              little(0, 4) + name;
-    return local + content + entry + std::string("PK\5\6", 4) + little(0, 4) + little(1, 2) + little(1, 2) +
-           little(entry.size(), 4) + little(local.size() + content.size() + directory, 4) + little(0, 2);
-  }
-};
+std::string refusal_of_archive(const std::string& text, const char* name = "x") {
+  return refusal([&] { parse_npz(bytes_of(text), name); });
+}
+
+std::string numbers() { return npy_text(DType::f32, {2, 3}, bytes_of(std::string(24, '\1'))); }
 
 TEST(Npz, EntriesMustLieInTheArchive) {
-  const std::string array = npy_text(DType::f32, {2, 3}, bytes_of(std::string(24, '\1')));
-  const auto refusal_of_archive = [](const std::string& text, const char* name = "x") {
-    return refusal([&] { parse_npz(bytes_of(text), name); });
-  };
-  Archive good{.content = array, .size = array.size()};
-  EXPECT_EQ(refusal_of_archive(good.text()), "");
-  EXPECT_THAT(refusal_of_archive(good.text(), "z"), AllOf(HasSubstr("z"), HasSubstr("it holds x")));
-  Archive bomb = good, longer = good, outside = good, shifted = good;
-  bomb.method = 8;
-  EXPECT_THAT(refusal_of_archive(bomb.text()), AllOf(HasSubstr("compressed"), HasSubstr("hint")));
-  longer.size = 0xffffffff;
-  outside.directory = 0xffff;
-  shifted.local_name = 0xffff;
-  for (const Archive& bad : {longer, outside, shifted}) EXPECT_NE(refusal_of_archive(bad.text()), "");
-  for (size_t size = 0; size < good.text().size(); ++size)
-    EXPECT_NE(refusal_of_archive(good.text().substr(0, size)), "") << size;
+  for (const ZipSample& good : {ZipSample::stored(numbers()), ZipSample::compressed(numbers())}) {
+    EXPECT_EQ(refusal_of_archive(good.text()), "");
+    EXPECT_THAT(refusal_of_archive(good.text(), "z"), AllOf(HasSubstr("z"), HasSubstr("it holds x")));
+    ZipSample longer = good, shorter = good, outside = good, shifted = good, secret = good, other = good;
+    longer.size = 0xfffffff0, shorter.size -= 1;
+    longer.packed_size = good.method == 0 ? 0xfffffff0 : good.packed_size;
+    outside.directory = 0xffff;
+    shifted.local_name = 0xffff;
+    secret.flags = 1;
+    other.method = 12;
+    for (const ZipSample& bad : {longer, shorter, outside, shifted, secret, other})
+      EXPECT_NE(refusal_of_archive(bad.text()), "");
+    EXPECT_THAT(refusal_of_archive(other.text()), AllOf(HasSubstr("method 12"), HasSubstr("hint")));
+    for (size_t size = 0; size < good.text().size(); ++size)
+      EXPECT_NE(refusal_of_archive(good.text().substr(0, size)), "") << size;
+  }
+}
+
+TEST(Npz, CompressedArraysAreWhatTheyWere) {
+  std::string data(400'000, '\0');
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * i >> 7);
+  const std::string archive = ZipSample::compressed(npy_text(DType::u8, {400'000}, bytes_of(data))).text();
+  const NpyArray whole = parse_npz(bytes_of(archive), "x");
+  EXPECT_TRUE(std::ranges::equal(whole.bytes, bytes_of(data)));
+  NpyReader reader(bytes_of(archive), "x");
+  std::string part(1000, '\0');
+  for (const size_t at : {0UL, 1000UL, 300'000UL, 2000UL, 399'000UL}) {
+    reader.read(at, std::as_writable_bytes(std::span(part)));
+    EXPECT_EQ(part, data.substr(at, part.size())) << at;
+  }
+  reader.finish();
+}
+
+TEST(Npz, DamageIsSeen) {
+  const std::string array = npy_text(DType::u8, {8}, bytes_of("12345678"));
+  for (const ZipSample& good : {ZipSample::stored(array), ZipSample::compressed(array)}) {
+    ZipSample wrong = good;
+    wrong.checksum ^= 1;
+    EXPECT_THAT(refusal_of_archive(wrong.text()), HasSubstr("checksum"));
+    for (size_t i = 0; i < good.packed.size(); ++i) {
+      ZipSample altered = good;
+      altered.packed[i] = static_cast<char>(altered.packed[i] ^ 0x10);
+      const std::string text = altered.text();
+      if (refusal_of_archive(text).empty())  // another way to say the same
+        EXPECT_TRUE(std::ranges::equal(parse_npz(bytes_of(text), "x").bytes, bytes_of("12345678"))) << i;
+    }
+  }
+}
+
+TEST(Npz, BombsAreRefusedBeforeTheyAreInflated) {
+  const std::string header = npy_text(DType::u8, {int64_t{1} << 40}, {});
+  ZipSample bomb = ZipSample::compressed(header);
+  bomb.size = header.size() + (uint64_t{1} << 30);
+  EXPECT_THAT(refusal_of_archive(bomb.text()), HasSubstr("claims"));
+  bomb.size = 0xffffffff;
+  bomb.extra = little(1, 2) + little(8, 2) + little(header.size() + (uint64_t{1} << 40), 8);
+  EXPECT_THAT(refusal_of_archive(bomb.text()), HasSubstr("claims"));
+  ZipSample shape = ZipSample::compressed(header);
+  EXPECT_THAT(refusal_of_archive(shape.text()), HasSubstr("takes 1099511627776 bytes"));
 }
 
 }  // namespace
