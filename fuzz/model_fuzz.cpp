@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of an ONNX model, whatever they are, are imported or refused with an Error.
+// The bytes of an ONNX model, whatever they are, are imported or refused with an Error; read to be changed and written again, what
+// is written is a model that reads and writes as itself.
 #include "harness.h"
 #include "onnx/importer.h"
+#include "onnx/model_file.h"
 #include "onnx/model_writer.h"
 
 namespace hone::fuzz {
@@ -46,6 +48,12 @@ Blob with_functions() {
                   {inner, outer});
 }
 
+void write_again(const Blob& model) {
+  const std::string written = onnx::ModelFile(model).encode();
+  const std::string again = onnx::ModelFile(Blob::copy(std::as_bytes(std::span(written)))).encode();
+  HONE_ASSERT(written == again, "a model of {} bytes becomes one of {}", written.size(), again.size());
+}
+
 }  // namespace
 
 std::vector<std::string> seed_inputs() {
@@ -58,6 +66,8 @@ std::vector<std::string> seed_inputs() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace hone;
-  fuzz::accepted([&] { import_onnx_bytes(Blob::copy(std::as_bytes(std::span(data, size))), silent_logger()); });
+  const Blob model = Blob::copy(std::as_bytes(std::span(data, size)));
+  fuzz::accepted([&] { import_onnx_bytes(model, silent_logger()); });
+  fuzz::accepted([&] { fuzz::write_again(model); });
   return 0;
 }

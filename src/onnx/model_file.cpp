@@ -136,6 +136,14 @@ std::string raw_data(const Tensor& given) {
 
 ModelFile::ModelFile(Blob bytes) : bytes_(std::move(bytes)) {
   (void)parse_model(bytes_.bytes());  // refuses what is no model, with the place
+  try {
+    read_model();
+  } catch (const protozero::exception& error) {  // in what no import reads, as types of tensors inside
+    throw_not_onnx(error.what(), bytes_.bytes().size());
+  }
+}
+
+void ModelFile::read_model() {
   ir_version = integer_in(bytes_.text(), model::kIrVersion);
   const auto take = [&](protozero::pbf_tag_type tag, std::string_view field) {
     if (tag == model::kGraph) read_graph(field);

@@ -56,6 +56,7 @@ class ModelFile {
   std::string encode() const;
 
  private:
+  void read_model();
   void read_graph(std::string_view bytes);
   std::string encode_graph() const;
 

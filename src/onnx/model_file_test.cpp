@@ -80,6 +80,17 @@ TEST(ModelFile, WhatIsNoModelIsRefused) {
     (void)error_of([&] { (void)ModelFile(Blob::copy(std::string_view(whole).substr(0, size))).encode(); });
 }
 
+TEST(ModelFile, DamageInWhatNoImportReadsIsRefused) {
+  constexpr protozero::pbf_tag_type kValueType = 13;
+  std::string graph = ModelWriter::graph({.nodes = {ModelWriter::node("Relu", {"x"}, {"y"})},
+                                          .initializers = {},
+                                          .inputs = {value("x", {2})},
+                                          .outputs = {value("y", {2})}});
+  protozero::pbf_writer(graph).add_message(kValueType, std::string("\x0a\x7fy", 3));  // a name of 127 bytes in one
+  const Blob bytes = ModelWriter::model_of(graph, {ModelWriter::opset("", 17)});
+  EXPECT_THAT(error_of([&] { ModelFile{bytes}; }), HasSubstr("not an ONNX model or is cut short"));
+}
+
 TEST(ModelFile, InitialisersOfEveryTypeComeBack) {
   TensorBuilder nibbles(DType::i4, {3});
   nibbles.codes()[0] = 7, nibbles.codes()[1] = 0xf8, nibbles.codes()[2] = 0xff;

@@ -385,6 +385,11 @@ void reject_other_kinds(std::string_view text) {
 
 }  // namespace
 
+void throw_not_onnx(std::string_view why, size_t bytes) {
+  throw Error(fmt::format("the file is not an ONNX model or is cut short ({} after {} bytes)", why, bytes),
+              std::string(kNotOnnxHint));
+}
+
 ModelProto parse_model(Bytes bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   reject_other_kinds(text);
@@ -392,9 +397,7 @@ ModelProto parse_model(Bytes bytes) {
   try {
     model = read_model(pbf_reader(text.data(), text.size()));
   } catch (const protozero::exception& error) {
-    throw Error(
-        fmt::format("the file is not an ONNX model or is cut short ({} after {} bytes)", error.what(), bytes.size()),
-        std::string(kNotOnnxHint));
+    throw_not_onnx(error.what(), bytes.size());
   }
   if (!model.graph) throw Error("the file holds no ONNX graph", std::string(kNotOnnxHint));
   return model;

@@ -115,6 +115,8 @@ struct ModelProto {
 
 /// Throws Error when the bytes are not an ONNX model. The result views `bytes`.
 ModelProto parse_model(Bytes bytes);
+/// What reading a file of so many bytes says when its encoding is damaged: an Error.
+[[noreturn]] void throw_not_onnx(std::string_view why, size_t bytes);
 
 /// "" for the two spellings of the default domain.
 std::string_view canonical_domain(std::string_view domain);
