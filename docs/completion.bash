@@ -171,6 +171,7 @@ _hone_flags=(
     --help
 )
 _hone_trtexec() {
+  [[ $1 == -* ]] || set --
   local line="${COMP_LINE:0:COMP_POINT}" flag value words=""
   local current="${line##* }"
   COMPREPLY=()
@@ -192,13 +193,40 @@ _hone_trtexec() {
     esac
     if [[ -n $words ]]; then COMPREPLY=($(compgen -W "$words" -- "$value")); else COMPREPLY=($(compgen -f -- "$value")); fi
   elif [[ $current == -* ]]; then
-    COMPREPLY=($(compgen -W "${_hone_flags[*]}" -- "$current"))
+    COMPREPLY=($(compgen -W "$1 ${_hone_flags[*]}" -- "$current"))
     [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
   fi
 }
 _hone() {
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect quantize accuracy cache doctor trtexec help" -- "${COMP_WORDS[1]}")); return; fi
-  if [[ ${COMP_WORDS[1]} == trtexec ]]; then _hone_trtexec; else COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")); fi
+  local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
+  local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect quantize accuracy cache doctor trtexec help" -- "$current")); return; fi
+  case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
+    trtexec\ *) _hone_trtexec; return ;;
+    help\ *) second="flags man completion documents" ;;
+    bench\ kernels) own="--device --repeats --json --help" others= second=""; ;;
+    inspect\ capability) own="--shapes --verbose --json --help" others=yes second=""; ;;
+    inspect\ changes) own="--from --json --help" others=yes second=""; ;;
+    inspect\ operators) own="--json --help" others= second=""; ;;
+    build\ *) own="-o --min --opt --max --cache --effort --workspace --portable --json --help" others=yes second=""; [[ $previous == --effort ]] && words="0 1 2 3 4 5"; ;;
+    run\ *) own="-i -s -o -n --json --help" others=yes second=""; ;;
+    bench\ *) own="-s -i -t -n --streams --compute-only --threadSweep --json --help" others=yes second="kernels"; ;;
+    check\ *) own="-s -i -j -n -o --json --help" others=yes second=""; ;;
+    inspect\ *) own="--layers --why --quantisation --emit-c --json --help" others=yes second="capability changes operators"; ;;
+    quantize\ *) own="-o --data --calib-data --method --calib-method --calib-cache --write-cache --mode --block --awq --gptq --asymmetric --include-ops --exclude-ops --include-nodes --exclude-nodes --sensitivity --budget --keep-list --verify --compare --threshold --json --help" others=yes second=""; ;;
+    accuracy\ *) own="--data --reference -s --cache --budget --keep-list --plot --json --help" others=yes second=""; ;;
+    cache\ *) own="--keys --keep --rejected --json --help" others= second=""; ;;
+    doctor\ *) own="--limits --json --help" others= second=""; ;;
+  esac
+  if [[ $current == --*=* ]]; then _hone_trtexec
+  elif [[ $current == -* && -n $others ]]; then _hone_trtexec "$own"
+  elif [[ $current == -* ]]; then COMPREPLY=($(compgen -W "$own" -- "$current"))
+  elif [[ -n $words ]]; then COMPREPLY=($(compgen -W "$words" -- "$current"))
+  else
+    ((COMP_CWORD > 2)) && second=""
+    COMPREPLY=($(compgen -W "$second" -- "$current") $(compgen -f -- "$current"))
+  fi
 }
 complete -o default -F _hone_trtexec trtexec
 complete -o default -F _hone hone

@@ -9,5 +9,6 @@ namespace hone {
 
 inline constexpr uint32_t kVersionMajor = 0, kVersionMinor = 1, kVersionPatch = 0;
 inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersionDate = "2026-11-24";
 
 }  // namespace hone

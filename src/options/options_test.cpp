@@ -134,8 +134,6 @@ TEST(FlagTable, HasEachNameOnceAndHelpForAll) {
 
 TEST(Documents, AreCurrent) {
   EXPECT_EQ(read_file("docs/flags.md"), flags_page()) << "write it anew: hone help flags > docs/flags.md";
-  EXPECT_EQ(read_file("docs/completion.bash"), completion_script())
-      << "write it anew: hone help completion > docs/completion.bash";
 }
 
 TEST(Compat, FollowsTheDefaultsOfRelease11) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,35 +15,27 @@
 #include "base/version.h"
 #include "options/documents.h"
 #include "tools/commands/commands.h"
+#include "tools/documents/documents.h"
 #include "tools/trtexec/trtexec.h"
 
 namespace {
 
-struct Command {
-  std::string_view first, second;  // words; the second empty where there is none
-  std::string_view help;
-  int (*run)(hone::Words);
-};
-constexpr Command kCommands[] = {
-#define COMMAND(word, help, file) {#word, {}, help, hone::run_##word},
-#define SUBCOMMAND(first, second, help, file) {#first, #second, help, hone::run_##first##_##second},
-#include "tools/commands/commands.def"
-};
-
 std::string usage() {
   std::string text = "usage: hone <tool> [arguments]\n";
-  for (const Command& command : kCommands)
+  for (const hone::Command& command : hone::command_table())
     if (command.second.empty()) text += fmt::format("  {:<9}  {}\n", command.first, command.help);
   return text +
          "  trtexec    all of it with trtexec's flags, log and files (see hone trtexec --help)\n"
-         "  help       this text; help flags: the page of all flags; help completion: completion for bash\n"
+         "  help       this text; help flags: the page of all flags; help man [COMMAND]; help completion "
+         "[bash|zsh|fish];\n"
+         "             help documents FOLDER: manual pages and completion, laid out as in ~/.local/share\n"
          "  --version  the version\n";
 }
 
 /// The command that the words begin with, the one of two words first; null: none.
-const Command* find_command(const std::string& first, const std::vector<std::string>& rest) {
-  const Command* found = nullptr;
-  for (const Command& command : kCommands)
+const hone::Command* find_command(const std::string& first, const std::vector<std::string>& rest) {
+  const hone::Command* found = nullptr;
+  for (const hone::Command& command : hone::command_table())
     if (command.first == first && (command.second.empty() || (!rest.empty() && command.second == rest[0])))
       if (found == nullptr || found->second.empty()) found = &command;
   return found;
@@ -61,20 +54,23 @@ void restart_with_short_spins(char** argv) {
 
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
-  if (const Command* found = find_command(tool, arguments))
+  if (const hone::Command* found = find_command(tool, arguments))
     return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   if (tool == "--version" || tool == "version") {
     fmt::print("hone {}\n", hone::kVersion);
     return 0;
   }
-  if (tool == "help" && !arguments.empty() && (arguments[0] == "flags" || arguments[0] == "completion")) {
-    fmt::print("{}", arguments[0] == "flags" ? hone::flags_page() : hone::completion_script());
+  if (tool == "help" && !arguments.empty() && arguments[0] == "flags") {
+    fmt::print("{}", hone::flags_page());
     return 0;
   }
+  constexpr std::string_view kDocuments[] = {"man", "completion", "documents"};
+  if (tool == "help" && !arguments.empty() && std::ranges::find(kDocuments, arguments[0]) != std::end(kDocuments))
+    return hone::print_document(arguments);
   const bool asked = tool.empty() || tool == "help" || tool == "--help" || tool == "-h";
   if (!asked) {
     std::vector<std::string_view> names{"trtexec", "help", "--version"};
-    for (const Command& entry : kCommands) names.push_back(entry.first);
+    for (const hone::Command& entry : hone::command_table()) names.push_back(entry.first);
     fmt::print(stderr, "hone: there is no tool called {}; did you mean {}?\n", tool, hone::nearest(tool, names));
   }
   fmt::print(asked ? stdout : stderr, "{}", usage());

@@ -304,6 +304,8 @@ int accuracy(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_accuracy() { return command(); }
+
 int run_accuracy(Words words) { return run_friendly(command(), words, {}, accuracy); }
 
 }  // namespace hone

@@ -140,6 +140,8 @@ int bench(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_bench() { return command(); }
+
 int run_bench(Words words) { return run_friendly(command(), words, {}, bench); }
 
 }  // namespace hone

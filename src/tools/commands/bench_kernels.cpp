@@ -23,11 +23,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kUsage =
-    "usage: hone bench kernels KEY | FILE | -  [--device NAME] [--repeats COUNT] [--json]\n"
-    "  KEY   of a problem, or a line of a timing cache (hone cache list --keys FILE); a file or standard input may "
-    "hold\n"
-    "        several, one a line\n";
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{"bench kernels",
+                                        "KEY | FILE | -",
+                                        "Times every way to solve a problem. KEY is that of a problem, or a line of a "
+                                        "timing cache (hone cache list --keys "
+                                        "FILE); a file or standard input may hold several, one a line.",
+                                        {{"--device", "<name>", "", "cpu (default) or cuda:0"},
+                                         {"--repeats", "<count>", "", "how often each is timed (default 16)"}},
+                                        false};
+  return kCommand;
+}
 
 constexpr int64_t kRepeats = 16;
 
@@ -172,7 +178,7 @@ int bench_kernels(std::vector<std::string> words) {
   if (repeats < 1 || repeats > 10000) throw Error(fmt::format("--repeats is {}, not 1 to 10000", count));
   if (words.size() != 1 || words[0] == "--help" || words[0] == "-h") {
     const bool asked = words.size() == 1;
-    fmt::print(asked ? stdout : stderr, "{}", kUsage);
+    fmt::print(asked ? stdout : stderr, "{}", friendly_help(command()));
     return asked ? 0 : 1;
   }
   OpenDevice device = open_device(device_name.empty() ? "cpu" : device_name);
@@ -186,6 +192,8 @@ int bench_kernels(std::vector<std::string> words) {
 }
 
 }  // namespace
+
+const FriendlyCommand& describe_bench_kernels() { return command(); }
 
 int run_bench_kernels(Words words) {
   try {

@@ -73,6 +73,8 @@ std::string after_flag(Words words, std::string_view flag) {
 
 }  // namespace
 
+const FriendlyCommand& describe_build() { return command(); }
+
 int run_build(Words words) {
   std::vector<std::string> given(words.begin(), words.end());
   std::string plan = after_flag(words, "-o"), model;

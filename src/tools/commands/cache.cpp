@@ -19,16 +19,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kUsage =
-    "usage: hone cache list FILE... [--json]          what timing caches hold\n"
-    "       hone cache list --keys FILE...            the problems they know, the slowest first: for hone bench "
-    "kernels\n"
-    "       hone cache merge TARGET SOURCE...         add the entries that TARGET lacks\n"
-    "       hone cache prune FILE [--keep TEXT] [--rejected]\n"
-    "                                                 drop damaged lines; with --keep all entries whose key lacks the "
-    "text\n"
-    "                                                 (such as a processor's name); with --rejected those of tactics "
-    "that failed\n";
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      "cache",
+      "list FILE... | merge TARGET SOURCE... | prune FILE",
+      "list: what timing caches hold. merge: add the entries that TARGET lacks. prune: drop damaged lines, and what "
+      "the "
+      "flags say.",
+      {{"--keys", "", "", "of list: the problems that they know, the slowest first: for hone bench kernels"},
+       {"--keep", "<text>", "", "of prune: drop all entries whose key lacks the text, such as a processor's name"},
+       {"--rejected", "", "", "of prune: drop the entries of tactics that failed"}},
+      false};
+  return kCommand;
+}
 
 struct Loaded {
   TimingCache cache;
@@ -143,11 +146,13 @@ int dispatch(std::vector<std::string> words) {
   if (action == "merge" && rest.size() >= 2) return merge(rest[0], rest.subspan(1));
   if (action == "prune" && rest.size() == 1) return prune(rest[0], keep, rejected);
   const bool asked = action == "--help" || action == "-h";
-  fmt::print(asked ? stdout : stderr, "{}", kUsage);
+  fmt::print(asked ? stdout : stderr, "{}", friendly_help(command()));
   return asked ? 0 : 1;
 }
 
 }  // namespace
+
+const FriendlyCommand& describe_cache() { return command(); }
 
 int run_cache(Words words) {
   try {

@@ -139,6 +139,8 @@ int check(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_check() { return command(); }
+
 int run_check(Words words) { return run_friendly(command(), words, {}, check); }
 
 }  // namespace hone

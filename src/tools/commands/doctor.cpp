@@ -19,6 +19,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      "doctor",
+      "",
+      "Shows what this program is, what it finds on this machine, and the environment variables that it reads.",
+      {{"--limits", "", "", "the limits of what files may hold"}},
+      false};
+  return kCommand;
+}
+
 Json backend_json(const Backend& backend) {
   Json json{{"name", backend.name}};
   try {
@@ -88,12 +98,15 @@ void print_limits() {
 
 }  // namespace
 
+const FriendlyCommand& describe_doctor() { return command(); }
+
 int run_doctor(Words words) {
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   const bool json = has("--json"), limits = has("--limits");
   if (words.size() != static_cast<size_t>(json) + static_cast<size_t>(limits)) {
-    fmt::print(stderr, "usage: hone doctor [--limits] [--json]\n");
-    return 1;
+    const bool asked = has("--help") || has("-h");
+    fmt::print(asked ? stdout : stderr, "{}", friendly_help(command()));
+    return asked ? 0 : 1;
   }
   if (limits) {
     if (json) fmt::print("{}\n", limits_json().dump(2));

@@ -81,6 +81,8 @@ int inspect(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_inspect() { return command(); }
+
 int run_inspect(Words words) { return run_friendly(command(), words, {}, inspect); }
 
 }  // namespace hone

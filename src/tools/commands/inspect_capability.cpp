@@ -225,6 +225,8 @@ int capability(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_inspect_capability() { return command(); }
+
 int run_inspect_capability(Words words) { return run_friendly(command(), words, {}, capability); }
 
 }  // namespace hone

@@ -95,6 +95,8 @@ int changes(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_inspect_changes() { return command(); }
+
 int run_inspect_changes(Words words) { return run_friendly(command(), words, {}, changes); }
 
 }  // namespace hone

@@ -16,6 +16,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Range = std::pair<int, int>;  // both ends included
 
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      "inspect operators",
+      "",
+      "Lists the ONNX operators that models may use, with the versions of the operator set.",
+      {},
+      false};
+  return kCommand;
+}
+
 /// Neighbouring ranges become one.
 std::vector<Range> joined(std::vector<Range> ranges) {
   std::ranges::sort(ranges);
@@ -51,11 +61,14 @@ Json list_operators() {
 
 }  // namespace
 
+const FriendlyCommand& describe_inspect_operators() { return command(); }
+
 int run_inspect_operators(Words words) {
   const bool json = words.size() == 1 && words[0] == "--json";
   if (!words.empty() && !json) {
-    fmt::print(stderr, "usage: hone inspect operators [--json]\n");
-    return 1;
+    const bool asked = words[0] == "--help" || words[0] == "-h";
+    fmt::print(asked ? stdout : stderr, "{}", friendly_help(command()));
+    return asked ? 0 : 1;
   }
   const Json rows = list_operators();
   if (json) {

@@ -457,6 +457,8 @@ int quantize(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_quantize() { return command(); }
+
 int run_quantize(Words words) { return run_friendly(command(), words, {}, quantize); }
 
 }  // namespace hone

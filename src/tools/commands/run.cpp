@@ -110,6 +110,8 @@ int run(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_run() { return command(); }
+
 int run_run(Words words) { return run_friendly(command(), words, {}, run); }
 
 }  // namespace hone

@@ -107,13 +107,14 @@ FriendlyLine read_friendly(const FriendlyCommand& command, std::span<const std::
 }
 
 std::string friendly_help(const FriendlyCommand& command) {
-  std::string text = fmt::format("usage: hone {} {} [flags]\n\n{}\n\n", command.name, command.takes, command.purpose);
+  std::string text = fmt::format("usage: hone {}{}{} [flags]\n\n{}\n\n", command.name, command.takes.empty() ? "" : " ",
+                                 command.takes, command.purpose);
   const auto row = [&](std::string_view name, std::string_view value, std::string_view help) {
     text += fmt::format("  {:<26}{}\n", value.empty() ? std::string(name) : fmt::format("{} {}", name, value), help);
   };
   for (const ShortFlag& flag : command.flags) row(flag.name, flag.value_name, flag.help);
   row("--json", "", "print JSON instead of text");
-  return text + "\nEvery flag of trtexec is understood too: hone trtexec --help\n";
+  return text + (command.others ? "\nEvery flag of trtexec is understood too: hone trtexec --help\n" : "");
 }
 
 int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,

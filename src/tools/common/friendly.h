@@ -22,6 +22,7 @@ struct ShortFlag {
 struct FriendlyCommand {
   std::string_view name, takes, purpose;  // "build", "MODEL.onnx", what it does
   std::vector<ShortFlag> flags;
+  bool others = true;  // every flag of trtexec is understood, too
 };
 
 struct FriendlyLine {

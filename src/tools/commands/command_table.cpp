@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// commands.def as data.
+#include "tools/commands/commands.h"
+
+namespace hone {
+namespace {
+
+constexpr Command kCommands[] = {
+#define COMMAND(word, help, file) {#word, {}, help, run_##word, describe_##word},
+#define SUBCOMMAND(first, second, help, file) \
+  {#first, #second, help, run_##first##_##second, describe_##first##_##second},
+#include "tools/commands/commands.def"
+};
+
+}  // namespace
+
+std::span<const Command> command_table() { return kCommands; }
+
+}  // namespace hone
