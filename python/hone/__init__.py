@@ -3,12 +3,18 @@
 
     plan = hone.build("model.onnx", ["--minShapes=x:1x4", "--optShapes=x:8x4", "--maxShapes=x:16x4"])
     plan.save("model.plan")
-    context = plan.engine().context()
-    y = context.run({"x": values})["y"]
+    with plan.engine().context() as context:
+        y = context.run({"x": values})["y"]
+
+Objects hold memory of the library until they are closed, by hand (close()), at the end of a with block, or by Python.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +24,21 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 from . import _hone  # noqa: E402
 
-Error = _hone.Error
-version = _hone.version
+__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Context", "Device", "Engine", "Error", "Model", "Plan", "build", "empty", "load",
+           "version"]
 
-WARNING, INFO, VERBOSE = 2, 3, 4
+Error = _hone.Error
+Error.__doc__ = "What is wrong, where, and what to do about it: a model, a file, an argument or the machine."
+
+WARNING, INFO, VERBOSE = 2, 3, 4  # severities of log lines; a threshold lets through those up to it
+
+Log = Callable[[int, str], Any]  # severity, text
+Sides = dict[str, tuple[np.dtype, tuple[int, ...]]]
+
+
+def version() -> str:
+    """The library's version."""
+    return _hone.version()
 
 
 def _dtypes():
@@ -42,7 +59,7 @@ DTYPES = _dtypes()
 STRING, SEQUENCE, OPTIONAL, MAP = 13, 24, 25, 26  # kinds whose elements numpy does not hold
 
 
-def empty(shape, dtype):
+def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array that begins at a multiple of 64 bytes, as kernels like it."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -96,79 +113,127 @@ def _from_value(value):
     return array
 
 
-class Device:
-    def __init__(self, name="cpu"):
-        self.name, self.handle = name, _hone.Device(name)
+class _Object:
+    """What is common to all that hold memory of the library."""
+
+    _handle: Any = None
+
+    @property
+    def handle(self):
+        """The library's object."""
+        if self._handle is None:
+            raise Error(f"this {type(self).__name__} is closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Frees the library's memory, where nothing else uses it; what is left of the object is an Error to use."""
+        self._handle = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
 
-class Model:
-    """An ONNX model, read and checked. `log(severity, text)` receives what the reader has to say."""
+class Device(_Object):
+    """A processor or a GPU: "cpu", "cuda:1"."""
 
-    def __init__(self, handle):
-        self.handle = handle
+    def __init__(self, name: str = "cpu"):
+        self.name, self._handle = name, _hone.Device(name)
+
+
+def _device(device: str | Device) -> Device:
+    return device if isinstance(device, Device) else Device(device)
+
+
+class Model(_Object):
+    """An ONNX model, read and checked. `log(severity, text)` receives what the reader has to say; `inputs` and `outputs` are
+    {name: (dtype, sizes)}, where sizes that are not fixed are -1."""
+
+    inputs: Sides
+    outputs: Sides
+
+    def __init__(self, handle: Any):
+        self._handle = handle
         self.inputs, self.outputs = _sides(handle.tensors())
 
     @classmethod
-    def load(cls, path, log=None, threshold=WARNING):
+    def load(cls, path: str | os.PathLike, log: Log | None = None, threshold: int = WARNING) -> Model:
+        """Reads a file."""
         return cls(_hone.Model.load(os.fspath(path), log, threshold))
 
     @classmethod
-    def parse(cls, data, folder=None, log=None, threshold=WARNING):
+    def parse(cls, data: bytes, folder: str | os.PathLike | None = None, log: Log | None = None, threshold: int = WARNING) -> Model:
         """The same from the bytes of a file; external data lie in `folder`."""
         return cls(_hone.Model.parse(data, None if folder is None else os.fspath(folder), log, threshold))
 
-    def build(self, arguments=(), device="cpu", log=None, threshold=INFO):
+    def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO) -> Plan:
         """The plan. `arguments` are trtexec's build flags."""
-        device = device if isinstance(device, Device) else Device(device)
-        return Plan(_hone.build(self.handle, device.handle, [str(argument) for argument in arguments], log, threshold))
+        return Plan(_hone.build(self.handle, _device(device).handle, [str(argument) for argument in arguments], log, threshold))
 
 
-class Plan:
-    def __init__(self, handle):
-        self.handle = handle
+class Plan(_Object):
+    """A tuned engine as data: what build() makes and load() reads."""
 
-    def save(self, path):
+    def __init__(self, handle: Any):
+        self._handle = handle
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a file that is whole or not there."""
         self.handle.save(os.fspath(path))
 
-    def bytes(self):
+    def bytes(self) -> bytes:
         """What save() writes."""
         return self.handle.bytes()
 
-    def json(self):
+    def json(self) -> str:
         """The plan without its weights, as text."""
         return self.handle.json()
 
-    def refit(self, model, device="cpu", log=None, threshold=WARNING):
+    def refit(self, model: Model | str | os.PathLike, device: str | Device = "cpu", log: Log | None = None,
+              threshold: int = WARNING) -> Plan:
         """A new plan: the same engine with the weights of `model`, a Model or a path. Nothing is timed; the plan must have been
         built with --refit."""
         model = model if isinstance(model, Model) else Model.load(model)
-        device = device if isinstance(device, Device) else Device(device)
-        return Plan(self.handle.refit(model.handle, device.handle, log, threshold))
+        return Plan(self.handle.refit(model.handle, _device(device).handle, log, threshold))
 
-    def engine(self, device="cpu", log=None, threshold=WARNING):
-        """`log(severity, text)` hears when the plan did not fit the machine and its tactics were chosen anew."""
-        return Engine(self, device if isinstance(device, Device) else Device(device), log, threshold)
+    def engine(self, device: str | Device = "cpu", log: Log | None = None, threshold: int = WARNING) -> Engine:
+        """The plan, ready to run on the device. `log(severity, text)` hears when the plan did not fit the machine and its tactics
+        were chosen anew."""
+        return Engine(self, device, log, threshold)
 
 
-class Engine:
-    """A plan on a device; may be shared by threads."""
+class Engine(_Object):
+    """A plan on a device; may be shared by threads. `inputs` and `outputs` are {name: (dtype, sizes)}, where sizes that are not
+    fixed are -1."""
 
-    def __init__(self, plan, device, log=None, threshold=WARNING):
-        self.handle = _hone.Engine(plan.handle, device.handle, log, threshold)
+    inputs: Sides
+    outputs: Sides
+
+    def __init__(self, plan: Plan, device: str | Device = "cpu", log: Log | None = None, threshold: int = WARNING):
+        self._handle = _hone.Engine(plan.handle, _device(device).handle, log, threshold)
         self.inputs, self.outputs = _sides(self.handle.tensors())
         self.by_value = {name: (dtype, *inside) for name, dtype, _, _, by_value, *inside in self.handle.tensors() if by_value}
 
-    def context(self, profile=0):
+    def context(self, profile: int = 0) -> Context:
+        """Memory for one inference at a time, with the tactics of a profile."""
         return Context(self, profile)
 
 
-class Context:
+class Context(_Object):
     """One inference at a time."""
 
-    def __init__(self, engine, profile=0):
-        self.engine, self.handle, self.bound = engine, _hone.Context(engine.handle, profile), {}
+    def __init__(self, engine: Engine, profile: int = 0):
+        self.engine, self._handle = engine, _hone.Context(engine.handle, profile)
+        self.bound: dict[str, np.ndarray] = {}
 
-    def set_input(self, name, values):
+    def close(self) -> None:
+        """Frees the context's memory; the arrays that were bound are their owners'."""
+        super().close()
+        self.bound = {}
+
+    def set_input(self, name: str, values: Any) -> None:
         """Binds the array itself, without a copy where its type and order already fit."""
         if name not in self.engine.inputs:
             raise Error(f"there is no input {name}; the inputs are {', '.join(self.engine.inputs)}")
@@ -182,26 +247,26 @@ class Context:
             raise Error(f"input {name} has shape {values.shape}, the engine wants {sizes}")
         self.bind(name, values)
 
-    def shape(self, name):
+    def shape(self, name: str) -> tuple[int, ...]:
         """Sizes of a tensor at the present shapes of the inputs."""
         return tuple(self.handle.shape(name))
 
-    def bind(self, name, array):
+    def bind(self, name: str, array: np.ndarray) -> None:
         """The array's memory is used from now on; contiguous, of the tensor's type."""
         self.handle.bind(name, array.ctypes.data)
         self.bound[name] = array  # the library keeps only the address
 
-    def allocate_outputs(self):
+    def allocate_outputs(self) -> None:
         """For what can be bound; other outputs are in the library's memory, sized by each run."""
         for name, (dtype, _) in self.engine.outputs.items():
             if name not in self.engine.by_value:
                 self.bind(name, empty(self.shape(name), dtype))
 
-    def run_bound(self):
+    def run_bound(self) -> None:
         """Runs on what is bound: nothing else happens, so this is what to time."""
         self.handle.run()
 
-    def run(self, feeds):
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name, in arrays of their own."""
         for name, values in feeds.items():
             self.set_input(name, values)
@@ -209,23 +274,26 @@ class Context:
         self.run_bound()
         return {name: self.value(name) if name in self.engine.by_value else self.bound[name] for name in self.engine.outputs}
 
-    def value(self, name):
+    def value(self, name: str) -> Any:
         """An output of the last run that could not be bound: an array, a list, a dictionary or None, as a copy."""
         return _from_value(self.handle.value(name))
 
-    def debug_values(self):
+    def debug_values(self) -> dict[str, Any]:
         """{name: array} of the tensors marked with --markDebug and the like, as the last run left them."""
         return {name: _from_value(self.handle.debug_value(name)) for name in self.handle.debug_tensors()}
 
-    def profile(self):
+    def profile(self) -> list[tuple[str, float]]:
         """[(layer, ms)] of one inference on what is bound."""
         return self.handle.profile()
 
 
-def build(path, arguments=(), log=None, device="cpu", threshold=INFO):
+def build(path: str | os.PathLike, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None,
+          threshold: int = INFO) -> Plan:
     """The plan of an ONNX file. `arguments` are trtexec's build flags; `log(severity, text)` receives the log."""
-    return Model.load(path, log, threshold).build(arguments, device, log, threshold)
+    with Model.load(path, log, threshold) as model:
+        return model.build(arguments, device, log, threshold)
 
 
-def load(path):
+def load(path: str | os.PathLike) -> Plan:
+    """Reads a plan that save() or trtexec --saveEngine wrote."""
     return Plan(_hone.Plan.load(os.fspath(path)))
