@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: build, save, load, inspect and run with numpy arrays; onnx.backend on top; installable with pip."""
 
+import inspect
 import json
 import os
 import pathlib
@@ -163,6 +164,34 @@ def test_the_backend_runs_nodes_and_models(model):
     assert hone.backend.supports_device("CPU") and not hone.backend.supports_device("CUDA:99")
 
 
+def test_every_public_name_says_what_it_is_and_takes():
+    named = {name: getattr(hone, name) for name in hone.__all__ if callable(getattr(hone, name))}
+    for kind in [value for value in named.values() if isinstance(value, type) and value is not hone.Error]:
+        named |= {f"{kind.__name__}.{name}": getattr(kind, name) for name in dir(kind) if not name.startswith("_") and name not in kind.__annotations__}
+    for name, value in named.items():
+        assert inspect.getdoc(value), f"{name} says nothing"
+        if inspect.isroutine(value):
+            parameters = inspect.signature(value).parameters.values()
+            assert all(one.name in ("self", "cls") or one.annotation is not one.empty for one in parameters), name
+            assert "return" in value.__annotations__, name
+    assert {"build", "load", "Context.run", "Plan.handle"} <= set(named)
+    stub = (PACKAGE / "hone/_hone.pyi").read_text()
+    assert (PACKAGE / "hone/py.typed").exists() and "class Context:" in stub
+
+
+def test_objects_are_closed_by_hand_and_by_with(model):
+    with hone.Device() as device, hone.Model.load(model) as parsed, parsed.build(FLAGS, device) as plan, plan.engine(device) as engine:
+        with engine.context() as context:
+            context.run({"x": rows(2)})
+        with pytest.raises(hone.Error, match="this Context is closed"):
+            context.run({"x": rows(2)})
+        later = engine.context()
+    with pytest.raises(hone.Error, match="this Plan is closed"):
+        plan.save("nowhere.plan")
+    # The library keeps what is in use.
+    np.testing.assert_allclose(later.run({"x": rows(2)})["y"], expected(model, rows(2)), rtol=1e-5, atol=1e-5)
+
+
 def test_pip_installs_the_package(folder, model):
     target = folder / "site"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target", target,
@@ -171,3 +200,9 @@ def test_pip_installs_the_package(folder, model):
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(target)}, cwd=folder,
                           capture_output=True, text=True, check=True, timeout=300)
     assert str(target) in done.stdout and "'y'" in done.stdout
+    (tags,) = target.glob("hone-*.dist-info/WHEEL")
+    assert "Tag: cp310-abi3-" in tags.read_text() and list(target.glob("hone/_hone.abi3.so"))
+    said = subprocess.run([target / "bin/trtexec", f"--onnx={model}", "--builderOptimizationLevel=0", "--skipInference"], cwd=folder,
+                          capture_output=True, text=True, check=True, timeout=300).stdout
+    assert "PASSED" in said
+    assert subprocess.run([target / "bin/hone", "--version"], capture_output=True, text=True, check=True).stdout.split() == ["hone", hone.version()]

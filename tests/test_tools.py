@@ -159,12 +159,6 @@ def test_inspect_shows_layers_and_why(hone, plan):
     assert [layer["nodes"] for layer in summary["layers"]] == [["dense", "act"]]
 
 
-def test_completion_knows_every_command(hone):
-    commands = re.findall(r"^  ([a-z]+) ", hone("--help"), re.MULTILINE)
-    words = re.search(r'compgen -W "(build [a-z ]+)"', hone("help", "completion"))[1].split()
-    assert words == commands and "quantize" in words
-
-
 def test_changes_between_two_plans_are_listed(hone, plan):
     hone("build", "model.onnx", "-o", "one.plan", "--tacticSources=-ONEDNN")
     hone("build", "model.onnx", "-o", "other.plan", "--tacticSources=-JIT_CONVOLUTIONS")
