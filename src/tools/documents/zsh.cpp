@@ -44,14 +44,11 @@ std::string case_of(const Command& command) {
   for (const ShortFlag& flag : own_flags(command)) specs += spec_of(flag);
   const std::vector<std::string_view> second = second_words(command.first);
   const bool leads = command.second.empty() && !second.empty();
-  return fmt::format(
-      "    {}) _arguments{}{}{} '*:file:_files' ;;\n",
-      command.second.empty() ? fmt::format("{}\\ *", command.first)
-                             : fmt::format("{}\\ {}", command.first, command.second),
-      specs, command.describe().others ? " $_hone_flags" : "",
-      leads ? fmt::format(" '1:command or file:_alternative \"words\\:command\\:({})\" \"files\\:file\\:_files\"'",
-                          join(second, " "))
-            : "");
+  return fmt::format("    {}) _arguments{}{}{} '*:file:_files' ;;\n",
+                     command.second.empty() ? fmt::format("{}\\ *", command.first)
+                                            : fmt::format("{}\\ {}", command.first, command.second),
+                     specs, command.describe().others ? " $_hone_flags" : "",
+                     leads ? fmt::format(" '1:command or file:{{compadd -- {}; _files}}'", join(second, " ")) : "");
 }
 
 }  // namespace
