@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What flags do in a run, by tests/cli/flag_runs.txt; what they do before anything runs is tested beside src/options."""
 
+import json
 import re
 import tempfile
 import pathlib
@@ -32,6 +33,28 @@ def runs():
         answer.tofile(trtexec.folder / "good.raw")
         (answer + np.float32(1)).tofile(trtexec.folder / "bad.raw")
         yield trtexec
+
+
+def test_inputs_and_outputs_in_int8_and_fp8_are_codes_times_a_scale(runs):
+    """The network between them computes in f32, so numpy says what must come out."""
+    trtexec, shapes = runs, ("--shapes=x:4x4", "--iterations=1", "--warmUp=0", "--duration=0", "--builderOptimizationLevel=0")
+    (trtexec.folder / "io.cache").write_text("TRT-8601-EntropyCalibration2\nx: 3c010204\ny: 3ca14285\n")
+    scale_x, scale_y = np.frombuffer(bytes.fromhex("0402013c8542a13c"), "<f4")
+    codes = np.arange(-8, 8, dtype=np.int8).reshape(4, 4) * 15
+    codes.tofile(trtexec.folder / "codes.raw")
+    trtexec("--onnx=model.onnx", "--calib=io.cache", "--inputIOFormats=int8:chw", "--outputIOFormats=int8:chw",
+            "--loadInputs=x:codes.raw", "--dumpRawBindingsToFile", *shapes)
+    weights = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    exact = np.maximum(codes.astype(np.float32) * scale_x @ weights + 1, 0)
+    found = np.fromfile(trtexec.folder / "y.output.4.8.Int8.raw", np.int8).reshape(4, 8)
+    assert np.abs(found - np.clip(exact / scale_y, -128, 127)).max() <= 0.5 + 1e-4
+    # 0x38 is 1, 0xb8 is -1, 0x7e is 448: codes of float8, their scale 127/448 of that in the cache.
+    np.array([0x38, 0xB8, 0x7E, 0] * 4, np.uint8).tofile(trtexec.folder / "codes.raw")
+    trtexec("--onnx=model.onnx", "--fp8", "--calib=io.cache", "--inputIOFormats=fp8:chw", "--loadInputs=x:codes.raw",
+            "--exportOutput=fp8.json", *shapes)
+    row = np.array([1, -1, 448, 0], np.float32) * scale_x * 127 / 448
+    values = json.loads((trtexec.folder / "fp8.json").read_text())[0]["values"]
+    np.testing.assert_allclose(np.reshape(values, (4, 8))[0], np.maximum(row @ weights + 1, 0), rtol=1e-4, atol=1e-5)
 
 
 def exit_status(expected, said):

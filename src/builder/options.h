@@ -32,10 +32,16 @@ struct BuildOptions {
   bool best = false;  // of the types that these allow, those that turn out fastest; build() itself takes them all
   double accuracy_budget = -1;  // of `best`: how far from FP32 results may be, relatively; -1: any distance
   TensorScales scales;  // for int8: what tensors in f32 are quantised with; those that are not named stay as they are
+  TensorScales
+      other_scales;  // of what formats and result_types ask for in 8 bits, where neither the model nor `scales` has one
   Codes codes = Codes::symmetric;
   std::string calibration_file;  // one of TensorRT's to read scales from; empty: none
   std::vector<std::pair<std::string, std::string>>
       layer_types;  // a node of the model, or a pattern with a '*', and "fp32", "fp16", …; "fp32" keeps it out of what the flags above allow
+  std::vector<std::pair<std::string, std::string>>
+      required_types;  // the same: what no kernel computes in "fp16" or "bf16" is rounded to it and lies in memory so
+  std::vector<std::pair<std::string, std::string>>
+      result_types;  // of a layer's results: "fp16" for all, "fp16+fp32" for each; "int8" and "fp8" by the tensor's scale
   int optimization_level = 3;  // 0: the least estimate, no timing; 1-2: heuristics; 3: time all; 4-5: more candidates
   int timing_repeats = 8;      // runs averaged per tactic
   int min_timing = 1;

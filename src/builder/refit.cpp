@@ -145,9 +145,12 @@ std::string options_text(const BuildOptions& o) {
               {"bf16", o.bf16},
               {"int8", o.int8},
               {"scales", scales_json(o.scales)},
+              {"other_scales", scales_json(o.other_scales)},
               {"asymmetric", o.codes == Codes::asymmetric},
               {"tf32", o.tf32},
               {"layer_types", o.layer_types},
+              {"required_types", o.required_types},
+              {"result_types", o.result_types},
               {"level", o.optimization_level},
               {"repeats", o.timing_repeats},
               {"min_timing", o.min_timing},
@@ -177,9 +180,12 @@ BuildOptions parse_options_text(std::string_view text) {
     json.at("bf16").get_to(o.bf16);
     json.at("int8").get_to(o.int8);
     o.scales = read_scales_json(json.at("scales"));
+    o.other_scales = read_scales_json(json.at("other_scales"));
     o.codes = json.at("asymmetric").get<bool>() ? Codes::asymmetric : Codes::symmetric;
     json.at("tf32").get_to(o.tf32);
     json.at("layer_types").get_to(o.layer_types);
+    json.at("required_types").get_to(o.required_types);
+    json.at("result_types").get_to(o.result_types);
     json.at("level").get_to(o.optimization_level);
     json.at("repeats").get_to(o.timing_repeats);
     json.at("min_timing").get_to(o.min_timing);

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "builder/prepare/debug_tensors.h"
+#include "builder/prepare/layer_types.h"
 #include "builder/prepare/profile.h"
 #include "builder/prepare/quantize.h"
 #include "builder/refit.h"
@@ -91,6 +92,13 @@ std::optional<Graph> with_fixed_sizes(const Graph& graph, const std::vector<Prof
   return fixed;
 }
 
+/// Layers of which another type is asked than the one that all are brought to.
+bool keeps_wide(const BuildOptions& options, const Node& node, DType precision) {
+  if (layer_type(options, node) == "fp32") return true;
+  const std::optional<DType> required = asked_types(options, node).computes;
+  return required && *required != precision && (required == DType::f16 || required == DType::bf16);
+}
+
 /// Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
 /// They rely on ranks, so a graph that leaves some to the run stays as it is.
 void run_passes(PreparedGraph& prepared, const BuildOptions& options, const DeviceInfo& device,
@@ -109,16 +117,26 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
        .folded = &prepared.folded,
        .precision = precision_of(options, device),
        .only_convolutions = !device.half_networks,
-       .keeps_f32 = [&](const Node& node) { return layer_type(options, node) == "fp32"; }});
+       .keeps_f32 = [&](const Node& node) { return keeps_wide(options, node, precision_of(options, device)); },
+       .asked = asks_types(options) ? [&](const Node& node) { return asked_types(options, node); }
+                                    : std::function<AskedTypes(const Node&)>()});
+}
+
+/// What a later build does not read from the calibration file again, which may be gone.
+BuildOptions with_scales(BuildOptions options, const TensorScales& scales) {
+  options.scales = scales;
+  return options;
 }
 
 PreparedGraph prepare(Graph graph, const BuildOptions& options, const DeviceInfo& device, const Listeners& listeners) {
   PreparedGraph prepared;
   if (options.refit || options.strip_weights) prepared.refit = refit_part(graph, options);
-  quantize_network(graph, options, device, listeners);
+  const TensorScales scales = quantize_network(graph, options, device, listeners);
+  quantize_results(graph, options, scales);
+  if (prepared.refit && options.scales.empty()) prepared.refit->options = options_text(with_scales(options, scales));
   prepared.ranges = input_ranges(graph);
   prepared.outputs = graph.outputs().size();
-  cast_io(graph, options);
+  cast_io(graph, options, scales, listeners);
   append_debug_outputs(graph, options.debug_tensors);
   prepared.profiles = profiles_of(graph, options, listeners);
   std::optional<Graph> fixed = with_fixed_sizes(graph, prepared.profiles, options);
@@ -156,21 +174,6 @@ BuildSession::BuildSession(Graph given, const BuildOptions& asked, const Backend
 bool must_stop(const BuildOptions& options, double start_ms) {
   if (options.budget_seconds >= 0 && seconds_since(start_ms) >= options.budget_seconds) return true;
   return options.stop && options.stop();
-}
-
-std::string_view layer_type(const BuildOptions& options, const Node& node) {
-  const auto is_of = [&](const std::string& layer) {
-    if (layer == "*" || std::ranges::find(node.origin, layer) != node.origin.end()) return true;
-    return layer.find('*') != std::string::npos &&
-           std::ranges::any_of(node.origin, [&](const auto& name) { return fits_pattern(layer, name); });
-  };
-  std::string_view by_name, by_pattern;
-  for (const auto& [layer, type] : options.layer_types) {
-    if (!is_of(layer)) continue;
-    if (std::ranges::find(node.origin, layer) == node.origin.end()) by_pattern = type;
-    else if (by_name != "fp32") by_name = type;
-  }
-  return by_name.empty() ? by_pattern : by_name;
 }
 
 }  // namespace hone

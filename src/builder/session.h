@@ -59,8 +59,4 @@ struct BuildSession {
 /// Whether a build that began then has spent its budget, or was told to stop.
 bool must_stop(const BuildOptions& options, double start_ms);
 
-/// What is asked of a node with BuildOptions::layer_types: for the model's nodes behind it by name, where "fp32" goes before others;
-/// else by the last pattern that one of them fits. Empty: nothing.
-std::string_view layer_type(const BuildOptions& options, const Node& node);
-
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "builder/details.h"
+#include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
 #include "ops/ops.h"
 #include "tuner/select.h"

@@ -13,35 +13,59 @@
 namespace hone {
 namespace {
 
+bool has_layer_types(const ToolOptions& tool) {
+  return !tool.layer_precisions.empty() || !tool.layer_output_types.empty();
+}
+
+/// Types come from the model alone, so flags that allow others are switched off.
+void imply_strong_types(Options& options, std::vector<std::string>& warnings) {
+  BuildOptions& build = options.build;
+  const auto off = [&](bool& mode, std::string_view name) {
+    if (mode)
+      warnings.push_back(
+          fmt::format("Invalid usage, setting {} mode is not possible with --stronglyTyped; it is switched off", name));
+    mode = false;
+  };
+  off(build.fp16, "fp16");
+  off(build.bf16, "bf16");
+  off(build.int8, "int8");
+  off(options.tool.fp8, "fp8");
+  off(options.tool.int4, "int4");
+  if (!build.calibration_file.empty() || !options.tool.calibration_data.empty())
+    warnings.push_back("--calib and --calibData have no effect with --stronglyTyped: scales come from the model");
+  if (has_layer_types(options.tool))
+    warnings.push_back(
+        "--layerPrecisions and --layerOutputTypes have no effect with --stronglyTyped: types come from the model");
+}
+
+bool is_allowed(std::string_view types, const Options& options) {
+  const auto has = [&](std::string_view type) { return types.find(type) != std::string_view::npos; };
+  return (options.build.int8 || !has("int8")) && (options.tool.fp8 || !has("fp8"));
+}
+
+/// With prefer what no flag allows is left out; with obey the model's check refuses it.
+void imply_layer_types(Options& options, std::vector<std::string>& warnings) {
+  const ToolOptions& tool = options.tool;
+  BuildOptions& build = options.build;
+  const bool constrained = tool.precision_constraints != "none", obeyed = tool.precision_constraints == "obey";
+  if (has_layer_types(tool) && !constrained)
+    warnings.push_back(
+        "--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");
+  if (constrained && !has_layer_types(tool))
+    warnings.push_back("--precisionConstraints has no effect without --layerPrecisions or --layerOutputTypes");
+  if (!constrained || tool.strongly_typed) return;
+  build.layer_types.insert(build.layer_types.end(), tool.layer_precisions.begin(), tool.layer_precisions.end());
+  if (obeyed) build.required_types = tool.layer_precisions;
+  for (const auto& entry : tool.layer_output_types)
+    if (obeyed || is_allowed(entry.second, options)) build.result_types.push_back(entry);
+}
+
 void imply_precision(Options& options, std::vector<std::string>& warnings) {
   BuildOptions& build = options.build;
   if (build.best) build.fp16 = build.bf16 = build.int8 = true;
-  if (options.tool.strongly_typed) {
-    const auto off = [&](bool& mode, std::string_view name) {
-      if (mode)
-        warnings.push_back(fmt::format(
-            "Invalid usage, setting {} mode is not possible with --stronglyTyped; it is switched off", name));
-      mode = false;
-    };
-    off(build.fp16, "fp16");
-    off(build.bf16, "bf16");
-    off(build.int8, "int8");
-    off(options.tool.fp8, "fp8");
-    off(options.tool.int4, "int4");
-  }
+  if (options.tool.strongly_typed) imply_strong_types(options, warnings);
   if (build.accuracy_budget >= 0 && !build.best) warnings.push_back("--accuracyBudget has no effect without --best");
-  const bool layers = !options.tool.layer_precisions.empty() || !options.tool.layer_output_types.empty();
-  const bool constrained = options.tool.precision_constraints != "none";
-  if (constrained)
-    build.layer_types.insert(build.layer_types.end(), options.tool.layer_precisions.begin(),
-                             options.tool.layer_precisions.end());
-  if (layers && !constrained)
-    warnings.push_back(
-        "--layerPrecisions and --layerOutputTypes have no effect without --precisionConstraints=obey or prefer");
-  if (constrained && !layers)
-    warnings.push_back("--precisionConstraints has no effect without --layerPrecisions or --layerOutputTypes");
-  if (options.tool.sparsity != "disable")
-    warnings.push_back("--sparsity: there are no kernels for structured sparsity; weights are used as they are");
+  imply_layer_types(options, warnings);
 }
 
 void imply_spellings(Options& options, const Given& given) {

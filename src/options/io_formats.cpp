@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two tables: the words of the command line on the left, Hone's types and layouts on the right.
+// The words of the command line on the left, Hone's layouts on the right.
 #include "options/io_formats.h"
 
 #include <map>
@@ -12,14 +12,11 @@ namespace hone {
 namespace {
 
 DType type_of(const std::string& type) {
-  static const std::map<std::string, DType> kTypes = {
-      {"fp32", DType::f32},  {"fp16", DType::f16}, {"bf16", DType::bf16}, {"int32", DType::i32},
-      {"int64", DType::i64}, {"int8", DType::i8},  {"uint8", DType::u8},  {"bool", DType::boolean}};
-  const auto found = kTypes.find(type);
-  if (found == kTypes.end())
+  const std::optional<DType> found = dtype_of_word(type);
+  if (!found || *found == DType::i4)
     throw Error(fmt::format("inputs and outputs cannot be {}", type),
-                "use fp32, fp16, bf16, int32, int64, int8, uint8 or bool");
-  return found->second;
+                "use fp32, fp16, bf16, int32, int64, int8, uint8, fp8 or bool");
+  return *found;
 }
 
 std::optional<Layout> layout_of(const IoFormatSpec& spec) {

@@ -273,7 +273,7 @@ TEST(Grammar, IoFormatsNameTypeAndLayouts) {
   EXPECT_EQ(bound[0].dtype, DType::f16);
   EXPECT_EQ(bound[0].layout, Layout::blocked2);
   EXPECT_EQ(bound[1].dtype, DType::boolean);
-  EXPECT_THAT(refuse({"--inputIOFormats=fp8:chw"}), HasSubstr("cannot be fp8"));
+  EXPECT_THAT(refuse({"--inputIOFormats=int4:chw"}), HasSubstr("cannot be int4"));
   EXPECT_THAT(refuse({"--inputIOFormats=chw"}), HasSubstr("Invalid IOFormat chw"));
   EXPECT_THAT(refuse({"--inputIOFormats=fp99:chw"}), HasSubstr("Invalid DataType fp99"));
   EXPECT_THAT(refuse({"--outputIOFormats=fp32:wch"}), HasSubstr("Invalid TensorFormat wch"));

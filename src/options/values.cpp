@@ -13,9 +13,7 @@ namespace hone::setters {
 namespace {
 
 void require_precision(const Argument& argument, std::string_view word) {
-  static constexpr std::string_view kTypes[] = {"fp32", "fp16",  "bf16", "int32", "int64",
-                                                "int8", "uint8", "bool", "fp8",   "int4"};
-  if (std::ranges::find(kTypes, word) == std::end(kTypes))
+  if (!dtype_of_word(word))
     throw Error(fmt::format("Invalid DataType {}", word),
                 fmt::format("{} takes name:fp32, name:fp16, name:bf16, name:int32 or name:int8", argument.flag));
 }

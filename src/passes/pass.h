@@ -23,18 +23,25 @@ struct Folded {
   std::string_view pass;
 };
 
+/// What is asked of a layer's types: of what it computes in, and of its results (one for all, or one for each). None: anything.
+struct AskedTypes {
+  std::optional<DType> computes = {};
+  std::vector<DType> results = {};
+};
+
 struct PassContext {
   const Logger& log;
-  std::vector<std::string> disabled = {};           // passes to skip, by name
-  std::string dump_directory = {};                  // where snapshots go; empty: none
-  bool widen_half = false;                          // the device has no arithmetic in f16 and bf16
-  bool byte_matmuls = false;                        // the device has kernels for matmuls of 8-bit integers
-  bool quantized_weights = false;                   // and of f32 with constants of up to 8 bits
-  std::vector<Folded>* folded = nullptr;            // receives the ONNX nodes that passes make unnecessary
-  DType precision = DType::f32;                     // what select_precision brings floats to
-  bool only_convolutions = false;                   // and whether only around convolutions
-  std::function<bool(const Node&)> keeps_f32 = {};  // nodes that select_precision leaves in f32; empty: none
-  std::string_view pass = {};                       // the pass that is running; set by `run`
+  std::vector<std::string> disabled = {};             // passes to skip, by name
+  std::string dump_directory = {};                    // where snapshots go; empty: none
+  bool widen_half = false;                            // the device has no arithmetic in f16 and bf16
+  bool byte_matmuls = false;                          // the device has kernels for matmuls of 8-bit integers
+  bool quantized_weights = false;                     // and of f32 with constants of up to 8 bits
+  std::vector<Folded>* folded = nullptr;              // receives the ONNX nodes that passes make unnecessary
+  DType precision = DType::f32;                       // what select_precision brings floats to
+  bool only_convolutions = false;                     // and whether only around convolutions
+  std::function<bool(const Node&)> keeps_f32 = {};    // nodes that select_precision leaves in f32; empty: none
+  std::function<AskedTypes(const Node&)> asked = {};  // what constrain_types brings nodes to; empty: nothing
+  std::string_view pass = {};                         // the pass that is running; set by `run`
 
   /// The log's pair of lines about a fusion: "Running: FuseGelu on <first>", "FuseGelu: Fusing <first> with <second>".
   void report_fusion(std::string_view first, std::string_view second) const;

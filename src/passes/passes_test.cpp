@@ -69,7 +69,8 @@ void run_pass(Graph& graph, const Pass& pass, DType precision) {
                             .widen_half = true,
                             .byte_matmuls = true,
                             .quantized_weights = true,
-                            .precision = precision};
+                            .precision = precision,
+                            .asked = [&](const Node&) { return AskedTypes{.computes = precision}; }};
   run(graph, std::span(&pass, 1), context);
 }
 

@@ -20,6 +20,12 @@ T draw(std::mt19937_64& engine) {
   else return static_cast<T>(bits >> 63);
 }
 
+/// Floats of eight bits and fewer have codes for what is no number, so values are drawn; of integers every code is one.
+uint8_t draw_small(DType dtype, std::mt19937_64& engine) {
+  if (is_float(dtype)) return float_to_small(dtype, draw<float>(engine));
+  return float_to_small(dtype, static_cast<float>(draw<int8_t>(engine) >> (8 - bits_of(dtype))));
+}
+
 template <typename T>
 T draw_from(std::mt19937_64& engine, ValueRange range) {
   const uint64_t count = static_cast<uint64_t>(range.high) - static_cast<uint64_t>(range.low) + 1;
@@ -34,12 +40,15 @@ void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> m
   const DType dtype = input.type.dtype;
   std::mt19937_64 engine(seed ^ hash64(input.name));
   AlignedBuffer linear(static_cast<size_t>(byte_size(dtype, dims)));
-  visit(dtype, [&]<typename T>() {
-    T* values = reinterpret_cast<T*>(linear.data());
-    std::generate_n(values, linear.size() / sizeof(T), [&] {
-      return input.range && std::is_integral_v<T> ? draw_from<T>(engine, *input.range) : draw<T>(engine);
+  if (is_small(dtype))
+    for (size_t i = 0; i < linear.size(); ++i) linear.data()[i] = static_cast<std::byte>(draw_small(dtype, engine));
+  else
+    visit(dtype, [&]<typename T>() {
+      T* values = reinterpret_cast<T*>(linear.data());
+      std::generate_n(values, linear.size() / sizeof(T), [&] {
+        return input.range && std::is_integral_v<T> ? draw_from<T>(engine, *input.range) : draw<T>(engine);
+      });
     });
-  });
   std::memset(memory.data(), 0, memory.size());
   convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, input.type.layout);
 }

@@ -33,6 +33,8 @@ std::string word(DType dtype) {
     case DType::f16: return "FP16";
     case DType::bf16: return "BF16";
     case DType::f64: return "FP64";
+    case DType::f8e4m3fn: return "FP8";
+    case DType::f8e5m2: return "FP8E5M2";
     default: break;
   }
   const std::string text(name_of(dtype));

@@ -15,6 +15,11 @@ template <typename Spell>
 void for_each_value(const BoundTensor& tensor, Spell&& spell) {
   AlignedBuffer linear(static_cast<size_t>(byte_size(tensor.dtype, tensor.dims)));
   convert_layout(tensor.bytes.data(), linear.data(), tensor.dtype, tensor.dims, tensor.layout, Layout::linear);
+  if (is_small(tensor.dtype)) {
+    const auto* codes = reinterpret_cast<const uint8_t*>(linear.data());
+    for (size_t i = 0; i < linear.size(); ++i) spell(small_to_float(tensor.dtype, codes[i]));
+    return;
+  }
   visit(tensor.dtype, [&]<typename T>() {
     const std::span<const T> values(reinterpret_cast<const T*>(linear.data()), linear.size() / sizeof(T));
     for (const T value : values) {

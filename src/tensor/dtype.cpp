@@ -170,6 +170,15 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<DType> dtype_of_word(std::string_view word) {
+  static constexpr std::pair<std::string_view, DType> kWords[] = {
+      {"fp32", DType::f32},     {"fp16", DType::f16}, {"bf16", DType::bf16}, {"int32", DType::i32},
+      {"int64", DType::i64},    {"int8", DType::i8},  {"uint8", DType::u8},  {"bool", DType::boolean},
+      {"fp8", DType::f8e4m3fn}, {"int4", DType::i4}};
+  const auto found = std::ranges::find(kWords, word, &std::pair<std::string_view, DType>::first);
+  return found == std::end(kWords) ? std::nullopt : std::optional(found->second);
+}
+
 float half_to_float(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
   const uint32_t exponent = (bits >> 10) & 0x1f;

@@ -49,6 +49,8 @@ size_t size_of(DType dtype);
 /// "f32", "i64", "bool", … as the IR text prints them.
 std::string_view name_of(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
+/// By the words of command lines: fp32, fp16, bf16, int32, int64, int8, uint8, bool, fp8 (E4M3), int4.
+std::optional<DType> dtype_of_word(std::string_view word);
 
 /// The kinds of at most eight bits that C++ has no type for.
 constexpr bool is_small(DType d) { return d >= DType::f8e4m3fn && d <= DType::u2; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types become Cast nodes, which fuse like any other; layouts become reformat layers, chosen and timed like any other.
+// Types become Cast nodes, or those of a quantisation, which fuse like any other; layouts become reformat layers, chosen and timed like any other.
 #include "builder/prepare/io_formats.h"
 
+#include "builder/prepare/scales.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -31,21 +32,75 @@ Node* cast(Graph& graph, Value* value, DType to, Node* before) {
                            : graph.add(ops::cast, {value}, attrs, name);
 }
 
-void cast_input(Graph& graph, Value* input, DType type) {
+/// Floats of the model that the caller wants in 8 bits.
+bool is_coded(DType model, DType asked) {
+  return is_code(asked) && (model == DType::f32 || model == DType::f16 || model == DType::bf16);
+}
+
+/// What a caller and a tensor in floats exchange in 8 bits.
+class Coding {
+ public:
+  Coding(const BuildOptions& options, const TensorScales& scales, const Listeners& listeners)
+      : options_(options), scales_(scales), listeners_(listeners) {}
+
+  /// Throws Error where nothing says the scale.
+  CodeScale of(const Value& value, DType type, std::string_view direction) const {
+    const CodeScale scale = find(value, type, direction);
+    const std::string zero = scale.zero == 0 ? "" : fmt::format(" less {}", scale.zero);
+    listeners_.tell(&BuildListener::pass_said, Severity::info,
+                    fmt::format("{} {} is {}: its values are the codes{} times {:g}.", direction, value.name,
+                                type == DType::i8 ? "INT8" : "FP8", zero, scale.scale));
+    return scale;
+  }
+
+ private:
+  CodeScale find(const Value& value, DType type, std::string_view direction) const {
+    if (const auto said = model_scale(value, type)) return *said;
+    for (const TensorScales* scales : {&scales_, &options_.other_scales})
+      if (const auto at = scales->find(value.name); at != scales->end())
+        return calibrated_scale(at->second, options_.codes, type);
+    const std::string_view word = type == DType::i8 ? "int8" : "fp8";
+    throw Error(
+        fmt::format("{} {} is to be {}, but nothing says its scale: the model quantises it nowhere, and {}", direction,
+                    value.name, word, scales_.empty() ? "there is no calibration" : "the calibration does not name it"),
+        type == DType::i8 ? "calibrate with --int8 and --calib or --calibData, or give a model with QuantizeLinear "
+                            "and DequantizeLinear at its edge"
+                          : "give a calibration cache with --calib, or a model with QuantizeLinear and "
+                            "DequantizeLinear at its edge");
+  }
+
+  const BuildOptions& options_;
+  const TensorScales& scales_;
+  const Listeners& listeners_;
+};
+
+void cast_input(Graph& graph, Value* input, DType type, const Coding& coding) {
   const DType model_type = input->type.dtype;
   if (type == model_type) return;
   const std::vector<Node*> nodes = graph.nodes();
+  Node* const first = nodes.empty() ? nullptr : nodes.front();
+  const bool coded = is_coded(model_type, type);
+  const std::optional<CodeScale> scale = coded ? std::optional(coding.of(*input, type, "Input")) : std::nullopt;
   input->type.dtype = type;
-  Node* node = cast(graph, input, model_type, nodes.empty() ? nullptr : nodes.front());
+  Value* value = coded ? dequantized(graph, input, *scale, first) : cast(graph, input, model_type, first)->output();
+  Node* const reader = value->producer;
+  if (value->type.dtype != model_type) value = cast(graph, value, model_type, first)->output();
   const std::string name = input->name;
-  graph.replace(input, node->output());
-  graph.set_input(node, 0, input);
+  graph.replace(input, value);
+  graph.set_input(reader, 0, input);
   input->name = name;
 }
 
-Value* cast_output(Graph& graph, Value* output, DType type) {
+Value* cast_output(Graph& graph, Value* output, DType type, const Coding& coding) {
   if (type == output->type.dtype) return output;
-  Value* result = cast(graph, output, type, nullptr)->output();
+  Value* result = nullptr;
+  if (is_coded(output->type.dtype, type)) {
+    const CodeScale scale = coding.of(*output, type, "Output");
+    Value* wide = output->type.dtype == DType::f32 ? output : cast(graph, output, DType::f32, nullptr)->output();
+    result = quantized(graph, wide, scale, nullptr);
+  } else {
+    result = cast(graph, output, type, nullptr)->output();
+  }
   result->name = output->name;
   if (output->producer != nullptr) output->name = graph.unique_name(output->name + "_computed");
   return result;
@@ -61,15 +116,31 @@ void add_layouts(const std::vector<Value*>& values, const std::vector<IoFormat>&
   }
 }
 
+std::set<std::string> without_scale(const std::vector<Value*>& values, const std::vector<IoFormat>& formats) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < formats.size(); ++i) {
+    const DType type = formats[i].dtype.value_or(values[i]->type.dtype);
+    if (is_coded(values[i]->type.dtype, type) && !model_scale(*values[i], type)) names.insert(values[i]->name);
+  }
+  return names;
+}
+
 }  // namespace
 
-void cast_io(Graph& graph, const BuildOptions& options) {
+std::set<std::string> edges_without_scale(const Graph& graph, const BuildOptions& options) {
+  std::set<std::string> names = without_scale(graph.inputs(), input_formats(graph, options));
+  names.merge(without_scale(graph.outputs(), output_formats(graph.outputs().size(), options)));
+  return names;
+}
+
+void cast_io(Graph& graph, const BuildOptions& options, const TensorScales& scales, const Listeners& listeners) {
+  const Coding coding(options, scales, listeners);
   const std::vector<IoFormat> in = input_formats(graph, options), out = output_formats(graph.outputs().size(), options);
   for (size_t i = 0; i < in.size(); ++i)
-    cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype));
+    cast_input(graph, graph.inputs()[i], in[i].dtype.value_or(graph.inputs()[i]->type.dtype), coding);
   std::vector<Value*> outputs = graph.outputs();
   for (size_t i = 0; i < out.size(); ++i)
-    outputs[i] = cast_output(graph, outputs[i], out[i].dtype.value_or(outputs[i]->type.dtype));
+    outputs[i] = cast_output(graph, outputs[i], out[i].dtype.value_or(outputs[i]->type.dtype), coding);
   graph.set_outputs(std::move(outputs));
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 
 #include "builder/events/listener.h"
 #include "builder/options.h"
@@ -25,9 +27,12 @@ struct EdgeLayouts {
   }
 };
 
-/// Puts a Cast behind every input and before every output whose element type is asked to differ. Names stay.
-/// Throws Error when the number of formats is not the number of tensors.
-void cast_io(Graph& graph, const BuildOptions& options);
+/// Puts a Cast behind every input and before every output whose element type is asked to differ; in int8 and fp8, where the model has
+/// floats, a DequantizeLinear and a QuantizeLinear with the tensor's scale. Names stay.
+/// Throws Error when the number of formats is not the number of tensors, or where a scale is missing.
+void cast_io(Graph& graph, const BuildOptions& options, const TensorScales& scales, const Listeners& listeners);
+/// Inputs and outputs in floats that are asked for in int8 or fp8 and of which the model itself says no scale.
+std::set<std::string> edges_without_scale(const Graph& graph, const BuildOptions& options);
 /// The layouts asked for of the inputs and the first `outputs` outputs; tensors without a channel axis and an image behind it
 /// (rank < 3 or > 5) are linear, which listeners are told.
 EdgeLayouts edge_layouts(const Graph& graph, size_t outputs, const BuildOptions& options, const Listeners& listeners);

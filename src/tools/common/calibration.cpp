@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "builder/prepare/io_formats.h"
+#include "builder/prepare/quantize.h"
 #include "perf/random_input.h"
 #include "quantize/read_scales.h"
 #include "tools/common/observed_network.h"
@@ -22,35 +24,43 @@ std::map<std::string, Dims> shapes_of(const Graph& graph, const ProfileOptions& 
   return shapes;
 }
 
-std::set<std::string> names_of(const Placement& placement) {
-  std::set<std::string> names;
+std::set<std::string> names_of(const Placement& placement, const std::set<std::string>& others) {
+  std::set<std::string> names = others;
   for (const PlacedTensor& tensor : placement.tensors) names.insert(tensor.value->name);
   return names;
 }
 
 Histograms observed(const hone_model& model, const hone_device& device, const Placement& placement,
-                    const std::string& path, const Clipping& clipping, const Logger& log) {
+                    const std::set<std::string>& others, const std::string& path, const Clipping& clipping,
+                    const Logger& log) {
   const double start = now_ms();
   DataSet data(path, model.graph);
-  Histograms seen = histograms_over(model, device, placement, data);
-  log.info("Calibrated {} tensors on {} samples by {} in {:.3g} sec.", placement.tensors.size(),
-           data.samples() - data.left_over(), text_of(clipping), seconds_since(start));
+  Histograms seen = histograms_over(model, device, placement, data, others);
+  log.info("Calibrated {} tensors on {} samples by {} in {:.3g} sec.", seen.size(), data.samples() - data.left_over(),
+           text_of(clipping), seconds_since(start));
   if (data.left_over() > 0) log.warning("{} samples of {} fill no batch and were left out.", data.left_over(), path);
   return seen;
 }
 
 /// Empty where the network does not run on values drawn at random.
 Histograms random_ranges(const hone_model& model, const hone_device& device, const Placement& placement,
-                         std::span<const ProfileOptions> profiles, const Logger& log) {
+                         const std::set<std::string>& others, std::span<const ProfileOptions> profiles,
+                         const Logger& log) {
   log.warning(
       "INT8 ranges are random: they were taken from one inference on random values, so the results mean nothing. Give "
       "samples with --calibData or a calibration cache with --calib.");
   try {
-    return random_histograms(model, device, placement, profiles.empty() ? ProfileOptions() : profiles[0]);
+    return random_histograms(model, device, placement, profiles.empty() ? ProfileOptions() : profiles[0], others);
   } catch (const Error& error) {
     log.warning("The network does not run on random values ({}); it is computed in floating point.", error.message());
     return {};
   }
+}
+
+TensorScales all_scales(const BuildOptions& build) {
+  TensorScales all = build.scales;
+  all.insert(build.other_scales.begin(), build.other_scales.end());
+  return all;
 }
 
 }  // namespace
@@ -71,16 +81,16 @@ void observe(const hone_model& model, const hone_device& device, const std::set<
 }
 
 Histograms histograms_over(const hone_model& model, const hone_device& device, const Placement& placement,
-                           DataSet& data) {
+                           DataSet& data, const std::set<std::string>& others) {
   Histograms seen;
-  observe(model, device, names_of(placement), data,
+  observe(model, device, names_of(placement, others), data,
           [&](const std::string& tensor, const Dims&, std::span<const float> values) { seen[tensor].add(values); });
   return seen;
 }
 
 Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement,
-                             const ProfileOptions& profile) {
-  ObservedNetwork network(model, device, names_of(placement), shapes_of(model.graph, profile));
+                             const ProfileOptions& profile, const std::set<std::string>& others) {
+  ObservedNetwork network(model, device, names_of(placement, others), shapes_of(model.graph, profile));
   Histograms seen;
   network.run(
       [](const IoTensor& input, const Dims& dims, std::span<std::byte> memory) { fill_random(input, dims, memory); },
@@ -120,24 +130,28 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   if (!build.int8 && has_cache) (void)read_calibration_cache(build.calibration_file);
   if (tool.calibration_asymmetric && has_cache)
     throw Error("calibration caches have symmetric scales", "leave --calibAsymmetric or --calib out");
-  if (!build.int8 || (!has_data && (build.best || has_cache))) return;
+  if (!build.int8 || (!has_data && has_cache)) return;
+  std::set<std::string> others = edges_without_scale(model.graph, build);
+  others.merge(results_without_scale(model.graph, build));
   const bool own = is_quantized(model.graph), writes = has_data && has_cache;
-  if (own || (!device.device->info().byte_matmuls && !writes)) {
-    if (has_data)
-      log.warning("--calibData is not used: {}", own ? "the network has quantised tensors of its own"
-                                                     : "this device has no kernels for 8-bit integers");
-    if (writes) build.calibration_file.clear();  // it may not be there yet
-    return;
-  }
-  const Placement placement = place_quantization(model.graph, {});
-  if (placement.nodes == 0) return log.info("INT8: nothing in the network can be quantised.");
-  const Histograms seen = has_data ? observed(model, device, placement, tool.calibration_data, clipping, log)
-                                   : random_ranges(model, device, placement, build.profiles, log);
+  const bool quantises = !own && (device.device->info().byte_matmuls || writes) && (has_data || !build.best);
+  if (!quantises && has_data)
+    log.warning("--calibData is not used{}: {}", others.empty() ? "" : " but for inputs and outputs",
+                own ? "the network has quantised tensors of its own" : "this device has no kernels for 8-bit integers");
+  if (!quantises && writes) build.calibration_file.clear();  // it may not be there yet
+  const Placement placement = quantises ? place_quantization(model.graph, {}) : Placement();
+  if (quantises && placement.nodes == 0) log.info("INT8: nothing in the network can be quantised.");
+  if (placement.nodes == 0 && others.empty()) return;
+  const Histograms seen = has_data ? observed(model, device, placement, others, tool.calibration_data, clipping, log)
+                                   : random_ranges(model, device, placement, others, build.profiles, log);
   if (seen.empty()) return;
   build.codes = tool.calibration_asymmetric ? Codes::asymmetric : Codes::symmetric;
   build.scales = scales_of(placement, seen, clipping, build.codes);
+  for (const std::string& tensor : others)
+    if (!build.scales.contains(tensor))
+      build.other_scales[tensor] = scale_of(clipped(seen.at(tensor), clipping, build.codes), build.codes);
   if (!writes) return;
-  write_file(build.calibration_file, format_calibration_cache(cache_of(build.scales, clipping)));
+  write_file(build.calibration_file, format_calibration_cache(cache_of(all_scales(build), clipping)));
   log.info("Calibration cache written to {}", build.calibration_file);
 }
 

@@ -25,12 +25,12 @@ using Histograms = std::map<std::string, Histogram, std::less<>>;
 void observe(const hone_model& model, const hone_device& device, const std::set<std::string>& tensors, DataSet& data,
              const Visit& visit);
 
-/// What the placement's tensors hold over all samples. Throws Error naming a tensor with a value that is not finite.
+/// What the placement's tensors, and others, hold over all samples. Throws Error naming a tensor with a value that is not finite.
 Histograms histograms_over(const hone_model& model, const hone_device& device, const Placement& placement,
-                           DataSet& data);
+                           DataSet& data, const std::set<std::string>& others = {});
 /// The same over one inference on values drawn at random, where there is no data; dynamic inputs have the profile's opt.
 Histograms random_histograms(const hone_model& model, const hone_device& device, const Placement& placement,
-                             const ProfileOptions& profile);
+                             const ProfileOptions& profile, const std::set<std::string>& others = {});
 /// Of what the weights of a placement are multiplied by.
 Moments moments_over(const hone_model& model, const hone_device& device, const Placement& placement,
                      bool keeps_products, DataSet& data);

@@ -51,21 +51,22 @@ void load_raw(const std::string& path, std::span<std::byte> memory) {
 void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory) {
   const bool archive = path.ends_with(".npz");
   if (!archive && !path.ends_with(".npy")) return load_raw(path, memory);
-  with_note([&] { return fmt::format("reading {} for {}", path, tensor.name); },
-            [&] {
-              const auto file = MappedFile::open(path);
-              const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
-              if (array.dtype != tensor.type.dtype)
-                throw Error(
-                    fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)),
-                    "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
-              if (array.dims != dims)
-                throw Error(
-                    fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)),
-                    "--shapes sets the shape that runs");
-              std::memset(memory.data(), 0, memory.size());
-              convert_layout(array.bytes.data(), memory.data(), array.dtype, dims, Layout::linear, tensor.type.layout);
-            });
+  with_note(
+      [&] { return fmt::format("reading {} for {}", path, tensor.name); },
+      [&] {
+        const auto file = MappedFile::open(path);
+        const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
+        const bool codes = is_small(tensor.type.dtype) && array.dtype == DType::u8;  // NumPy has no such types
+        if (array.dtype != tensor.type.dtype && !codes)
+          throw Error(
+              fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)),
+              "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
+        if (array.dims != dims)
+          throw Error(fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)),
+                      "--shapes sets the shape that runs");
+        std::memset(memory.data(), 0, memory.size());
+        convert_layout(array.bytes.data(), memory.data(), tensor.type.dtype, dims, Layout::linear, tensor.type.layout);
+      });
 }
 
 }  // namespace hone

@@ -16,6 +16,7 @@
 #include "tools/common/model_shapes.h"
 #include "tools/trtexec/layer_flags.h"
 #include "tools/trtexec/memory_usage.h"
+#include "tools/trtexec/sparsity.h"
 
 namespace hone {
 namespace {
@@ -65,6 +66,47 @@ void explain_precision(const BuildOptions& options, const DeviceInfo& device, st
                      : "the CPU device has FP32 kernels, and these are used.");
 }
 
+/// Whether any tensor or weight of the model is of such a type.
+bool has_tensor(const Graph& graph, bool (*is_of)(DType)) {
+  const auto fits = [&](const Value* value) { return value != nullptr && is_of(value->type.dtype); };
+  return std::ranges::any_of(graph.inputs(), fits) || std::ranges::any_of(graph.nodes(), [&](const Node* node) {
+           return std::ranges::any_of(node->inputs, fits) || std::ranges::any_of(node->outputs, fits);
+         });
+}
+
+/// FP8 and INT4 are the model's: nothing is rounded to them here.
+void explain_small_types(const Graph& graph, const ToolOptions& tool, const Logger& log) {
+  const auto is_fp8 = [](DType type) { return type >= DType::f8e4m3fn && type <= DType::f8e5m2fnuz; };
+  const auto is_int4 = [](DType type) { return type == DType::i4 || type == DType::u4; };
+  if (tool.fp8 && has_tensor(graph, is_fp8))
+    log.info("FP8: tensors of the model in float8 stay so; products of them are computed in FP32, as the model says.");
+  else if (tool.fp8)
+    log.warning(
+        "--fp8: the model has no float8 tensors, so nothing is computed in FP8. A model is brought to it by "
+        "QuantizeLinear and "
+        "DequantizeLinear with float8 zero points.");
+  if (tool.int4 && has_tensor(graph, is_int4)) log.info("INT4: weights of the model in 4 bits stay so.");
+  else if (tool.int4)
+    log.warning(
+        "--int4: the model has no weights in 4 bits, so none are used. hone quantize {} -o OUT.onnx --mode int4 makes "
+        "them.",
+        tool.onnx);
+}
+
+/// With prefer a type is given where a device gains by it; that it does not is said once.
+void explain_preferences(const ToolOptions& tool, const DeviceInfo& device, const Logger& log) {
+  if (tool.precision_constraints != "prefer" || device.half_networks) return;
+  for (const std::string_view type : {"fp16", "bf16"}) {
+    const bool asked =
+        std::ranges::any_of(tool.layer_precisions, [&](const auto& entry) { return entry.second == type; });
+    if (asked && !(type == "bf16" && device.bf16_matmuls))
+      log.warning(
+          "--layerPrecisions prefers {} for some layers, and this device has no kernels in it: they are computed in "
+          "FP32. --precisionConstraints=obey rounds what they read and give to it.",
+          type);
+  }
+}
+
 }  // namespace
 
 OpenDevice device_for_streams(const Options& options) {
@@ -82,6 +124,7 @@ void Session::build() {
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
   check_layer_flags(model->graph, options_, voices_.tool);
+  apply_sparsity(model->graph, options_.tool.sparsity, voices_.tool);
   hone_options options{.build = options_.build};
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
@@ -89,6 +132,8 @@ void Session::build() {
   if (options.build.best && !options_.tool.calibration_data.empty())
     options.sample = DataSet(options_.tool.calibration_data, model->graph).values(0);
   explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
+  explain_small_types(model->graph, options_.tool, voices_.tool);
+  explain_preferences(options_.tool, device_.device->info(), voices_.tool);
 
   Progress progress;
   options.listener = &progress;
@@ -105,6 +150,7 @@ void Session::build() {
   interrupted_ = Interrupt::requested();
   monitor_memory("the build");
   save_plan();
+  report_layer_types(*plan_->plan, options_, voices_.tool);
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
   if (options_.tool.time_refit) model_ = std::move(model);

@@ -14,6 +14,8 @@ namespace {
 
 using OutputCounts = std::map<std::string, size_t, std::less<>>;
 
+bool is_pattern(const std::string& layer) { return layer.find('*') != std::string::npos; }
+
 /// Outputs of every layer of the model.
 OutputCounts count_outputs(const Graph& graph) {
   OutputCounts counts;
@@ -28,7 +30,7 @@ OutputCounts count_outputs(const Graph& graph) {
 
 void warn_of_unknown(const NamedTexts& entries, std::string_view flag, const OutputCounts& layers, const Logger& log) {
   for (const auto& [name, value] : entries) {
-    if (name.find('*') != std::string::npos || layers.contains(name)) continue;
+    if (is_pattern(name) || layers.contains(name)) continue;
     std::vector<std::string_view> names;
     for (const auto& [layer, count] : layers) names.push_back(layer);
     log.warning("{} names the layer {}, which the model does not have; the nearest name is {}", flag, name,
@@ -49,18 +51,73 @@ bool is_named(const Node& node, const std::string& layer) {
   return std::ranges::any_of(node.origin, [&](const auto& name) { return fits_pattern(layer, name); });
 }
 
+/// Why no kernel computes the layer in the type, or brings its results to it; empty: one may.
+std::string obstacle(std::string_view type, const Node& node) {
+  const DType has = node.output()->type.dtype, asked = *dtype_of_word(type);
+  const bool real = is_float(has) && !is_small(has);
+  if (has == asked || (real && (asked == DType::f32 || asked == DType::f16 || asked == DType::bf16))) return {};
+  if (real && asked == DType::i8) return {};
+  if (asked == DType::f8e4m3fn || asked == DType::i4)
+    return fmt::format("{} comes from QuantizeLinear and DequantizeLinear in the model alone", type);
+  return fmt::format("the tensor holds {}", name_of(has));
+}
+
+/// Where obey makes it binding an error, else a warning.
+void refuse(const std::string& message, const std::string& hint, const Options& options, const Logger& log) {
+  if (options.tool.precision_constraints == "obey") throw Error(message, hint);
+  log.warning("{}; it stays in another type", message);
+}
+
+/// One entry of a flag against the first layer that it means.
+void check_type(const Graph& graph, std::string_view flag, const std::string& layer, std::string_view type,
+                size_t output, const Options& options, const Logger& log) {
+  for (const Node* node : graph.nodes()) {
+    if (!is_named(*node, layer) || output >= node->outputs.size()) continue;
+    const std::string asked = fmt::format("{} asks for {} in layer {} (tensor {})", flag, type, node->origin.front(),
+                                          node->output(output)->label());
+    const bool results = flag == "--layerOutputTypes", free = results && (type == "fp16" || type == "bf16");
+    if (!free && !is_allowed(type, options))
+      return refuse(fmt::format("{}, but --{} is not given", asked, type), fmt::format("add --{}", type), options, log);
+    if (is_pattern(layer)) return;
+    const std::string reason = results && type == "fp8" ? "" : obstacle(type, *node);
+    if (!reason.empty())
+      refuse(fmt::format("{}, but {}", asked, reason), fmt::format("leave {} out of {}", layer, flag), options, log);
+    return;
+  }
+}
+
 void check_types(const Graph& graph, const Options& options, const Logger& log) {
-  for (const auto& [layer, type] : options.tool.layer_precisions) {
-    if (is_allowed(type, options)) continue;
-    for (const Node* node : graph.nodes()) {
-      if (!is_named(*node, layer)) continue;
-      const std::string message =
-          fmt::format("--layerPrecisions asks for {} in layer {} (tensor {}), but --{} is not given", type,
-                      node->origin.front(), node->output()->name, type);
-      if (options.tool.precision_constraints == "obey") throw Error(message, fmt::format("add --{}", type));
-      log.warning("{}; it stays in another type", message);
-      break;
-    }
+  for (const auto& [layer, type] : options.tool.layer_precisions)
+    check_type(graph, "--layerPrecisions", layer, type, 0, options, log);
+  for (const auto& [layer, types] : options.tool.layer_output_types) {
+    const std::vector<std::string_view> each = split(types, '+');
+    for (size_t i = 0; i < each.size(); ++i) check_type(graph, "--layerOutputTypes", layer, each[i], i, options, log);
+  }
+}
+
+/// Whether a step has the type in memory, or rounds to it inside.
+bool has_type(const Profile& profile, const Step& step, DType type) {
+  const auto is_of = [&](BufferId id) {
+    const DType held = profile.buffers[static_cast<size_t>(id)].type.dtype;
+    return held == type || (type == DType::i8 && held == DType::u8);
+  };
+  for (const char* rounded : {"operands", "weights"})
+    if (step.tactic_params.has(rounded) && parse_dtype(step.tactic_params.text(rounded)) == type) return true;
+  return std::ranges::any_of(step.inputs, is_of) || std::ranges::any_of(step.outputs, is_of);
+}
+
+void report_layer(const Plan& plan, const std::string& layer, std::string_view types, const Logger& log) {
+  const Profile& profile = plan.profiles.front();
+  std::vector<const Step*> steps;
+  for (const Step& step : profile.steps)
+    if (std::ranges::find(step.origin, layer) != step.origin.end()) steps.push_back(&step);
+  if (steps.empty())
+    return log.info("Layer {}: nothing is left of it in the engine, so it has no type of its own.", layer);
+  for (const std::string_view type : split(types, '+')) {
+    const DType asked = *dtype_of_word(type);
+    const bool found = std::ranges::any_of(steps, [&](const Step* step) { return has_type(profile, *step, asked); });
+    if (found) log.info("Layer {}: {} was asked for and obtained.", layer, type);
+    else log.warning("Layer {}: {} was asked for, it is computed in another type.", layer, type);
   }
 }
 
@@ -81,7 +138,15 @@ void check_layer_flags(const Graph& graph, const Options& given, const Logger& l
     throw Error("Invalid --layerOutputTypes flag.",
                 "give one type for all outputs of a layer, or as many as it has, joined with +");
   }
-  if (options.precision_constraints != "none") check_types(graph, given, log);
+  if (options.precision_constraints != "none" && !options.strongly_typed) check_types(graph, given, log);
+}
+
+void report_layer_types(const Plan& plan, const Options& options, const Logger& log) {
+  const ToolOptions& tool = options.tool;
+  if (tool.precision_constraints == "none" || tool.strongly_typed) return;
+  for (const NamedTexts* entries : {&tool.layer_precisions, &tool.layer_output_types})
+    for (const auto& [layer, types] : *entries)
+      if (!is_pattern(layer)) report_layer(plan, layer, types, log);
 }
 
 }  // namespace hone
