@@ -6,6 +6,17 @@
 #include "base/clock.h"
 
 namespace hone {
+namespace {
+
+void say(const std::vector<Variant>& variants, const std::vector<std::string>& left_out, const Listeners& listeners) {
+  std::string names;
+  for (const Variant& variant : variants) names += (names.empty() ? "" : ", ") + variant.name;
+  listeners.tell(&BuildListener::pass_said, Severity::info, fmt::format("Best: allowed are {}.", names));
+  for (const std::string& reason : left_out)
+    listeners.tell(&BuildListener::pass_said, Severity::info, fmt::format("Best: without {}.", reason));
+}
+
+}  // namespace
 
 Plan choose_precision(const Graph& given, const BuildOptions& options, const Backend& backend,
                       const std::shared_ptr<Device>& device, TimingCache& cache, const Listeners& listeners,
@@ -18,6 +29,7 @@ Plan choose_precision(const Graph& given, const BuildOptions& options, const Bac
     return build(given.clone(), allowed, backend, *device, cache, listeners);
   };
   const std::vector<Variant> variants = variants_of(given, options, device->info());
+  say(variants, left_out(given, options, device->info()), listeners);
   if (variants.size() == 1 || options.optimization_level == 0) return plan_of(options);
 
   NamedTensors expected;

@@ -21,5 +21,7 @@ struct Variant {
 
 /// FP32 first. Types by which the device or the network gains nothing are left out: 8-bit integers want a calibration.
 std::vector<Variant> variants_of(const Graph& graph, const BuildOptions& options, const DeviceInfo& device);
+/// What the options allow and variants_of() leaves out, and why: "INT8: there is no calibration".
+std::vector<std::string> left_out(const Graph& graph, const BuildOptions& options, const DeviceInfo& device);
 
 }  // namespace hone

@@ -30,6 +30,10 @@ std::optional<float> read_scale(std::string_view digits) {
   return std::isfinite(scale) && scale >= 0 ? std::optional(scale) : std::nullopt;
 }
 
+std::string line_text(size_t number, std::string_view tensor) {
+  return tensor.empty() ? std::to_string(number) : fmt::format("{} (tensor {})", number, tensor);
+}
+
 }  // namespace
 
 CalibrationCache parse_calibration_cache(std::string_view text) {
@@ -46,7 +50,7 @@ CalibrationCache parse_calibration_cache(std::string_view text) {
     const std::optional<float> scale =
         colon == std::string_view::npos || colon == 0 ? std::nullopt : read_scale(trim(line.substr(colon + 1)));
     if (scale) cache.scales[std::string(trim(line.substr(0, colon)))] = *scale;
-    else bad.push_back(std::to_string(i + 1));
+    else bad.push_back(line_text(i + 1, colon == std::string_view::npos ? "" : trim(line.substr(0, colon))));
   }
   if (bad.empty()) return cache;
   const size_t count = bad.size();

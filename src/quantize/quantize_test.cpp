@@ -251,7 +251,7 @@ TEST(CalibrationCache, ReadsScalesAndNamesTheLinesThatItCannotRead) {
   EXPECT_NEAR(cache.scales.at("x"), 0.00787593, 1e-8);
   const auto refused = [](std::string_view text) { return error_of([&] { parse_calibration_cache(text); }); };
   EXPECT_THAT(refused("TRT-8601-EntropyCalibration2\nx 3c010a14\ny: 3c01\nz: 3f800000\nw: 7f800000\n: 3f800000\n"),
-              HasSubstr("4 of its lines cannot be read: line 2, 3, 5, 6"));
+              HasSubstr("4 of its lines cannot be read: line 2, 3 (tensor y), 5 (tensor w), 6"));
   EXPECT_THAT(refused("x: 3c010a14\n"), HasSubstr("line 1 does not name a calibrator"));
   EXPECT_THAT(refused(""), HasSubstr("line 1 does not name a calibrator"));
 }
