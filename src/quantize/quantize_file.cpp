@@ -14,6 +14,8 @@ namespace {
 
 /// The first operator set whose QuantizeLinear takes a scale for each channel.
 constexpr int64_t kPerChannelOpset = 13;
+/// The first one with floats of 8 bits.
+constexpr int64_t kFloat8Opset = 19;
 /// The first one with scales for blocks.
 constexpr int64_t kBlocksOpset = 21;
 
@@ -40,8 +42,9 @@ class FileQuantizer {
     const std::string& name = weights.value->name;
     const std::vector<Place> places = find(weights.uses, name);
     if (places.empty()) return done_.not_in_file.push_back(name);
-    const IntegerWeights integers = with_note([&] { return "quantising the weights " + name; },
-                                              [&] { return quantize_weights(*weights.value->constant, weights.axis); });
+    const ChannelWeights integers =
+        with_note([&] { return "quantising the weights " + name; },
+                  [&] { return quantize_weights(*weights.value->constant, weights.axis, codes_); });
     const std::string codes = add(name + "_quantized", integers.codes), steps = add(name + "_scale", integers.scales);
     read_instead(places, dequantize(places, name, {codes, steps}, {{"axis", weights.axis}}));
     ++done_.weights;
@@ -157,7 +160,7 @@ void bring_in(onnx::ModelFile& file, const Graph& graph) {
 
 FileQuantization quantize_file(onnx::ModelFile& file, const Graph& graph, const Placement& placement,
                                const TensorScales& scales, Codes codes) {
-  raise_opset(file, kPerChannelOpset, graph);
+  raise_opset(file, codes == Codes::f8e4m3 ? kFloat8Opset : kPerChannelOpset, graph);
   FileQuantizer quantizer(file, codes);
   for (const PlacedTensor& tensor : placement.tensors) quantizer.quantize(tensor, scales.at(tensor.value->name));
   for (const PlacedWeights& weights : placement.weights) quantizer.quantize(weights);
