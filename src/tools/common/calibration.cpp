@@ -101,6 +101,7 @@ Moments moments_over(const hone_model& model, const hone_device& device, const P
 }
 
 ClippedRange clipped(const Histogram& histogram, const Clipping& clipping, Codes codes) {
+  if (codes == Codes::f8e4m3 && clipping.method == ClippingMethod::entropy) return {histogram.min(), histogram.max()};
   const bool one_sided = histogram.min() >= 0 || histogram.max() <= 0;
   const float magnitude = clip_magnitude(histogram, clipping, codes == Codes::asymmetric && one_sided ? 255 : 127);
   return {std::max(histogram.min(), -magnitude), std::min(histogram.max(), magnitude)};
