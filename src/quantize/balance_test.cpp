@@ -8,14 +8,15 @@
 
 #include <cmath>
 
+#include "base/error_testing.h"
+#include "onnx/importer.h"
+#include "onnx/model_writer.h"
 #include "ops/all.h"
 #include "ops/ops.h"
 #include "quantize/bias_correction.h"
 
 namespace hone {
 namespace {
-
-using testing::ElementsAre;
 
 Value* spread_weights(Graph& graph, const std::string& name, const Dims& dims, size_t axis, int step) {
   std::vector<float> values(static_cast<size_t>(elements(dims)));
@@ -101,6 +102,24 @@ TEST(Smoothed, LargeChannelsShrinkAndNothingElseChanges) {
   Graph other = graph.clone();
   apply(balanced.edits, other);
   EXPECT_EQ(result_of(graph), result_of(other));
+}
+
+TEST(ModelEdits, GoIntoTheFileWholeOrNotAtAll) {
+  using onnx::ModelWriter;
+  const Blob bytes = ModelWriter::model_of(
+      ModelWriter::graph({.nodes = {ModelWriter::node("Add", {"x", "w"}, {"y"}, {}, "sum")},
+                          .initializers = {ModelWriter::raw_tensor("w", 1, {1}, std::string(4, '\0'))},
+                          .inputs = {ModelWriter::value("x", 1, {ModelWriter::dim(1)})},
+                          .outputs = {ModelWriter::value("y", 1, {ModelWriter::dim(1)})}}),
+      {ModelWriter::opset("", 17)});
+  onnx::ModelFile file(bytes);
+  apply({{{"w", Tensor::of<float>({1}, {5})}}, {}}, file);
+  const Graph changed = import_onnx_bytes(Blob::copy(file.encode()), silent_logger()).graph;
+  EXPECT_EQ(evaluate(changed, std::vector<Tensor>{Tensor::of<float>({1}, {2})})[0].real(0), 7);
+  EXPECT_THAT(error_of([&] {
+                apply({{{"elsewhere", Tensor::of<float>({1}, {5})}}, {}}, file);
+              }),
+              testing::HasSubstr("elsewhere is inside of a function"));
 }
 
 TEST(ChannelMeans, AreTakenAlongTheAxis) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/model_edits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
+
+#include "base/error.h"
 
 namespace hone {
 
@@ -20,16 +25,25 @@ void apply(const ModelEdits& edits, Graph& graph) {
 }
 
 void apply(const ModelEdits& edits, onnx::ModelFile& file) {
+  std::set<std::string_view> missing;
+  for (const auto& [name, tensor] : edits.constants) missing.insert(name);
   for (onnx::NamedMessage& initializer : file.initializers)
-    if (const auto found = edits.constants.find(initializer.name); found != edits.constants.end())
+    if (const auto found = edits.constants.find(initializer.name); found != edits.constants.end()) {
       initializer.bytes = file.keep(onnx::encode_tensor(initializer.name, found->second));
+      missing.erase(found->first);
+    }
   std::erase_if(file.nodes, [&](const onnx::FileNode& node) {
     if (node.outputs.size() != 1) return false;
     const auto found = edits.constants.find(node.outputs.front());
     if (found == edits.constants.end()) return false;
     file.add_initializer(found->first, found->second);
+    missing.erase(found->first);
     return true;
   });
+  if (!missing.empty())
+    throw Error(
+        fmt::format("constant {} is inside of a function of the model and cannot be changed", *missing.begin()),
+        "leave --equalize, --smooth, --bias-correction and --awq lite out, or export the model without functions");
   for (onnx::FileNode& node : file.nodes) {
     if (node.outputs.empty()) continue;
     const auto bias = edits.biases.find(node.outputs.front());

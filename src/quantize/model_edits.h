@@ -21,7 +21,8 @@ struct ModelEdits {
 
 /// The constants alone.
 void apply(const ModelEdits& edits, Graph& graph);
-/// Constants that nodes make become initialisers.
+/// Constants that nodes make become initialisers. Throws Error for constants that the file's graph does not have: half of the edits would
+/// change what the model computes.
 void apply(const ModelEdits& edits, onnx::ModelFile& file);
 
 }  // namespace hone
