@@ -138,6 +138,27 @@ def test_weights_alone_in_int8(hone, network):
     assert 0 < error(run(network.parent / "q.onnx", x=x), run(network, x=x)) < 0.02
 
 
+@pytest.mark.parametrize("flags", [("--calib-data=data.npz",), ("--mode=int4", "--block=4"), ("--mode=fp8", "--weights-only")])
+def test_weights_that_are_reshaped_and_transposed(hone, trtexec, folder, flags):
+    """As mnist of ONNX's model zoo has them: initialisers among the inputs, weights through Reshape."""
+    weights = {"p": RANDOM.standard_normal((2, 4, 6)).astype(np.float32), "shape": np.array([8, 6]), "v": RANDOM.standard_normal((5, 6)).astype(np.float32)}
+    tiny.save(folder / "z.onnx", [helper.make_node("Reshape", ["p", "shape"], ["w"], name="flat"), helper.make_node("MatMul", ["x", "w"], ["h"], name="first"),
+                                  helper.make_node("Transpose", ["v"], ["vt"], name="turn", perm=[1, 0]), helper.make_node("MatMul", ["h", "vt"], ["y"], name="second")],
+              weights, inputs=[("x", ["n", 8]), ("p", [2, 4, 6])], outputs=[("y", ["n", 5])], opset=13)
+    x = RANDOM.standard_normal((8, 8)).astype(np.float32)
+    np.savez(folder / "data.npz", x=x)
+    told = answer(hone, "z.onnx", "-o", "q.onnx", *flags)
+    model = checked(folder / "q.onnx")
+    assert told["nodes"] == 2 and told["left"] == []
+    assert not {"Reshape", "Transpose"} & {node.op_type for node in model.graph.node} and not {"p", "v"} & {tensor.name for tensor in model.graph.initializer}
+    exact = run(folder / "z.onnx", x=x[:2])
+    assert 0 < error(run(folder / "q.onnx", x=x[:2]), exact) < 0.3
+    if flags == ("--calib-data=data.npz",):
+        hone("quantize", "z.onnx", "-o", "q.onnx", *flags, "--write-cache=c.cache")
+        said = trtexec("--onnx=z.onnx", "--int8", "--calib=c.cache", "--shapes=x:2x8", "--builderOptimizationLevel=0", "--skipInference")
+        assert "2 of 2 convolutions and matmuls are quantised" in said
+
+
 def badly_scaled(folder):
     """conv-relu-depthwise-relu-conv and conv-batch normalisation-relu-conv, whose channels differ by up to 1,000 times."""
     spread = np.float32(10) ** RANDOM.uniform(-1.5, 1.5, 8).astype(np.float32)

@@ -72,9 +72,7 @@ class FileQuantizer {
       for (onnx::FileNode& node : before_[i]) file_.nodes.push_back(std::move(node));
       file_.nodes.push_back(std::move(given[i]));
     }
-    const std::optional<std::set<std::string_view>> read = read_names();
-    for (const std::string& name : replaced_)
-      if (read && !read->contains(name)) file_.remove_initializer(name);
+    remove_unread();
     return std::move(done_);
   }
 
@@ -121,6 +119,26 @@ class FileQuantizer {
       std::string& operand = file_.nodes[place.node].inputs[place.operand];
       replaced_.push_back(operand);
       operand = tensor;
+    }
+  }
+
+  /// Of what was replaced: initialisers, and nodes that made weights of them.
+  void remove_unread() {
+    std::set<std::string> candidates(replaced_.begin(), replaced_.end());
+    for (bool removed = true; removed;) {
+      const auto read = read_names();
+      if (!read) return;
+      const auto unread = [&](const std::string& name) { return candidates.contains(name) && !read->contains(name); };
+      std::vector<std::string> operands;
+      const size_t count = std::erase_if(file_.nodes, [&](const onnx::FileNode& node) {
+        const bool unused = !node.outputs.empty() && std::ranges::all_of(node.outputs, unread);
+        if (unused) operands.insert(operands.end(), node.inputs.begin(), node.inputs.end());
+        return unused;
+      });
+      for (const std::string& name : candidates)
+        if (!read->contains(name)) file_.remove_initializer(name);
+      candidates.insert(operands.begin(), operands.end());
+      removed = count > 0;
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include "builder/session.h"
 #include "device/device.h"
+#include "quantize/fold_weights.h"
 #include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 
@@ -23,6 +24,7 @@ void quantize_network(Graph& graph, const BuildOptions& options, const DeviceInf
     return !type.empty() && type != "int8";
   };
   const PlacementRules rules{keeps_floats, [&](const Value& value) { return scales.contains(value.name); }};
+  fold_weights(graph);
   const Placement placement = place_quantization(graph, rules);
   quantize_graph(graph, placement, united_scales(placement, scales), options.codes);
   log.info("INT8: {} of {} convolutions and matmuls are quantised, {} tensors between them.", placement.nodes,

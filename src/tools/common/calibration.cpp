@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "perf/random_input.h"
+#include "quantize/fold_weights.h"
 #include "quantize/read_scales.h"
 #include "tools/common/observed_network.h"
 #include "tools/common/progress.h"
@@ -130,10 +131,12 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
     if (writes) build.calibration_file.clear();  // it may not be there yet
     return;
   }
-  const Placement placement = place_quantization(model.graph, {});
+  hone_model folded{model.graph.clone(), {}, {}};
+  fold_weights(folded.graph);
+  const Placement placement = place_quantization(folded.graph, {});
   if (placement.nodes == 0) return log.info("INT8: nothing in the network can be quantised.");
-  const Histograms seen = has_data ? observed(model, device, placement, tool.calibration_data, clipping, log)
-                                   : random_ranges(model, device, placement, build.profiles, log);
+  const Histograms seen = has_data ? observed(folded, device, placement, tool.calibration_data, clipping, log)
+                                   : random_ranges(folded, device, placement, build.profiles, log);
   if (seen.empty()) return;
   build.codes = tool.calibration_asymmetric ? Codes::asymmetric : Codes::symmetric;
   build.scales = scales_of(placement, seen, clipping, build.codes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "quantize/fold_weights.h"
 #include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 #include "tools/quantize/balancing.h"
@@ -23,6 +24,7 @@ class Quantizer {
       throw Error(fmt::format("{} is quantised already", request_.model),
                   "give the model in floating point that it was made of");
     if (!request_.cache.empty()) known_ = read_scales(request_.cache, graph(), log_);
+    fold_weights(result_.model.graph);
     result_.placement = place(graph());
     refuse_nothing();
     balance(
@@ -92,8 +94,9 @@ class Quantizer {
     if (data.left_over() > 0)
       log_.warning("{} samples of {} fill no batch and were left out", data.left_over(), request_.data);
     result_.scales = scales_for(result_.placement);
+    const bool whole = request_.mode == QuantizeMode::fp8 && request_.clipping.method == ClippingMethod::entropy;
     result_.source = fmt::format("{} samples of {}, {}", data.samples() - data.left_over(), request_.data,
-                                 text_of(request_.clipping));
+                                 whole ? "minmax" : text_of(request_.clipping));
   }
   TensorScales scales_for(const Placement& placement) const {
     return scales_of(placement, result_.seen, request_.clipping, request_.codes);
