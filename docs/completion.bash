@@ -214,7 +214,7 @@ _hone() {
     bench\ *) own="-s -i -t -n --streams --compute-only --threadSweep --json --help" others=yes second="kernels"; ;;
     check\ *) own="-s -i -j -n -o --json --help" others=yes second=""; ;;
     inspect\ *) own="--layers --why --quantisation --emit-c --json --help" others=yes second="capability changes operators"; ;;
-    quantize\ *) own="-o --data --calib-data --method --calib-method --calib-cache --write-cache --mode --block --awq --gptq --asymmetric --include-ops --exclude-ops --include-nodes --exclude-nodes --sensitivity --budget --keep-list --verify --compare --threshold --json --help" others=yes second=""; ;;
+    quantize\ *) own="-o --data --calib-data --method --calib-method --calib-cache --write-cache --mode --weights-only --keep-io-types --block --awq --gptq --equalize --smooth --bias-correction --asymmetric --include-ops --exclude-ops --include-nodes --exclude-nodes --sensitivity --budget --keep-list --verify --compare --threshold --json --help" others=yes second=""; ;;
     accuracy\ *) own="--data --reference -s --cache --budget --keep-list --plot --json --help" others=yes second=""; ;;
     cache\ *) own="--keys --keep --rejected --json --help" others= second=""; ;;
     doctor\ *) own="--limits --json --help" others= second=""; ;;

@@ -35,7 +35,7 @@ namespace attribute {
 constexpr protozero::pbf_tag_type kName = 1, kInteger = 3, kGraph = 6, kGraphs = 11, kType = 20;
 constexpr int kIntegerType = 2;
 }  // namespace attribute
-constexpr protozero::pbf_tag_type kNameOfValue = 1;
+constexpr protozero::pbf_tag_type kNameOfValue = 1, kTypeOfValue = 2, kTensorType = 1, kElementType = 1;
 
 /// Calls `take` for every field that is no number; what it does not take is appended to the result as it stands, but for fields
 /// numbered `dropped`.
@@ -253,6 +253,27 @@ FileNode make_node(ModelFile& file, std::string name, std::string op_type, std::
   made.outputs = std::move(outputs);
   for (const auto& [key, value] : attributes) made.attributes.push_back({key, file.keep(encode_attribute(key, value))});
   return made;
+}
+
+std::string with_element_type(std::string_view value, DType type) {
+  const auto rewritten = [](std::string_view message, protozero::pbf_tag_type tag, const auto& inner) {
+    std::string bytes, found;
+    const std::string rest = read_fields(message, [&](protozero::pbf_tag_type each, std::string_view field) {
+      if (each == tag) found = inner(field);
+      return each == tag;
+    });
+    bytes = rest;
+    pbf_writer(bytes).add_message(tag, found);
+    return bytes;
+  };
+  return rewritten(value, kTypeOfValue, [&](std::string_view type_message) {
+    return rewritten(type_message, kTensorType, [&](std::string_view tensor_type) {
+      std::string bytes = read_fields(
+          tensor_type, [](protozero::pbf_tag_type, std::string_view) { return false; }, kElementType);
+      pbf_writer(bytes).add_int32(kElementType, static_cast<int32_t>(onnx_type_of(type)));
+      return bytes;
+    });
+  });
 }
 
 bool is_graph(const NamedMessage& given) {

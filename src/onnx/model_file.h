@@ -74,6 +74,9 @@ std::string encode_attribute(const std::string& name, int64_t value);
 FileNode make_node(ModelFile& file, std::string name, std::string op_type, std::vector<std::string> inputs,
                    std::vector<std::string> outputs, const std::vector<std::pair<std::string, int64_t>>& attributes);
 
+/// A ValueInfoProto of a tensor with another element type.
+std::string with_element_type(std::string_view value, DType type);
+
 /// Whether the tensor lies in another file.
 bool is_external(const NamedMessage& tensor);
 /// Whether the attribute is a body, whose nodes nobody here looks at.

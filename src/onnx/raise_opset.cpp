@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What changed between operator sets 7 and 21, as tables: attributes that became operands, attributes that went, values that were
+// What changed between operator sets 7 and 22, as tables: attributes that became operands, attributes that went, values that were
 // renamed. Softmax and Split alone need more than that.
 #include "onnx/raise_opset.h"
 
@@ -13,7 +13,7 @@
 namespace hone::onnx {
 namespace {
 
-constexpr int64_t kOldest = 7, kNewest = 21;
+constexpr int64_t kOldest = 7, kNewest = 22;
 
 /// An attribute that is operand `operand` since operator set `since`.
 struct BecameOperand {
@@ -54,6 +54,7 @@ struct Changed {
 constexpr Changed kChanged[] = {{"Upsample", 10, "is gone since operator set 10"},
                                 {"Resize", 11, "computes other coordinates since operator set 11"},
                                 {"Scatter", 11, "is gone since operator set 11"},
+                                {"RoiAlign", 16, "samples half a pixel away since operator set 16"},
                                 {"GridSample", 20, "names its modes otherwise since operator set 20"},
                                 {"GroupNormalization", 21, "takes a scale per channel since operator set 21"}};
 

@@ -70,7 +70,7 @@ class Placer {
   Placement run() {
     for (Node* node : nodes_)
       if (is_product(*node)) place_product(node);
-    while (extend()) {}
+    while (!rules_.products_alone && extend()) {}
     return finish();
   }
 

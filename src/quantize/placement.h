@@ -46,6 +46,8 @@ struct PlacementRules {
   std::function<bool(const Node&)> keeps_floats = {};
   /// Tensors whose scale is known; empty: all.
   std::function<bool(const Value&)> has_scale = {};
+  /// Nothing but the operands of convolutions and matmuls: bytes go no further.
+  bool products_alone = false;
 };
 
 Placement place_quantization(const Graph& graph, const PlacementRules& rules);

@@ -14,6 +14,8 @@ namespace {
 
 /// The first operator set whose QuantizeLinear takes a scale for each channel.
 constexpr int64_t kPerChannelOpset = 13;
+/// The first one with floats of 8 bits.
+constexpr int64_t kFloat8Opset = 19;
 /// The first one with scales for blocks.
 constexpr int64_t kBlocksOpset = 21;
 
@@ -40,8 +42,9 @@ class FileQuantizer {
     const std::string& name = weights.value->name;
     const std::vector<Place> places = find(weights.uses, name);
     if (places.empty()) return done_.not_in_file.push_back(name);
-    const IntegerWeights integers = with_note([&] { return "quantising the weights " + name; },
-                                              [&] { return quantize_weights(*weights.value->constant, weights.axis); });
+    const ChannelWeights integers =
+        with_note([&] { return "quantising the weights " + name; },
+                  [&] { return quantize_weights(*weights.value->constant, weights.axis, codes_); });
     const std::string codes = add(name + "_quantized", integers.codes), steps = add(name + "_scale", integers.scales);
     read_instead(places, dequantize(places, name, {codes, steps}, {{"axis", weights.axis}}));
     ++done_.weights;
@@ -69,9 +72,7 @@ class FileQuantizer {
       for (onnx::FileNode& node : before_[i]) file_.nodes.push_back(std::move(node));
       file_.nodes.push_back(std::move(given[i]));
     }
-    const std::optional<std::set<std::string_view>> read = read_names();
-    for (const std::string& name : replaced_)
-      if (read && !read->contains(name)) file_.remove_initializer(name);
+    remove_unread();
     return std::move(done_);
   }
 
@@ -121,6 +122,26 @@ class FileQuantizer {
     }
   }
 
+  /// Of what was replaced: initialisers, and nodes that made weights of them.
+  void remove_unread() {
+    std::set<std::string> candidates(replaced_.begin(), replaced_.end());
+    for (bool removed = true; removed;) {
+      const auto read = read_names();
+      if (!read) return;
+      const auto unread = [&](const std::string& name) { return candidates.contains(name) && !read->contains(name); };
+      std::vector<std::string> operands;
+      const size_t count = std::erase_if(file_.nodes, [&](const onnx::FileNode& node) {
+        const bool unused = !node.outputs.empty() && std::ranges::all_of(node.outputs, unread);
+        if (unused) operands.insert(operands.end(), node.inputs.begin(), node.inputs.end());
+        return unused;
+      });
+      for (const std::string& name : candidates)
+        if (!read->contains(name)) file_.remove_initializer(name);
+      candidates.insert(operands.begin(), operands.end());
+      removed = count > 0;
+    }
+  }
+
   /// What nodes and the graph's outputs read; nothing where a body may read anything.
   std::optional<std::set<std::string_view>> read_names() const {
     std::set<std::string_view> names;
@@ -157,7 +178,7 @@ void bring_in(onnx::ModelFile& file, const Graph& graph) {
 
 FileQuantization quantize_file(onnx::ModelFile& file, const Graph& graph, const Placement& placement,
                                const TensorScales& scales, Codes codes) {
-  raise_opset(file, kPerChannelOpset, graph);
+  raise_opset(file, codes == Codes::f8e4m3 ? kFloat8Opset : kPerChannelOpset, graph);
   FileQuantizer quantizer(file, codes);
   for (const PlacedTensor& tensor : placement.tensors) quantizer.quantize(tensor, scales.at(tensor.value->name));
   for (const PlacedWeights& weights : placement.weights) quantizer.quantize(weights);

@@ -43,9 +43,10 @@ void quantize_tensor(Graph& graph, const PlacedTensor& tensor, const TensorScale
                dequantized(graph, position, {quantize->output(), scale, zero}, 1, *tensor.value, origin));
 }
 
-void quantize_weight(Graph& graph, const PlacedWeights& weights) {
-  const IntegerWeights integers = with_note([&] { return "quantising the weights " + weights.value->label(); },
-                                            [&] { return quantize_weights(*weights.value->constant, weights.axis); });
+void quantize_weight(Graph& graph, const PlacedWeights& weights, Codes codes_of_tensors) {
+  const ChannelWeights integers =
+      with_note([&] { return "quantising the weights " + weights.value->label(); },
+                [&] { return quantize_weights(*weights.value->constant, weights.axis, codes_of_tensors); });
   Node* position = first_of(graph, weights.uses);
   Value *codes = graph.add_constant(integers.codes, weights.value->name + "_quantized"),
         *scales = graph.add_constant(integers.scales);
@@ -58,7 +59,7 @@ void quantize_weight(Graph& graph, const PlacedWeights& weights) {
 void quantize_graph(Graph& graph, const Placement& placement, const TensorScales& scales, Codes codes) {
   for (const PlacedTensor& tensor : placement.tensors)
     quantize_tensor(graph, tensor, scales.at(tensor.value->name), codes);
-  for (const PlacedWeights& weights : placement.weights) quantize_weight(graph, weights);
+  for (const PlacedWeights& weights : placement.weights) quantize_weight(graph, weights, codes);
 }
 
 }  // namespace hone

@@ -53,17 +53,25 @@ TEST(Scale, ExtremesStayFinite) {
 
 TEST(QuantizeWeights, EachChannelHasItsScale) {
   const Tensor weights = Tensor::of<float>({2, 3}, {-127, 63.5F, 1, 0.5F, 0.25F, 0});
-  const IntegerWeights rows = quantize_weights(weights, 0);
+  const ChannelWeights rows = quantize_weights(weights, 0, Codes::symmetric);
   EXPECT_THAT(rows.scales.data<float>(), ElementsAre(1, 0.5F / 127));
   EXPECT_THAT(rows.codes.data<int8_t>(), ElementsAre(-127, 64, 1, 127, 64, 0));  // 63.5: half to even
-  const IntegerWeights columns = quantize_weights(weights, 1);
+  const ChannelWeights columns = quantize_weights(weights, 1, Codes::symmetric);
   EXPECT_THAT(columns.codes.data<int8_t>(), ElementsAre(-127, 127, 127, 0, 0, 0));
 }
 
+TEST(QuantizeWeights, FloatsOfEightBitsReach448) {
+  const Tensor weights = Tensor::of<float>({2, 2}, {448, -17, 0.5F, 0.25F});
+  const ChannelWeights rows = quantize_weights(weights, 0, Codes::f8e4m3);
+  EXPECT_THAT(rows.scales.data<float>(), ElementsAre(1, 0.5F / 448));
+  EXPECT_THAT(dequantized(rows, 0).data<float>(), ElementsAre(448, -16, 0.5F, 0.25F));  // -17: half to even
+}
+
 TEST(QuantizeWeights, ZerosAndWhatIsNotFinite) {
-  EXPECT_THAT(quantize_weights(Tensor::of<float>({1, 2}, {0, 0}), 0).codes.data<int8_t>(), ElementsAre(0, 0));
+  EXPECT_THAT(quantize_weights(Tensor::of<float>({1, 2}, {0, 0}), 0, Codes::symmetric).codes.data<int8_t>(),
+              ElementsAre(0, 0));
   const Tensor wrong = Tensor::of<float>({1, 2}, {0, std::numeric_limits<float>::infinity()});
-  EXPECT_THAT(error_of([&] { quantize_weights(wrong, 0); }), HasSubstr("weight 1 is not finite"));
+  EXPECT_THAT(error_of([&] { quantize_weights(wrong, 0, Codes::symmetric); }), HasSubstr("weight 1 is not finite"));
 }
 
 std::string floats(const std::string& name, const Dims& dims, float value) {
@@ -180,10 +188,10 @@ Graph imported(const Blob& bytes) { return import_onnx_bytes(bytes, silent_logge
 Graph imported(const std::string& bytes) { return imported(Blob::copy(bytes)); }
 
 TEST(QuantizeFile, SaysTheSameAsQuantizeGraph) {
-  for (const Codes codes : {Codes::symmetric, Codes::asymmetric}) {
+  for (const Codes codes : {Codes::symmetric, Codes::asymmetric, Codes::f8e4m3}) {
     const Blob bytes = model(17);
     Graph graph = imported(bytes);
-    const TensorScales scales{{"x", {0.5F, codes == Codes::symmetric ? 0 : 3}}, {"r", {0.25F, 0}}};
+    const TensorScales scales{{"x", {0.5F, codes == Codes::asymmetric ? 3 : 0}}, {"r", {0.25F, 0}}};
     const Placement placement = place_quantization(graph, {});
     onnx::ModelFile file(bytes);
     const FileQuantization done = quantize_file(file, graph, placement, scales, codes);

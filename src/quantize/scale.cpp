@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-constexpr float kSteps = 127, kCodes = 255;
+constexpr float kSteps = 127, kCodes = 255, kLargestF8 = 448;
 /// Smaller scales have inverses that are not finite.
 constexpr float kLeastScale = std::numeric_limits<float>::min();
 
@@ -19,9 +19,11 @@ float magnitude_of(const ClippedRange& range) { return std::max(std::fabs(range.
 
 }  // namespace
 
+float largest_code(Codes codes) { return codes == Codes::f8e4m3 ? kLargestF8 : kSteps; }
+
 TensorScale scale_of(const ClippedRange& range, Codes codes) {
   if (range.low == 0 && range.high == 0) return {};
-  if (codes == Codes::symmetric) return {std::max(kLeastScale, magnitude_of(range) / kSteps), 0};
+  if (codes != Codes::asymmetric) return {std::max(kLeastScale, magnitude_of(range) / largest_code(codes)), 0};
   const float low = std::min(range.low, 0.0F), high = std::max(range.high, 0.0F);
   const float scale = std::max(kLeastScale, high / kCodes - low / kCodes);
   return {scale, static_cast<int>(std::nearbyint(std::clamp(-low / scale, 0.0F, kCodes)))};
@@ -56,31 +58,54 @@ TensorScales united_scales(const Placement& placement, const TensorScales& given
 }
 
 Tensor zero_point(Codes codes, int zero) {
-  return codes == Codes::symmetric ? Tensor::scalar(static_cast<int8_t>(zero))
-                                   : Tensor::scalar(static_cast<uint8_t>(zero));
+  if (codes == Codes::asymmetric) return Tensor::scalar(static_cast<uint8_t>(zero));
+  if (codes == Codes::symmetric) return Tensor::scalar(static_cast<int8_t>(zero));
+  TensorBuilder builder(DType::f8e4m3fn, {});
+  builder.codes()[0] = 0;
+  return builder.finish();
 }
 
-IntegerWeights quantize_weights(const Tensor& weights, int64_t axis) {
+namespace {
+
+/// Calls `visit(element, channel)` for each.
+template <typename Visit>
+void each_weight(const Dims& dims, int64_t axis, const Visit& visit) {
+  const AxisView channels(dims, static_cast<size_t>(axis));
+  for (int64_t o = 0; o < channels.outer; ++o)
+    for (int64_t c = 0; c < channels.length; ++c)
+      for (int64_t i = 0; i < channels.inner; ++i)
+        visit(static_cast<size_t>((o * channels.length + c) * channels.inner + i), static_cast<size_t>(c));
+}
+
+}  // namespace
+
+ChannelWeights quantize_weights(const Tensor& weights, int64_t axis, Codes codes) {
   const std::span<const float> real = weights.data<float>();
-  const AxisView channels(weights.dims(), static_cast<size_t>(axis));
-  std::vector<float> scales(static_cast<size_t>(channels.length), 0.0F);
-  const auto each = [&](const auto& visit) {
-    for (int64_t o = 0; o < channels.outer; ++o)
-      for (int64_t c = 0; c < channels.length; ++c)
-        for (int64_t i = 0; i < channels.inner; ++i)
-          visit(static_cast<size_t>((o * channels.length + c) * channels.inner + i), static_cast<size_t>(c));
-  };
-  each([&](size_t at, size_t channel) {
+  std::vector<float> scales(static_cast<size_t>(weights.dims()[static_cast<size_t>(axis)]), 0.0F);
+  each_weight(weights.dims(), axis, [&](size_t at, size_t channel) {
     HONE_CHECK(std::isfinite(real[at]), "weight {} is not finite", at);
     scales[channel] = std::max(scales[channel], std::fabs(real[at]));
   });
-  for (float& scale : scales) scale = scale_of({-scale, scale}, Codes::symmetric).scale;
-  TensorBuilder codes(DType::i8, weights.dims());
-  const std::span<int8_t> code = codes.data<int8_t>();
-  each([&](size_t at, size_t channel) {
-    code[at] = static_cast<int8_t>(std::clamp(std::nearbyint(real[at] / scales[channel]), -kSteps, kSteps));
+  const Codes signed_codes = codes == Codes::f8e4m3 ? codes : Codes::symmetric;
+  for (float& scale : scales) scale = scale_of({-scale, scale}, signed_codes).scale;
+  TensorBuilder result(codes == Codes::f8e4m3 ? DType::f8e4m3fn : DType::i8, weights.dims());
+  const std::span<uint8_t> code = result.codes();
+  each_weight(weights.dims(), axis, [&](size_t at, size_t channel) {
+    const float value = real[at] / scales[channel];
+    if (codes == Codes::f8e4m3) code[at] = float_to_small(DType::f8e4m3fn, value);
+    else code[at] = static_cast<uint8_t>(static_cast<int8_t>(std::clamp(std::nearbyint(value), -kSteps, kSteps)));
   });
-  return {codes.finish(), Tensor::of<float>({channels.length}, scales)};
+  return {result.finish(), Tensor::of<float>({static_cast<int64_t>(scales.size())}, scales)};
+}
+
+Tensor dequantized(const ChannelWeights& weights, int64_t axis) {
+  const Tensor& codes = weights.codes;
+  TensorBuilder real(DType::f32, codes.dims());
+  const std::span<const float> scales = weights.scales.data<float>();
+  each_weight(codes.dims(), axis, [&](size_t at, size_t channel) {
+    real.data<float>()[at] = static_cast<float>(codes.real(static_cast<int64_t>(at))) * scales[channel];
+  });
+  return real.finish();
 }
 
 }  // namespace hone

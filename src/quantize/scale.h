@@ -16,6 +16,9 @@ struct ClippedRange {
   float low = 0, high = 0;
 };
 
+/// The magnitude that symmetric codes reach.
+float largest_code(Codes codes);
+
 /// The scale under which the range fits; a range that is nothing but 0 has the scale 1.
 TensorScale scale_of(const ClippedRange& range, Codes codes);
 
@@ -28,11 +31,13 @@ TensorScales united_scales(const Placement& placement, const TensorScales& given
 /// The operand of QuantizeLinear and DequantizeLinear, whose type says that of the codes.
 Tensor zero_point(Codes codes, int zero);
 
-/// Weights as signed integers with symmetric scales, one for each index of `axis`. Rounded half to even.
-struct IntegerWeights {
-  Tensor codes, scales;  // i8; f32[channels]
+/// Weights in 8 bits with symmetric scales, one for each index of `axis`. Rounded half to even.
+struct ChannelWeights {
+  Tensor codes, scales;  // i8 or f8e4m3fn; f32[channels]
 };
-/// Throws Error when a weight is not finite.
-IntegerWeights quantize_weights(const Tensor& weights, int64_t axis);
+/// Asymmetric codes are of activations: weights beside them are symmetric. Throws Error when a weight is not finite.
+ChannelWeights quantize_weights(const Tensor& weights, int64_t axis, Codes codes);
+/// The weights that the codes stand for.
+Tensor dequantized(const ChannelWeights& weights, int64_t axis);
 
 }  // namespace hone

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a tensor's floats are brought to 8-bit integers: real = (code - zero) * scale.
+// How a tensor's floats are brought to 8 bits: real = (code - zero) * scale.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct TensorScale {
 /// By the tensors' names.
 using TensorScales = std::map<std::string, TensorScale, std::less<>>;
 
-/// Signed codes, symmetric around a zero point of 0, as TensorRT reads them; or unsigned ones that use a range as it is.
-enum class Codes : uint8_t { symmetric, asymmetric };
+/// Signed codes, symmetric around a zero point of 0, as TensorRT reads them; unsigned ones that use a range as it is; or floats of 8 bits
+/// (E4M3).
+enum class Codes : uint8_t { symmetric, asymmetric, f8e4m3 };
 
 }  // namespace hone

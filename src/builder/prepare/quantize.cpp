@@ -6,6 +6,7 @@
 #include "builder/prepare/layer_types.h"
 #include "builder/prepare/scales.h"
 #include "device/device.h"
+#include "quantize/fold_weights.h"
 #include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 
@@ -18,6 +19,7 @@ void quantize(Graph& graph, const BuildOptions& options, const TensorScales& sca
     return !type.empty() && type != "int8";
   };
   const PlacementRules rules{keeps_floats, [&](const Value& value) { return scales.contains(value.name); }};
+  fold_weights(graph);
   const Placement placement = place_quantization(graph, rules);
   for (const UnquantizedNode& left : placement.left)
     if (is_required(options, *left.node, "int8"))

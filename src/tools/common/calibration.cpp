@@ -7,6 +7,7 @@
 #include "builder/prepare/io_formats.h"
 #include "builder/prepare/quantize.h"
 #include "perf/random_input.h"
+#include "quantize/fold_weights.h"
 #include "quantize/read_scales.h"
 #include "tools/common/observed_network.h"
 #include "tools/common/progress.h"
@@ -111,6 +112,7 @@ Moments moments_over(const hone_model& model, const hone_device& device, const P
 }
 
 ClippedRange clipped(const Histogram& histogram, const Clipping& clipping, Codes codes) {
+  if (codes == Codes::f8e4m3 && clipping.method == ClippingMethod::entropy) return {histogram.min(), histogram.max()};
   const bool one_sided = histogram.min() >= 0 || histogram.max() <= 0;
   const float magnitude = clip_magnitude(histogram, clipping, codes == Codes::asymmetric && one_sided ? 255 : 127);
   return {std::max(histogram.min(), -magnitude), std::min(histogram.max(), magnitude)};
@@ -139,11 +141,13 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
     log.warning("--calibData is not used{}: {}", others.empty() ? "" : " but for inputs and outputs",
                 own ? "the network has quantised tensors of its own" : "this device has no kernels for 8-bit integers");
   if (!quantises && writes) build.calibration_file.clear();  // it may not be there yet
-  const Placement placement = quantises ? place_quantization(model.graph, {}) : Placement();
+  hone_model folded{model.graph.clone(), {}, {}};
+  if (quantises) fold_weights(folded.graph);
+  const Placement placement = quantises ? place_quantization(folded.graph, {}) : Placement();
   if (quantises && placement.nodes == 0) log.info("INT8: nothing in the network can be quantised.");
   if (placement.nodes == 0 && others.empty()) return;
-  const Histograms seen = has_data ? observed(model, device, placement, others, tool.calibration_data, clipping, log)
-                                   : random_ranges(model, device, placement, others, build.profiles, log);
+  const Histograms seen = has_data ? observed(folded, device, placement, others, tool.calibration_data, clipping, log)
+                                   : random_ranges(folded, device, placement, others, build.profiles, log);
   if (seen.empty()) return;
   build.codes = tool.calibration_asymmetric ? Codes::asymmetric : Codes::symmetric;
   build.scales = scales_of(placement, seen, clipping, build.codes);

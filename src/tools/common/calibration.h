@@ -35,7 +35,7 @@ Histograms random_histograms(const hone_model& model, const hone_device& device,
 Moments moments_over(const hone_model& model, const hone_device& device, const Placement& placement,
                      bool keeps_products, DataSet& data);
 
-/// The range of a tensor after clipping.
+/// The range of a tensor after clipping. Steps of floats are finer where values are small: entropy clips none of them.
 ClippedRange clipped(const Histogram& histogram, const Clipping& clipping, Codes codes);
 TensorScales scales_of(const Placement& placement, const Histograms& histograms, const Clipping& clipping, Codes codes);
 

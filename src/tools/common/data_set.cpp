@@ -133,7 +133,7 @@ void DataSet::open(const Source& source) {
   open_ = MappedFile::open(source.path);
 }
 
-void DataSet::load(size_t batch, const std::string& input, std::span<std::byte> memory) {
+void DataSet::load(size_t batch, const std::string& input, std::span<std::byte> memory, std::optional<DType> type) {
   auto source = sources_.begin();
   for (; batch >= source->batches; ++source) batch -= source->batches;
   with_note([&] { return fmt::format("reading the samples of input {} in {}", input, source->path); },
@@ -143,7 +143,7 @@ void DataSet::load(size_t batch, const std::string& input, std::span<std::byte> 
               if (found == readers_.end())
                 found = readers_.emplace(input, array_in(*open_, input, inputs_.size())).first;
               NpyReader& reader = found->second;
-              const DType given = reader.header().dtype, wanted = inputs_.at(input).dtype;
+              const DType given = reader.header().dtype, wanted = type.value_or(inputs_.at(input).dtype);
               const size_t elements = memory.size() / size_of(wanted), bytes = elements * size_of(given);
               if (given == wanted) {
                 reader.read(batch * bytes, memory.first(bytes));

@@ -29,8 +29,9 @@ class DataSet {
   size_t samples() const { return samples_; }
   /// Samples at the ends of files that fill no batch.
   size_t left_over() const { return left_over_; }
-  /// Copies an input of a batch to `memory`, converted to the input's type. Throws Error for values that the type does not hold.
-  void load(size_t batch, const std::string& input, std::span<std::byte> memory);
+  /// Copies an input of a batch to `memory`, converted to the input's type, or to that which it has in another form of the network.
+  /// Throws Error for values that the type does not hold.
+  void load(size_t batch, const std::string& input, std::span<std::byte> memory, std::optional<DType> type = {});
   /// All inputs of a batch.
   std::map<std::string, Tensor> values(size_t batch);
 

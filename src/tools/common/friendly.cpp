@@ -18,6 +18,11 @@ const ShortFlag* find_short(const FriendlyCommand& command, std::string_view nam
   return found == command.flags.end() ? nullptr : &*found;
 }
 
+/// No flag, and no path or file.
+bool is_name(std::string_view word) {
+  return !word.starts_with('-') && word.find_first_of("./") == std::string_view::npos;
+}
+
 bool is_given(std::span<const std::string> flags, std::string_view flag) {
   return std::ranges::any_of(flags, [&](const std::string& text) { return text.substr(0, text.find('=')) == flag; });
 }
@@ -44,6 +49,8 @@ class Reader {
           if (i + 1 == words.size())
             throw Error(fmt::format("{} needs a value", name), fmt::format("write {} {}", name, flag->value_name));
           value = words[++i];
+          while (flag->value_name.ends_with("...>") && i + 1 < words.size() && is_name(words[i + 1]))
+            value += " " + words[++i];
         }
         take_short(*flag, value);
       } else {

@@ -14,7 +14,8 @@
 
 namespace hone {
 
-/// "--cache <file>" stands for "--timingCacheFile=<file>"; with an empty `means` the tool itself reads the value.
+/// "--cache <file>" stands for "--timingCacheFile=<file>"; with an empty `means` the tool itself reads the value. "<types...>" takes
+/// all words behind it that are names.
 struct ShortFlag {
   std::string_view name, value_name, means, help;
 };

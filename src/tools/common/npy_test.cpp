@@ -122,8 +122,9 @@ TEST(Npz, DamageIsSeen) {
       ZipSample altered = good;
       altered.packed[i] = static_cast<char>(altered.packed[i] ^ 0x10);
       const std::string text = altered.text();
-      if (refusal_of_archive(text).empty())  // another way to say the same
+      if (refusal_of_archive(text).empty()) {  // another way to say the same
         EXPECT_TRUE(std::ranges::equal(parse_npz(bytes_of(text), "x").bytes, bytes_of("12345678"))) << i;
+      }
     }
   }
 }

@@ -6,10 +6,14 @@
 namespace hone {
 namespace {
 
-void show(const std::string& name, const Dims& dims, std::span<const std::byte> bytes, const Visit& visit) {
+void show(const std::string& name, const Tensor& tensor, const Visit& visit) {
   with_note([&] { return "reading what tensor " + name + " holds"; },
             [&] {
-              visit(name, dims, {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
+              if (tensor.dtype() == DType::f32) return visit(name, tensor.dims(), tensor.data<float>());
+              std::vector<float> values(static_cast<size_t>(elements(tensor.dims())));
+              for (size_t i = 0; i < values.size(); ++i)
+                values[i] = static_cast<float>(tensor.real(static_cast<int64_t>(i)));
+              visit(name, tensor.dims(), values);
             });
 }
 
@@ -38,11 +42,13 @@ void ObservedNetwork::run(const std::function<void(const IoTensor&, const Dims&,
   for (const IoTensor& io : engine_->engine->plan().io)
     if (io.is_input) fill(io, context_->context->shape(io.name), memory_of(io.name));
   check(hone_context_run(context_.get()));
-  for (const std::string& name : inputs_) show(name, context_->context->shape(name), memory_of(name), visit);
+  for (const IoTensor& io : engine_->engine->plan().io)
+    if (std::ranges::find(inputs_, io.name) != inputs_.end())
+      show(io.name, Tensor(io.type.dtype, context_->context->shape(io.name), Blob(nullptr, memory_of(io.name))), visit);
   for (const std::string& name : computed_) {
     const auto value =
         make<hone_value>(hone_context_debug_value, static_cast<const hone_context*>(context_.get()), name.c_str());
-    show(name, value->tensor.dims(), value->tensor.bytes(), visit);
+    show(name, value->tensor, visit);
   }
 }
 

@@ -19,7 +19,7 @@ using Visit = std::function<void(const std::string& tensor, const Dims& dims, st
 
 class ObservedNetwork {
  public:
-  /// Builds the network for these shapes of its inputs, without timing anything. The tensors are f32.
+  /// Builds the network for these shapes of its inputs, without timing anything. The tensors are f32, f16 or bf16; all are shown as f32.
   ObservedNetwork(const hone_model& model, const hone_device& device, const std::set<std::string>& tensors,
                   const std::map<std::string, Dims>& shapes);
 

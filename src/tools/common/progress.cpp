@@ -14,7 +14,8 @@ namespace hone {
 namespace {
 
 constexpr size_t kBar = 24;
-constexpr double kRedrawMs = 100;  // more often only flickers
+constexpr double kRedrawMs = 100;   // more often only flickers
+constexpr double kLineMs = 10'000;  // between lines in a log
 
 std::string duration_text(double seconds) {
   const long whole = std::lround(std::max(seconds, 0.0));
@@ -36,7 +37,8 @@ std::string progress_text(size_t done, size_t total, std::string_view what, doub
   return text;
 }
 
-Progress::Progress(std::FILE* terminal) : terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
+Progress::Progress(std::FILE* terminal)
+    : file_(terminal), terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
 void Progress::precision_begun(std::string_view types) {
   start_ms_ = now_ms();
@@ -44,6 +46,14 @@ void Progress::precision_begun(std::string_view types) {
 }
 
 void Progress::advanced(size_t done, size_t total, std::string_view what) {
+  if (terminal_ != nullptr) return draw(done, total, what);
+  if (now_ms() - std::max(drawn_ms_, start_ms_) < kLineMs) return;
+  drawn_ms_ = now_ms();
+  fmt::print(file_, "{}\n", progress_text(done, total, what, seconds_since(start_ms_)));
+  std::fflush(file_);
+}
+
+void Progress::draw(size_t done, size_t total, std::string_view what) {
   if (terminal_ == nullptr || now_ms() - drawn_ms_ < kRedrawMs) return;
   drawn_ms_ = now_ms();
   fmt::print(terminal_, "\r\033[K{}", progress_text(done, total, what, seconds_since(start_ms_)));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line at the foot of a terminal that says how far a build or a calibration is and how long it will take; nothing where the output is no
-// terminal. Log lines go above it: whoever writes one clears the line first, and the next update draws it again.
+// One line at the foot of a terminal that says how far a build or a calibration is and how long it will take. Log lines go above it: whoever
+// writes one clears the line first, and the next update draws it again. Where the output is no terminal, a build says nothing, which has a log;
+// what goes over samples says how far it is in a line of its own now and then.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +23,14 @@ class Progress : public BuildListener {
   ~Progress() override { clear(); }
 
   void precision_begun(std::string_view types) override;
-  void tuning_advanced(size_t done, size_t total) override { advanced(done, total, tuned_); }
+  void tuning_advanced(size_t done, size_t total) override { draw(done, total, tuned_); }
   void advanced(size_t done, size_t total, std::string_view what);
   void clear();
 
  private:
+  void draw(size_t done, size_t total, std::string_view what);
+
+  std::FILE* file_;
   std::FILE* terminal_;  // null: no terminal
   std::string tuned_ = "layers tuned";
   double start_ms_, drawn_ms_ = 0;

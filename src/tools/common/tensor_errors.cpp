@@ -46,9 +46,9 @@ std::vector<TensorError> ExactNetwork::errors_of(const hone_model& other, size_t
 }
 
 void ExactNetwork::run(ObservedNetwork& network, size_t batch, const Visit& visit) {
-  network.run(
-      [&](const IoTensor& input, const Dims&, std::span<std::byte> memory) { data_.load(batch, input.name, memory); },
-      visit);
+  network.run([&](const IoTensor& input, const Dims&,
+                  std::span<std::byte> memory) { data_.load(batch, input.name, memory, input.type.dtype); },
+              visit);
 }
 
 }  // namespace hone

@@ -46,7 +46,7 @@ struct Directory {
 
 Directory directory_of(std::span<const std::byte> archive) {
   const size_t at = text_of(archive).rfind("PK\5\6");
-  HONE_CHECK(at != std::string_view::npos, "it is no zip archive");
+  HONE_CHECK(at != std::string_view::npos, "it is no zip archive, or its end is missing");
   (void)piece(archive, at, kEndBytes);
   if (at >= kLocatorBytes && begins(archive, at - kLocatorBytes, "PK\6\7")) {
     const uint64_t end = number_at(archive, at - kLocatorBytes + 8, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/commands/sensitivity.h"
+#include "tools/quantize/sensitivity.h"
 
 #include <algorithm>
 #include <cmath>
