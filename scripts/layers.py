@@ -40,11 +40,12 @@ LAYERS = {
     "precision": ["base", "tensor", "ir", "quantize", "device", "tuner", "builder", "plan", "runtime", "perf"],
     "report/options.h": ["base", "tensor"],
     "report": ["base", "tensor", "plan", "runtime", "perf"],
+    "explore": ["base"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
              "tuner", "builder", "precision", "runtime", "perf", "report", "options"],
     "tools": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-              "tuner", "builder", "precision", "runtime", "perf", "report", "options", "capi"],
+              "tuner", "builder", "precision", "runtime", "perf", "report", "explore", "options", "capi"],
     "include": [],
 }
 

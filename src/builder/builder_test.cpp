@@ -288,6 +288,22 @@ TEST(Regions, ConvolutionsTakeTheirEpilogue) {
   EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
 }
 
+TEST(Regions, WhatAPassMadeOfOneNodeIsNamedOnce) {
+  const Graph graph = parse_graph(R"((%x: f32[4]) {
+    %a = Abs(%x) "dq + conv"
+    %b = Neg(%a) "dq + conv_1"
+    %c = Neg(%b) "conv_2"
+    %d = Neg(%c) "conv_x"
+    return %d
+  })",
+                                  find_op);
+  Region region;
+  for (Node* node : graph.nodes()) region.nodes.push_back(node);
+  EXPECT_EQ(region.name(), "dq + conv + conv_x");
+  region.nodes[2]->origin = {"conv_2"};  // a node of the model with such a name
+  EXPECT_EQ(region.name(), "dq + conv + conv_2 + conv_x");
+}
+
 TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   const Graph graph = parse_graph(R"((%x: f32[4,8]) {
     %wq = constant f32[8,16]!1

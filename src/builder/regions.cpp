@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "ops/byte_scale.h"
 #include "ops/ops.h"
+#include "passes/edit.h"
 
 namespace hone {
 namespace {
@@ -472,9 +473,20 @@ class Former {
 
 }  // namespace
 
+/// Several nodes that a pass made of one carry its name with numbers behind it: they are named once. A node of the model may be named
+/// like that, too, and stays.
 std::string Region::name() const {
-  std::vector<std::string> names;
-  for (const Node* node : nodes) names.push_back(node->name);
+  const std::vector<std::string> of_the_model = origin();
+  std::vector<std::string_view> names;
+  const auto is_known = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+  const auto is_numbered = [&](std::string_view name) {
+    const size_t end = name.find_last_not_of("0123456789");
+    return end != std::string_view::npos && end + 1 < name.size() && name[end] == '_' &&
+           is_known(name.substr(0, end)) && std::ranges::find(of_the_model, name) == of_the_model.end();
+  };
+  for (const Node* node : nodes)
+    for (const std::string_view name : name_parts(node->name))
+      if (!is_known(name) && !is_numbered(name)) names.push_back(name);
   return join(names, " + ");
 }
 

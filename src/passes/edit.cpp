@@ -119,17 +119,22 @@ Value* integers(Graph& graph, std::vector<int64_t> values) {
       Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
 }
 
-std::string joined_name(std::span<const Node* const> parts) {
-  std::vector<std::string> names;
-  for (const Node* part : parts) {
-    std::string_view rest = part->name;
-    while (!rest.empty()) {
-      const size_t cut = rest.find(" + ");
-      std::string name(rest.substr(0, cut));
-      rest = cut == std::string_view::npos ? std::string_view() : rest.substr(cut + 3);
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-    }
+std::vector<std::string_view> name_parts(std::string_view name) {
+  constexpr std::string_view kBetween = " + ";
+  std::vector<std::string_view> parts;
+  for (size_t cut = 0; cut != std::string_view::npos; name = name.substr(cut + kBetween.size())) {
+    cut = name.find(kBetween);
+    parts.push_back(name.substr(0, cut));
+    if (cut == std::string_view::npos) break;
   }
+  return parts;
+}
+
+std::string joined_name(std::span<const Node* const> parts) {
+  std::vector<std::string_view> names;
+  for (const Node* part : parts)
+    for (const std::string_view name : name_parts(part->name))
+      if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
   return join(names, " + ");
 }
 

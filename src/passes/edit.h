@@ -35,6 +35,8 @@ Value* integers(Graph& graph, std::vector<int64_t> values);
 Tensor tensor_from(DType dtype, Dims dims, std::span<const double> values);
 std::vector<double> numbers_of(const Tensor& tensor);
 
+/// "a" and "b" of "a + b".
+std::vector<std::string_view> name_parts(std::string_view name);
 /// "a + b" of the nodes' names, each part once.
 std::string joined_name(std::span<const Node* const> parts);
 void inherit(Node* node, std::span<const Node* const> parts);

@@ -33,14 +33,14 @@ void quantize_tensor(Graph& graph, const PlacedTensor& tensor, const TensorScale
   Node* position = first_of(graph, tensor.uses);
   Value *scale = graph.add_constant(Tensor::scalar(number.scale)),
         *zero = graph.add_constant(zero_point(codes, number.zero));
-  const std::vector<std::string>& origin = position->origin;
+  const Node* producer = tensor.value->producer;
   const Attrs attrs{{"axis", int64_t{1}}, {"block_size", int64_t{0}}};
   Node* quantize = graph.insert(position, ops::quantize_linear, {tensor.value, scale, zero}, attrs,
                                 tensor.value->name + "_QuantizeLinear");
-  quantize->origin = origin;
+  quantize->origin = producer == nullptr ? position->origin : producer->origin;
   quantize->output()->name = quantize->name;
   read_instead(graph, tensor.uses,
-               dequantized(graph, position, {quantize->output(), scale, zero}, 1, *tensor.value, origin));
+               dequantized(graph, position, {quantize->output(), scale, zero}, 1, *tensor.value, position->origin));
 }
 
 void quantize_weight(Graph& graph, const PlacedWeights& weights, Codes codes_of_tensors) {

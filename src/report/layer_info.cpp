@@ -164,10 +164,11 @@ std::string line_of(const Json& layer) {
 }
 
 /// Strings, objects or nothing, as the engine's verbosity says.
-std::vector<Json> layers_of(const Plan& plan, size_t profile, const SymbolValues& symbols) {
+std::vector<Json> layers_of(const Plan& plan, size_t profile, const SymbolValues& symbols,
+                            std::string_view verbosity) {
   std::vector<Json> layers;
-  if (plan.meta.profiling_verbosity == "none") return layers;
-  const bool detailed = plan.meta.profiling_verbosity == "detailed";
+  if (verbosity == "none") return layers;
+  const bool detailed = verbosity == "detailed";
   for (const Step& step : plan.profiles[profile].steps)
     layers.push_back(detailed ? layer_object(plan, plan.profiles[profile], step, symbols) : Json(step.name));
   return layers;
@@ -185,6 +186,15 @@ std::string array_text(const std::vector<Json>& records) {
   std::vector<std::string> texts;
   for (const Json& record : records) texts.push_back(dump(record));
   return "[" + join(texts, "\n,") + (texts.empty() ? "]" : "\n]");
+}
+
+std::string info_json(const Plan& plan, size_t profile, const SymbolValues& symbols, std::string_view verbosity) {
+  std::vector<Json> bindings;
+  for (const IoTensor& io : plan.io) bindings.emplace_back(io.name);
+  std::string folded;
+  if (verbosity == "detailed") folded = ",\n\"Folded\": " + array_text(folded_nodes(plan));
+  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n",
+                     array_text(layers_of(plan, profile, symbols, verbosity)), array_text(bindings), folded);
 }
 
 }  // namespace
@@ -205,17 +215,15 @@ SymbolValues symbols_at(const Plan& plan, const std::map<std::string, Dims>& inp
 }
 
 std::string layer_info_json(const Plan& plan, size_t profile, const SymbolValues& symbols) {
-  std::vector<Json> bindings;
-  for (const IoTensor& io : plan.io) bindings.emplace_back(io.name);
-  std::string folded;
-  if (plan.meta.profiling_verbosity == "detailed") folded = ",\n\"Folded\": " + array_text(folded_nodes(plan));
-  return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n", array_text(layers_of(plan, profile, symbols)),
-                     array_text(bindings), folded);
+  return info_json(plan, profile, symbols, plan.meta.profiling_verbosity);
+}
+std::string detailed_layer_info_json(const Plan& plan, size_t profile, const SymbolValues& symbols) {
+  return info_json(plan, profile, symbols, "detailed");
 }
 
 std::vector<std::string> layer_info_lines(const Plan& plan, size_t profile, const SymbolValues& symbols) {
   std::vector<std::string> lines;
-  for (const Json& layer : layers_of(plan, profile, symbols))
+  for (const Json& layer : layers_of(plan, profile, symbols, plan.meta.profiling_verbosity))
     lines.push_back(layer.is_string() ? layer.get<std::string>() : line_of(layer));
   lines.emplace_back("Bindings:");
   for (const IoTensor& io : plan.io) lines.push_back(io.name);

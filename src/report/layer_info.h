@@ -17,6 +17,8 @@ SymbolValues symbols_at(const Plan& plan, const std::map<std::string, Dims>& inp
 
 /// Sizes that depend on symbols without value print as -1.
 std::string layer_info_json(const Plan& plan, size_t profile, const SymbolValues& symbols);
+/// All of it, whatever the build's verbosity: for reports that a user makes of a plan at hand.
+std::string detailed_layer_info_json(const Plan& plan, size_t profile, const SymbolValues& symbols);
 /// One entry per log line, bindings included.
 std::vector<std::string> layer_info_lines(const Plan& plan, size_t profile, const SymbolValues& symbols);
 

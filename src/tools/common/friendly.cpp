@@ -64,10 +64,11 @@ class Reader {
 
  private:
   void take_file(const std::string& word) {
-    if (!line_.file.empty())
+    if (!line_.file.empty() && !command_.takes_several)
       throw Error(fmt::format("one file is taken, these are two: {} and {}", line_.file, word),
                   fmt::format("hone {} {}", command_.name, command_.takes));
-    line_.file = word;
+    if (line_.file.empty()) line_.file = word;
+    line_.files.push_back(word);
   }
   void take_short(const ShortFlag& flag, const std::string& value) {
     if (flag.means.empty()) line_.own[std::string(flag.name)] = value;

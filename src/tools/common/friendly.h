@@ -24,10 +24,12 @@ struct FriendlyCommand {
   std::string_view name, takes, purpose;  // "build", "MODEL.onnx", what it does
   std::vector<ShortFlag> flags;
   bool others = true;  // every flag of trtexec is understood, too
+  bool takes_several = false;  // files
 };
 
 struct FriendlyLine {
-  std::string file;                                     // what stood alone
+  std::string file;                                     // what stood alone; of several, the first
+  std::vector<std::string> files;                       // all of them
   std::map<std::string, std::string, std::less<>> own;  // values of short flags that the tool reads
   Options options;
   std::vector<std::string> warnings;

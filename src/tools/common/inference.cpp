@@ -158,12 +158,11 @@ void Inference::run() {
     voices_.tool.warning(
         "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
         "profile");
-  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())],
-                       report.dump_profile ? session_.device().ceilings() : Ceilings());
   const bool profile_first = report.wants_profile() && !both;
+  const Ceilings ceilings = report.dump_profile ? session_.device().ceilings() : Ceilings();
+  std::optional<LayerProfile> profile;
   if (profile_first) {
-    queries_.front()->context().set_profiler(&profile);
-    measure();
+    profile = profile_layers(ceilings);
     voices_.tool.info(
         "The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by "
         "one.");
@@ -175,11 +174,8 @@ void Inference::run() {
   report_tensors();
   save_debug_tensors(queries_.front()->context(), options_.tool, voices_.tool);
   if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
-  if (both) {
-    queries_.front()->context().set_profiler(&profile);
-    measure();
-  }
-  if (report.wants_profile()) report_profile(profile);
+  if (both) profile = profile_layers(ceilings);
+  if (profile) report_profile(*profile);
 }
 
 bool Inference::validate() {
@@ -265,6 +261,14 @@ void Inference::run_once() {
   query.upload();
   query.run(now_ms());
   query.download();
+}
+
+LayerProfile Inference::profile_layers(const Ceilings& ceilings) {
+  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())], ceilings);
+  queries_.front()->context().set_profiler(&profile);
+  measure();
+  queries_.front()->context().set_profiler(nullptr);
+  return profile;
 }
 
 void Inference::report_profile(const LayerProfile& profile) {

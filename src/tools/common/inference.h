@@ -34,6 +34,8 @@ class Inference {
   /// Holds the outputs against the references that were given; says what is off. True without references.
   bool validate();
   Measurement measure_all();
+  /// Measures once more, layer by layer.
+  LayerProfile profile_layers(const Ceilings& ceilings);
   /// One inference on the inputs of the first stream.
   void run_once();
   /// Inputs and outputs of the first stream as they are now.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine as exported files describe it: layer information (--exportLayerInfo with detailed verbosity), the profile of its layers
+// (--exportProfile) and the times of its queries (--exportTimes), of Hone or of NVIDIA's trtexec.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explore/tensor_row.h"
+
+namespace hone {
+
+/// What was tried for a layer, as a plan remembers it.
+struct TriedTactic {
+  std::string tactic, note;  // note: why it was not taken
+  double ms = -1;            // -1: not timed
+};
+
+struct LayerRow {
+  std::string name, type, tactic, precision, origin;  // origin: of reformats, why they are there
+  std::vector<std::string> nodes;                     // of the model
+  std::vector<TensorRow> inputs, outputs;
+  std::string attributes = "{}";  // the whole object of the file, as JSON
+  std::vector<TriedTactic> tried;
+  int64_t groups = 1;  // of convolutions
+  int64_t flops = 0, weight_bytes = 0, activation_bytes = 0;
+  double average_ms = 0, median_ms = 0, share = 0;  // share: percent of the profile's time
+
+  int64_t bytes() const { return weight_bytes + activation_bytes; }
+};
+
+/// What a device does at best; 0: not known.
+struct Peaks {
+  double bytes_per_second = 0, f32_flops = 0, f16_flops = 0, i8_flops = 0;
+  /// Of a type as element_word() names it.
+  double flops_of(std::string_view precision) const;
+};
+
+struct EngineRows {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> facts;  // of device, build and run, in the order to be shown
+  std::vector<LayerRow> layers;
+  std::vector<TensorRow> bindings;
+  std::map<std::string, std::string> views;  // a tensor that is another one in other words, which it was made of
+  std::vector<double> latencies;             // ms, of the queries
+  Peaks peaks;
+  bool profiled = false;
+
+  double total_ms() const;  // of the layers, one inference
+};
+
+/// The texts of the three files; an empty one was not given. Throws Error saying which file is wrong and how.
+EngineRows read_engine(std::string title, std::string_view graph, std::string_view profile, std::string_view times);
+
+}  // namespace hone

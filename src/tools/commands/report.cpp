@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone report`: engines on one page. A plan is measured here, layer by layer, beside the machine's ceilings; of an engine elsewhere the
+// files are read that trtexec exported, Hone's or NVIDIA's.
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "explore/page.h"
+#include "explore/summary.h"
+#include "report/layer_info.h"
+#include "report/performance.h"
+#include "tools/commands/commands.h"
+#include "tools/common/friendly.h"
+#include "tools/common/inference.h"
+#include "tools/common/terminal.h"
+
+namespace hone {
+namespace {
+
+const FriendlyCommand& command() {
+  static const FriendlyCommand kCommand{
+      .name = "report",
+      .takes = "PLAN | MODEL.onnx | GRAPH.json ...",
+      .purpose =
+          "Shows engines on one HTML page that needs no network: where the time goes, what the machine could do at "
+          "best, memory, "
+          "tactics, hazards, the graph; of two and more also how they differ, layer by layer. Plans and models are "
+          "measured here. "
+          "GRAPH.json is what trtexec writes with --exportLayerInfo and --profilingVerbosity=detailed; X.profile.json "
+          "and "
+          "X.timing.json beside X.graph.json are read, too.",
+      .flags = {{"-o", "<file>", "", "the page (default report.html)"},
+                {"-pj", "<file>", "", "of the one GRAPH.json: what --exportProfile wrote"},
+                {"--profiling_json", "<file>", "", "the same"},
+                {"-tj", "<file>", "", "and what --exportTimes wrote"},
+                {"--text", "", "", "print a summary instead"},
+                {"--group_tactics", "", "", "in it, a line for each tactic instead of each layer"},
+                {"--sort_key", "<key>", "", "by latency (default), count or id"},
+                {"-s", "<shapes>", "--shapes", "input shapes for what is measured, name:1x3x224x224[,...]"},
+                {"-t", "<seconds>", "--duration", "measure at least this long (default 1)"}},
+      .takes_several = true};
+  return kCommand;
+}
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+Facts facts_of(const Session& session, const Measurement& measured) {
+  const PlanMeta& meta = session.plan().meta;
+  const std::vector<Trace> timed(measured.timed().begin(), measured.timed().end());
+  return {{"device", meta.device},
+          {"architecture", meta.architecture},
+          {"model", meta.model},
+          {"precision", meta.precision},
+          {"build options", meta.options},
+          {"written by", "Hone " + meta.hone_version},
+          {"bound by", bound_by(timed, session.device().host_accessible())},
+          {"steadiness", is_steady(timed) ? "steady" : "unsteady: close other programs and measure again"},
+          {"machine", measured.circumstances.machine.text()}};
+}
+
+void add_tried_tactics(EngineRows& engine, const Plan& plan) {
+  std::map<std::string_view, const LayerRecord*> records;
+  for (const LayerRecord& record : plan.log) records[record.layer] = &record;
+  for (LayerRow& row : engine.layers)
+    if (const auto found = records.find(row.name); found != records.end())
+      for (const CandidateRecord& each : found->second->candidates)
+        row.tried.push_back({each.tactic, each.tactic == found->second->chosen ? "chosen" : each.note, each.ms});
+}
+
+EngineRows measure(const FriendlyLine& line, const std::string& file) {
+  const Logger log = quiet_logger();
+  const Voices voices(log, "");
+  Options options = line.options;
+  options.tool.load_engine = file.ends_with(".onnx") ? "" : file;
+  options.tool.onnx = file.ends_with(".onnx") ? file : "";
+  Session session(options, device_for_streams(options), voices);
+  if (options.tool.load_engine.empty()) session.build();
+  session.load();
+  Inference inference(session, options, voices);
+  inference.set_up();
+  const Measurement measured = inference.measure_all();
+  const Ceilings ceilings = session.device().ceilings();
+  const auto profile = static_cast<size_t>(session.profile());
+  EngineRows engine =
+      read_engine(std::filesystem::path(file).filename(),
+                  detailed_layer_info_json(session.plan(), profile, symbols_at(session.plan(), inference.shapes())),
+                  inference.profile_layers({}).json(), times_json(measured.timed()));
+  engine.peaks = {ceilings.bytes_per_second, ceilings.f32_flops, ceilings.f16_flops, 0};
+  engine.facts = facts_of(session, measured);
+  add_tried_tactics(engine, session.plan());
+  return engine;
+}
+
+/// The file beside X.graph.json that ends in .profile.json or .timing.json; empty where there is none.
+std::string beside(const std::string& graph, std::string_view ending) {
+  constexpr std::string_view kGraph = ".graph.json";
+  if (!graph.ends_with(kGraph)) return "";
+  const std::string path = graph.substr(0, graph.size() - kGraph.size()) + std::string(ending);
+  return std::filesystem::exists(path) ? path : "";
+}
+
+std::string text_of(const std::string& path) { return path.empty() ? "" : read_file(path); }
+
+EngineRows read(const FriendlyLine& line, const std::string& file) {
+  std::string profile = line.value("-pj"), times = line.value("-tj");
+  if (profile.empty()) profile = line.value("--profiling_json");
+  if ((!profile.empty() || !times.empty()) && line.files.size() > 1)
+    throw Error("-pj and -tj belong to one engine, and several are given",
+                "name the files X.graph.json, X.profile.json and X.timing.json, then they are found");
+  if (profile.empty()) profile = beside(file, ".profile.json");
+  if (times.empty()) times = beside(file, ".timing.json");
+  return with_note([&] { return "reading " + file; },
+                   [&] {
+                     return read_engine(std::filesystem::path(file).filename(), read_file(file), text_of(profile),
+                                        text_of(times));
+                   });
+}
+
+SortKey sort_key(const FriendlyLine& line) {
+  const std::string key = line.value("--sort_key");
+  if (key == "count") return SortKey::count;
+  if (key == "id" || key == "name") return SortKey::name;
+  if (key.empty() || key == "latency") return SortKey::latency;
+  throw Error(fmt::format("--sort_key={} is none of the orders", key), "latency, count or id");
+}
+
+int report(const FriendlyLine& line) {
+  const SummaryOptions summary{.by_tactic = line.has("--group_tactics"), .key = sort_key(line)};
+  std::vector<EngineRows> engines;
+  for (const std::string& file : line.files)
+    engines.push_back(file.ends_with(".json") ? read(line, file) : measure(line, file));
+  if (line.json) {
+    fmt::print("{}\n", report_json(engines).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  const Page page;
+  if (line.has("--text")) {
+    for (const EngineRows& engine : engines)
+      for (const std::string& text : summary_lines(engine, summary)) page.line(text);
+    return 0;
+  }
+  const std::string path = line.has("-o") ? line.value("-o") : "report.html";
+  const std::string html = report_page(engines);
+  export_text(path, html);
+  page.line(fmt::format("{}: {} engine{}, {:.2f} MB; open it in a browser", path, engines.size(),
+                        engines.size() == 1 ? "" : "s", static_cast<double>(html.size()) / 1e6));
+  return 0;
+}
+
+}  // namespace
+
+int run_report(Words words) { return run_friendly(command(), words, std::vector<std::string>{"--duration=1"}, report); }
+
+}  // namespace hone
