@@ -147,46 +147,46 @@ class RowWriter {
 
   /// The first of 32 bytes, in ever smaller pieces.
   void store_some(const Vec& bytes) {
-  const Xbyak::Xmm low(bytes.getIdx());
-  int done = 0, left = s_.channels;
-  if (left >= 16) {
-    e_.vmovups(e_.ptr[dst_], low);
-    e_.vextracti128(low, Xbyak::Ymm(bytes.getIdx()), 1);
-    done = 16, left -= 16;
+    const Xbyak::Xmm low(bytes.getIdx());
+    int done = 0, left = s_.channels;
+    if (left >= 16) {
+      e_.vmovups(e_.ptr[dst_], low);
+      e_.vextracti128(low, Xbyak::Ymm(bytes.getIdx()), 1);
+      done = 16, left -= 16;
+    }
+    const auto store_piece = [&](int size, auto&& store) {
+      if (left < size) return;
+      store(dst_ + done);
+      e_.vpsrldq(low, low, static_cast<uint8_t>(size));
+      done += size, left -= size;
+    };
+    store_piece(8, [&](const Xbyak::RegExp& to) { e_.vmovq(e_.qword[to], low); });
+    store_piece(4, [&](const Xbyak::RegExp& to) { e_.vmovd(e_.dword[to], low); });
+    store_piece(2, [&](const Xbyak::RegExp& to) { e_.vpextrw(e_.word[to], low, 0); });
+    store_piece(1, [&](const Xbyak::RegExp& to) { e_.vpextrb(e_.byte[to], low, 0); });
   }
-  const auto store_piece = [&](int size, auto&& store) {
-    if (left < size) return;
-    store(dst_ + done);
-    e_.vpsrldq(low, low, static_cast<uint8_t>(size));
-    done += size, left -= size;
-  };
-  store_piece(8, [&](const Xbyak::RegExp& to) { e_.vmovq(e_.qword[to], low); });
-  store_piece(4, [&](const Xbyak::RegExp& to) { e_.vmovd(e_.dword[to], low); });
-  store_piece(2, [&](const Xbyak::RegExp& to) { e_.vpextrw(e_.word[to], low, 0); });
-  store_piece(1, [&](const Xbyak::RegExp& to) { e_.vpextrb(e_.byte[to], low, 0); });
-}
 
-/// Sums or floats: four channels of each 128 bits follow each other.
-void store_quarter(int q) {
-  const Vec x = sum(q);
-  const Xbyak::Xmm part(scratch(0).getIdx());
-  for (int l = 0; l < e_.lanes() / 4; ++l) {
-    const int first = 16 * l + 4 * q, count = std::min(4, s_.channels - first);
-    if (count <= 0) continue;
-    if (e_.avx512()) e_.vextractf32x4(part, Xbyak::Zmm(x.getIdx()), static_cast<uint8_t>(l));
-    else e_.vextractf128(part, Xbyak::Ymm(x.getIdx()), static_cast<uint8_t>(l));
-    if (count == 4) e_.vmovups(e_.ptr[dst_ + first * 4], part);
-    else
-      for (int i = 0; i < count; ++i) e_.vpextrd(e_.dword[dst_ + (first + i) * 4], part, static_cast<uint8_t>(i));
+  /// Sums or floats: four channels of each 128 bits follow each other.
+  void store_quarter(int q) {
+    const Vec x = sum(q);
+    const Xbyak::Xmm part(scratch(0).getIdx());
+    for (int l = 0; l < e_.lanes() / 4; ++l) {
+      const int first = 16 * l + 4 * q, count = std::min(4, s_.channels - first);
+      if (count <= 0) continue;
+      if (e_.avx512()) e_.vextractf32x4(part, Xbyak::Zmm(x.getIdx()), static_cast<uint8_t>(l));
+      else e_.vextractf128(part, Xbyak::Ymm(x.getIdx()), static_cast<uint8_t>(l));
+      if (count == 4) e_.vmovups(e_.ptr[dst_ + first * 4], part);
+      else
+        for (int i = 0; i < count; ++i) e_.vpextrd(e_.dword[dst_ + (first + i) * 4], part, static_cast<uint8_t>(i));
+    }
   }
-}
 
-Emitter& e_;
-const DepthwiseRowSpec& s_;
-VectorMath math_;
-StepQuotient quotient_;
-const Xbyak::Reg64 src_{Xbyak::Operand::RSI}, dst_{Xbyak::Operand::R10}, weights_{Xbyak::Operand::RDX},
-    base_{Xbyak::Operand::R8}, factor_{Xbyak::Operand::R9}, bias_{Xbyak::Operand::R11}, pixels_{Xbyak::Operand::RCX};
+  Emitter& e_;
+  const DepthwiseRowSpec& s_;
+  VectorMath math_;
+  StepQuotient quotient_;
+  const Xbyak::Reg64 src_{Xbyak::Operand::RSI}, dst_{Xbyak::Operand::R10}, weights_{Xbyak::Operand::RDX},
+      base_{Xbyak::Operand::R8}, factor_{Xbyak::Operand::R9}, bias_{Xbyak::Operand::R11}, pixels_{Xbyak::Operand::RCX};
 };
 
 }  // namespace
