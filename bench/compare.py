@@ -39,6 +39,10 @@ PEERS = ["onnxruntime", "openvino"]
 ENGINES = ["hone", *PEERS]
 QUANTIZED = ["resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts", "yolov8n_like.ts", "hf_bert_base.ts",
              "hf_distilbert.ts", "vit_b_16.dyn"]
+# --isa, as each engine's environment says it. ONNX Runtime has no such variable and takes what the processor has.
+CAPS = {"avx512": {"HONE_CPU_ISA": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"},
+        "avx2": {"HONE_CPU_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2_VNNI"}}
+UNCAPPED = ["onnxruntime"]
 # Against ONNX Runtime on the same file, norm of the difference over the norm: where values are quantised, each that falls to
 # another side of a step shows in what follows.
 TOLERANCES = {"f32": 1e-4, "bf16": 5e-2, **{kind: 0.3 for kind in quantized.KINDS}}
@@ -155,9 +159,12 @@ def compare(threads, batch, options, keep):
     """{"threads", "batch", "models": {name: result}, "geomean", "failed": {name: why}}; `keep` is called after each model."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
     print(f"\n{threads} thread{'s' if threads > 1 else ''}, ms per inference, batch {batch}, {options.precision}, {options.hint}")
+    if options.isa:
+        free = [engine for engine in UNCAPPED if engine in options.engines]
+        print(f"instructions up to {options.isa}" + (f", but for {', '.join(free)}, which cannot be told" if free else ""))
     print(f"{'':24}" + "".join(f"{engine:>19}" for engine in options.engines) + "    ratio to the better peer")
     results, failed = {}, {}
-    summary = {"threads": threads, "batch": batch, "precision": options.precision, "hint": options.hint, "models": results, "failed": failed}
+    summary = {"threads": threads, "batch": batch, "precision": options.precision, "hint": options.hint, "isa": options.isa, "models": results, "failed": failed}
     for name in options.models:
         if batch > 1 and not zoo.has_dynamic_batch(name):
             print(f"{name:24}its batch is fixed")
@@ -189,6 +196,7 @@ def arguments():
     parser.add_argument("--precision", choices=TOLERANCES, default="f32",
                         help="bf16: where Hone and OpenVINO may use it (ONNX Runtime has no such kernels and stays at f32); "
                              "others: what ONNX Runtime's quantiser makes of the models")
+    parser.add_argument("--isa", choices=CAPS, help="highest instruction set for engines that can be told: avx512 has VNNI, but no matrix tiles (AMX)")
     parser.add_argument("--hint", choices=["latency", "throughput"], default="latency",
                         help="throughput: as many streams as threads (OpenVINO: as many as its hint of that name takes)")
     parser.add_argument("--token", type=int, metavar="PAST", help="of language models with a cache: one token with so many in the cache")
@@ -199,6 +207,7 @@ def arguments():
     options = parser.parse_args()
     if options.token is not None:
         os.environ.update(ZOO_PAST=str(options.token), ZOO_NEW="1")  # read by the workers
+    os.environ.update(CAPS.get(options.isa, {}))  # read by the workers
     is_quantized = options.precision in quantized.KINDS
     options.models = options.models or (QUANTIZED if is_quantized else MODELS)
     options.engines = options.engines or ([*ENGINES, "hone_f32"] if is_quantized else ENGINES)

@@ -93,7 +93,7 @@ class Hone:
         os.environ["HONE_THREADS"] = str(team)
         import hone
 
-        cache = ROOT / "build" / "bench" / f"timing-{team}.cache"
+        cache = ROOT / "build" / "bench" / f"timing-{team}{os.environ.get('HONE_CPU_ISA', '')}.cache"
         cache.parent.mkdir(parents=True, exist_ok=True)
         shapes = zoo.shape_text(name, batch)
         flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else []), *(["--bf16"] if precision == "bf16" else [])]

@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 constexpr EnvVariable kTable[] = {
-    {"HONE_CPU_ISA", "scalar|avx2|avx512", "highest instruction set that CPU kernels may use"},
+    {"HONE_CPU_ISA", "scalar|avx2|avx512|amx", "highest instruction set that CPU kernels may use; amx: no bound"},
     {"HONE_CPU_BF16", "emulated", "take the CPU for one that multiplies bf16: right but slow, for tests of --bf16"},
     {"HONE_THREADS", "N", "worker threads of the CPU device; default: the cores this process may use"},
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},

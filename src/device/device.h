@@ -137,6 +137,13 @@ inline constexpr std::byte kPoison{0xff};
 struct Ceilings {
   double bytes_per_second = 0;          // of a large copy, bytes read and bytes written
   double f16_flops = 0, f32_flops = 0;  // per second, of a large matmul; of f32 with operands rounded to TF32
+  double i8_flops = 0;                  // of bytes into sums of 32 bits; 0: unknown
+
+  /// What layers with operands of that type can reach.
+  double flops_of(DType operand) const {
+    const bool bytes = (operand == DType::u8 || operand == DType::i8) && i8_flops > 0;
+    return bytes ? i8_flops : operand == DType::f32 ? f32_flops : f16_flops;
+  }
 };
 
 class Device {

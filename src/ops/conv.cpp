@@ -93,13 +93,6 @@ void import_conv(ImportContext& context) {
   context.set_output(0, context.add("Conv", std::move(inputs), std::move(attrs))->output());
 }
 
-/// Each result meets one filter of a group.
-int64_t flops_of_conv(const Node& node, const SymbolValues& sizes) {
-  const Dims weights = node.input(1)->type.shape.evaluate(sizes);
-  if (weights.empty() || weights[0] == 0) return 0;
-  return 2 * (elements(weights) / weights[0]) * elements(node.output()->type.shape.evaluate(sizes));
-}
-
 Channels channels_of_conv(const Node&) { return {.of_result = 1, .of_weights = 0}; }
 
 }  // namespace
@@ -117,7 +110,7 @@ const OpDef ops::conv{
                .weights = WeightRoles::kernel_and_bias,
                .layer = "Convolution",
                .entries_apart = first_apart,
-               .flops = flops_of_conv,
+               .flops = flops_of_filters,
                .channels = channels_of_conv}};
 
 }  // namespace hone

@@ -135,7 +135,8 @@ const OpDef ops::conv_integer{
     .infer = infer_conv_integer,
     .eval = eval_conv_integer,
     .onnx = {{"ConvInteger", 10, kEveryLater, import_conv_integer},
-             {"QLinearConv", 10, kEveryLater, import_q_linear_conv}}};
+             {"QLinearConv", 10, kEveryLater, import_q_linear_conv}},
+    .traits = {.flops = flops_of_filters}};
 
 const OpDef ops::dynamic_quantize_linear{.name = "DynamicQuantizeLinear",
                                          .outputs = 3,

@@ -141,4 +141,10 @@ void complete_window_attrs(ImportContext&, Attrs& attrs, const Shape& input, Dim
   attrs.set("auto_pad", known ? std::string("NOTSET") : window.auto_pad);
 }
 
+int64_t flops_of_filters(const Node& node, const SymbolValues& sizes) {
+  const Dims weights = node.input(1)->type.shape.evaluate(sizes);
+  if (weights.empty() || weights[0] == 0) return 0;
+  return 2 * (elements(weights) / weights[0]) * elements(node.output()->type.shape.evaluate(sizes));
+}
+
 }  // namespace hone

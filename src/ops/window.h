@@ -53,6 +53,9 @@ struct WindowTable {
 
 Dims spatial_of(std::span<const int64_t> dims);
 
+/// Of a convolution: each result meets one filter of a group.
+int64_t flops_of_filters(const Node& node, const SymbolValues& sizes);
+
 /// For rules: writes kernel_shape, strides, pads, dilations in full and turns auto_pad into pads where sizes are known.
 void complete_window_attrs(ImportContext& context, Attrs& attrs, const Shape& input, Dims kernel,
                            bool with_dilations = true);

@@ -36,9 +36,9 @@ LayerProfile::LayerProfile(const Profile& profile, const Ceilings& ceilings)
     layer.flops = step.details.integer_or("Flops", 0);
     layer.bytes = step.details.integer_or("Bytes", 0);
     const double bytes = milliseconds(layer.bytes, ceilings.bytes_per_second);
-    const bool single =
-        !step.inputs.empty() && profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype == DType::f32;
-    const double flops = milliseconds(layer.flops, single ? ceilings.f32_flops : ceilings.f16_flops);
+    const DType operand =
+        step.inputs.empty() ? DType::f16 : profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype;
+    const double flops = milliseconds(layer.flops, ceilings.flops_of(operand));
     layer.floor_ms = std::max(bytes, flops);
     layer.moves = bytes >= flops;
     layers_.push_back(std::move(layer));
@@ -83,6 +83,7 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
   log.info("");
   std::string products = fmt::format("matmuls {:.0f} GFLOP/s in f32", ceilings_.f32_flops / 1e9);
   if (ceilings_.f16_flops != ceilings_.f32_flops) products += fmt::format(", {:.0f} in f16", ceilings_.f16_flops / 1e9);
+  if (ceilings_.i8_flops != 0) products += fmt::format(", {:.0f} in int8", ceilings_.i8_flops / 1e9);
   log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, {} ===", ceilings_.bytes_per_second / 1e9,
            products);
   log.info("  Share(%)   Floor(ms)      MFLOP    GFLOP/s         MB       GB/s   Bound by     Layer");
@@ -93,7 +94,19 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
     log.info("{:10.1f}{:12.5f}{:11.2f}{:11.1f}{:11.3f}{:11.1f}   {}   {}", layer.floor_ms / time * 100, layer.floor_ms,
              flops, flops / time, bytes, bytes / time, layer.moves ? "memory    " : "arithmetic", layer.name);
   }
+  print_sum(log);
   log.info("");
+}
+
+/// Of layers whose floor is known: how far all of them together are from it, and which cost the most beyond it.
+void LayerProfile::print_sum(const Logger& log) const {
+  float time = 0;
+  double floor = 0;
+  for (const Layer& layer : layers_)
+    if (layer.floor_ms > 0 && !layer.samples.empty()) time += median(layer.samples), floor += layer.floor_ms;
+  if (time > 0)
+    log.info("{:10.1f}{:12.5f}{:59}   all of these: {:.2f} times their floor", floor / time * 100, floor, "",
+             time / floor);
 }
 
 std::string LayerProfile::json() const {

@@ -33,6 +33,7 @@ class LayerProfile : public Profiler {
     std::vector<float> samples = {};  // ms
   };
   void print_shares(const Logger& log, float total) const;
+  void print_sum(const Logger& log) const;
 
   const Step* first_;  // of the plan
   Ceilings ceilings_;

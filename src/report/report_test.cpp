@@ -300,14 +300,17 @@ TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
   std::vector<Step>& steps = plan.profiles[0].steps;
   steps[0].details.set("Bytes", int64_t{2'000'000});
   steps[0].details.set("Flops", int64_t{50'000'000});
-  LayerProfile profile(plan.profiles[0], {.bytes_per_second = 4e12, .f16_flops = 800e12, .f32_flops = 50e12});
+  LayerProfile profile(plan.profiles[0],
+                       {.bytes_per_second = 4e12, .f16_flops = 800e12, .f32_flops = 50e12, .i8_flops = 1600e12});
   for (const double time : {2.0, 2.0}) profile.layer(steps[0], time);
   Lines out;
   profile.print(out.log);
   EXPECT_THAT(out.lines, Contains(HasSubstr("100.0        1   " + steps[0].source)));
-  EXPECT_THAT(out.lines, Contains(HasSubstr("copies 4000 GB/s, matmuls 50000 GFLOP/s in f32, 800000 in f16")));
+  EXPECT_THAT(out.lines,
+              Contains(HasSubstr("copies 4000 GB/s, matmuls 50000 GFLOP/s in f32, 800000 in f16, 1600000 in int8")));
   EXPECT_THAT(out.lines, Contains("I        0.1     0.00100      50.00       25.0      2.000        1.0   arithmetic   "
                                   "conv + \"relu\""));  // 1 us of 2 ms
+  EXPECT_THAT(out.lines, Contains(HasSubstr("all of these: 2000.00 times their floor")));
 }
 
 TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {

@@ -87,8 +87,7 @@ double reference_ms(const Problem& problem) {
 
 double floor_ms(const Problem& problem, const Work& work, const Ceilings& ceilings) {
   const auto& inputs = problem.region.inputs();
-  const bool single = inputs.empty() || inputs[0]->type.dtype == DType::f32;
-  const double rate = single ? ceilings.f32_flops : ceilings.f16_flops;
+  const double rate = ceilings.flops_of(inputs.empty() ? DType::f32 : inputs[0]->type.dtype);
   const double flops = rate > 0 ? work.flops / rate : 0;
   const double bytes = ceilings.bytes_per_second > 0 ? work.bytes() / ceilings.bytes_per_second : 0;
   return 1e3 * std::max(flops, bytes);

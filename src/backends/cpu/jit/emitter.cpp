@@ -97,6 +97,13 @@ Xbyak::Address Emitter::constant(float value) { return constant_bits(std::bit_ca
 
 Xbyak::Address Emitter::constant_bits(uint32_t bits) { return at(pooled(bits), true); }
 
+Xbyak::Address Emitter::constant_lanes(const std::vector<uint32_t>& lanes) {
+  HONE_ASSERT(static_cast<int>(lanes.size()) == this->lanes(), "{} lanes", lanes.size());
+  const auto [entry, fresh] = lanes_.try_emplace(lanes, words_.size() * 4);
+  if (fresh) words_.insert(words_.end(), lanes.begin(), lanes.end());
+  return at(entry->second, false);
+}
+
 void Emitter::finish() {
   align(32);
   L(pool_);

@@ -53,6 +53,8 @@ class Emitter : public Xbyak::CodeGenerator {
   /// Memory operand that reads `value` in every lane.
   Xbyak::Address constant(float value);
   Xbyak::Address constant_bits(uint32_t bits);
+  /// Memory operand of a vector with a number of its own in each lane.
+  Xbyak::Address constant_lanes(const std::vector<uint32_t>& lanes);
 
   /// Emits the constants and makes the code executable. Nothing may be emitted after.
   void finish();
@@ -72,6 +74,7 @@ class Emitter : public Xbyak::CodeGenerator {
   std::vector<uint32_t> words_;
   std::map<uint32_t, size_t> offsets_;  // constant bits → byte offset in the pool
   std::map<int, size_t> tail_masks_;    // tail lanes → byte offset in the pool (AVX2)
+  std::map<std::vector<uint32_t>, size_t> lanes_;
 };
 
 }  // namespace hone::cpu

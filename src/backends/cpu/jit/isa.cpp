@@ -12,6 +12,13 @@
 #include "base/error.h"
 
 namespace hone::cpu {
+namespace {
+
+constexpr std::string_view kEverything = "amx";
+
+bool tiles_are_allowed() { return env_text("HONE_CPU_ISA").value_or(std::string(kEverything)) == kEverything; }
+
+}  // namespace
 
 Isa machine_isa() {
   // __builtin_cpu_supports also asks the operating system whether it saves the registers.
@@ -47,7 +54,8 @@ bool has_matrix_tile_instructions() {
 }
 
 bool has_matrix_tiles(Isa isa) {
-  return isa == Isa::avx512 && (has_matrix_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
+  return tiles_are_allowed() && isa == Isa::avx512 &&
+         (has_matrix_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
 }
 
 bool has_byte_tile_instructions() {
@@ -56,7 +64,8 @@ bool has_byte_tile_instructions() {
 }
 
 bool has_byte_tiles(Isa isa) {
-  return isa == Isa::avx512 && (has_byte_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
+  return tiles_are_allowed() && isa == Isa::avx512 &&
+         (has_byte_tile_instructions() || env_text("HONE_CPU_BF16") == "emulated");
 }
 
 bool has_half_loads(Isa isa) {
@@ -66,9 +75,9 @@ bool has_half_loads(Isa isa) {
 
 Isa best_isa() {
   const auto cap = env_text("HONE_CPU_ISA");
-  if (!cap) return machine_isa();
+  if (!cap || *cap == kEverything) return machine_isa();
   const auto isa = isa_from_string(*cap);
-  if (!isa) throw Error("HONE_CPU_ISA=" + *cap + " is no instruction set", "use scalar, avx2 or avx512");
+  if (!isa) throw Error("HONE_CPU_ISA=" + *cap + " is no instruction set", "use scalar, avx2, avx512 or amx");
   return std::min(*isa, machine_isa());
 }
 

@@ -27,7 +27,7 @@ bool has_byte_tiles(Isa isa);
 bool has_byte_dots(Isa isa);
 /// Whether vectors of f16 can be widened to f32 as they are loaded.
 bool has_half_loads(Isa isa);
-/// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512.
+/// machine_isa(), capped by HONE_CPU_ISA=scalar|avx2|avx512|amx; below amx there are no matrix tiles.
 Isa best_isa();
 
 std::string_view to_string(Isa isa);

@@ -16,7 +16,10 @@ dnnl::cpu_isa library_isa(Isa isa) {
   switch (isa) {
     case Isa::scalar: return dnnl::cpu_isa::sse41;
     case Isa::avx2: return dnnl::cpu_isa::avx2;
-    case Isa::avx512: return dnnl::cpu_isa::isa_default;
+    case Isa::avx512: {
+      const bool capped = has_matrix_tile_instructions() && !has_matrix_tiles(isa);
+      return capped ? dnnl::cpu_isa::avx512_core_bf16 : dnnl::cpu_isa::isa_default;
+    }
   }
   return dnnl::cpu_isa::isa_default;
 }

@@ -4,6 +4,8 @@
 // result's own rounding, all in registers and each step rounded as its meaning is.
 #pragma once
 
+#include <algorithm>
+
 #include "backends/cpu/jit/byte_memory.h"
 #include "backends/cpu/jit/tile_output.h"
 #include "backends/cpu/quant/byte_rounding.h"
@@ -16,19 +18,28 @@ struct ByteOutputSpec {
 
 class ByteOutput {
  public:
-  ByteOutput(Emitter& emitter, const OutputSpec& spec, const ByteOutputSpec& bytes, TileOutput& out)
-      : e_(emitter), s_(spec), b_(bytes), out_(out), math_(emitter), memory_(emitter) {}
+  ByteOutput(Emitter& emitter, const OutputSpec& spec, const ByteOutputSpec& bytes, TileOutput& out);
 
   /// Everything behind the accumulators' floats, including the return. Clobbers rsi.
   void end();
 
  private:
   using Vec = Emitter::Vec;
+  /// Whether rows are narrowed four vectors at a time, not one.
+  bool joins() const { return e_.avx512() || (s_.tail == 0 && s_.vectors % 2 == 0); }
+  int rows_together() const { return joins() ? std::max(1, 4 / s_.vectors) : 1; }
+  /// Integers that narrowing makes bytes of, but for the zero point where rows are joined.
+  void make_integers(const Vec& x, int pixel, int vector);
   void activate(const Vec& x);
   /// In spare(0); clobbers spare(1).
-  Vec steps_of(const Vec& x, const Quantization& type, const StepBounds& bounds);
+  Vec steps_of(const Vec& x, const StepQuotient& quotient, const StepBounds& bounds);
+  void round_between(const Vec& x);
   void add_residual(const Vec& x, int pixel, int vector);
+  StepBounds result_bounds() const;
+
   void store(const Vec& x, int pixel, int vector);
+  void store_joined(int pixel, int rows);
+  void store_row(const Vec& bytes, int pixel, int row);
 
   Emitter& e_;
   const OutputSpec& s_;
@@ -36,6 +47,7 @@ class ByteOutput {
   TileOutput& out_;
   VectorMath math_;
   ByteMemory memory_;
+  StepQuotient rounding_, result_;
 };
 
 }  // namespace hone::cpu

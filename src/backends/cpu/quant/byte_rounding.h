@@ -15,13 +15,29 @@ struct StepBounds {
 StepBounds step_bounds(const Quantization& type);
 /// With what an activation right before leaves of them. For activations that are_bounds().
 StepBounds step_bounds_behind(const Activation& activation, const Quantization& type);
+/// The same for integers that are narrowed with saturation behind the zero point: without a low end that it is at anyway.
+StepBounds saturating(StepBounds bounds, const Quantization& type);
 /// Whether an activation does nothing but clamp.
 bool are_bounds(ActivationKind kind);
 
 inline bool is_signed(const Quantization& type) { return type.dtype == DType::i8; }
 
-/// q = x / scale, rounded once and clamped, still a float; clobbers `rest`. The scale is between 2^-30 and 2^30, x finite and moderate.
-void emit_clamped_steps(Emitter& e, const Emitter::Vec& q, const Emitter::Vec& x, const Emitter::Vec& rest, float scale,
-                        const StepBounds& bounds);
+/// Division by a byte's scale, exact where it counts: the quotient rounds to the integer that x / scale, itself rounded once, rounds
+/// to, as long as that lies within a byte's 255 steps of 0. The scale is between 2^-30 and 2^30, x finite and moderate.
+class StepQuotient {
+ public:
+  explicit StepQuotient(float scale);
+  /// Clobbers `rest`; q, x and `rest` differ.
+  void emit(Emitter& e, const Emitter::Vec& q, const Emitter::Vec& x, const Emitter::Vec& rest) const;
+
+ private:
+  bool agrees_at_each_step() const;
+  float scale_, high_, low_;  // the reciprocal is high + low
+  bool pair_;
+};
+
+/// The quotient between the bounds, of which those that are infinite are none.
+void emit_clamped_steps(Emitter& e, const Emitter::Vec& q, const Emitter::Vec& x, const Emitter::Vec& rest,
+                        const StepQuotient& quotient, const StepBounds& bounds);
 
 }  // namespace hone::cpu

@@ -12,7 +12,8 @@ constexpr int kQuarters = 4;
 class RowWriter {
  public:
   using Vec = Emitter::Vec;
-  RowWriter(Emitter& emitter, const DepthwiseRowSpec& spec) : e_(emitter), s_(spec), math_(emitter) {}
+  RowWriter(Emitter& emitter, const DepthwiseRowSpec& spec)
+      : e_(emitter), s_(spec), math_(emitter), quotient_(spec.result.scale) {}
 
   size_t write() {
     e_.align(64);
@@ -122,20 +123,26 @@ class RowWriter {
   void round(int q) {
     const StepBounds bounds =
         are_bounds(s_.activation.kind) ? step_bounds_behind(s_.activation, s_.result) : step_bounds(s_.result);
-    emit_clamped_steps(e_, rounded(q), sum(q), scratch(0), s_.result.scale, bounds);
+    emit_clamped_steps(e_, rounded(q), sum(q), scratch(0), quotient_, saturating(bounds, s_.result));
     e_.vcvtps2dq(rounded(q), rounded(q));
-    if (s_.result.zero != 0) e_.vpaddd(rounded(q), rounded(q), e_.constant_bits(static_cast<uint32_t>(s_.result.zero)));
   }
 
   void store_bytes() {
     e_.vpackssdw(scratch(0), rounded(0), rounded(1));
     e_.vpackssdw(scratch(1), rounded(2), rounded(3));
+    if (s_.result.zero != 0)
+      for (int half = 0; half < 2; ++half) e_.vpaddsw(scratch(half), scratch(half), e_.constant_lanes(zero_words()));
     const Vec bytes = scratch(0);
     if (is_signed(s_.result)) e_.vpacksswb(bytes, bytes, scratch(1));
     else e_.vpackuswb(bytes, bytes, scratch(1));
     if (s_.channels == depthwise_block(e_.isa())) e_.store(e_.ptr[dst_], bytes);
     else if (e_.avx512()) e_.vmovdqu8(e_.ptr[dst_] | e_.k1, bytes);
     else store_some(bytes);
+  }
+
+  std::vector<uint32_t> zero_words() const {
+    const uint32_t zero = static_cast<uint32_t>(s_.result.zero) & 0xffff;
+    return std::vector<uint32_t>(static_cast<size_t>(e_.lanes()), zero * 0x10001);
   }
 
   /// The first of 32 bytes, in ever smaller pieces.
@@ -177,6 +184,7 @@ class RowWriter {
   Emitter& e_;
   const DepthwiseRowSpec& s_;
   VectorMath math_;
+  StepQuotient quotient_;
   const Xbyak::Reg64 src_{Xbyak::Operand::RSI}, dst_{Xbyak::Operand::R10}, weights_{Xbyak::Operand::RDX},
       base_{Xbyak::Operand::R8}, factor_{Xbyak::Operand::R9}, bias_{Xbyak::Operand::R11}, pixels_{Xbyak::Operand::RCX};
 };

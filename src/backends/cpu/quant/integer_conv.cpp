@@ -42,7 +42,7 @@ IntegerShape as_matrix(IntegerShape shape) {
 
 struct IntegerConvFamily {
   static constexpr std::string_view kName = "integer_conv";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
   static constexpr Cost kCost = {.arithmetic = 0.5, .operands = 2, .weights = 0.5};
   using Params = IntegerConfig;

@@ -89,7 +89,7 @@ IntegerKernel::IntegerKernel(const IntegerShape& shape, const IntegerConfig& con
       pack_(shape, config, copy),
       panel_(config.panel(isa)),
       panels_(ceil_divide(shape.columns, panel_)),
-      steps_(shape.taps() * config.steps(shape)),
+      steps_(config.steps(shape)),
       places_(sums),
       lanes_(lanes_of(isa)),
       result_bytes_(static_cast<int64_t>(size_of(shapes.outputs[0].dtype))),
@@ -149,7 +149,7 @@ IntegerTileArgs IntegerKernel::arguments(const Bindings& bindings) const {
 }
 
 IntegerTileArgs IntegerKernel::at(IntegerTileArgs args, int64_t panel, int64_t pixel) const {
-  const int64_t group = panel / panels_, column = panel % panels_ * panel_,
+  const int64_t group = s_.groups == 1 ? 0 : panel / panels_, column = (panel - group * panels_) * panel_,
                 place = (pixel * s_.groups + group) * s_.columns + column, padded_column = group * padded() + column;
   advance(args.tile.weights, padded_column * steps_ * kStepBytes);
   advance(args.tile.dst, place * result_bytes_);
@@ -160,6 +160,14 @@ IntegerTileArgs IntegerKernel::at(IntegerTileArgs args, int64_t panel, int64_t p
   advance(args.row_sums, (group * s_.images * elements(s_.out) + pixel) * 4);
   if (sums_.sums.factor == Factor::columns) advance(args.factor, padded_column * 4);
   return args;
+}
+
+void IntegerKernel::pass(IntegerTileArgs& args, int64_t pixels) const {
+  const int64_t passed = pixels * s_.groups * s_.columns;
+  advance(args.tile.dst, passed * result_bytes_);
+  advance(args.tile.residual, passed * residual_bytes_);
+  advance(args.row_sums, pixels * 4);
+  advance(args.sums, pixels * kTileChannels * 4);
 }
 
 IntegerTileSpec IntegerKernel::tile_spec(int rows, bool last_column) const {
@@ -212,8 +220,9 @@ int64_t zero_point(const SumsCode& sums, bool is_signed, const Bindings& binding
 }
 
 void require_packing(const IntegerShape& shape, const IntegerConfig& config) {
-  Dims packed{shape.images, shape.groups, config.steps(shape) * kStepBytes, shape.taps()};
-  int64_t width = shape.groups * config.steps(shape) * kStepBytes;
+  require_sizes(Dims{config.run_steps(shape), kStepBytes, shape.taps()});
+  Dims packed{shape.images, shape.groups, config.pixel_steps(shape) * kStepBytes, shape.taps()};
+  int64_t width = shape.groups * config.pixel_steps(shape) * kStepBytes;
   for (size_t axis = shape.in.size(); axis-- > 0;) {
     require_sizes(Dims{shape.out[axis], shape.strides[axis]});
     require_sizes(Dims{shape.filter[axis], shape.dilations[axis]});
@@ -234,7 +243,7 @@ void require_integer_kernel(const IntegerShape& shape, const IntegerConfig& conf
   HONE_CHECK(fits(config, sums.epilogue, static_cast<bool>(sums.sums.result), isa),
              "a layer of integers in the plan has tiles of {} by {} vectors", config.rows, config.vectors);
   require_packing(shape, config);
-  const int64_t row = std::max(shape.strides.back() * shape.groups * config.steps(shape) * kStepBytes,
+  const int64_t row = std::max(shape.strides.back() * shape.groups * config.pixel_steps(shape) * kStepBytes,
                                shape.groups * shape.columns * 4);
   HONE_CHECK(row < INT32_MAX / (IntegerConfig::kMostRows + 1),
              "a layer of integers in the plan has {} groups of {} and {} channels", shape.groups, shape.depth,

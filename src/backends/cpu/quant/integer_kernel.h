@@ -29,6 +29,8 @@ struct IntegerShape {
   bool signed_a = false;
 
   int64_t taps() const { return elements(filter); }
+  /// Taps that follow each other.
+  int64_t run() const { return groups == 1 && dilations.back() == 1 ? filter.back() : 1; }
   /// Elements of A that the windows along an axis span.
   int64_t span(size_t axis) const { return (out[axis] - 1) * strides[axis] + (filter[axis] - 1) * dilations[axis] + 1; }
 };
@@ -43,11 +45,15 @@ struct IntegerConfig {
     visit("vectors", self.vectors, 1, kMostVectors);
   }
   int64_t panel(Isa isa) const { return vectors * lanes_of(isa); }
-  /// Steps of a pixel of A, within a group: of tiles, whole ones.
-  int64_t steps(const IntegerShape& shape) const {
-    const int64_t unit = dot == IntegerDot::tiles ? kTileRow : step_of(dot);
-    return (shape.depth + unit - 1) / unit * (unit / step_of(dot));
+  /// Steps of a pixel of A, within a group.
+  int64_t pixel_steps(const IntegerShape& shape) const { return (shape.depth + step_of(dot) - 1) / step_of(dot); }
+  /// Steps of a run, which is taps that follow each other in memory: of tiles, whole rows of them. What a row has too many, of pixels
+  /// that follow, meets weights of zero.
+  int64_t run_steps(const IntegerShape& shape) const {
+    const int64_t unit = dot == IntegerDot::tiles ? kTileRow / kStepBytes : 1;
+    return (shape.run() * pixel_steps(shape) + unit - 1) / unit * unit;
   }
+  int64_t steps(const IntegerShape& shape) const { return shape.taps() / shape.run() * run_steps(shape); }
   /// What the form in which A is multiplied adds to its elements.
   int64_t added(const IntegerShape& shape) const { return shape.signed_a && dot != IntegerDot::words ? 128 : 0; }
 };

@@ -43,7 +43,7 @@ IntegerShape shape_of(const IntegerMatmulCode& code, const KernelShapes& shapes)
 
 struct IntegerMatmulFamily {
   static constexpr std::string_view kName = "integer_matmul";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
   static constexpr Cost kCost = {.arithmetic = 0.5, .operands = 2, .weights = 0.5};
   using Params = IntegerConfig;

@@ -3,6 +3,7 @@
 #include "backends/cpu/quant/integer_matrix.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
 
@@ -10,8 +11,9 @@ namespace hone::cpu {
 namespace {
 
 constexpr int64_t kRowsOfEnd = 8;     // sums that are ended together
-constexpr int64_t kFewChannels = 32;  // half of a tile's row
+constexpr int64_t kFewProducts = 16;  // of a tile's row, which has 64
 constexpr int64_t kFewColumns = 16;
+constexpr int64_t kMostOfPixel = 512;          // bytes of a pixel that is copied where its tile ends behind its tensor
 constexpr int64_t kSourceInCache = 512 << 10;  // bytes of A that pass the panels
 
 /// The pixels of a result that are one row of tiles: so many, of which each `pitch` begin with `width` that count.
@@ -39,8 +41,13 @@ Line line_of(const IntegerShape& shape) {
   return joined && joined->use() > row.use() ? *joined : row;
 }
 
-/// A that is multiplied in place ends where its tensor ends: the last tile begins earlier instead.
-bool ends_within(const IntegerShape& shape) { return shape.out.size() == 1 && shape.out[0] >= kTilePixels; }
+/// A that is multiplied in place ends where its tensor ends: the last tile begins earlier instead, and is copied where a run ends
+/// behind its pixel.
+bool ends_within(const IntegerShape& shape) {
+  const int64_t stride = shape.groups * shape.depth * shape.strides.back();
+  const bool is_within = shape.depth % kTileRow == 0 || (shape.taps() == 1 && stride <= kMostOfPixel);
+  return shape.out.size() == 1 && shape.out[0] >= kTilePixels && is_within;
+}
 
 IntegerPack::Copy copy_of(const IntegerShape& shape, const IntegerSums& sums) {
   if (sums.column_zeros) return IntegerPack::Copy::with_window_sums;
@@ -53,7 +60,7 @@ class MatrixKernel final : public IntegerKernel {
       : IntegerKernel(shape, kIntegerTiles, sums, shapes, Isa::avx512, copy_of(shape, sums)), line_(line_of(shape)) {
     lines_ = shape.images * elements(shape.out) / (line_.width * line_.rows());
     strips_ = ceil_divide(line_.pixels, kTilePixels);
-    if (pack_.phases() > 0) slack_ = static_cast<size_t>(kTilePixels * pack_.stride());
+    if (pack_.phases() > 0) slack_ = static_cast<size_t>(kTilePixels * pack_.stride() + kTileRow);
     emit();
   }
 
@@ -89,6 +96,10 @@ class MatrixKernel final : public IntegerKernel {
     spec.src_pixel = pack_.stride();
     spec.src_block = kTileRow;
     spec.bytes = true;
+    // While a panel passes its strips, the next one's weights come into L2; where there are many strips nobody waits for them.
+    constexpr int64_t kLines = kStepWeights / 64;
+    if (const int64_t strips = lines_ * strips_; strips < kLines)
+      spec.prefetch_lines = static_cast<int>(ceil_divide(kLines, strips));
     return spec;
   }
 
@@ -118,13 +129,27 @@ class MatrixKernel final : public IntegerKernel {
     const int variant = (end - first <= 16 ? 2 : 0) + (columns <= 16 ? 1 : 0);
     alignas(64) int32_t sums[kTilePixels * kTileChannels];
     IntegerTileArgs args = at(whole, panel, 0);
-    const auto* src =
+    const std::byte* src =
         reinterpret_cast<const std::byte*>(args.tile.src) + place(line, panel / panels_) + first * pack_.stride();
-    const TileMatmulArgs matmul{src, reinterpret_cast<const std::byte*>(args.tile.weights),
-                                reinterpret_cast<float*>(sums), pack_.taps().data(), nullptr};
+    alignas(64) std::byte copy[kTilePixels * kMostOfPixel + kTileRow];
+    if (pack_.phases() == 0 && s_.depth % kTileRow != 0) src = within(src, (panel / panels_) * s_.depth, first, copy);
+    const auto* weights = reinterpret_cast<const std::byte*>(args.tile.weights);
+    const int64_t panel_bytes = panel_ * steps_ * kStepBytes,
+                  passed =
+                      strip % (kStepWeights / 64) * specs_[variant].prefetch_lines * panel_bytes / (kStepWeights / 64);
+    const TileMatmulArgs matmul{src, weights, reinterpret_cast<float*>(sums), pack_.taps().data(),
+                                weights + panel_bytes + passed};
     if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
     else multiply_without_tiles(specs_[variant], matmul);
     end_rows(whole, panel, line, {begin, end}, sums + (begin - first) * kTileChannels);
+  }
+
+  /// The tile's pixels, which are copied where it would read behind the end of A.
+  const std::byte* within(const std::byte* src, int64_t channel, int64_t first, std::byte* copy) const {
+    const int64_t left = pack_.image_bytes() - channel - first * pack_.stride();
+    if (left >= (kTilePixels - 1) * pack_.stride() + steps_ * kStepBytes) return src;
+    std::memcpy(copy, src, static_cast<size_t>(std::min(left, kTilePixels * pack_.stride())));
+    return copy;
   }
 
   /// Of A, in bytes.
@@ -133,18 +158,26 @@ class MatrixKernel final : public IntegerKernel {
   /// Those that count.
   void end_rows(const IntegerTileArgs& whole, int64_t panel, int64_t line, const Share& pixels,
                 const int32_t* sums) const {
-    for (int64_t at_pixel = pixels.begin; at_pixel < pixels.end;) {
-      const int64_t row = at_pixel / line_.pitch, x = at_pixel % line_.pitch;
-      if (x >= line_.width) {
-        at_pixel = (row + 1) * line_.pitch;
-        continue;
-      }
-      const int64_t count = std::min({line_.width - x, pixels.end - at_pixel, kRowsOfEnd});
-      IntegerTileArgs args = at(whole, panel, (line * line_.rows() + row) * line_.width + x);
-      args.sums = sums + (at_pixel - pixels.begin) * kTileChannels;
-      ends_[is_last(panel) ? 1 : 0][count - 1](&args);
-      at_pixel += count;
+    const bool joined = line_.pitch < line_.pixels;
+    int64_t row = joined ? pixels.begin / line_.pitch : 0, x = pixels.begin - row * line_.pitch;
+    for (int64_t at_pixel = pixels.begin; at_pixel < pixels.end; ++row, x = 0) {
+      const int64_t next = std::min((row + 1) * line_.pitch, pixels.end),
+                    count = std::min(line_.width - x, next - at_pixel);
+      if (count > 0)
+        end_row(at(whole, panel, (line * line_.rows() + row) * line_.width + x), panel,
+                sums + (at_pixel - pixels.begin) * kTileChannels, count);
+      at_pixel = next;
     }
+  }
+
+  void end_row(IntegerTileArgs args, int64_t panel, const int32_t* sums, int64_t count) const {
+    const IntegerTileFunction* ends = ends_[is_last(panel) ? 1 : 0];
+    args.sums = sums;
+    for (; count > kRowsOfEnd; count -= kRowsOfEnd) {
+      ends[kRowsOfEnd - 1](&args);
+      pass(args, kRowsOfEnd);
+    }
+    ends[count - 1](&args);
   }
 
   Line line_;
@@ -159,7 +192,7 @@ class MatrixKernel final : public IntegerKernel {
 }  // namespace
 
 bool fills_matrix_tiles(const IntegerShape& shape) {
-  return shape.depth >= kFewChannels && shape.columns >= kFewColumns && shape.in.size() <= 2;
+  return shape.run() * shape.depth >= kFewProducts && shape.columns >= kFewColumns && shape.in.size() <= 2;
 }
 
 bool is_matrix_config(const IntegerConfig& config) {

@@ -34,7 +34,9 @@ void join_planes(const From* planes, int64_t plane, int64_t count, int add, uint
 
 template <typename To, typename From>
 void convert(const From* from, To* to, int64_t count, int add) {
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i] + add);
+  if (sizeof(To) == sizeof(From) && add == 0) std::memcpy(to, from, static_cast<size_t>(count));
+  else
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i] + add);
 }
 
 }  // namespace
@@ -42,7 +44,7 @@ void convert(const From* from, To* to, int64_t count, int add) {
 IntegerPack::IntegerPack(const IntegerShape& shape, const IntegerConfig& config, Copy copy)
     : s_(shape),
       sums_(copy == Copy::with_window_sums),
-      depth_(config.steps(shape) * step_of(config.dot)),
+      depth_(config.pixel_steps(shape) * step_of(config.dot)),
       added_(config.added(shape)),
       element_bytes_(kStepBytes / step_of(config.dot)) {
   packs_ = copy != Copy::where_needed || !fits_in_place();
@@ -81,8 +83,7 @@ void IntegerPack::place_taps() {
     for (size_t axis = 0; axis < indices.size(); ++axis) indices[axis] *= s_.dilations[axis];
     tap_pixels_.push_back(pixel_at(indices));
   });
-  const int64_t joined = s_.groups == 1 && s_.dilations.back() == 1 ? s_.filter.back() : 1;
-  for (size_t tap = 0; tap < tap_pixels_.size(); tap += static_cast<size_t>(joined))
+  for (size_t tap = 0; tap < tap_pixels_.size(); tap += static_cast<size_t>(s_.run()))
     taps_.push_back(tap_pixels_[tap] * pixel_bytes_);
 }
 

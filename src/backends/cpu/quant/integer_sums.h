@@ -27,9 +27,11 @@ class IntegerKernel : public CpuKernel {
   /// The arguments of the tile that begins at a panel, counted over all groups, and a pixel of the result, counted over all images;
   /// but for its place in A.
   IntegerTileArgs at(IntegerTileArgs args, int64_t panel, int64_t pixel) const;
+  /// The same as many pixels further on, of sums that are given.
+  void pass(IntegerTileArgs& args, int64_t pixels) const;
   /// The same of a tile's code, but for its places in A and the weights.
   IntegerTileSpec tile_spec(int rows, bool last_column) const;
-  bool is_last(int64_t panel) const { return panel % panels_ == panels_ - 1; }
+  bool is_last(int64_t panel) const { return (s_.groups == 1 ? panel : panel % panels_) == panels_ - 1; }
   int64_t weight_bytes() const { return s_.groups * padded() * steps_ * kStepBytes; }
 
   template <typename T>

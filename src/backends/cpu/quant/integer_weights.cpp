@@ -21,7 +21,7 @@ template <typename T>
 Tensor packed_weights(const SignedWeights& weights, const IntegerShape& shape, const IntegerConfig& config,
                       int64_t panel) {
   const ColumnOrder order = in_panels(shape, panel);
-  const int64_t step = step_of(config.dot), steps = config.steps(shape), row = weights.taps * steps * step;
+  const int64_t step = step_of(config.dot), run = shape.run(), row = config.steps(shape) * step;
   TensorBuilder builder(sizeof(T) == 1 ? DType::i8 : DType::i16, {order.padded, row});
   const std::span<T> to = builder.data<T>();
   std::ranges::fill(to, T{0});
@@ -30,7 +30,9 @@ Tensor packed_weights(const SignedWeights& weights, const IntegerShape& shape, c
     const int64_t place = order.place(column), first = place / panel * panel * row;
     for (int64_t tap = 0; tap < weights.taps; ++tap)
       for (int64_t c = 0; c < weights.depth; ++c) {
-        const int64_t at = place_in_panel(config.dot, tap * steps + c / step, place % panel, panel);
+        const int64_t in_run = tap % run * config.pixel_steps(shape) + c / step,
+                      at = place_in_panel(config.dot, tap / run * config.run_steps(shape) + in_run, place % panel,
+                                          panel);
         to[static_cast<size_t>(first + at * step + c % step)] = static_cast<T>(*from++);
       }
   }
@@ -40,8 +42,8 @@ Tensor packed_weights(const SignedWeights& weights, const IntegerShape& shape, c
 template <typename T>
 Tensor placed(const ColumnOrder& order, const std::vector<T>& values) {
   std::vector<T> result(static_cast<size_t>(order.padded), T{0});
-  for (int64_t column = 0; column < order.columns; ++column)
-    result[static_cast<size_t>(order.place(column))] = values[static_cast<size_t>(column)];
+  for (int64_t column = 0; column < order.columns * order.copies; ++column)
+    result[static_cast<size_t>(order.place(column))] = values[static_cast<size_t>(column % order.columns)];
   return Tensor::of<T>({order.padded}, std::span<const T>(result));
 }
 
@@ -135,8 +137,8 @@ std::vector<ConstantSpec> integer_constants(const IntegerShape& shape, const Int
                                             const IntegerSums& sums, Isa isa) {
   require_sizes(Dims{shape.groups, shape.columns + config.panel(isa), shape.depth + kStepBytes, shape.taps()});
   const int64_t padded = in_panels(shape, config.panel(isa)).padded;
-  return integer_constants(
-      {weight_type(config.dot), {padded, shape.taps() * config.steps(shape) * step_of(config.dot)}}, sums, padded);
+  return integer_constants({weight_type(config.dot), {padded, config.steps(shape) * step_of(config.dot)}}, sums,
+                           padded);
 }
 
 }  // namespace hone::cpu

@@ -26,10 +26,12 @@ struct SignedWeights {
   uint32_t lean(int64_t column) const;
 };
 
-/// Where a kernel keeps what belongs to a column of the result; the places between are zero.
+/// Where a kernel keeps what belongs to a column of the result; the places between are zero. Of all columns there may be several
+/// copies, whose places are those of further columns.
 struct ColumnOrder {
   int64_t columns = 1, padded = 1;
   std::function<int64_t(int64_t)> place;
+  int64_t copies = 1;
 };
 /// Whole panels of each group.
 ColumnOrder in_panels(const IntegerShape& shape, int64_t panel);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "backends/cpu/jit/emitter.h"
+#include "backends/cpu/matmul/matrix_tile_code.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 
@@ -30,16 +31,17 @@ double best_seconds(int workers, const std::function<void(int worker)>& work) {
   return best;
 }
 
-/// A loop that does nothing but multiply and add on `kIndependent` registers: void(int64_t loops).
-std::unique_ptr<Emitter> multiply_add_loop(Isa isa) {
-  return Emitter::generate(isa, [](Emitter& e) {
+using Loop = void (*)(int64_t loops);
+
+/// A loop that does nothing but add products to `kIndependent` registers.
+std::unique_ptr<Emitter> loop_of(Isa isa, const std::function<void(Emitter&, const Emitter::Vec& sum)>& add) {
+  return Emitter::generate(isa, [&](Emitter& e) {
     for (int i = 0; i < kIndependent; ++i) e.zero(e.vec(i));
-    const Emitter::Vec factor = e.vec(kIndependent);
-    e.load_constant(factor, 0.5f);
+    e.load_constant(e.vec(kIndependent), 0.5f);
     Xbyak::Label loop;
     e.align(32);
     e.L(loop);
-    for (int i = 0; i < kIndependent; ++i) e.vfmadd231ps(e.vec(i), factor, factor);
+    for (int i = 0; i < kIndependent; ++i) add(e, e.vec(i));
     e.dec(e.rdi);
     e.jnz(loop, e.T_NEAR);
     e.vzeroupper();
@@ -47,12 +49,49 @@ std::unique_ptr<Emitter> multiply_add_loop(Isa isa) {
   });
 }
 
+/// The same with four matrix tiles of sums.
+std::unique_ptr<Emitter> tile_loop() {
+  return Emitter::generate(Isa::avx512, [](Emitter& e) {
+    e.mov(e.rax, reinterpret_cast<size_t>(&kFullTiles));
+    e.ldtilecfg(e.ptr[e.rax]);
+    for (int i = 0; i < 8; ++i) e.tilezero(Xbyak::Tmm(i));
+    Xbyak::Label loop;
+    e.align(32);
+    e.L(loop);
+    for (int i = 0; i < 4; ++i) e.tdpbusd(Xbyak::Tmm(i), Xbyak::Tmm(4 + i / 2), Xbyak::Tmm(6 + i % 2));
+    e.dec(e.rdi);
+    e.jnz(loop, e.T_NEAR);
+    e.tilerelease();
+    e.ret();
+  });
+}
+
+double operations_per_second(const Emitter& code, double of_a_loop, int workers) {
+  const auto loop = code.entry<Loop>(0);
+  return of_a_loop * static_cast<double>(kLoops) * workers / best_seconds(workers, [&](int) { loop(kLoops); });
+}
+
 double flops_per_second(Isa isa, int workers) {
   if (isa == Isa::scalar) return 0;
-  const auto code = multiply_add_loop(isa);
-  const auto loop = code->entry<void (*)(int64_t)>(0);
-  const double seconds = best_seconds(workers, [&](int) { loop(kLoops); });
-  return 2.0 * kIndependent * lanes_of(isa) * static_cast<double>(kLoops) * workers / seconds;
+  const Emitter::Vec factor =
+      Emitter::Vec(isa == Isa::avx512 ? Xbyak::Operand::ZMM : Xbyak::Operand::YMM, kIndependent);
+  const auto code = loop_of(isa, [&](Emitter& e, const Emitter::Vec& sum) { e.vfmadd231ps(sum, factor, factor); });
+  return operations_per_second(*code, 2.0 * kIndependent * lanes_of(isa), workers);
+}
+
+/// On matrix tiles, or four products of bytes at once, or two of words.
+double byte_operations_per_second(Isa isa, int workers) {
+  if (isa == Isa::scalar) return 0;
+  if (has_byte_tile_instructions() && has_byte_tiles(isa))
+    return operations_per_second(*tile_loop(), 2.0 * 4 * 16 * 16 * kTileRow, workers);
+  const bool dots = has_byte_dots(isa);
+  const auto code = loop_of(isa, [&](Emitter& e, const Emitter::Vec& sum) {
+    const Emitter::Vec factor = e.vec(kIndependent), product = e.vec(kIndependent + 1);
+    if (dots) return e.vpdpbusd(sum, factor, factor, e.avx512() ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
+    e.vpmaddwd(product, factor, factor);
+    e.vpaddd(sum, sum, product);
+  });
+  return operations_per_second(*code, 2.0 * kIndependent * lanes_of(isa) * (dots ? 4 : 2), workers);
 }
 
 double bytes_per_second(int workers) {
@@ -70,7 +109,10 @@ double bytes_per_second(int workers) {
 
 Ceilings measure_ceilings(Isa isa, int workers) {
   const double flops = flops_per_second(isa, workers);
-  return {.bytes_per_second = bytes_per_second(workers), .f16_flops = flops, .f32_flops = flops};
+  return {.bytes_per_second = bytes_per_second(workers),
+          .f16_flops = flops,
+          .f32_flops = flops,
+          .i8_flops = byte_operations_per_second(isa, workers)};
 }
 
 }  // namespace hone::cpu

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "backends/cpu/kernel.h"
+#include "base/env.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -103,6 +104,28 @@ TEST(CpuDevice, DescribesTheMachine) {
   EXPECT_GT(info.memory_bytes, 1 << 20);
   EXPECT_GT(info.cache_bytes, 1 << 15);
   EXPECT_GE(CpuDevice().info().workers, 1);
+}
+
+TEST(CpuDevice, ACapBelowMatrixTilesLeavesThemOut) {
+  const std::optional<std::string> given = env_text("HONE_CPU_ISA");
+  setenv("HONE_CPU_BF16", "emulated", 1);
+  setenv("HONE_CPU_ISA", "amx", 1);
+  EXPECT_TRUE(has_byte_tiles(Isa::avx512) && has_matrix_tiles(Isa::avx512));
+  EXPECT_EQ(best_isa(), machine_isa());
+  setenv("HONE_CPU_ISA", "avx512", 1);
+  EXPECT_FALSE(has_byte_tiles(Isa::avx512) || has_matrix_tiles(Isa::avx512));
+  EXPECT_EQ(best_isa(), machine_isa());
+  unsetenv("HONE_CPU_BF16");
+  if (given) setenv("HONE_CPU_ISA", given->c_str(), 1);
+  else unsetenv("HONE_CPU_ISA");
+}
+
+TEST(CpuDevice, KnowsWhatBytesCanReach) {
+  if (best_isa() == Isa::scalar) GTEST_SKIP() << "no code is generated";
+  const Ceilings ceilings = CpuDevice({.workers = 1}).ceilings();
+  EXPECT_GT(ceilings.i8_flops, 0);
+  EXPECT_EQ(ceilings.flops_of(DType::u8), ceilings.i8_flops);
+  EXPECT_EQ(ceilings.flops_of(DType::f32), ceilings.f32_flops);
 }
 
 TEST(CpuDevice, AllocatesAlignedMemoryAndSaysWhenItCannot) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Quotients that become bytes, beside the ends of every step, where a quotient that is off by an ulp gives another byte.
+#include "backends/cpu/quant/byte_rounding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "backends/cpu/jit/kernel_testing.h"
+
+namespace hone::cpu {
+namespace {
+
+using trial::Random;
+
+constexpr int64_t kSteps = 255;
+constexpr int kNeighbours = 3;
+constexpr float kFar = std::numeric_limits<float>::infinity();
+
+/// A vector's steps of a byte, as floats.
+using Steps = void (*)(const float* x, float* steps);
+
+std::unique_ptr<Emitter> steps_code(Isa isa, float scale, const StepBounds& bounds) {
+  return Emitter::generate(isa, [&](Emitter& e) {
+    const StepQuotient quotient(scale);
+    e.load(e.vec(0), e.ptr[e.rdi]);
+    emit_clamped_steps(e, e.vec(1), e.vec(0), e.vec(2), quotient, bounds);
+    e.round_to_nearest(e.vec(1));
+    e.store(e.ptr[e.rsi], e.vec(1));
+    e.vzeroupper();
+    e.ret();
+  });
+}
+
+/// Floats around the ends of all steps, whole vectors of them.
+std::vector<float> beside_steps(float scale, int lanes) {
+  std::vector<float> all;
+  for (int64_t step = -kSteps - 1; step <= kSteps; ++step) {
+    float x = (static_cast<float>(step) + 0.5F) * scale;
+    for (int i = 0; i < kNeighbours; ++i) x = std::nextafter(x, -kFar);
+    for (int i = 0; i <= 2 * kNeighbours; ++i, x = std::nextafter(x, kFar)) all.push_back(x);
+  }
+  while (all.size() % static_cast<size_t>(lanes) != 0) all.push_back(0);
+  return all;
+}
+
+void check(Isa isa, float scale) {
+  const StepBounds bounds{-static_cast<float>(kSteps), static_cast<float>(kSteps)};
+  const auto code = steps_code(isa, scale, bounds);
+  const auto steps = code->entry<Steps>(0);
+  const std::vector<float> all = beside_steps(scale, lanes_of(isa));
+  std::vector<float> found(all.size());
+  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(lanes_of(isa))) steps(&all[i], &found[i]);
+  for (size_t i = 0; i < all.size(); ++i)
+    ASSERT_EQ(found[i], std::clamp(std::nearbyint(all[i] / scale), bounds.low, bounds.high))
+        << all[i] << " / " << scale << " " << to_string(isa);
+}
+
+TEST(ByteRounding, QuotientsFallToTheSideOfAStepOnWhichTheyLie) {
+  Random random(trial::test_seed());
+  for (const Isa isa : trial::machine_isas()) {
+    for (const float scale : {0.25F, 3.0F, 0x1p-30F, 0x1p30F, 0x1.fffffep-9F, 0x1.000002p-6F, 0.1F}) check(isa, scale);
+    for (int i = 0; i < 60; ++i)
+      check(isa, std::ldexp(random.floats(1)[0] + 1.5F, static_cast<int>(random.integer(-25, 25))));
+  }
+}
+
+TEST(ByteRounding, SaturationReplacesALowEndThatIsTheTypesOwn) {
+  const Quantization type{DType::u8, 0.5F, 3};
+  EXPECT_EQ(step_bounds(type).low, -3);
+  EXPECT_EQ(saturating(step_bounds(type), type).low, -kFar);
+  EXPECT_EQ(saturating({0, 252}, type).low, 0);
+}
+
+}  // namespace
+}  // namespace hone::cpu
