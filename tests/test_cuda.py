@@ -7,7 +7,10 @@ import subprocess
 
 import conftest
 import materialise
+import numpy as np
+import onnx
 import pytest
+import tiny
 import zoo as models
 
 COMPILER = conftest.UNIT / "hone_cuda_sources"
@@ -62,6 +65,54 @@ def test_kernels_of_the_zoo_compile(zoo):
 @pytest.mark.parametrize("name", materialise.names())
 def test_every_kernel_of_the_zoo_compiles(name, zoo):
     finish(start("--all", ARCHITECTURES, with_shapes(zoo, name)))
+
+
+LIBRARIES_HAVE = {"Linear", "MatMul", "Conv", "ConvTranspose"}  # the source of our own kernels is asked alone
+
+
+def quantised(kind, folder):
+    """A small network as ONNX Runtime's quantiser writes it."""
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    source, target = tiny.convolutions(folder / "floats.onnx"), folder / f"{kind}.onnx"
+    if kind == "dynamic":
+        quantization.quantize_dynamic(str(source), str(target))
+        return target
+
+    class Reader(quantization.CalibrationDataReader):
+        feeds = iter([{"x": np.random.default_rng(5).standard_normal((1, 3, 16, 16), np.float32)}])
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    form, types = quantization.QuantFormat, quantization.QuantType
+    symmetric = kind == "symmetric"
+    quantization.quantize_static(str(source), str(target), Reader(), quant_format=form.QOperator if kind == "operators" else form.QDQ, per_channel=kind != "operators",
+                                 activation_type=types.QInt16 if kind == "wide" else types.QInt8 if symmetric else types.QUInt8, weight_type=types.QInt8,
+                                 extra_options={"ActivationSymmetric": symmetric})
+    return target
+
+
+def microsoft_forms(folder):
+    """Each operator of com.microsoft on quantised tensors, and what stands around it in language models."""
+    microsoft = pytest.importorskip("test_microsoft")
+    for name, (kind, operands, attributes, outputs) in microsoft.CASES.items():
+        if name.startswith(("q_", "dynamic_", "integer_", "n_bits", "group_query")):
+            onnx.save(microsoft.model_of(kind, operands, attributes, outputs)[0], folder / f"{name}.onnx")
+            yield folder / f"{name}.onnx"
+
+
+@needs_cuda
+def test_no_layer_of_a_quantised_model_is_left_to_the_host(folder):
+    paths = [quantised(kind, folder) for kind in ("pairs", "symmetric", "wide", "operators", "dynamic")] + list(microsoft_forms(folder))
+    process = start("--offers", "sm_90", *paths)
+    output, errors = process.communicate(timeout=600)
+    if "NVRTC was not found" in errors:
+        pytest.skip(errors.strip())
+    assert process.returncode == 0, errors[-4000:]
+    lines = re.findall(r"^(.+)\.onnx sm_90 (f\d+): (\d+) regions, \d+ taken, \d+ kernels; not taken: (.*)$", output, re.MULTILINE)
+    assert len(lines) == 2 * len(paths)
+    left = {(os.path.basename(name), precision): set(text.split()) - LIBRARIES_HAVE for name, precision, _, text in lines}
+    assert {key: operators for key, operators in left.items() if operators} == {}
 
 
 @needs_cuda

@@ -452,6 +452,29 @@ TEST(Regions, WhatMakesBytesOfBytesIsOneTable) {
   EXPECT_EQ(names_of_regions(kSilu, false).size(), 11u);
 }
 
+TEST(Regions, EpiloguesRound) {
+  // What is added, a bias behind a rounding, and an activation that is spelled out between roundings.
+  EXPECT_EQ(names_of_regions(R"((%x: f16[4,8], %z: f16[4,6]) {
+    %w = constant f16[8,6]!1
+    %b = constant f16[6]!2
+    %c = Linear(%x, %w) "c"
+    %q = FakeQuantize(%c) {scale=0.1} "q"
+    %s = Add(%q, %b) "s"
+    %r = FakeQuantize(%s) {scale=0.1} "r"
+    %a = Add(%z, %r) "a"
+    %t = FakeQuantize(%a) {scale=0.1} "t"
+    %g = Sigmoid(%t) "g"
+    %h = FakeQuantize(%g) {scale=0.1} "h"
+    %m = Mul(%t, %h) "m"
+    %y = Sub(%m, %z) "y"
+    %l = Softmax(%y) {axis=-1} "l"
+    %o = FakeQuantize(%l) {scale=0.1} "o"
+    return %o
+  })",
+                             false),
+            (std::vector<std::string>{"c + q + s + r + a + t + g + h + m", "y", "l + o"}));
+}
+
 TEST(Regions, TablesEndWhereBytesAreReadElsewhere) {
   EXPECT_EQ(names_of_regions(R"((%x: u8[4,8], %w: i8[4,8]) {
     %s = constant f32[]{0.1}

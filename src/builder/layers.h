@@ -17,7 +17,8 @@ struct Layer {
   std::unique_ptr<Problem> problem;  // null for views
   std::vector<Candidate> candidates;
   std::vector<Candidates::Refusal> refusals;
-  int chosen = -1;  // index into candidates
+  int chosen = -1;     // index into candidates
+  size_t instead = 0;  // so many layers behind it do the same together; times decide, before anything is chosen
 };
 
 /// Smallest, usual and largest values of all symbols of one profile.

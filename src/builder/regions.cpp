@@ -21,6 +21,8 @@ namespace {
 
 constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
+constexpr size_t kMaxRoundings = 3;  // of an epilogue: of the sums, what is added to them, and the result
+constexpr size_t kMaxFormulas = 2, kMaxFormulaNodes = 12;
 constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
 
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
@@ -87,12 +89,14 @@ class Former {
   Former(const Graph& graph, bool bytes) : graph_(graph), bytes_(bytes), nodes_(graph.nodes()) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = i;
     for (const auto& [symbol, node] : graph.size_deciders()) deciders_.insert(node);
+    rounds_ = std::ranges::any_of(nodes_, [](const Node* node) { return node->is(ops::fake_quantize); });
   }
 
   std::vector<Region> run() {
     join_tables();
     join_parallel();
     join_excitations();
+    join_rounded();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     for (size_t i = nodes_.size(); i-- > 0;)
@@ -137,9 +141,22 @@ class Former {
         if (std::vector<Node*> group = excitation_of(node); !group.empty()) add(std::move(group));
   }
 
+  /// Statistics of rows and the rounding of what is made of them: kernels round as they store.
+  void join_rounded() {
+    for (Node* node : nodes_) {
+      const bool normalizes = node->is(ops::softmax) || node->is(ops::layer_normalization) ||
+                              node->is(ops::rms_normalization) || node->is(ops::instance_normalization) ||
+                              node->is(ops::group_normalization);
+      Node* rounding = normalizes && node->outputs.size() == 1 ? reader_of(*node) : nullptr;
+      if (rounding != nullptr && rounding->is(ops::fake_quantize)) add({node, rounding});
+    }
+  }
+
   std::vector<Node*> excitation_of(Node* pool) {
     std::vector<Node*> nodes{pool};
     for (int products = 0; products < 2; ++products) {
+      if (Node* rounding = reader_of(*nodes.back()); rounding != nullptr && rounding->is(ops::fake_quantize))
+        nodes.push_back(rounding);
       const Value* value = nodes.back()->output();
       if (value->uses.size() != 1 || graph_.is_output(value) || value->uses[0].index != 0) return {};
       Node* product = value->uses[0].node;
@@ -255,7 +272,8 @@ class Former {
     return reader != nullptr && reader->is(ops::quantize_linear) && byte_scale(*reader) ? reader : nullptr;
   }
 
-  /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order.
+  /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order, each perhaps
+  /// rounded to codes.
   std::vector<Node*> epilogue_of(Node* anchor) {
     if (sums_integers(*anchor)) return integer_epilogue_of(anchor);
     std::vector<Node*> nodes{anchor};
@@ -266,10 +284,48 @@ class Former {
   }
 
   struct Epilogue {
-    bool of_integers = false, residual = false, activation = false;
+    bool of_integers = false, residual = false, activation = false, bias = false;
+    size_t roundings = 0, formulas = 0;
   };
 
   void grow_epilogue(std::vector<Node*>& nodes, Epilogue& has) const {
+    grow_by_steps(nodes, has);
+    if (!rounds_ || has.of_integers) return;
+    while (has.formulas++ < kMaxFormulas) {
+      const std::vector<Node*> formula = formula_behind(nodes.back()->output());
+      if (formula.empty()) return;
+      nodes.insert(nodes.end(), formula.begin(), formula.end());
+      grow_by_steps(nodes, has);
+    }
+  }
+
+  /// In a network that rounds, an activation is spelled out between roundings: the fewest pointwise nodes that make one value of
+  /// this one. regions/region_match.cpp reads them.
+  std::vector<Node*> formula_behind(const Value* from) const {
+    std::set<const Node*> inside;
+    std::vector<Node*> nodes;
+    const auto all_inside = [&](const Value* value) {
+      return !graph_.is_output(value) &&
+             std::ranges::all_of(value->uses, [&](const Use& use) { return inside.contains(use.node); });
+    };
+    const auto is_made = [&](const Value* value) { return value == from || inside.contains(value->producer); };
+    for (size_t i = place_of(*from); i < nodes_.size() && nodes.size() < kMaxFormulaNodes; ++i) {
+      Node* node = nodes_[i];
+      const auto reads = [&](const Value* value) { return value != nullptr && is_made(value); };
+      if (std::ranges::none_of(node->inputs, reads)) continue;
+      const auto known = [&](const Value* value) { return value != nullptr && (is_made(value) || is_scalar(*value)); };
+      if (taken_.contains(node) || !node->op->is_pointwise() || node->output()->type != from->type ||
+          !std::ranges::all_of(node->inputs, known))
+        return {};
+      inside.insert(node);
+      nodes.push_back(node);
+      const auto is_closed = [&](const Node* other) { return all_inside(other->output()); };
+      if (all_inside(from) && std::all_of(nodes.begin(), nodes.end() - 1, is_closed)) return nodes;
+    }
+    return {};
+  }
+
+  void grow_by_steps(std::vector<Node*>& nodes, Epilogue& has) const {
     const TensorType type = nodes.back()->output()->type;
     while (true) {
       const Value* value = nodes.back()->output();
@@ -278,7 +334,11 @@ class Former {
       if (taken_.contains(next) || !next->op->is_pointwise() || !computes_in(*next, type.dtype) ||
           next->output()->type.shape != type.shape)
         return;
-      if (is_residual(*next, value)) {
+      if (next->is(ops::fake_quantize)) {
+        if (++has.roundings > kMaxRoundings) return;
+      } else if (has.roundings > 0 && is_late_bias(*next, *nodes[0])) {
+        if (std::exchange(has.bias, true)) return;
+      } else if (is_residual(*next, value)) {
         if (std::exchange(has.residual, true)) return;
         Node* bytes = has.of_integers ? residual_bytes(*next, value) : nullptr;
         if (bytes != nullptr) nodes.insert(nodes.end() - 1, bytes);
@@ -300,6 +360,14 @@ class Former {
     return fits ? node : nullptr;
   }
 
+  /// Of a matmul that has none, added to what was rounded.
+  static bool is_late_bias(const Node& node, const Node& anchor) {
+    return anchor.is(ops::linear) && anchor.input(2) == nullptr && node.is(ops::add) &&
+           std::ranges::any_of(node.inputs, [](const Value* value) {
+             return value->is_constant() && value->type.shape.rank() > 0 &&
+                    value->type.shape[value->type.shape.rank() - 1] == value->type.shape.elements();
+           });
+  }
   static bool is_residual(const Node& node, const Value* value) {
     if (!node.is(ops::add)) return false;
     const Value* other = node.input(0) == value ? node.input(1) : node.input(0);
@@ -465,6 +533,7 @@ class Former {
 
   const Graph& graph_;
   const bool bytes_;
+  bool rounds_ = false;
   std::vector<Node*> nodes_;
   std::unordered_map<const Node*, size_t> position_;
   std::unordered_set<const Node*> taken_, deciders_;
@@ -520,7 +589,12 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   };
   size_t last_anchor = region.nodes.size();
   while (last_anchor > 0 && !is_anchor(*region.nodes[--last_anchor])) {}
+  const auto rounding =
+      std::ranges::find_if(region.nodes, [](const Node* node) { return node->is(ops::fake_quantize); });
   if (last_anchor > 0) cut(last_anchor);
+  // What a library makes, and a chain of pointwise nodes.
+  else if (is_anchor(*region.nodes[0]) && rounding != region.nodes.end())
+    cut(static_cast<size_t>(rounding - region.nodes.begin()));
   else if (is_anchor(*region.nodes[0])) cut(region.nodes.size() - 1);
   else
     for (Node* node : region.nodes) pieces.push_back(finish({node}, graph, position));

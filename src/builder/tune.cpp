@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -96,6 +98,8 @@ double tolerance_of(const Problem& problem) {
   for (const Node* node : problem.region.nodes()) {
     // Of what is computed in floats before, another order of rounding is a step of the code in one of a thousand elements.
     if (node->is(ops::quantize_linear)) tolerance = std::max(tolerance, 1e-3);
+    // The same where the steps stay floats; drawn values may well be but a step or two.
+    if (node->is(ops::fake_quantize) || node->is(ops::dynamic_fake_quantize)) tolerance = std::max(tolerance, 0.1);
     for (const Value* output : node->outputs) {
       if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);
       if (output->type.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);
@@ -268,6 +272,55 @@ void time_layers(BuildSession& session, const ProfilePoints& points, std::vector
     session.listeners.tell(&BuildListener::tuning_cut_short, by_rule, layers.size());
 }
 
+/// A layer of one region, with what sources offer for it.
+Layer make_layer(BuildSession& session, const ProfilePoints& points, Region region) {
+  Layer layer{.region = std::move(region), .problem = nullptr, .candidates = {}, .refusals = {}};
+  if (layer.region.is_view) return layer;
+  bool host_only = false;
+  layer.problem = problem_of(session, points, layer.region, host_only);
+  propose(session, layer, host_only);
+  return layer;
+}
+
+bool reference_only(const Layer& layer) {
+  return !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
+}
+
+/// Where an epilogue rounds, which no library knows: the same as what a library can make and what follows it.
+std::vector<Layer> parts_instead(BuildSession& session, const ProfilePoints& points, const Layer& whole) {
+  std::vector<Layer> parts;
+  const auto rounds = [](const Node* node) { return node->is(ops::fake_quantize); };
+  if (whole.problem == nullptr || std::ranges::none_of(whole.region.nodes, rounds)) return parts;
+  std::vector<Region> pieces = split(whole.region, session.graph);
+  if (pieces.size() != 2) return parts;
+  for (Region& piece : pieces) parts.push_back(make_layer(session, points, std::move(piece)));
+  return std::ranges::any_of(parts, reference_only) ? std::vector<Layer>() : std::move(parts);
+}
+
+/// Of the candidates that serve the fastest, in ms; infinite where none but the reference does.
+double fastest_ms(const Layer& layer) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate& c : layer.candidates)
+    if (c.timing.ms >= 0 && c.source->name() != "reference") best = std::min(best, c.timing.ms + c.source->break_ms());
+  return best;
+}
+
+/// Keeps of each layer and those that do the same the faster side.
+void settle(std::vector<Layer>& layers) {
+  std::vector<Layer> kept;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const size_t behind = i + 1 + layers[i].instead;
+    double parts_ms = 0;
+    for (size_t k = i + 1; k < behind; ++k) parts_ms += fastest_ms(layers[k]);
+    if (behind == i + 1 || fastest_ms(layers[i]) <= parts_ms) kept.push_back(std::move(layers[i]));
+    else
+      std::move(layers.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                layers.begin() + static_cast<std::ptrdiff_t>(behind), std::back_inserter(kept));
+    i = behind - 1;
+  }
+  layers = std::move(kept);
+}
+
 }  // namespace
 
 bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
@@ -285,28 +338,26 @@ std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& point
   std::deque<Region> queue(std::make_move_iterator(formed.begin()), std::make_move_iterator(formed.end()));
   std::vector<Layer> layers;
   while (!queue.empty()) {
-    Layer layer{.region = std::move(queue.front()), .problem = nullptr, .candidates = {}, .refusals = {}};
+    Region region = std::move(queue.front());
     queue.pop_front();
-    with_note([&] { return "choosing tactics for " + layer.region.name(); },
+    const std::string name = region.name();
+    with_note([&] { return "choosing tactics for " + name; },
               [&] {
-                if (!layer.region.is_view) {
-                  bool host_only = false;
-                  layer.problem = problem_of(session, points, layer.region, host_only);
-                  propose(session, layer, host_only);
-                  const bool reference_only =
-                      !layer.candidates.empty() && layer.candidates[0].tactic.source == "reference";
-                  if (std::vector<Region> pieces =
-                          reference_only ? split(layer.region, session.graph) : std::vector<Region>();
-                      !pieces.empty()) {
+                Layer layer = make_layer(session, points, std::move(region));
+                if (reference_only(layer))
+                  if (std::vector<Region> pieces = split(layer.region, session.graph); !pieces.empty()) {
                     queue.insert(queue.begin(), std::make_move_iterator(pieces.begin()),
                                  std::make_move_iterator(pieces.end()));
                     return;
                   }
-                }
+                std::vector<Layer> parts = parts_instead(session, points, layer);
+                layer.instead = parts.size();
                 layers.push_back(std::move(layer));
+                std::ranges::move(parts, std::back_inserter(layers));
               });
   }
   time_layers(session, points, layers);
+  settle(layers);
   return layers;
 }
 

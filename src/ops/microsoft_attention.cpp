@@ -126,12 +126,8 @@ void import_attention(ImportContext& context) {
 
 /// x, weight, bias, x_scale, weight_scale, mask?, x_zero?, weight_zero?, past?
 void import_q_attention(ImportContext& context) {
-  const auto wide = [&](Value* x, Value* zero) {
-    Value* integers = as_type(context, x, DType::i32);
-    return zero == nullptr ? integers : made(context, "Sub", {integers, as_type(context, zero, DType::i32)});
-  };
   Value* product =
-      made(context, "MatMul", {wide(context.input(0), given(context, 6)), wide(context.input(1), given(context, 7))});
+      made(context, "MatMulInteger", {context.input(0), context.input(1), given(context, 6), given(context, 7)});
   Value* scale = made(context, "Mul", {context.input(3), context.input(4)});
   Value* joined =
       plus(context, made(context, "Mul", {as_type(context, product, scale->type.dtype), scale}), context.input(2));

@@ -100,7 +100,8 @@ void import_q_gemm(ImportContext& context) {
   Value* a = dequantized(context, context.input(0), context.input(1), given(context, 2));
   Value* b = made(context, "DequantizeLinear", {context.input(3), context.input(4), given(context, 5)},
                   {{"axis", int64_t{trans_b != 0 ? 0 : 1}}});
-  Value* y = made(context, "Gemm", {a, b}, {{"alpha", alpha}, {"transA", trans_a}, {"transB", trans_b}});
+  Value* y = made(context, "Gemm", {a, b}, {{"transA", trans_a}, {"transB", trans_b}});
+  if (alpha != 1) y = made(context, "Mul", {y, scalar_like(context, y, alpha)});
   if (Value* c = given(context, 6)) {
     Value* step = made(context, "Mul", {context.input(1), context.input(4)});
     if (alpha != 1) step = made(context, "Mul", {step, scalar_like(context, step, alpha)});

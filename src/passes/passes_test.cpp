@@ -26,10 +26,12 @@ double tolerance(DType type) {
   return type == DType::f16 ? 0x1p-8 : 2e-5;
 }
 
-/// "pass: select_precision f16" names a pass and the type that it brings floats to.
+/// "pass: select_precision f16" names a pass and the type that it brings floats to, "pass: lower_integers f32 floats" one of a
+/// device without kernels for bytes.
 struct Case {
   std::string pass;
   DType precision;
+  bool bytes;
   std::string before, after;
 };
 
@@ -38,9 +40,9 @@ Case read_case(const std::string& path) {
   const size_t header = text.find("pass: "), line = text.find('\n', header), cut = text.find("\n----\n");
   HONE_CHECK(header != std::string::npos && cut != std::string::npos, "{} is not a pass test", path);
   std::istringstream words(text.substr(header + 6, line - header - 6));
-  std::string pass, type = "f32";
-  words >> pass >> type;
-  return {pass, parse_dtype(type).value(), text.substr(line, cut - line), text.substr(cut + 6)};
+  std::string pass, type = "f32", kernels = "bytes";
+  words >> pass >> type >> kernels;
+  return {pass, parse_dtype(type).value(), kernels == "bytes", text.substr(line, cut - line), text.substr(cut + 6)};
 }
 
 /// The text with values numbered in order of appearance, without layer names and hashes of folded weights.
@@ -64,10 +66,10 @@ std::string canonical(const Graph& graph) {
   return result;
 }
 
-void run_pass(Graph& graph, const Pass& pass, DType precision) {
+void run_pass(Graph& graph, const Pass& pass, DType precision, bool bytes) {
   const PassContext context{.log = silent_logger(),
                             .widen_half = true,
-                            .byte_matmuls = true,
+                            .byte_matmuls = bytes,
                             .quantized_weights = true,
                             .precision = precision,
                             .asked = [&](const Node&) { return AskedTypes{.computes = precision}; }};
@@ -105,10 +107,10 @@ TEST_P(PassFile, GivesTheExpectedGraphAndKeepsItsMeaning) {
   ASSERT_NE(pass, nullptr) << "no pass is called " << test.pass;
   const Graph before = parse_graph(test.before, find_op), expected = parse_graph(test.after, find_op);
   Graph graph = before.clone();
-  run_pass(graph, *pass, test.precision);
+  run_pass(graph, *pass, test.precision, test.bytes);
   EXPECT_EQ(canonical(graph), canonical(expected));
   Graph again = graph.clone();
-  run_pass(again, *pass, test.precision);
+  run_pass(again, *pass, test.precision, test.bytes);
   EXPECT_EQ(canonical(again), canonical(graph)) << "the pass is not idempotent";
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -76,12 +76,12 @@ Dims ConvCode::pads_for(std::span<const int64_t> sizes) const {
   return result;
 }
 
-std::optional<ConvRegion> read_conv_region(const Graph& region) {
+std::optional<ConvRegion> read_conv_region(const Graph& region, Roundings roundings) {
   const Node* node = anchor_of(region, ops::conv);
   const bool transposed = node == nullptr;
   if (transposed) node = anchor_of(region, ops::conv_transpose);
   if (node == nullptr) return std::nullopt;
-  RegionMatch match = match_region(region, node, node->output()->type.shape.rank() - 1);
+  RegionMatch match = match_region(region, node, node->output()->type.shape.rank() - 1, roundings);
   WindowAttrs window(node->attrs, node->input(0)->type.shape.rank() - 2, kernel_of_weight(node->input(1)->type.shape));
   std::optional<ConvCode> code = conv_code(region, match, window, node->input(2) != nullptr || !match.biases.empty());
   if (match && !code) match.refusal = kBeyondBounds;

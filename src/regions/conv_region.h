@@ -70,6 +70,6 @@ struct ConvRegion {
 };
 
 /// Nothing when the region, whose sizes are known, does not begin with a convolution.
-std::optional<ConvRegion> read_conv_region(const Graph& region);
+std::optional<ConvRegion> read_conv_region(const Graph& region, Roundings roundings = Roundings::refused);
 
 }  // namespace hone

@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensor/dtype.h"
 
 namespace hone {
+
+struct Node;
+struct Value;
 
 enum class ActivationKind {
   none,
@@ -63,6 +67,22 @@ struct Quantization {
   }
   explicit operator bool() const { return dtype != DType::f32; }
   bool operator==(const Quantization&) const = default;
+};
+
+/// Floats rounded to multiples of a scale, `low` to `high` of them; NaN becomes `of_nan` of them. A scale of 0: they are not.
+struct Rounding {
+  float scale = 0, low = 0, high = 0, of_nan = 0;
+  bool operator==(const Rounding&) const = default;
+};
+
+/// One thing that is done to a sum (`bias`: of a sum that is rounded first; others are added at once); those of a region in order say the same as its Epilogue where none of them rounds.
+struct EpilogueStep {
+  enum class Kind { activation, residual, rounding, bias, formula } kind = Kind::residual;
+  Activation activation = {};
+  Rounding rounding = {};
+  std::vector<const Node*> nodes =
+      {};  // of a formula: pointwise nodes that read the sum `from`, scalars and each other
+  const Value* from = nullptr;
 };
 
 /// Inputs of a region that a kernel's code may name.

@@ -11,7 +11,8 @@
 namespace hone {
 
 /// `channel_axis` counts from the end: 1 is the last axis of the anchor's result (Linear), rank - 1 the second (Conv).
-RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis);
+RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis,
+                         Roundings roundings = Roundings::refused);
 
 EpilogueCode epilogue_code(const RegionMatch& match, bool bias);
 /// Constant weights times the region's scale.

@@ -69,17 +69,17 @@ void LinearCode::require_operands(const KernelShapes& shapes) const {
   require_residual(epilogue, shapes);
 }
 
-std::optional<LinearRegion> read_linear_region(const Graph& region) {
+std::optional<LinearRegion> read_linear_region(const Graph& region, Roundings roundings) {
   const Node* node = anchor_of(region, ops::linear);
   if (node == nullptr) return std::nullopt;
-  return linear_region(region, match_region(region, node, 1));
+  return linear_region(region, match_region(region, node, 1, roundings));
 }
 
-std::vector<LinearRegion> read_linear_regions(const Graph& region) {
+std::vector<LinearRegion> read_linear_regions(const Graph& region, Roundings roundings) {
   std::vector<LinearRegion> list;
   for (const Node* node : parallel_linears(region)) list.push_back(linear_region(region, {.anchor = node}));
   if (!list.empty()) return list;
-  if (std::optional<LinearRegion> one = read_linear_region(region)) list.push_back(std::move(*one));
+  if (std::optional<LinearRegion> one = read_linear_region(region, roundings)) list.push_back(std::move(*one));
   return list;
 }
 

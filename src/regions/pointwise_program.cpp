@@ -29,27 +29,32 @@ class Builder {
  public:
   explicit Builder(const Problem& problem) : region_(problem.symbolic) {}
 
-  ProgramResult run() {
-    for (const Node* node : region_.nodes()) {
-      if (node->is(ops::symbolic_constant)) continue;
-      if (node->is(ops::cast)) {
-        values_[node->output()] = value(node->input(0));
-        continue;
-      }
-      if (const std::optional<ByteScale> scale = byte_scale(*node)) {
-        values_[node->output()] =
-            node->is(ops::quantize_linear) ? quantized(*node, *scale) : dequantized(*node, *scale);
-        continue;
-      }
-      const Expr formula = node->op->pointwise.bind(node->attrs);
-      std::vector<int> made;
-      for (const ExprNode& expr : formula.nodes()) made.push_back(translate(*node, expr, made));
-      values_[node->output()] = made.back();
-    }
+  /// Of one operand, which the nodes read besides scalars.
+  explicit Builder(const Graph& none, const Value* operand) : region_(none) {
+    result_.program.operands.push_back({false, 0, DType::f32});
+    values_[operand] = call(ExprKind::input, 0);
+  }
+
+  ProgramResult run(const std::vector<Node*>& nodes) {
+    return run(std::vector<const Node*>(nodes.begin(), nodes.end()));
+  }
+  ProgramResult run(const std::vector<const Node*>& nodes) {
+    for (const Node* node : nodes)
+      if (!node->is(ops::symbolic_constant)) values_[node->output()] = result_of(*node);
     return std::move(result_);
   }
 
  private:
+  int result_of(const Node& node) {
+    if (node.is(ops::cast)) return value(node.input(0));
+    if (const std::optional<ByteScale> scale = byte_scale(node))
+      return node.is(ops::quantize_linear) ? quantized(node, *scale) : dequantized(node, *scale);
+    const Expr formula = node.op->pointwise.bind(node.attrs);
+    std::vector<int> made;
+    for (const ExprNode& expr : formula.nodes()) made.push_back(translate(node, expr, made));
+    return made.back();
+  }
+
   using Instruction = PointwiseProgram::Instruction;
 
   int emit(Instruction instruction) {
@@ -196,11 +201,16 @@ bool scales_bytes(const Graph& region) {
 
 ProgramResult make_program(const Problem& problem) {
   if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
-  ProgramResult result = Builder(problem).run();
+  ProgramResult result = Builder(problem).run(problem.symbolic.nodes());
   if (result.program.instructions.size() > PointwiseProgram::kMostInstructions ||
       result.program.operands.size() > PointwiseProgram::kMostOperands)
     result.refusal = "too long";
   return result;
+}
+
+PointwiseProgram formula_of(const std::vector<const Node*>& nodes, const Value* from) {
+  const Graph none;
+  return Builder(none, from).run(nodes).program;
 }
 
 std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {

@@ -75,6 +75,9 @@ bool scales_bytes(const Graph& region);
 /// is stored, NaN as 0.
 ProgramResult make_program(const Problem& problem);
 
+/// The last of some pointwise nodes, which read `from`, scalar constants and each other: a program with one operand.
+PointwiseProgram formula_of(const std::vector<const Node*>& nodes, const Value* from);
+
 /// The constants that make_program() gave. Throws Error on a program that it does not write.
 std::vector<ConstantSpec> program_constants(const PointwiseProgram& program);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op.h"
 #include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -49,6 +50,10 @@ class Matcher {
     if (match_.anchor->outputs.size() != 1) return refuse("the anchor has several results");
     const Value* current = match_.anchor->output();
     while (!current->uses.empty()) {
+      if (const Value* made = take_formula(current)) {
+        current = made;
+        continue;
+      }
       if (current->uses.size() != 1 || region_.is_output(current))
         return refuse("a result inside the region is used twice");
       const Node& node = *current->uses[0].node;
@@ -69,19 +74,44 @@ class Matcher {
     return std::move(match_);
   }
 
+  /// Where sums are rounded: pointwise nodes that make one value of the sum alone, when one step does not say what they do.
+  const Value* take_formula(const Value* current) {
+    if (region_.is_output(current)) return nullptr;
+    EpilogueStep step{.kind = EpilogueStep::Kind::formula, .nodes = formula_behind(region_, current), .from = current};
+    const auto rounds = [](const Node* node) { return node->is(ops::fake_quantize); };
+    if (step.nodes.empty() || (step.nodes.size() == 1 && is_step(*step.nodes[0])) ||
+        std::ranges::none_of(region_.nodes(), rounds))
+      return nullptr;
+    absorbed_ += step.nodes.size();
+    current = step.nodes.back()->output();
+    match_.rounds = true;
+    match_.steps.push_back(std::move(step));
+    return current;
+  }
+  bool is_step(const Node& node) const {
+    const bool activated = match_.activation.kind != ActivationKind::none;
+    return node.is(ops::fake_quantize) || (activation_of(node) && !activated && !match_.residual_after_activation) ||
+           !match_.rounds;
+  }
+
   bool absorb(const Node& node, const Value* current) {
     if (node.is(ops::quantize_linear)) return quantize(node, current);
     if (match_.result_type) return dequantize(node);
+    if (node.is(ops::fake_quantize)) {
+      match_.steps.push_back({.kind = EpilogueStep::Kind::rounding, .rounding = rounding_of(node)});
+      return match_.rounds = true;
+    }
     const bool activated = match_.activation.kind != ActivationKind::none;
     if (const std::optional<Activation> activation = activation_of(node)) {
       if (activated || match_.residual_after_activation) return false;
       match_.activation = *activation;
+      match_.steps.push_back({.kind = EpilogueStep::Kind::activation, .activation = *activation});
       return true;
     }
     if (node.is(ops::cast) && is_integer(current->type.dtype)) return node.output()->type.dtype == DType::f32;
     if (node.inputs.size() != 2 || node.output()->type.shape != current->type.shape) return false;
     const Value* other = node.inputs[0] == current ? node.inputs[1] : node.inputs[0];
-    const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated;
+    const bool fresh = match_.biases.empty() && match_.residual < 0 && !activated && !match_.rounds;
     if (is_integer(current->type.dtype)) {
       if (!node.is(ops::add) || match_.addend != nullptr || !other->is_constant() ||
           !is_per_channel(other, current->type.shape, channel_axis_))
@@ -104,14 +134,27 @@ class Matcher {
     }
     if (!node.is(ops::add)) return false;
     // Adding to all channels commutes with adding the residual.
-    if (!activated && !match_.rounding && is_channel_constant(other, current->type.shape, channel_axis_)) {
+    if (!activated && !match_.rounding && !match_.rounds &&
+        is_channel_constant(other, current->type.shape, channel_axis_)) {
       match_.biases.push_back(other);
       return true;
+    }
+    if (takes_late_bias(other, current)) {
+      match_.biases.push_back(other);
+      match_.steps.push_back({.kind = EpilogueStep::Kind::bias});
+      return match_.late_bias = true;
     }
     if (match_.residual >= 0 || other->type.shape != current->type.shape) return false;
     match_.residual = input_index(region_, dequantized(other));
     match_.residual_after_activation = activated;
+    match_.steps.push_back({.kind = EpilogueStep::Kind::residual});
     return match_.residual >= 0;
+  }
+
+  /// Behind a rounding, where there was none before.
+  bool takes_late_bias(const Value* other, const Value* current) const {
+    return match_.rounds && match_.biases.empty() && match_.anchor->input(2) == nullptr &&
+           is_channel_constant(other, current->type.shape, channel_axis_);
   }
 
   bool quantize(const Node& node, const Value* current) {
@@ -159,8 +202,10 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
   return first != nodes.end() && (*first)->is(op) ? *first : nullptr;
 }
 
-RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {
-  return Matcher(region, anchor, channel_axis).run();
+RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis, Roundings roundings) {
+  RegionMatch match = Matcher(region, anchor, channel_axis).run();
+  if (match && match.rounds && roundings == Roundings::refused) match.refusal = "its result is rounded to codes";
+  return match;
 }
 
 std::optional<Activation> activation_of(const Node& node) {
@@ -175,6 +220,37 @@ std::optional<Activation> activation_of(const Node& node) {
   if (node.is(ops::hard_sigmoid))
     return Activation{ActivationKind::hard_sigmoid, real_of(attrs, "alpha"), real_of(attrs, "beta")};
   return std::nullopt;
+}
+
+Rounding rounding_of(const Node& node) {
+  const Attrs& attrs = node.attrs;
+  return {real_of(attrs, "scale"), real_of(attrs, "low"), real_of(attrs, "high"), real_of(attrs, "of_nan")};
+}
+
+std::vector<const Node*> formula_behind(const Graph& region, const Value* from) {
+  std::vector<const Node*> inside;
+  const auto is_inside = [&](const Node* node) { return std::ranges::find(inside, node) != inside.end(); };
+  const auto is_made = [&](const Value* value) {
+    return value == from || (value->producer != nullptr && is_inside(value->producer));
+  };
+  const auto all_inside = [&](const Value* value) {
+    return !region.is_output(value) &&
+           std::ranges::all_of(value->uses, [&](const Use& use) { return is_inside(use.node); });
+  };
+  for (const Node* node : region.nodes()) {
+    const auto reads = [&](const Value* value) { return value != nullptr && is_made(value); };
+    if (std::ranges::none_of(node->inputs, reads)) continue;
+    const auto known = [&](const Value* value) {
+      return value != nullptr && (is_made(value) || is_scalar_constant(value));
+    };
+    if (!node->op->is_pointwise() || node->output()->type != from->type || !std::ranges::all_of(node->inputs, known))
+      return {};
+    inside.push_back(node);
+    if (all_inside(from) &&
+        std::all_of(inside.begin(), inside.end() - 1, [&](const Node* other) { return all_inside(other->output()); }))
+      return inside;
+  }
+  return {};
 }
 
 int input_index(const Graph& region, const Value* value) {

@@ -25,14 +25,20 @@ struct RegionMatch {
   int residual = -1;  // which region input is added, or -1
   bool residual_after_activation = false;
   Activation activation;
-  std::string refusal;  // why the region does not have this form; empty when it does
+  std::vector<EpilogueStep> steps;  // behind biases and scale
+  bool rounds = false;              // whether any of them rounds: only steps say all then
+  bool late_bias = false;           // whether the biases are one of them
+  std::string refusal;              // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }
   bool plain() const {
-    return biases.empty() && scale == 1 && addend == nullptr && factor == nullptr && residual < 0 && !result_type &&
-           activation.kind == ActivationKind::none;
+    return !rounds && biases.empty() && scale == 1 && addend == nullptr && factor == nullptr && residual < 0 &&
+           !result_type && activation.kind == ActivationKind::none;
   }
 };
+
+/// Whether the reader of a region knows the steps that round.
+enum class Roundings : uint8_t { refused, read };
 
 /// The node that a region begins with, but for those that turn bytes into floats for a later one, when it is an `op` (whatever
 /// follows), else null: whether a family should speak at all.
@@ -44,6 +50,11 @@ size_t physical_axis(size_t axis, const ConcreteType& type);
 
 /// The activation that a node computes of operand 0, when it is one of the epilogue's.
 std::optional<Activation> activation_of(const Node& node);
+/// The fewest pointwise nodes that read a value, scalar constants and each other, and make one value of it; none where there are no
+/// such.
+std::vector<const Node*> formula_behind(const Graph& region, const Value* from);
+/// The numbers of a FakeQuantize.
+Rounding rounding_of(const Node& node);
 /// Position of a value among the region's inputs, or -1.
 int input_index(const Graph& region, const Value* value);
 

@@ -45,10 +45,19 @@ class Chain {
     return joined ? node : nullptr;
   }
   const Node* take() { return nodes_[at_++]; }
-  Activation take_activation() {
-    const std::optional<Activation> found = next() != nullptr ? activation_of(*next()) : std::nullopt;
-    if (found) ++at_;
-    return found.value_or(Activation{});
+  /// Roundings, and at most one activation among them.
+  std::vector<EpilogueStep> take_steps(bool activates) {
+    std::vector<EpilogueStep> steps;
+    for (const Node* node = next(); node != nullptr; node = next()) {
+      const std::optional<Activation> activation = activates ? activation_of(*node) : std::nullopt;
+      if (node->is(ops::fake_quantize))
+        steps.push_back({.kind = EpilogueStep::Kind::rounding, .rounding = rounding_of(*node)});
+      else if (activation) steps.push_back({.kind = EpilogueStep::Kind::activation, .activation = *activation});
+      else break;
+      activates = activates && !activation;
+      ++at_;
+    }
+    return steps;
   }
   bool ended() const { return at_ == nodes_.size(); }
 
@@ -65,12 +74,13 @@ std::optional<SqueezeExcite> read_squeeze_excite(const Graph& region) {
   SqueezeExcite result;
   if (chain.next() == nullptr || !pools_pixels(*chain.next())) return std::nullopt;
   result.pool = chain.take();
+  result.pooled = chain.take_steps(false);
   if (chain.next() == nullptr || !is_matmul_of_one_pixel(*chain.next())) return std::nullopt;
   result.squeeze = chain.take();
-  result.squeezed = chain.take_activation();
+  result.squeezed = chain.take_steps(true);
   if (chain.next() == nullptr || !is_matmul_of_one_pixel(*chain.next())) return std::nullopt;
   result.excite = chain.take();
-  result.excited = chain.take_activation();
+  result.excited = chain.take_steps(true);
   return chain.ended() ? std::optional(result) : std::nullopt;
 }
 

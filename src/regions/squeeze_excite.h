@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ir/graph.h"
 #include "regions/epilogue.h"
@@ -14,7 +15,8 @@ namespace hone {
 struct SqueezeExcite {
   const Node* pool = nullptr;
   const Node *squeeze = nullptr, *excite = nullptr;  // convolutions of one pixel with constant weights [to,from,1,1]
-  Activation squeezed, excited;
+  std::vector<EpilogueStep> pooled, squeezed,
+      excited;  // what is done to each: roundings, and to the latter two an activation
 
   int64_t channels() const { return squeeze->input(1)->constant->dims()[1]; }
   int64_t between() const { return squeeze->input(1)->constant->dims()[0]; }

@@ -5,9 +5,9 @@
 // each family that takes a region the offer it thinks best. With --turns, a region is compiled for one of the architectures,
 // which its text decides: a third of the work, and with many regions each family still meets every architecture.
 //
-//   hone_cuda_sources [--all] [--turns] sm_80,sm_90 model.onnx[@name:1x32,...]...
+//   hone_cuda_sources [--all] [--turns] [--offers] sm_80,sm_90 model.onnx[@name:1x32,...]...
 //
-// Behind @ stand the shapes of dynamic inputs; without, what is dynamic is 1.
+// With --offers nothing is compiled. Behind @ stand the shapes of dynamic inputs; without, what is dynamic is 1.
 //
 // Prints, per model, architecture and precision, how many regions there are, how many of them the source takes, and how many
 // kernels were compiled.
@@ -37,7 +37,7 @@ namespace {
 struct Options {
   std::string architecture;
   DType precision = DType::f32;
-  bool all = false;
+  bool all = false, offers = false;
   std::vector<std::string> turns = {};  // architectures that share the regions; none: each takes all
 };
 
@@ -107,7 +107,7 @@ void compile_region(const Region& region, const Graph& graph, const DataSizes& s
   if (candidates.offers().empty()) counts.left.emplace(region.nodes[0]->op_name());
   std::set<std::string> families;
   for (const Tactic& tactic : candidates.offers()) {
-    if (!families.insert(tactic.name).second && !options.all) continue;
+    if (options.offers || (!families.insert(tactic.name).second && !options.all)) continue;
     with_note([&] { return fmt::format("{} for {}, region {}", tactic.text(), options.architecture, region.name()); },
               [&] { load_kernel(problem, tactic, cuda_source().compile(problem, tactic)); });
     ++counts.compiled;
@@ -167,9 +167,11 @@ int main(int count, char** arguments) {
     hone::Options options;
     bool turns = false;
     int first = 1;
-    for (; first < count && arguments[first][0] == '-'; ++first)
-      (arguments[first] == std::string_view("--all") ? options.all : turns) = true;
-    HONE_CHECK(count > first + 1, "usage: hone_cuda_sources [--all] [--turns] sm_80,sm_90 model.onnx...");
+    for (; first < count && arguments[first][0] == '-'; ++first) {
+      const std::string_view flag = arguments[first];
+      (flag == "--all" ? options.all : flag == "--offers" ? options.offers : turns) = true;
+    }
+    HONE_CHECK(count > first + 1, "usage: hone_cuda_sources [--all] [--turns] [--offers] sm_80,sm_90 model.onnx...");
     const std::vector<std::string_view> architectures = hone::split(arguments[first], ',');
     if (turns) options.turns.assign(architectures.begin(), architectures.end());
     for (int i = first + 1; i < count; ++i)

@@ -17,7 +17,7 @@ int64_t bytes_of(const TensorType& type) {
   return type.shape.is_static() ? byte_size(type.dtype, type.shape.values()) : 0;
 }
 
-bool may_fold(const Graph& graph, const Node* node) {
+bool may_fold(const Graph& graph, const Node* node, const PassContext& context) {
   const Traits& traits = node->op->traits;
   if (traits.random || traits.has_bodies || node->is(ops::symbolic_constant)) return false;
   int64_t operand_bytes = 0, result_bytes = 0;
@@ -30,8 +30,11 @@ bool may_fold(const Graph& graph, const Node* node) {
     if (graph.is_output(output) || output->type.element != nullptr) return false;
     result_bytes += bytes_of(output->type);
   }
-  // Larger results are only worth storing in a plan when they replace operands at least as large.
-  return result_bytes <= std::max(operand_bytes, kMaxFoldedBytes);
+  // Larger results are only worth storing in a plan when they replace operands at least as large, or weights in fewer bits that no
+  // kernel reads.
+  constexpr int64_t kMostBitsForOne = 8;
+  const bool widens = !context.quantized_weights && (node->is(ops::dequantize_linear) || node->is(ops::cast));
+  return result_bytes <= std::max(operand_bytes * (widens ? kMostBitsForOne : 1), kMaxFoldedBytes);
 }
 
 Tensor integer_tensor(DType dtype, Dims dims, const SymbolicData& data) {
@@ -51,10 +54,10 @@ bool all_known(const SymbolicData& data) {
 
 }  // namespace
 
-void fold_constants(Graph& graph, const PassContext&) {
+void fold_constants(Graph& graph, const PassContext& context) {
   bool folded = false;
   for (Node* node : graph.nodes()) {
-    if (!may_fold(graph, node)) continue;
+    if (!may_fold(graph, node, context)) continue;
     std::vector<const Tensor*> operands;
     for (const Value* input : node->inputs) operands.push_back(input == nullptr ? nullptr : &*input->constant);
     std::vector<Tensor> results = evaluate_node(*node, std::move(operands));

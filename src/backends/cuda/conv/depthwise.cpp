@@ -81,6 +81,7 @@ std::string reason_against(const Problem& problem, const ConvRegion& region) {
   if (region.window.auto_pad != "NOTSET") return "padding depends on the size";
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
   if (region.code.channels % 2 != 0) return "an odd number of channels";
+  if (region.match.late_bias) return "a bias behind a rounding";
   return region.match.refusal;
 }
 
@@ -113,13 +114,13 @@ std::string window_text(const WindowAttrs& window) {
 
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = DepthwiseTactic;
   using Code = DepthwiseCode;
 
   /// Silent about filters that see more than one channel.
   static void propose(const Problem& problem, Candidates& out) {
-    const std::optional<ConvRegion> region = read_conv_region(problem.region);
+    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::read);
     if (!region || !is_depthwise(*region)) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
@@ -139,7 +140,7 @@ struct DepthwiseFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
-    const ConvRegion region = *read_conv_region(problem.region);
+    const ConvRegion region = *read_conv_region(problem.region, Roundings::read);
     Built<Code> built;
     built.constants.push_back(taps_first(filter_rows(region)));
     append_bias(region.bias(), built.constants);
@@ -148,8 +149,8 @@ struct DepthwiseFamily {
     built.source =
         fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
                     type_name(region.node().output()->type.dtype), params.width, params.results, region.code.channels);
-    built.source += window_text(region.window) + declare<DepthwiseParameters>() + epilogue_text(region.code.epilogue) +
-                    kernels::activation + kernels::depthwise;
+    built.source += window_text(region.window) + declare<DepthwiseParameters>() +
+                    epilogue_text(region.match, region.code.epilogue) + kernels::depthwise;
     return built;
   }
 

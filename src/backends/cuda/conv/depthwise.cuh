@@ -4,7 +4,7 @@
 // that an element of the image is read once per row of the filter, V at a time, and used for every result that it touches.
 //
 // Before this stand T, V, OUT, CHANNELS (a multiple of V), KERNEL_H, KERNEL_W and, per spatial axis, STRIDE, DILATION and PAD; the
-// parameters, the epilogue's switches and activate(). Weights lie as [tap][channel].
+// parameters, the epilogue's switches and finish(). Weights lie as [tap][channel].
 
 #define COLUMNS ((OUT - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)   // of the image, under OUT results
 
@@ -52,13 +52,7 @@ extern "C" __global__ void __launch_bounds__(128) depthwise(DEPTHWISE_PARAMETERS
     Part other, result;
     if (HAS_RESIDUAL) other = *reinterpret_cast<const Part*>(residual + at);
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
-      float sum = sums[o][i];
-      if (HAS_RESIDUAL && !RESIDUAL_LAST) sum += as_float(other.at[i]);
-      sum = activate(sum);
-      if (HAS_RESIDUAL && RESIDUAL_LAST) sum += as_float(other.at[i]);
-      result.at[i] = convert<T>(sum);
-    }
+    for (int i = 0; i < V; ++i) result.at[i] = convert<T>(finish(sums[o][i], HAS_RESIDUAL ? as_float(other.at[i]) : 0.0f));
     *reinterpret_cast<Part*>(y + at) = result;
   }
 }

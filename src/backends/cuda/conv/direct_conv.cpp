@@ -77,6 +77,7 @@ std::string reason_against(const Problem& problem, const ConvRegion& region) {
   const double products = static_cast<double>(elements(node.output()->type.shape.values())) *
                           static_cast<double>(w->constant->size()) / static_cast<double>(w->constant->dims()[0]);
   if (products > kMaxProducts) return "too many products for a kernel without tensor cores";
+  if (region.match.late_bias) return "a bias behind a rounding";
   return region.match.refusal;
 }
 
@@ -105,12 +106,12 @@ Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
 
 struct DirectConvFamily {
   static constexpr std::string_view kName = "direct_conv";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = DirectConvCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const std::optional<ConvRegion> region = read_conv_region(problem.region);
+    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::read);
     if (!region) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
@@ -120,7 +121,7 @@ struct DirectConvFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
-    const ConvRegion region = *read_conv_region(problem.region);
+    const ConvRegion region = *read_conv_region(problem.region, Roundings::read);
     Built<Code> built;
     built.constants.push_back(filter_rows(region));
     append_bias(region.bias(), built.constants);
@@ -133,8 +134,8 @@ struct DirectConvFamily {
     built.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
                                type_name(region.node().output()->type.dtype), tactic.out[0] == Layout::channels_last,
                                region.transposed);
-    built.source += declare<DirectConvParameters>() + epilogue_text(region.code.epilogue) + kernels::activation +
-                    kernels::direct_conv;
+    built.source +=
+        declare<DirectConvParameters>() + epilogue_text(region.match, region.code.epilogue) + kernels::direct_conv;
     return built;
   }
 

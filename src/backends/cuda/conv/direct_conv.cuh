@@ -2,7 +2,7 @@
 //
 // Convolution and transposed convolution as they are defined: a thread per result. The fastest there is for depthwise filters,
 // which read every element once per tap whatever one does; elsewhere what is left when no library serves. Before this stand T,
-// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL, activate(x) and the parameters.
+// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL, finish() and the parameters.
 
 // The input coordinate that tap k of result coordinate `at` reads, or -1.
 static inline int source_of(const Conv& c, int axis, int at, int k) {
@@ -43,8 +43,6 @@ extern "C" __global__ void direct_conv(DIRECT_CONV_PARAMETERS) {
       }
     }
   }
-  if (HAS_RESIDUAL && !RESIDUAL_LAST) sum += as_float(residual[item]);
-  sum = activate(sum);
-  if (HAS_RESIDUAL && RESIDUAL_LAST) sum += as_float(residual[item]);
+  sum = finish(sum, HAS_RESIDUAL ? as_float(residual[item]) : 0.0f);
   y[item] = convert<T>(sum);
 }

@@ -2,20 +2,12 @@
 
 #include "backends/cuda/conv/filters.h"
 
-#include <cmath>
-
+#include "backends/cuda/pointwise/formula.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/rounding.h"
 #include "ops/support.h"
 
 namespace hone::cuda {
-namespace {
-
-std::string real_text(float value) {
-  if (std::isinf(value)) return value > 0 ? "INFINITY_F" : "(-INFINITY_F)";
-  return fmt::format("{:.9e}f", value);
-}
-
-}  // namespace
-
 EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters) {
   EpilogueReads reads;
   if (code.bias) {
@@ -76,10 +68,36 @@ std::string activation_text(const Activation& activation) {
                      real_text(activation.alpha), real_text(activation.beta));
 }
 
-std::string epilogue_text(const EpilogueCode& epilogue) {
-  std::string text = fmt::format("#define HAS_BIAS {}\n#define HAS_RESIDUAL {}\n#define RESIDUAL_LAST {}\n",
-                                 epilogue.bias, epilogue.residual >= 0, epilogue.residual_after_activation);
-  return text + activation_text(epilogue.activation);
+std::string step_text(const EpilogueStep& step, size_t place) {
+  switch (step.kind) {
+    case EpilogueStep::Kind::activation: return "activate(sum)";
+    case EpilogueStep::Kind::residual: return "sum + residual";
+    case EpilogueStep::Kind::bias: return "sum + late_bias";
+    case EpilogueStep::Kind::formula: return fmt::format("formula_{}(sum)", place);
+    case EpilogueStep::Kind::rounding: break;
+  }
+  const Rounding& to = step.rounding;
+  return rounding_call("sum", to.scale, to.low, to.high, to.of_nan);
+}
+
+std::string formulas_text(const std::vector<EpilogueStep>& steps) {
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].kind == EpilogueStep::Kind::formula)
+      text += fmt::format("static inline float formula_{}(float o0) {{\n{}}}\n", i,
+                          statements(formula_of(steps[i].nodes, steps[i].from), "float"));
+  return text.empty() ? text : std::string("typedef float S;\n") + kernels::formula + text;
+}
+
+std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue) {
+  std::string steps;
+  for (size_t i = 0; i < match.steps.size(); ++i) steps += fmt::format("  sum = {};\n", step_text(match.steps[i], i));
+  return fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
+                     match.late_bias, epilogue.residual >= 0) +
+         activation_text(epilogue.activation) + kernels::activation + kernels::rounding + formulas_text(match.steps) +
+         fmt::format(
+             "static inline float finish(float sum, float residual, float late_bias = 0) {{\n{}  return sum;\n}}\n",
+             steps);
 }
 
 }  // namespace hone::cuda

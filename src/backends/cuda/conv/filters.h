@@ -28,9 +28,13 @@ Tensor filter_rows(const ConvRegion& region);
 Tensor filter_rows(const LinearRegion& region);
 /// The bias that an epilogue reads, where there is one.
 void append_bias(const std::vector<float>& bias, std::vector<Tensor>& constants);
+/// Step number `place` as an expression of `sum`, `residual` and `late_bias`; and the functions that formulas among steps are.
+std::string step_text(const EpilogueStep& step, size_t place);
+std::string formulas_text(const std::vector<EpilogueStep>& steps);
 /// ACTIVATION, ALPHA and BETA, as activation.cuh expects them.
 std::string activation_text(const Activation& activation);
-/// HAS_BIAS, HAS_RESIDUAL, RESIDUAL_LAST, and the activation.
-std::string epilogue_text(const EpilogueCode& epilogue);
+/// HAS_BIAS, LATE_BIAS, HAS_RESIDUAL, the activation, and finish(sum, residual, late_bias), which does all that follows the bias;
+/// a late one it adds itself.
+std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue);
 
 }  // namespace hone::cuda

@@ -137,7 +137,8 @@ Filters filters_of(const ConvRegion& region) {
 
 /// What the family reads in a region: a convolution, or matmuls of one input.
 struct Anchors {
-  explicit Anchors(const Graph& region) : conv(read_conv_region(region)), linears(read_linear_regions(region)) {
+  explicit Anchors(const Graph& region)
+      : conv(read_conv_region(region, Roundings::read)), linears(read_linear_regions(region, Roundings::read)) {
     if (conv && conv->transposed) conv.reset();
   }
   bool found() const { return conv || !linears.empty(); }
@@ -285,7 +286,7 @@ Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, 
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 
@@ -328,8 +329,7 @@ struct ImplicitGemmFamily {
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +
-                    epilogue_text(built.code.epilogue);
-    built.source += std::string(kernels::activation) + kernels::implicit_gemm;
+                    epilogue_text(anchors.match(), built.code.epilogue) + kernels::implicit_gemm;
     return built;
   }
 

@@ -10,7 +10,7 @@
 //
 // Before this stand T and MMA_TYPE ("f16" or "bf16"), BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
-// parameters, the epilogue's switches and activate().
+// parameters, the epilogue's switches and finish().
 
 #define PITCH (BK + 8)               // elements per row in shared memory: neighbouring rows in other banks
 #define DEPTH (TAPS * CHANNELS)
@@ -56,11 +56,8 @@ struct Window {
 };
 
 static inline float finish(float sum, const float* bias, const T* residual, i64 at, int filter) {
-  if (HAS_BIAS) sum += bias[filter];
-  if (HAS_RESIDUAL && !RESIDUAL_LAST) sum += as_float(residual[at]);
-  sum = activate(sum);
-  if (HAS_RESIDUAL && RESIDUAL_LAST) sum += as_float(residual[at]);
-  return sum;
+  if (HAS_BIAS && !LATE_BIAS) sum += bias[filter];
+  return finish(sum, HAS_RESIDUAL ? as_float(residual[at]) : 0.0f, LATE_BIAS ? bias[filter] : 0.0f);
 }
 
 #if CLUSTER

@@ -62,15 +62,23 @@ Tensor bias_of(const Node& conv) {
   return Tensor::of<float>({count}, std::span<const float>(bias));
 }
 
-/// activate() under another name.
-std::string activation_as(std::string_view name, const Activation& activation) {
-  return fmt::format("#define activate {}\n{}{}#undef activate\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n", name,
-                     activation_text(activation), kernels::activation);
+/// The steps as a function of a sum, with an activate() of its own.
+std::string steps_as(std::string_view name, const std::vector<EpilogueStep>& steps) {
+  Activation activation;
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind == EpilogueStep::Kind::activation) activation = steps[i].activation;
+    text += fmt::format("  sum = {};\n", step_text(steps[i], i));
+  }
+  return fmt::format(
+             "#define activate activate_{0}\n{1}{2}static inline float {0}(float sum) {{\n{3}  return sum;\n}}\n", name,
+             activation_text(activation), kernels::activation, text) +
+         "#undef activate\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n";
 }
 
 struct SqueezeExciteFamily {
   static constexpr std::string_view kName = "squeeze_excite";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = SqueezeExciteCode;
 
@@ -99,7 +107,8 @@ struct SqueezeExciteFamily {
                                      type_name(dtype), vector_width(dtype), code.blocks, kThreads);
     source += fmt::format("#define CHANNELS {}\n#define BETWEEN {}\n#define RESULTS {}\n#define CHANNELS_LAST {:d}\n",
                           found.channels(), found.between(), found.results(), tactic.in[0] == Layout::channels_last);
-    source += activation_as("squeezed", found.squeezed) + activation_as("excited", found.excited);
+    source += kernels::rounding + steps_as("pooled", found.pooled) + steps_as("squeezed", found.squeezed) +
+              steps_as("excited", found.excited);
     source += declare<SqueezeExciteParameters>() + kernels::squeeze_excite;
     return {code,
             source,

@@ -3,7 +3,7 @@
 // Squeeze and excitation: the mean of every channel of an image, and one factor per channel by two matmuls with an activation
 // each. BLOCKS blocks (a cluster where that is more than one) share an image: its pixels, then the results of either matmul.
 //
-// Before this stand T, V, BLOCKS, THREADS, CHANNELS, BETWEEN, RESULTS, CHANNELS_LAST, the parameters, and the activations
+// Before this stand T, V, BLOCKS, THREADS, CHANNELS, BETWEEN, RESULTS, CHANNELS_LAST, the parameters, and what is done to each: pooled(),
 // squeezed() and excited(). The first weights lie as [BETWEEN][CHANNELS], the second as [BETWEEN][RESULTS].
 
 #define SHARE(count) (((count) + BLOCKS - 1) / BLOCKS)   // of one block
@@ -85,7 +85,7 @@ extern "C" __global__ void ENTRY __launch_bounds__(THREADS) squeeze_excite(SQUEE
     float total = 0;
 #pragma unroll
     for (int other = 0; other < BLOCKS; ++other) total += of_rank(sums + c, other);
-    means[c] = total / pixels;
+    means[c] = pooled(total / pixels);
   }
   __syncthreads();
   for (int own = threadIdx.x / 32; own < SHARE(BETWEEN); own += THREADS / 32) {

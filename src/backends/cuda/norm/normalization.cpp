@@ -7,6 +7,7 @@
 
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/rounding.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
@@ -142,12 +143,12 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = NormalizationCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = problem.only();
+    const Node* node = read_rounded(problem).node;
     if (node == nullptr ||
         !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization)))
       return;
@@ -161,7 +162,8 @@ struct NormalizationFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    const Node* node = problem.only();
+    const RoundedNode rounded = read_rounded(problem);
+    const Node* node = rounded.node;
     const RowForm form = row_form(problem);
     Built<Code> built;
     built.code.x = input_index(problem.region, node->input(0));
@@ -178,7 +180,7 @@ struct NormalizationFamily {
       built.source += fmt::format("#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n",
                                   form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)));
     }
-    built.source += declare<RowParameters, BlockParameters>() + kernels::normalization;
+    built.source += declare<RowParameters, BlockParameters>() + rounding_text(rounded) + kernels::normalization;
     return built;
   }
 

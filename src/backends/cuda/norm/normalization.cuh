@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in the registers of a
-// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED, the parameters and, for the former, ROW (a row's length),
+// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED, ROUND, the parameters and, for the former, ROW (a row's length),
 // V (elements taken at once), LANES (threads of a row, all of one warp) and CONSTANT_SCALE. Element i of row r takes scale number
 // r % groups * step + i / inner.
 
@@ -62,7 +62,7 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]), shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
-      result.at[i] = convert<T>((values[turn][i] - mean) * inverse * factor + shift);
+      result.at[i] = convert<T>(ROUND((values[turn][i] - mean) * inverse * factor + shift));
     }
     reinterpret_cast<Part*>(y + row * ROW)[at] = result;
   }
@@ -91,6 +91,6 @@ extern "C" __global__ void normalization(NORMALIZATION_PARAMETERS) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     const int at = first + i / inner;
     const float factor = scale == nullptr ? 1.0f : as_float(scale[at]), shift = bias == nullptr ? 0.0f : as_float(bias[at]);
-    result[i] = convert<T>((as_float(row[i]) - mean) * inverse * factor + shift);
+    result[i] = convert<T>(ROUND((as_float(row[i]) - mean) * inverse * factor + shift));
   }
 }

@@ -3,6 +3,7 @@
 // Softmax and LogSoftmax along any axis, in any dense layout: a block per row, or a thread where rows are short.
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/rounding.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
@@ -40,12 +41,12 @@ struct SoftmaxCode {
 
 struct SoftmaxFamily {
   static constexpr std::string_view kName = "softmax";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = SoftmaxCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = problem.only();
+    const Node* node = read_rounded(problem).node;
     if (node == nullptr || !(node->is(ops::softmax) || node->is(ops::log_softmax))) return;
     if (std::string reason = reason_not_float(problem, *node); !reason.empty())
       return out.refuse(kName, std::move(reason));
@@ -53,11 +54,12 @@ struct SoftmaxFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    const Node* node = problem.only();
+    const RoundedNode rounded = read_rounded(problem);
+    const Node* node = rounded.node;
     const std::string switches = fmt::format("typedef {} T;\n#define LOG {}\n", type_name(node->output()->type.dtype),
                                              node->is(ops::log_softmax));
     return {{.axis = node->attrs.integer("axis")},
-            switches + declare<SoftmaxParameters, ByThreadParameters>() + kernels::softmax};
+            switches + declare<SoftmaxParameters, ByThreadParameters>() + rounding_text(rounded) + kernels::softmax};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "backends/cuda/family.h"
+#include "backends/cuda/pointwise/formula.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/text.h"
@@ -77,69 +78,6 @@ std::string_view compute_type(const PointwiseProgram& program, DType result) {
     any_float |= is_float(operand.dtype);
   }
   return all_integral ? "i64" : any_float && all_small ? "float" : "double";
-}
-
-std::string unary(ExprKind kind, const std::string& x) {
-  switch (kind) {
-    case ExprKind::negate: return "-" + x;
-    case ExprKind::absolute: return fmt::format("({0} < 0 ? -{0} : {0})", x);
-    case ExprKind::reciprocal: return "1 / " + x;
-    case ExprKind::round_even: return fmt::format("rint({})", x);
-    case ExprKind::sign: return fmt::format("(S)(({0} > 0) - ({0} < 0))", x);
-    case ExprKind::logical_not: return fmt::format("(S)({} == 0)", x);
-    case ExprKind::is_nan: return fmt::format("(S)({0} != {0})", x);
-    default: return fmt::format("{}({})", name_of(kind), x);
-  }
-}
-
-std::string binary(ExprKind kind, const std::string& a, const std::string& b, bool integral) {
-  const auto infix = [&](std::string_view op) { return fmt::format("{} {} {}", a, op, b); };
-  const auto test = [&](std::string_view op) { return fmt::format("(S)({} {} {})", a, op, b); };
-  switch (kind) {
-    case ExprKind::add: return infix("+");
-    case ExprKind::subtract: return infix("-");
-    case ExprKind::multiply: return infix("*");
-    case ExprKind::divide: return integral ? fmt::format("({1} == 0 ? 0 : {0} / {1})", a, b) : infix("/");
-    case ExprKind::minimum: return fmt::format("lesser({}, {})", a, b);
-    case ExprKind::maximum: return fmt::format("greater({}, {})", a, b);
-    case ExprKind::power:
-      return integral ? fmt::format("(S)pow((double){}, (double){})", a, b) : fmt::format("pow({}, {})", a, b);
-    case ExprKind::modulo_floor: return fmt::format("modulo_floor({}, {})", a, b);
-    case ExprKind::modulo_trunc:
-      return integral ? fmt::format("({1} == 0 ? 0 : {0} % {1})", a, b) : fmt::format("fmod({}, {})", a, b);
-    case ExprKind::less: return test("<");
-    case ExprKind::less_equal: return test("<=");
-    case ExprKind::equal: return test("==");
-    case ExprKind::not_equal: return test("!=");
-    case ExprKind::logical_and: return fmt::format("(S)({} != 0 && {} != 0)", a, b);
-    case ExprKind::logical_or: return fmt::format("(S)({} != 0 || {} != 0)", a, b);
-    default: throw InternalError(fmt::format("{} is not binary", name_of(kind)));
-  }
-}
-
-std::string number_text(double value, bool integral) {
-  if (integral) return fmt::format("(S){}LL", static_cast<int64_t>(value));
-  if (std::isnan(value)) return "(S)(INFINITY_F - INFINITY_F)";
-  if (std::isinf(value)) return value > 0 ? "(S)INFINITY_F" : "-(S)INFINITY_F";
-  return fmt::format("(S){:.17e}", value);
-}
-
-/// The program as statements: operand k is o<k>, instruction i is v<i>.
-std::string statements(const PointwiseProgram& program, std::string_view type) {
-  const bool integral = type == "i64";
-  std::string text;
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
-    const PointwiseProgram::Instruction& step = program.instructions[i];
-    const auto v = [&](int k) { return fmt::format("v{}", step.operands[k]); };
-    std::string value;
-    if (step.kind == ExprKind::number) value = number_text(step.number, integral);
-    else if (step.kind == ExprKind::input) value = fmt::format("o{}", step.operands[0]);
-    else if (step.kind == ExprKind::select) value = fmt::format("{} != 0 ? {} : {}", v(0), v(1), v(2));
-    else if (step.kind < ExprKind::add) value = unary(step.kind, v(0));
-    else value = binary(step.kind, v(0), v(1), integral);
-    text += fmt::format("  const S v{} = {};\n", i, value);
-  }
-  return text + fmt::format("  return v{};\n", program.instructions.size() - 1);
 }
 
 /// Throws Error when there are more axes or operands than a launch can carry.
@@ -243,7 +181,7 @@ std::string source_of(const PointwiseProgram& program, DType result, const Form&
       fmt::format("typedef {} S;\ntypedef {} Result;\n#define V {}\n#define OPERANDS {}\n#define AXES {}\n", type,
                   type_name(result), form.width, program.operands.size(), kAxes);
   if (!form.fixed_nest.empty()) text += fmt::format("#define FIXED_NEST {}\n", form.fixed_nest);
-  text += parameters.text() + kernels::pointwise;
+  text += parameters.text() + kernels::formula + kernels::pointwise;
   text += fmt::format("static inline S formula({}) {{\n{}}}\n", scalars, statements(program, type));
   text += fmt::format(
       "extern \"C\" __global__ void pointwise(POINTWISE_PARAMETERS) {{\n  BEGIN\n{}"
@@ -251,6 +189,28 @@ std::string source_of(const PointwiseProgram& program, DType result, const Form&
       "convert<Result>(formula({}));\n  STORE(out)\n}}\n",
       loads, declarations);
   return text;
+}
+
+/// A result in bytes saturates, NaN as 0, before it is stored.
+void saturate(PointwiseProgram& program, DType bytes) {
+  const auto emit = [&](ExprKind kind, double number, int a = -1, int b = -1, int c = -1) {
+    program.instructions.push_back({kind, number, {a, b, c}});
+    return static_cast<int>(program.instructions.size()) - 1;
+  };
+  const int code = static_cast<int>(program.instructions.size()) - 1;
+  const bool is_signed = bytes == DType::i8;
+  const int high = emit(ExprKind::minimum, 0, code, emit(ExprKind::number, is_signed ? 127 : 255)),
+            bounded = emit(ExprKind::maximum, 0, high, emit(ExprKind::number, is_signed ? -128 : 0));
+  emit(ExprKind::select, 0, emit(ExprKind::is_nan, 0, code), emit(ExprKind::number, 0), bounded);
+}
+
+ProgramResult program_of(const Problem& problem) {
+  ProgramResult result = make_program(problem);
+  const Value* last = problem.region.outputs()[0];
+  if (result.refusal.empty() && scales_bytes(problem.region) &&
+      (last->type.dtype == DType::u8 || last->type.dtype == DType::i8))
+    saturate(result.program, last->type.dtype);
+  return result;
 }
 
 std::string reason_against(const Problem& problem, const ProgramResult& result) {
@@ -278,13 +238,14 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
 
 struct PointwiseFamily {
   static constexpr std::string_view kName = "pointwise";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = PointwiseCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    if (!is_pointwise_region(problem.region) || scales_bytes(problem.region)) return;
-    if (std::string reason = reason_against(problem, make_program(problem)); !reason.empty())
+    // What is computed between bytes would have to round as the reference does, to the last bit.
+    if (!is_pointwise_region(problem.region) || (scales_bytes(problem.region) && problem.only() == nullptr)) return;
+    if (std::string reason = reason_against(problem, program_of(problem)); !reason.empty())
       return out.refuse(kName, std::move(reason));
     out.offer(tactic_in(Layout::linear, problem));
     const size_t rank = problem.region.outputs()[0]->type.shape.rank();
@@ -292,7 +253,7 @@ struct PointwiseFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
-    ProgramResult result = make_program(problem);
+    ProgramResult result = program_of(problem);
     const DType type = problem.region.outputs()[0]->type.dtype;
     const Form form = form_of(problem, tactic, result.program, type);
     std::string source = source_of(result.program, type, form);

@@ -91,6 +91,12 @@ const Row* find_row(const Node& node) {
   return nullptr;
 }
 
+/// Sums of i32 wrap around as those of i64 do in their low half.
+bool adds_integers(const Node& node) {
+  const DType dtype = node.input(0)->type.dtype;
+  return node.is(ops::reduce_sum) && (dtype == DType::i32 || dtype == DType::i64);
+}
+
 Axes axes_of(const std::vector<AxisRun>& runs, bool reduced) {
   Axes axes;
   size_t at = kAxes;
@@ -133,14 +139,15 @@ GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DT
 
 struct ReduceFamily {
   static constexpr std::string_view kName = "reduce";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = ReduceCode;
 
   static void propose(const Problem& problem, Candidates& out) {
     const Node* node = problem.only();
     if (node == nullptr || find_row(*node) == nullptr) return;
-    if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+    if (std::string reason = adds_integers(*node) ? reason_not_unary(problem, *node) : reason_not_float(problem, *node);
+        !reason.empty())
       return out.refuse(kName, std::move(reason));
     const std::optional<Dims> axes = reduced_axes(*node);
     if (!axes) return out.refuse(kName, "axes are not constant");
@@ -150,11 +157,14 @@ struct ReduceFamily {
   static Built<Code> generate(const Problem& problem, const std::string& architecture, const Params&, const Tactic&) {
     const Node* node = problem.only();
     const Row* row = find_row(*node);
-    std::string source = fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
-                                     type_name(node->output()->type.dtype));
+    const bool integers = adds_integers(*node);
+    std::string source = integers ? "typedef i64 Sum;\n#define NUMBER(x) ((Sum)(x))\n"
+                                  : "typedef float Sum;\n#define NUMBER(x) as_float(x)\n";
+    source += fmt::format("typedef {} T;\nstatic inline float square(float x) {{ return x * x; }}\n",
+                          type_name(node->output()->type.dtype));
     source += fmt::format("#define FIRST {}\n#define EACH(x) {}\n#define JOIN(a, b) {}\n#define LAST(a, n) {}\n",
-                          row->first, row->each, row->join, row->last);
-    const bool clusters = has_clusters(architecture);
+                          integers ? "0" : row->first, row->each, row->join, row->last);
+    const bool clusters = has_clusters(architecture) && !integers;  // which tell each other floats
     source += fmt::format("#define V {}\n#define CLUSTER {:d}\n#define AXES {}\n",
                           vector_width(node->output()->type.dtype), clusters, kAxes);
     source += declare<ReduceParameters, ColumnsParameters>() + kernels::reduce;

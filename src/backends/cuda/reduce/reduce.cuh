@@ -2,8 +2,8 @@
 //
 // Reductions over any axes. A warp or a block works on one result where the reduced axes lie innermost, a thread per result
 // elsewhere; where they lie between others, of which the inner ones come in whole vectors, a block walks them with vectors, and
-// blocks of a cluster share long walks. Before this stand T, V, CLUSTER (0: the GPU has none), AXES, the
-// parameters, and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
+// blocks of a cluster share long walks. Before this stand T, Sum (what totals are kept in), NUMBER(x) (an element as
+// one), V, CLUSTER (0: the GPU has none), AXES, the parameters, and FIRST, EACH(x), JOIN(a, b), LAST(a, count).
 
 static inline i64 offset_of(const Axes& axes, unsigned item) {
   i64 offset = 0;
@@ -21,17 +21,17 @@ extern "C" __global__ void reduce_by_thread(REDUCE_BY_PARAMETERS) {
   const int result = blockIdx.x * blockDim.x + threadIdx.x;
   if (result >= results) return;
   const T* from = x + offset_of(kept, result);
-  float total = FIRST;
-  for (int i = 0; i < count; ++i) total = JOIN(total, EACH(as_float(from[offset_of(reduced, i)])));
+  Sum total = FIRST;
+  for (int i = 0; i < count; ++i) total = JOIN(total, EACH(NUMBER(from[offset_of(reduced, i)])));
   y[result] = convert<T>(LAST(total, count));
 }
 
 extern "C" __global__ void reduce_by_block(REDUCE_BY_PARAMETERS) {
   await_operands();
-  __shared__ float scratch[32];
+  __shared__ Sum scratch[32];
   const T* from = x + offset_of(kept, blockIdx.x);
-  float total = FIRST;
-  for (int i = threadIdx.x; i < count; i += blockDim.x) total = JOIN(total, EACH(as_float(from[offset_of(reduced, i)])));
+  Sum total = FIRST;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) total = JOIN(total, EACH(NUMBER(from[offset_of(reduced, i)])));
   for (int step = 16; step > 0; step /= 2) total = JOIN(total, __shfl_xor_sync(0xffffffffu, total, step));
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
   __syncthreads();
@@ -44,11 +44,11 @@ extern "C" __global__ void reduce_by_block(REDUCE_BY_PARAMETERS) {
 // (and of the cluster) every so manieth of the reduced one. Block z of a cluster finishes nothing unless z is 0.
 template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int count, int inner, int lanes) {
   await_operands();
-  __shared__ float totals[256 * V];
+  __shared__ Sum totals[256 * V];
   typedef Vector<T, V> Part;
   const int lane = threadIdx.x % lanes, first = threadIdx.x / lanes, rows = 256 / lanes;
   const int column = (blockIdx.x * lanes + lane) * V;
-  float own[V];
+  Sum own[V];
 #pragma unroll
   for (int i = 0; i < V; ++i) own[i] = FIRST;
   if (column < inner) {
@@ -57,7 +57,7 @@ template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int co
     for (int at = blockIdx.z * rows + first; at < count; at += SPLITS * rows) {
       const Part part = *reinterpret_cast<const Part*>(from + (i64)at * inner);
 #pragma unroll
-      for (int i = 0; i < V; ++i) own[i] = JOIN(own[i], EACH(as_float(part.at[i])));
+      for (int i = 0; i < V; ++i) own[i] = JOIN(own[i], EACH(NUMBER(part.at[i])));
     }
   }
 #pragma unroll
