@@ -34,11 +34,6 @@ bool is_channel_constant(const Value* value, const Shape& result, size_t channel
   return value->is_constant() && is_float(value->type.dtype) && is_per_channel(value, result, channel_axis);
 }
 
-Quantization quantization_of(const Node& node) {
-  const std::optional<ByteScale> scale = byte_scale(node);
-  return scale ? Quantization{scale->bytes, scale->scale, static_cast<int64_t>(scale->zero)} : Quantization{};
-}
-
 class Matcher {
  public:
   Matcher(const Graph& region, const Node* anchor, size_t channel_axis) : region_(region), channel_axis_(channel_axis) {
@@ -161,6 +156,11 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis) {
   return Matcher(region, anchor, channel_axis).run();
+}
+
+Quantization quantization_of(const Node& node) {
+  const std::optional<ByteScale> scale = byte_scale(node);
+  return scale ? Quantization{scale->bytes, scale->scale, static_cast<int64_t>(scale->zero)} : Quantization{};
 }
 
 std::optional<Activation> activation_of(const Node& node) {
