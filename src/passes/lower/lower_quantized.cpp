@@ -101,11 +101,22 @@ Value* turned_columns(Graph& graph, Node* position, Value* value) {
   return insert_for(graph, position, ops::transpose, {turn->input(0)}, {{"perm", order}}, {turn})->output();
 }
 
+/// Whether the scores of an attention stay floats up to its Softmax: what fuses them never stores them.
+bool feeds_softmax(const Value* scores) {
+  for (int depth = 0; depth < 6 && scores->uses.size() == 1; ++depth) {
+    const Node* reader = scores->uses[0].node;
+    if (reader->is(ops::softmax)) return true;
+    if (reader->outputs.size() != 1 || !reader->op->is_pointwise()) return false;
+    scores = reader->output();
+  }
+  return false;
+}
+
 /// Two operands that are both made as the network runs, as in attention.
 void lower_product(Graph& graph, Node* node, Node* x, Node* w) {
   for (const Node* operand : {x, w})
     if (!has_one_scale(*operand) || !has_known_zero(*operand) || operand->output()->type.shape.rank() < 2) return;
-  if (!x->input(1)->is_constant() || !w->input(1)->is_constant()) return;
+  if (!x->input(1)->is_constant() || !w->input(1)->is_constant() || feeds_softmax(node->output())) return;
   Lowering lowering(graph, node, x, w);
   Value* columns = turned_columns(graph, node, w->input(0));
   const Attrs attrs{{"trans_b", int64_t{columns != nullptr}}};
