@@ -6,13 +6,14 @@ import re
 
 import materialise
 import numpy as np
+import onnx
 import zoo
 
 # Without VNNI ONNX Runtime's sums of 8-bit products saturate at 16 bits: weights of 7 bits keep them exact there.
 SEVEN_BITS = not re.search(r"\b(avx512_vnni|avx_vnni)\b", pathlib.Path("/proc/cpuinfo").read_text())
-# Pairs of QuantizeLinear and DequantizeLinear, around unsigned or symmetric activations; quantised operators; matmuls whose
-# activations are quantised as they run.
-KINDS = ["qdq", "qdq_symmetric", "qoperator", "dynamic"]
+# Pairs of QuantizeLinear and DequantizeLinear, and quantised operators, around unsigned or symmetric activations; matmuls whose
+# activations are quantised as they run. Weights of a filter have a scale of their own, but for "qoperator".
+KINDS = ["qdq", "qdq_symmetric", "qoperator", "qoperator_symmetric", "dynamic"]
 
 
 def draws(name, count=3):
@@ -32,6 +33,13 @@ def prepare(source, target):
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     quant_pre_process(str(source), str(target), skip_symbolic_shape=True)
+    # Types of weights that were transposed on the way are those of before, which quantize_dynamic refuses.
+    model = onnx.load(target)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.value_info if value.name not in weights]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(kept)
+    onnx.save(model, target)
     return target
 
 
@@ -50,9 +58,9 @@ def quantize(name, prepared, kind, target):
     if kind == "dynamic":
         quantization.quantize_dynamic(str(prepared), str(target), weight_type=types.QUInt8, reduce_range=SEVEN_BITS)
         return target
-    symmetric = kind == "qdq_symmetric"
+    symmetric, operators = kind.endswith("_symmetric"), kind.startswith("qoperator")
     quantization.quantize_static(str(prepared), str(target), Reader(), per_channel=kind != "qoperator", reduce_range=SEVEN_BITS,
-                                 quant_format=quantization.QuantFormat.QOperator if kind == "qoperator" else quantization.QuantFormat.QDQ,
+                                 quant_format=quantization.QuantFormat.QOperator if operators else quantization.QuantFormat.QDQ,
                                  activation_type=types.QInt8 if symmetric else types.QUInt8, weight_type=types.QInt8,
                                  extra_options={"ActivationSymmetric": True} if symmetric else None)
     return target

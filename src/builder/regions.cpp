@@ -94,6 +94,7 @@ class Former {
 
   std::vector<Region> run() {
     join_tables();
+    join_byte_rows();
     join_parallel();
     join_excitations();
     join_rounded();
@@ -448,6 +449,36 @@ class Former {
     return nodes;
   }
 
+  /// What works on rows of floats, with the bytes that its operand is made of and those that its result becomes.
+  void join_byte_rows() {
+    for (Node* node : nodes_) {
+      if (!bytes_ || taken_.contains(node) || !works_on_rows(*node) || node->output()->type.dtype != DType::f32)
+        continue;
+      std::vector<Node*> nodes{node};
+      if (Node* before = sole_dequantizer(*node->input(0)); before != nullptr) nodes.insert(nodes.begin(), before);
+      if (Node* behind = quantizer_of(*node); behind != nullptr) nodes.push_back(behind);
+      if (nodes.size() > 1) add(std::move(nodes));
+    }
+  }
+
+  static bool works_on_rows(const Node& node) {
+    if (node.outputs.size() != 1) return false;
+    return node.is(ops::layer_normalization) || node.is(ops::rms_normalization) ||
+           (node.is(ops::softmax) && node.input(0)->type.shape.rank() == last_axis_of(node) + 1);
+  }
+  static size_t last_axis_of(const Node& node) {
+    const int64_t axis = node.attrs.integer("axis");
+    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(node.input(0)->type.shape.rank()) : axis);
+  }
+
+  /// The DequantizeLinear whose floats have one reader.
+  Node* sole_dequantizer(const Value& floats) const {
+    Node* node = floats.producer;
+    const bool fits = node != nullptr && !taken_.contains(node) && node->is(ops::dequantize_linear) && scales(*node) &&
+                      floats.uses.size() == 1 && !graph_.is_output(&floats);
+    return fits ? node : nullptr;
+  }
+
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
@@ -476,11 +507,8 @@ class Former {
 
   /// With the DequantizeLinear that only it reads.
   std::vector<Node*> mean_of(Node* mean) const {
-    Node* producer = mean->input(0)->producer;
-    if (producer == nullptr || taken_.contains(producer) || !producer->is(ops::dequantize_linear) ||
-        !scales(*producer) || producer->output()->uses.size() != 1 || graph_.is_output(producer->output()))
-      return {mean};
-    return {mean, producer};
+    if (Node* producer = sole_dequantizer(*mean->input(0)); producer != nullptr) return {mean, producer};
+    return {mean};
   }
 
   /// Slices and Concats that are read by nothing but this Concat and each other: what is cut out is copied once, to its place.

@@ -20,4 +20,7 @@ struct ByteScale {
 /// Nothing for other nodes.
 std::optional<ByteScale> byte_scale(const Node& node);
 
+/// What QuantizeLinear rounds: the quotient in the scale's type.
+float rounded_quotient(DType scale, float quotient);
+
 }  // namespace hone

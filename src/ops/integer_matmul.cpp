@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kParallel = 1 << 16;  // products that are worth waking a team for
 
 // ---- MatMulInteger(a, b, a_zero?, b_zero?) ----
-// A zero point is one for all, one per row of a, or one per column of b; the axes of the matrices have the last places.
+// A zero point is one for all, one per row of a, or one per column of b; the axes of the matrices have the last places. With trans_b,
+// which passes write, matrices of b are [N, K].
 
 /// One value, or one for each index of an axis that is `back` from the end and nothing else.
 bool is_zero_of(const Shape& zero, size_t back, const Dim& size) {
@@ -38,7 +39,12 @@ void infer_mat_mul_integer(InferContext& context) {
     const DType dtype = context.dtype(operand);
     HONE_CHECK(dtype == DType::u8 || dtype == DType::i8, "operand {} of MatMulInteger is {}", operand, name_of(dtype));
   }
-  const Shape &a = context.shape(0), &b = context.shape(1);
+  const Shape& a = context.shape(0);
+  Shape b = context.shape(1);
+  if (context.attrs().integer("trans_b") != 0) {
+    HONE_CHECK(b.rank() >= 2, "operand 1 of MatMulInteger is no matrix to transpose");
+    std::swap(b[b.rank() - 2], b[b.rank() - 1]);
+  }
   context.set(0, DType::i32, matmul_shape(a, b));
   check_zero(context, 2, 2, rows_of(a));
   check_zero(context, 3, 1, columns_of(b));
@@ -68,11 +74,24 @@ void multiply_rows(int64_t begin, int64_t end, int64_t n, int64_t k, const int32
     }
 }
 
+/// Matrices [N, K] become [K, N].
+std::vector<int32_t> transposed(const std::vector<int32_t>& from, int64_t n, int64_t k) {
+  std::vector<int32_t> result(from.size());
+  const auto count = static_cast<int64_t>(from.size());
+  for (int64_t i = 0; i < count; ++i)
+    result[static_cast<size_t>(i / (n * k) * n * k + i % k * n + i / k % n)] = from[static_cast<size_t>(i)];
+  return result;
+}
+
 void eval_mat_mul_integer(EvalContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
-  const MatMulShape shape(a.dims(), b.dims());
-  const std::vector<int32_t> left = without_zeros(a, context.has(2) ? &context.input(2) : nullptr, shape.k),
-                             right = without_zeros(b, context.has(3) ? &context.input(3) : nullptr, 1);
+  const bool turned = context.attrs().integer("trans_b") != 0;
+  Dims columns = b.dims();
+  if (turned) std::swap(columns[columns.size() - 2], columns.back());
+  const MatMulShape shape(a.dims(), columns);
+  const std::vector<int32_t> left = without_zeros(a, context.has(2) ? &context.input(2) : nullptr, shape.k);
+  std::vector<int32_t> right = without_zeros(b, context.has(3) ? &context.input(3) : nullptr, turned ? shape.k : 1);
+  if (turned) right = transposed(right, shape.n, shape.k);
   const std::vector<uint32_t> c =
       shape.run<uint32_t>(left.data(), right.data(), [&](const auto* x, const auto* y, uint32_t* z) {
         if (shape.m * shape.n * shape.k < kParallel) return multiply_rows(0, shape.m, shape.n, shape.k, x, y, z);
@@ -146,6 +165,7 @@ int64_t flops(const Node& node, const SymbolValues& sizes) {
 }  // namespace
 
 const OpDef ops::mat_mul_integer{.name = "MatMulInteger",
+                                 .attrs = {integer_attr("trans_b", 0)},
                                  .min_inputs = 2,
                                  .max_inputs = 4,
                                  .infer = infer_mat_mul_integer,

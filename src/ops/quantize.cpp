@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/byte_scale.h"
+#include "ops/expansions.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -56,18 +57,26 @@ std::vector<double> zero_points(const EvalContext& context) {
   return read_doubles(context.input(2));
 }
 
+Tensor quantized(DType dtype, Dims dims, const std::vector<double>& y, bool saturate) {
+  if (saturate || !is_small(dtype)) return write_doubles(dtype, std::move(dims), y);
+  TensorBuilder builder(dtype, std::move(dims));
+  for (size_t i = 0; i < y.size(); ++i) builder.codes()[i] = float_to_small(dtype, static_cast<float>(y[i]), false);
+  return builder.finish();
+}
+
 void eval_quantize(EvalContext& context) {
   const Tensor& x = context.input(0);
   const auto data = read_doubles(x), scale = read_doubles(context.input(1)), zero = zero_points(context);
   const ScaleIndex which(context);
-  const bool to_integers = !context.has(2) || is_integer(context.input(2).dtype());
+  const DType dtype = context.has(2) ? context.input(2).dtype() : DType::u8, precision = context.input(1).dtype();
   std::vector<double> y(data.size());
   for (size_t i = 0; i < y.size(); ++i) {
     const size_t k = which(static_cast<int64_t>(i));
-    const auto scaled = static_cast<double>(static_cast<float>(data[i]) / static_cast<float>(scale[k]));
-    y[i] = (to_integers ? std::nearbyint(scaled) : scaled) + zero[k];
+    const double scaled = rounded_quotient(precision, static_cast<float>(data[i]) / static_cast<float>(scale[k]));
+    y[i] = (is_integer(dtype) ? std::nearbyint(scaled) : scaled) + zero[k];
   }
-  context.set(0, write_doubles(context.has(2) ? context.input(2).dtype() : DType::u8, x.dims(), y));
+  const bool saturate = is_integer(dtype) || context.attrs().integer("saturate") != 0;
+  context.set(0, quantized(dtype, x.dims(), y, saturate));
 }
 
 void eval_dequantize(EvalContext& context) {
@@ -82,38 +91,81 @@ void eval_dequantize(EvalContext& context) {
   context.set(0, write_doubles(context.input(1).dtype(), x.dims(), y));
 }
 
-template <const OpDef& op>
-void import_linear(ImportContext& context) {
+std::vector<Value*> operands(ImportContext& context) {
   std::vector<Value*> inputs;
   for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
-  const int64_t dtype = context.attrs().integer_or("output_dtype", 0);
-  if (inputs.size() == 2 && dtype != 0 && op.name == "QuantizeLinear") {
+  return inputs;
+}
+
+/// A constant stays one: passes ask for scales that are known.
+Value* as_floats(ImportContext& context, Value* value, DType dtype) {
+  if (value->type.dtype == dtype || !value->is_constant()) return as_type(context, value, dtype);
+  const Tensor& tensor = *value->constant;
+  return context.constant(write_doubles(dtype, tensor.dims(), read_doubles(tensor)));
+}
+
+Attrs places(ImportContext& context) {
+  return {{"axis", context.attrs().integer_or("axis", 1)}, {"block_size", context.attrs().integer_or("block_size", 0)}};
+}
+
+/// The type that `output_dtype` names becomes that of a zero point, `precision` that of the scale.
+void import_quantize(ImportContext& context) {
+  std::vector<Value*> inputs = operands(context);
+  inputs.resize(3, nullptr);
+  const int64_t given = context.attrs().integer_or("output_dtype", 0),
+                precision = context.attrs().integer_or("precision", 0);
+  if (inputs[2] == nullptr && given != 0) {
     const Shape& scale = inputs[1]->type.shape;
     HONE_CHECK(scale.is_static(), "output_dtype needs a scale whose sizes are numbers");
     const std::vector<double> zeros(static_cast<size_t>(elements(scale.values())), 0);
-    inputs.push_back(context.constant(write_doubles(dtype_of_onnx(dtype), scale.values(), zeros)));
+    inputs[2] = context.constant(write_doubles(dtype_of_onnx(given), scale.values(), zeros));
   }
-  const Attrs attrs{{"axis", context.attrs().integer_or("axis", 1)},
-                    {"block_size", context.attrs().integer_or("block_size", 0)}};
-  context.set_output(0, context.add(op.name, std::move(inputs), attrs)->output());
+  HONE_CHECK(given == 0 || inputs[2]->type.dtype == dtype_of_onnx(given), "output_dtype is {}, the zero point {}",
+             name_of(dtype_of_onnx(given)), name_of(inputs[2]->type.dtype));
+  if (precision != 0) {
+    const DType dtype = dtype_of_onnx(precision);
+    HONE_CHECK(is_float(dtype), "the precision of a division cannot be {}", name_of(dtype));
+    for (Value*& value : std::span(inputs).first(2)) value = as_floats(context, value, dtype);
+  }
+  Attrs attrs = places(context);
+  attrs.set("saturate", context.attrs().integer_or("saturate", 1));
+  if (inputs[2] == nullptr) inputs.pop_back();
+  context.set_output(0, context.add("QuantizeLinear", std::move(inputs), std::move(attrs))->output());
 }
 
-template <const OpDef& op>
-OpDef quantization(std::string_view name, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name,
-          .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0)},
-          .min_inputs = 2,
-          .max_inputs = 3,
-          .infer = infer,
-          .eval = eval,
-          .onnx = {{name, 10, kEveryLater, import_linear<op>}}};
+/// Scales of another type than the result's: the product is one of f32.
+void import_dequantize(ImportContext& context) {
+  std::vector<Value*> inputs = operands(context);
+  const int64_t given = context.attrs().integer_or("output_dtype", 0);
+  const DType dtype = given == 0 ? inputs[1]->type.dtype : dtype_of_onnx(given);
+  HONE_CHECK(is_float(dtype), "output_dtype is {}", name_of(dtype));
+  if (dtype != inputs[1]->type.dtype) inputs[1] = as_floats(context, inputs[1], DType::f32);
+  Value* result = context.add("DequantizeLinear", std::move(inputs), places(context))->output();
+  context.set_output(0, as_type(context, result, dtype));
 }
 
 }  // namespace
 
-const OpDef ops::quantize_linear = quantization<ops::quantize_linear>("QuantizeLinear", infer_quantize, eval_quantize);
-const OpDef ops::dequantize_linear =
-    quantization<ops::dequantize_linear>("DequantizeLinear", infer_dequantize, eval_dequantize);
+const OpDef ops::quantize_linear{
+    .name = "QuantizeLinear",
+    .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0), integer_attr("saturate", 1)},
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = infer_quantize,
+    .eval = eval_quantize,
+    .onnx = {{"QuantizeLinear", 10, kEveryLater, import_quantize}}};
+const OpDef ops::dequantize_linear{.name = "DequantizeLinear",
+                                   .attrs = {integer_attr("axis", 1), integer_attr("block_size", 0)},
+                                   .min_inputs = 2,
+                                   .max_inputs = 3,
+                                   .infer = infer_dequantize,
+                                   .eval = eval_dequantize,
+                                   .onnx = {{"DequantizeLinear", 10, kEveryLater, import_dequantize}}};
+
+float rounded_quotient(DType scale, float quotient) {
+  if (scale == DType::f16) return static_cast<float>(Half(quotient));
+  return scale == DType::bf16 ? static_cast<float>(BFloat(quotient)) : quotient;
+}
 
 std::optional<ByteScale> byte_scale(const Node& node) {
   constexpr float kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max() / 256;

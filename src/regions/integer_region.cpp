@@ -29,6 +29,18 @@ std::string reason_against_operands_of(const Graph& region, const Node& node) {
   return {};
 }
 
+std::string reason_against_factors_of(const Graph& region, const Node& node) {
+  const Value *a = node.input(0), *b = node.input(1), *c = node.output();
+  if (input_index(region, a) < 0 || input_index(region, b) < 0) return "an operand is a constant";
+  for (const Value* value : {a, b, c})
+    if (value->type.shape.elements() == Dim(0)) return "empty operands";
+  if (a->type.shape.rank() < 2 || b->type.shape.rank() < 2) return "an operand is a vector";
+  for (const size_t i : {size_t{2}, size_t{3}})
+    if (const Value* zero = node.input(i); zero != nullptr && (!zero->is_constant() || !is_one(zero)))
+      return "a zero point is not one number that is known";
+  return {};
+}
+
 /// Bytes are made of floats that are certainly finite.
 std::string reason_against_bytes(const SumsRegion& region, const SumsCode& code, int64_t columns) {
   const RegionMatch& match = region.match;
@@ -59,9 +71,8 @@ SumsCode sums_of(const Graph& region, const RegionMatch& match) {
 }
 
 /// The match of an anchor, refused where it is not one of such sums.
-SumsRegion match_sums(const Graph& region, const Node& node, size_t channel_axis) {
-  if (std::string reason = reason_against_operands_of(region, node); !reason.empty())
-    return {{.anchor = &node, .refusal = std::move(reason)}};
+SumsRegion match_sums(const Graph& region, const Node& node, size_t channel_axis, std::string reason) {
+  if (!reason.empty()) return {{.anchor = &node, .refusal = std::move(reason)}};
   SumsRegion result{match_region(region, &node, channel_axis)};
   RegionMatch& match = result.match;
   if (match && region.node_count() > 1 && match.factor == nullptr) match.refusal = "its sums are not multiplied";
@@ -110,6 +121,21 @@ void IntegerLinearCode::require_operands(const KernelShapes& shapes) const {
   HONE_CHECK(fits, "an integer matmul in the plan takes {} to {}", join_dims(a.dims), join_dims(c.dims));
 }
 
+void IntegerProductCode::require_operands(const KernelShapes& shapes) const {
+  const auto count = static_cast<int64_t>(shapes.inputs.size());
+  HONE_CHECK(a < count && b < count && shapes.outputs.size() == 1, "an integer product in the plan has no input {}",
+             std::max(a, b));
+  const ConcreteType &left = shapes.inputs[static_cast<size_t>(a)], &right = shapes.inputs[static_cast<size_t>(b)],
+                     &result = shapes.outputs[0];
+  const auto fits = [](const ConcreteType& type) {
+    return type.dims.size() >= 2 && elements(type.dims) > 0 && type.layout == Layout::linear;
+  };
+  HONE_CHECK(is_byte(left.dtype) && is_byte(right.dtype) && fits(left) && fits(right) && fits(result) &&
+                 sums.zero_input < 0 && sums.factor_input < 0,
+             "an integer product in the plan takes {} and {}", join_dims(left.dims), join_dims(right.dims));
+  sums.require_operands(epilogue, result.dims.back(), shapes);
+}
+
 void IntegerConvCode::require_operands(const KernelShapes& shapes) const {
   sums.require_operands(conv.epilogue, conv.channels, shapes);
   conv.require_window(shapes);
@@ -123,7 +149,7 @@ std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& regio
   if (node == nullptr) return std::nullopt;
   const Shape& weights = node->input(1)->type.shape;
   if (weights.rank() != 2) return IntegerLinearRegion{{{.anchor = node, .refusal = "its weights are no matrix"}}, {}};
-  IntegerLinearRegion result{match_sums(region, *node, 1), {}};
+  IntegerLinearRegion result{match_sums(region, *node, 1, reason_against_operands_of(region, *node)), {}};
   const RegionMatch& match = result.match;
   if (!match) return result;
   const Dims w = weights.values();
@@ -135,11 +161,30 @@ std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& regio
   return result;
 }
 
+std::optional<IntegerProductRegion> read_integer_product_region(const Graph& region) {
+  const Node* node = anchor_of(region, ops::mat_mul_integer);
+  if (node == nullptr || node->input(1)->is_constant()) return std::nullopt;
+  IntegerProductRegion result{match_sums(region, *node, 1, reason_against_factors_of(region, *node)), {}};
+  RegionMatch& match = result.match;
+  if (!match) return result;
+  if (match.addend != nullptr) match.refusal = "integers are added to the sums";
+  if (match.factor != nullptr && !match.factor->is_constant()) match.refusal = "the scale is no constant";
+  const Value* zero = node->input(3);
+  result.code = {.a = input_index(region, node->input(0)),
+                 .b = input_index(region, node->input(1)),
+                 .transposed_b = node->attrs.integer("trans_b") != 0,
+                 .b_zero = zero == nullptr ? 0 : zero->constant->integer(0),
+                 .epilogue = epilogue_code(match, !match.biases.empty()),
+                 .sums = sums_of(region, match)};
+  return result;
+}
+
 std::optional<IntegerConvRegion> read_integer_conv_region(const Graph& region) {
   const Node* node = anchor_of(region, ops::conv_integer);
   if (node == nullptr) return std::nullopt;
   const Shape& weights = node->input(1)->type.shape;
-  IntegerConvRegion result{match_sums(region, *node, weights.rank() - 1), {}};
+  IntegerConvRegion result{match_sums(region, *node, weights.rank() - 1, reason_against_operands_of(region, *node)),
+                           {}};
   RegionMatch& match = result.match;
   if (!match) return result;
   const WindowAttrs window(node->attrs, weights.rank() - 2, kernel_of_weight(weights));

@@ -61,6 +61,26 @@ struct IntegerLinearCode {
   void require_operands(const KernelShapes& shapes) const;
 };
 
+/// [..., M, K] times [..., K, N], both made as the network runs, with zero points that are known.
+struct IntegerProductCode {
+  int64_t a = 0, b = 1;       // which of the region's inputs
+  bool transposed_b = false;  // [..., N, K]
+  int64_t b_zero = 0;
+  EpilogueCode epilogue = {};
+  SumsCode sums = {};
+  static void fields(auto& self, auto& visit) {
+    visit("a", self.a, 0, kMostOperands - 1);
+    visit("b", self.b, 0, kMostOperands - 1);
+    visit("transposed_b", self.transposed_b);
+    visit("b_zero", self.b_zero, -128, 255);
+    EpilogueCode::fields(self.epilogue, visit);
+    SumsCode::fields(self.sums, visit);
+  }
+
+  /// Throws Error where operands and result do not exist or do not fit together.
+  void require_operands(const KernelShapes& shapes) const;
+};
+
 struct IntegerConvCode {
   ConvCode conv;
   SumsCode sums = {};
@@ -89,9 +109,14 @@ struct IntegerLinearRegion : SumsRegion {
 struct IntegerConvRegion : SumsRegion {
   IntegerConvCode code;
 };
+struct IntegerProductRegion : SumsRegion {
+  IntegerProductCode code;
+};
 
 /// Nothing when the region does not begin with MatMulInteger. Refused where its weights are no constant matrix.
 std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& region);
+/// Nothing when the region does not begin with MatMulInteger of two operands that are not constant.
+std::optional<IntegerProductRegion> read_integer_product_region(const Graph& region);
 /// The same of ConvInteger.
 std::optional<IntegerConvRegion> read_integer_conv_region(const Graph& region);
 

@@ -35,11 +35,6 @@ bool is_channel_constant(const Value* value, const Shape& result, size_t channel
   return value->is_constant() && is_float(value->type.dtype) && is_per_channel(value, result, channel_axis);
 }
 
-Quantization quantization_of(const Node& node) {
-  const std::optional<ByteScale> scale = byte_scale(node);
-  return scale ? Quantization{scale->bytes, scale->scale, static_cast<int64_t>(scale->zero)} : Quantization{};
-}
-
 class Matcher {
  public:
   Matcher(const Graph& region, const Node* anchor, size_t channel_axis) : region_(region), channel_axis_(channel_axis) {
@@ -206,6 +201,11 @@ RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel
   RegionMatch match = Matcher(region, anchor, channel_axis).run();
   if (match && match.rounds && roundings == Roundings::refused) match.refusal = "its result is rounded to codes";
   return match;
+}
+
+Quantization quantization_of(const Node& node) {
+  const std::optional<ByteScale> scale = byte_scale(node);
+  return scale ? Quantization{scale->bytes, scale->scale, static_cast<int64_t>(scale->zero)} : Quantization{};
 }
 
 std::optional<Activation> activation_of(const Node& node) {

@@ -48,6 +48,8 @@ const Node* anchor_of(const Graph& region, const OpDef& op);
 Dims physical_dims(const ConcreteType& type);
 size_t physical_axis(size_t axis, const ConcreteType& type);
 
+/// Of a QuantizeLinear or DequantizeLinear between bytes and f32 by one scale that is known; none for other nodes.
+Quantization quantization_of(const Node& node);
 /// The activation that a node computes of operand 0, when it is one of the epilogue's.
 std::optional<Activation> activation_of(const Node& node);
 /// The fewest pointwise nodes that read a value, scalar constants and each other, and make one value of it; none where there are no

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of bytes that no kernel sums up in integers, and whose sums become floats anyway, are products of floats: exact while
-// a sum has at most 24 bits, off by its last bits beyond. Where the device has no integer kernels, or the weights are no constants
-// or no matrix.
+// a sum has at most 24 bits, off by its last bits beyond. Where the device has no integer kernels, or the weights are constants
+// and no matrix, or have zero points that are not known.
 //
 // A device without any computes in f16 later, which such sums leave: where a scale follows, both operands take their part of it.
 #include <algorithm>
@@ -163,7 +163,8 @@ void lower(Graph& graph, Node* node, bool scales) {
   const bool conv = node->is(ops::conv_integer);
   Value* x = without_zero(graph, node, node->input(0), node->input(2), 1);
   Value* w = without_zero(graph, node, node->input(1), node->input(3), conv ? node->input(1)->type.shape.rank() : 1);
-  Node* product = insert_for(graph, node, conv ? ops::conv : ops::mat_mul, {x, w}, node->attrs, {node});
+  Node* product =
+      insert_for(graph, node, conv ? ops::conv : ops::mat_mul, {x, w}, conv ? node->attrs : Attrs{}, {node});
   if (addition != nullptr) {
     Value* addend = addition->input(addition->input(0)->is_constant() ? 0 : 1);
     addend = insert_for(graph, node, ops::cast, {addend}, {{"to", std::string(kFloat)}}, {addition})->output();
@@ -175,8 +176,20 @@ void lower(Graph& graph, Node* node, bool scales) {
   }
 }
 
+bool is_known_number(const Value* zero) {
+  return zero == nullptr || (zero->is_constant() && zero->constant->size() == 1);
+}
+
+/// Of two operands that are made as the network runs.
+bool is_product_of_matrices(const Node& node) {
+  return node.is(ops::mat_mul_integer) && !node.input(0)->is_constant() && !node.input(1)->is_constant() &&
+         node.input(0)->type.shape.rank() >= 2 && node.input(1)->type.shape.rank() >= 2 &&
+         is_known_number(node.input(2)) && is_known_number(node.input(3));
+}
+
 bool has_integer_kernel(const Node& node, const PassContext& context) {
-  if (!context.byte_matmuls || !node.input(1)->is_constant()) return false;
+  if (!context.byte_matmuls) return false;
+  if (!node.input(1)->is_constant()) return is_product_of_matrices(node);
   return node.is(ops::conv_integer) || node.input(1)->type.shape.rank() == 2;
 }
 

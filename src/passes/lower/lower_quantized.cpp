@@ -2,6 +2,7 @@
 //
 // A matmul or convolution of tensors that were quantised to bytes, which exporters write as DequantizeLinear before MatMul, Gemm or
 // Conv: the sums of the bytes are multiplied by both scales instead. Runs before the weights' DequantizeLinear is folded.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/ops.h"
@@ -84,11 +85,54 @@ class Lowering {
   Node *node_, *x_, *w_;
 };
 
+bool has_known_zero(const Node& node) {
+  return node.input(2) == nullptr || (node.input(2)->is_constant() && node.input(2)->constant->size() == 1);
+}
+
+/// Its operand, where the last axis of that is another one of the result's: [.., N, K] that a matmul wants as [.., K, N].
+Value* turned_columns(Graph& graph, Node* position, Value* value) {
+  Node* turn = producer(value, ops::transpose);
+  if (turn == nullptr) return nullptr;
+  Dims order = turn->attrs.integers("perm");
+  const auto rank = static_cast<int64_t>(order.size());
+  if (rank < 2 || order[static_cast<size_t>(rank) - 2] != rank - 1) return nullptr;
+  std::swap(order[order.size() - 2], order.back());
+  if (std::ranges::is_sorted(order)) return turn->input(0);
+  return insert_for(graph, position, ops::transpose, {turn->input(0)}, {{"perm", order}}, {turn})->output();
+}
+
+/// Whether the scores of an attention stay floats up to its Softmax: what fuses them never stores them.
+bool feeds_softmax(const Value* scores) {
+  for (int depth = 0; depth < 6 && scores->uses.size() == 1; ++depth) {
+    const Node* reader = scores->uses[0].node;
+    if (reader->is(ops::softmax)) return true;
+    if (reader->outputs.size() != 1 || !reader->op->is_pointwise()) return false;
+    scores = reader->output();
+  }
+  return false;
+}
+
+/// Two operands that are both made as the network runs, as in attention.
+void lower_product(Graph& graph, Node* node, Node* x, Node* w) {
+  for (const Node* operand : {x, w})
+    if (!has_one_scale(*operand) || !has_known_zero(*operand) || operand->output()->type.shape.rank() < 2) return;
+  if (!x->input(1)->is_constant() || !w->input(1)->is_constant() || feeds_softmax(node->output())) return;
+  Lowering lowering(graph, node, x, w);
+  Value* columns = turned_columns(graph, node, w->input(0));
+  const Attrs attrs{{"trans_b", int64_t{columns != nullptr}}};
+  lowering.finish(
+      lowering.add(ops::mat_mul_integer,
+                   {x->input(0), columns == nullptr ? w->input(0) : columns, x->input(2), w->input(2)}, attrs),
+      nullptr, 2);
+}
+
 void lower_matmul(Graph& graph, Node* node) {
   const bool gemm = node->is(ops::gemm), transposed = gemm && node->attrs.integer("transB") != 0;
   if (gemm && (node->attrs.integer("transA") != 0 || node->attrs.real("alpha") != 1 || node->attrs.real("beta") != 1))
     return;
   Node *x = dequantized(node->input(0)), *w = dequantized(node->input(1));
+  if (x != nullptr && w != nullptr && !gemm && !x->input(0)->is_constant() && !w->input(0)->is_constant())
+    return lower_product(graph, node, x, w);
   if (x == nullptr || w == nullptr || w->input(0)->type.shape.rank() != 2 || !has_one_scale(*x) ||
       !are_weights(*w, transposed ? 0 : 1))
     return;

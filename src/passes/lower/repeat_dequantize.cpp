@@ -16,6 +16,7 @@ namespace {
 
 bool takes_in(const Node& reader) {
   return reader.op->is_pointwise() || reader.is(ops::global_average_pool) || reader.is(ops::reduce_mean) ||
+         reader.is(ops::softmax) || reader.is(ops::layer_normalization) || reader.is(ops::rms_normalization) ||
          (reader.is(ops::quantize_linear) && byte_scale(reader));
 }
 

@@ -73,6 +73,73 @@ TEST(IntegerMatmul, IsExactForAllTypesAndZeroPoints) {
   }
 }
 
+struct Factors {
+  Dims a, b;
+  DType a_type = DType::u8, b_type = DType::u8;
+  int64_t a_zero = 0, b_zero = 0;
+  bool turned = false, to_bytes = false;
+};
+
+Graph graph_of(const Factors& f) {
+  Graph graph;
+  const auto input = [&](const char* name, const Dims& dims, DType type) {
+    Shape shape{Dim::symbol("N")};
+    for (const int64_t size : dims) shape.push_back(Dim(size));
+    return graph.add_input(name, {type, shape});
+  };
+  const auto zero = [&](DType type, int64_t number) {
+    return graph.add_constant(write_integers(type, {}, std::vector<int64_t>{number}));
+  };
+  Value* sums = graph
+                    .add(ops::mat_mul_integer,
+                         {input("a", f.a, f.a_type), input("b", f.b, f.b_type), zero(f.a_type, f.a_zero),
+                          zero(f.b_type, f.b_zero)},
+                         {{"trans_b", int64_t{f.turned}}})
+                    ->output();
+  if (f.to_bytes) {
+    const auto number = [&](float value) { return graph.add_constant(Tensor::of<float>({}, std::span(&value, 1))); };
+    Value* floats = graph.add(ops::cast, {sums}, {{"to", std::string("f32")}})->output();
+    floats = graph.add(ops::mul, {floats, number(3e-4F)})->output();
+    sums = graph.add(ops::quantize_linear, {floats, number(0.037F), zero(DType::u8, 119)})->output();
+  }
+  graph.set_outputs({sums});
+  return graph;
+}
+
+int check(const Factors& factors) {
+  CheckOptions options{.tolerance = 0, .rounds = true, .tuned = {{"N", 1}}, .run = {{{"N", 1}}, {{"N", 2}}}};
+  options.inputs = [](const Graph& region) {
+    std::vector<Tensor> inputs;
+    for (const Value* input : region.inputs())
+      inputs.push_back(all_values(input->type.dtype, input->type.shape.values(), 11 + inputs.size()));
+    return inputs;
+  };
+  return check_tactics(graph_of(factors), "integer_product", options);
+}
+
+TEST(IntegerProduct, IsExactForAllTypesAndZeroPoints) {
+  constexpr struct { int64_t m, n, k; } kSizes[] = {{3, 17, 5}, {37, 70, 67}};
+  size_t turn = 0;
+  for (const auto& [m, n, k] : kSizes)
+    for (const DType a : {DType::u8, DType::i8})
+      for (const DType b : {DType::u8, DType::i8})
+        for (const bool a_last : {false, true})
+          for (const int64_t b_zero : {0, 128, 255})
+            for (const bool turned : {false, true}) {
+              if (++turn % (k > 5 ? 11 : 5) != 0) continue;  // all of each kind with some of the others
+              const int64_t low = b == DType::i8 ? -128 : 0, a_low = a == DType::i8 ? -128 : 0;
+              const Dims columns = turned ? Dims{3, n, k} : Dims{3, k, n};
+              EXPECT_GT(
+                  check({{3, m, k}, columns, a, b, a_low + (a_last ? 255 : 0), low + b_zero, turned, turn % 2 == 0}), 0)
+                  << fmt::format("{}x{}x{}", m, n, k);
+            }
+}
+
+TEST(IntegerProduct, BroadcastsMatrices) {
+  EXPECT_GT(check({{2, 3, 5, 40}, {1, 3, 40, 33}, DType::u8, DType::i8, 7, -3}), 0);
+  EXPECT_GT(check({{1, 5, 40}, {4, 40, 33}, DType::i8, DType::u8, -7, 3}), 0);
+}
+
 TEST(IntegerMatmul, WrapsAroundWhereSumsLeave32Bits) {
   constexpr int64_t kDepth = 140'000;  // times 255 times 128: more than 2^32
   Graph graph;

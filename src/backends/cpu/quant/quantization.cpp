@@ -10,6 +10,7 @@
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/region_reader.h"
+#include "ops/byte_scale.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -104,10 +105,12 @@ class Quantization final : public ItemKernel {
       visit(y_.type.dtype, [&]<typename Y>() {
         Y* y = y_.as<Y>(bindings);
         const float divisor = static_cast<float>(scale);
+        const DType type = scale_.type.dtype;
         for (int64_t i = first; i < last; ++i) {
-          if (quantizes_)
-            y[i] = narrowed<Y>(std::nearbyint(static_cast<double>(static_cast<float>(widened(x[i])) / divisor)) + zero);
-          else y[i] = narrowed<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
+          if (quantizes_) {
+            const double steps = rounded_quotient(type, static_cast<float>(widened(x[i])) / divisor);
+            y[i] = narrowed<Y>(std::nearbyint(steps) + zero);
+          } else y[i] = narrowed<Y>((static_cast<double>(widened(x[i])) - zero) * scale);
         }
       });
     });

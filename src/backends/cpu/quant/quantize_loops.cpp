@@ -55,7 +55,12 @@ void Quantize(const float* x, T* y, int64_t count, float scale, float zero) {
 
 template <typename T>
 void Dequantize(const T* x, float* y, int64_t count, float scale, float zero) {
-  for (int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero) * scale;
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V factor = hn::Set(d, scale), shift = hn::Set(d, zero);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Mul(hn::Sub(load(d, x + i), shift), factor), d, y + i);
+  for (; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero) * scale;
 }
 
 QuantizeLoops Loops() {
