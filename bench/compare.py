@@ -118,7 +118,7 @@ def measure(name, engines, threads, batch, cores, options):
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
         errors = {engine: relative_error(outputs(worker, folder), expected)
-                  for engine, worker in workers.items() if expected is not None and engine not in ("onnxruntime", "hone_f32")}
+                  for engine, worker in workers.items() if expected is not None and engine not in ("onnxruntime", "hone_f32", "weights")}
         bursts = {engine: [] for engine in engines}
         for turn in range(options.rounds):
             first = turn % len(engines)
@@ -133,6 +133,8 @@ def measure(name, engines, threads, batch, cores, options):
 
 def add_ratio(result):
     """The better peer, and how much faster than it Hone is, round by round."""
+    if "hone" in result and "weights" in result:
+        result["times_weights"] = statistics.median(own / read for read, own in zip(result["weights"]["bursts"], result["hone"]["bursts"]))
     peers = [peer for peer in PEERS if peer in result]
     if "hone" not in result or not peers:
         return
@@ -148,7 +150,8 @@ def row(name, result, engines, tolerance):
     ratio = f"{result['ratio']:9.2f} {result['better']}" if "ratio" in result else ""
     wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= tolerance)
     gain = f"  {result['gain']:.2f} times Hone in f32" if "gain" in result else ""
-    return f"{name:24}{times}{ratio}{gain}{wrong}"
+    reading = f"  {result['times_weights']:.2f} times reading its weights" if "times_weights" in result else ""
+    return f"{name:24}{times}{ratio}{gain}{reading}{wrong}"
 
 
 def geometric_mean(values):
@@ -199,7 +202,8 @@ def arguments():
     parser.add_argument("--isa", choices=CAPS, help="highest instruction set for engines that can be told: avx512 has VNNI, but no matrix tiles (AMX)")
     parser.add_argument("--hint", choices=["latency", "throughput"], default="latency",
                         help="throughput: as many streams as threads (OpenVINO: as many as its hint of that name takes)")
-    parser.add_argument("--token", type=int, metavar="PAST", help="of language models with a cache: one token with so many in the cache")
+    parser.add_argument("--token", type=int, metavar="PAST",
+                        help="of language models with a cache: one token with so many in the cache, beside what reading the weights takes")
     parser.add_argument("--rounds", type=int, default=15, help="bursts of each engine")
     parser.add_argument("--burst", type=float, default=0.25, help="seconds of each burst")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/bench/compare.json", help="where the figures go")
@@ -211,6 +215,8 @@ def arguments():
     is_quantized = options.precision in quantized.KINDS
     options.models = options.models or (QUANTIZED if is_quantized else MODELS)
     options.engines = options.engines or ([*ENGINES, "hone_f32"] if is_quantized else ENGINES)
+    if options.token is not None:
+        options.engines = [*options.engines, "weights"]
     return options
 
 

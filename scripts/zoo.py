@@ -7,6 +7,7 @@ Everything is read from the packed skeletons, which are small; nothing here unpa
 import dataclasses
 import functools
 import lzma
+import math
 import os
 import zlib
 
@@ -91,6 +92,14 @@ def inputs(model):
     graph = skeleton(model)
     weights = {tensor.name for tensor in graph.initializer}
     return [describe(value, graph) for value in graph.input if value.name not in weights]
+
+
+def weight_bytes(model):
+    """Of the constants that an inference reads whole: not of tables of which Gather and rotations take rows."""
+    graph = skeleton(model)
+    whole = {name for node in graph.node if node.op_type not in ("Gather", "GatherBlockQuantized") for name in node.input[:3]}
+    return sum(math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+               for tensor in graph.initializer if tensor.name in whole)
 
 
 def has_dynamic_batch(model):

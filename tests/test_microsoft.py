@@ -56,6 +56,21 @@ def n_bits(rows, k, n, block, bits=4, parts=3, zeros=None, bias=False):
     return "MatMulNBits", operands, {"K": k, "N": n, "bits": bits, "block_size": block}, 1
 
 
+def table_bits(kind, k, n, block):
+    """A case of MatMulBnb4: four bits that stand for one of 16 numbers."""
+    weight = [("w", quantised(k * n // 2)), ("w", np.abs(real(-(-k * n // block), scale=0.1)))]
+    return "MatMulBnb4", [real(3, k), *weight], {"K": k, "N": n, "block_size": block, "quant_type": kind}, 1
+
+
+def gathered_blocks(bits, zeros, width=64, block=16):
+    """A case of GatherBlockQuantized: rows of a table of bytes, with a code or two in each."""
+    packed = lambda count: quantised(9, -(-count * bits // 8))
+    blocks = -(-width // block)
+    operands = [("w", packed(width)), np.array([[3, 0, 8], [1, 3, 3]], np.int64), ("w", real(9, blocks, scale=0.1))]
+    return ("GatherBlockQuantized", operands + ([("w", packed(blocks))] if zeros else []),
+            {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}, 1)
+
+
 # name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
 CASES = {
     "inverse": ("Inverse", [real(3, 5, 5) + 4 * np.eye(5, dtype=np.float32)], {}, 1),
@@ -122,6 +137,12 @@ CASES = {
     "n_bits_ragged": n_bits(1, 80, 24, 32),
     "n_bits_many_rows": n_bits(70, 64, 40, 16),
     "n_bits_eight": n_bits(3, 64, 24, 32, bits=8),
+    "table_fp4": table_bits(0, 64, 24, 64),
+    "table_nf4": table_bits(1, 96, 20, 16),
+    "gather_blocks": gathered_blocks(4, zeros=False),
+    "gather_blocks_zeros": gathered_blocks(4, zeros=True),
+    "gather_blocks_ragged": gathered_blocks(4, zeros=True, width=72),
+    "gather_blocks_eight": gathered_blocks(8, zeros=True),
     "n_bits_between": n_bits(3, 64, 24, 32, parts=2, zeros=np.linspace(0.5, 15, 48, dtype=np.float32)),
 }
 

@@ -3,6 +3,7 @@
 // com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and matmuls with weights of few
 // bits, whose packing is undone when the model is read.
 #include <algorithm>
+#include <utility>
 
 #include "ops/expansions.h"
 #include "ops/movement.h"
@@ -214,6 +215,128 @@ void import_n_bits(ImportContext& context) {
   context.set_output(0, plus(context, made(context, "MatMul", {context.input(0), weight}), given(context, 5)));
 }
 
+// ---- MatMulBnb4(a, b, largest) ----
+
+/// What four bits stand for: of FP4 and of NF4, the quantiles of a normal distribution.
+constexpr float kFp4[16] = {0.0F,  5.208333333e-03F,  0.66666667F,  1.0F,  0.33333333F,  0.5F,  0.16666667F,  0.25F,
+                            -0.0F, -5.208333333e-03F, -0.66666667F, -1.0F, -0.33333333F, -0.5F, -0.16666667F, -0.25F};
+constexpr float kNf4[16] = {-1.0F,
+                            -0.6961928009986877F,
+                            -0.5250730514526367F,
+                            -0.39491748809814453F,
+                            -0.28444138169288635F,
+                            -0.18477343022823334F,
+                            -0.09105003625154495F,
+                            0.0F,
+                            0.07958029955625534F,
+                            0.16093020141124725F,
+                            0.24611230194568634F,
+                            0.33791524171829224F,
+                            0.44070982933044434F,
+                            0.5626170039176941F,
+                            0.7229568362236023F,
+                            1.0F};
+
+/// Weights [k, n] of [n, k] in one row of half bytes, the first in the upper half; each block of it times the block's largest.
+Tensor table_weights(const Tensor& codes, const Tensor& largest, int64_t k, int64_t n, int64_t block,
+                     std::span<const float, 16> table) {
+  const int64_t count = k * n;
+  HONE_CHECK(
+      codes.dtype() == DType::u8 && codes.size() == (count + 1) / 2 && largest.size() == (count + block - 1) / block,
+      "MatMulBnb4 has {} bytes of weights and {} scales for {} weights in blocks of {}", codes.size(), largest.size(),
+      count, block);
+  const std::span<const uint8_t> bytes = codes.data<uint8_t>();
+  const std::vector<double> scales = read_doubles(largest);
+  std::vector<double> weights(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const unsigned byte = bytes[static_cast<size_t>(i / 2)], code = i % 2 == 0 ? byte >> 4 : byte & 15U;
+    weights[static_cast<size_t>(i % k * n + i / k)] = table[code] * scales[static_cast<size_t>(i / block)];
+  }
+  return write_doubles(largest.dtype(), {k, n}, weights);
+}
+
+void import_bnb4(ImportContext& context) {
+  const Attrs& attrs = context.attrs();
+  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), block = attrs.integer("block_size"),
+                type = attrs.integer("quant_type");
+  constexpr int64_t kMost = INT32_MAX;
+  HONE_CHECK(k > 0 && n > 0 && block > 0 && k < kMost && n < kMost && (type == 0 || type == 1),
+             "MatMulBnb4 of {} by {} in blocks of {}, type {}", k, n, block, type);
+  HONE_CHECK(attrs.integer_or("transB", 1) == 1, "MatMulBnb4 with transB=0 is not supported");
+  for (const size_t i : {size_t{1}, size_t{2}})
+    HONE_CHECK(context.input(i)->is_constant(), "operand {} of MatMulBnb4 must be a constant", i);
+  Value* weight = context.constant(table_weights(*context.input(1)->constant, *context.input(2)->constant, k, n, block,
+                                                 type == 0 ? std::span(kFp4) : std::span(kNf4)));
+  context.set_output(0, made(context, "MatMul", {context.input(0), weight}));
+}
+
+// ---- GatherBlockQuantized(data, indices, scales, zeros?) ----
+
+/// Fields of `bits` in the bytes of the last axis, as signed codes or not.
+Tensor unpacked_rows(const Tensor& packed, int64_t bits, bool is_signed) {
+  const int64_t fields = 8 / bits, middle = is_signed ? int64_t{1} << (bits - 1) : 0;
+  std::vector<int64_t> codes;
+  for (const uint8_t byte : packed.data<uint8_t>())
+    for (int64_t i = 0; i < fields; ++i) codes.push_back(((byte >> (i * bits)) & ((1 << bits) - 1)) - middle);
+  Dims dims = packed.dims();
+  dims.back() *= fields;
+  const DType type = bits == 8 ? (is_signed ? DType::i8 : DType::u8) : is_signed ? DType::i4 : DType::u4;
+  return write_integers(type, std::move(dims), codes);
+}
+
+/// The first of each row, as many as there are in rows of these sizes: packed zero points fill whole bytes.
+Tensor cut_last_axis(const Tensor& tensor, const Dims& wanted) {
+  Dims given = tensor.dims();
+  HONE_CHECK(given.size() == wanted.size() && !given.empty() && given.back() >= wanted.back(),
+             "the zero points of GatherBlockQuantized are [{}], its scales [{}]", join_dims(given), join_dims(wanted));
+  const int64_t row = std::exchange(given.back(), wanted.back());
+  HONE_CHECK(given == wanted, "the zero points of GatherBlockQuantized do not fit its scales [{}]", join_dims(wanted));
+  std::vector<int64_t> codes;
+  const std::vector<int64_t> all = tensor.integers();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (static_cast<int64_t>(i) % row < wanted.back()) codes.push_back(all[i]);
+  return write_integers(tensor.dtype(), wanted, codes);
+}
+
+int64_t axis_of(const Attrs& attrs, const char* name, int64_t fallback, size_t rank) {
+  const int64_t given = attrs.integer_or(name, fallback), count = static_cast<int64_t>(rank),
+                axis = given < 0 ? given + count : given;
+  HONE_CHECK(axis >= 0 && axis < count, "{} is {} in GatherBlockQuantized of rank {}", name, given, rank);
+  return axis;
+}
+
+/// The codes' rows and those of their scales are gathered, then multiplied: the table stays as it is.
+void import_gather_blocks(ImportContext& context) {
+  const Attrs& attrs = context.attrs();
+  Value *data = context.input(0), *indices = context.input(1), *scales = context.input(2), *zeros = given(context, 3);
+  const int64_t bits = attrs.integer_or("bits", 4), block = attrs.integer_or("block_size", 128);
+  const size_t rank = data->type.shape.rank();
+  const int64_t gather = axis_of(attrs, "gather_axis", 0, rank), along = axis_of(attrs, "quantize_axis", 1, rank);
+  HONE_CHECK((bits == 4 || bits == 8) && block > 0 && gather != along,
+             "GatherBlockQuantized with {} bits in blocks of {} along axis {}, gathered along {}", bits, block, along,
+             gather);
+  if (data->type.dtype == DType::u8) {
+    const bool last = along + 1 == static_cast<int64_t>(rank);
+    HONE_CHECK(data->is_constant() && (zeros == nullptr || zeros->is_constant()) && last,
+               "GatherBlockQuantized reads bytes that hold several codes from constants, along the last axis");
+    // Without zero points they are the middle of the range, for which signed codes need none.
+    data = context.constant(unpacked_rows(*data->constant, bits, zeros == nullptr));
+    if (zeros != nullptr) {
+      Tensor points = unpacked_rows(*zeros->constant, bits, false);
+      if (points.dims() != scales->type.shape.values()) points = cut_last_axis(points, scales->type.shape.values());
+      zeros = context.constant(std::move(points));
+    }
+  }
+  const Dim& size = data->type.shape[static_cast<size_t>(along)];
+  HONE_CHECK(size.is_constant() && size.value() > 0, "GatherBlockQuantized of a size that is not known");
+  const auto rows = [&](Value* table) {
+    return table == nullptr ? nullptr : made(context, "Gather", {table, indices}, {{"axis", gather}});
+  };
+  const int64_t moved = along < gather ? along : along - 1 + static_cast<int64_t>(indices->type.shape.rank());
+  context.set_output(0, made(context, "DequantizeLinear", {rows(data), rows(scales), rows(zeros)},
+                             {{"axis", moved}, {"block_size", std::min(block, size.value())}}));
+}
+
 const OnnxRule kRules[] = {
     {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain, 0x5b},
     {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain, 0x5b},
@@ -228,6 +351,8 @@ const OnnxRule kRules[] = {
     {"MatMulIntegerToFloat", 1, kEveryLater, import_integer_to_float, kDomain, 0xf},
     {"DynamicQuantizeMatMul", 1, kEveryLater, import_dynamic_matmul, kDomain, 0x7},
     {"MatMulNBits", 1, kEveryLater, import_n_bits, kDomain, 0x7},
+    {"MatMulBnb4", 1, kEveryLater, import_bnb4, kDomain, 0x7},
+    {"GatherBlockQuantized", 1, kEveryLater, import_gather_blocks, kDomain, 0x7},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // y[..., N] = epilogue(x[..., K] W) with weights W of 4 or 8 bits, in f32. Few rows take as long as the weights take to be read, so
-// codes stay codes until they are in registers. Many rows take as long as the products: a panel is unpacked to f32 once for some
+// codes stay codes until they are in registers: there they become floats, or the elements of x are split into bytes (digits), four
+// products of which are added up at once. Many rows take as long as the products: a panel is unpacked to f32 once for some
 // hundred rows, and the matmul of f32 takes it from there.
 #include <algorithm>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "backends/cpu/family.h"
 #include "backends/cpu/jit/tile_code.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
+#include "backends/cpu/quant/digit_tile.h"
 #include "backends/cpu/quant/quantized_tile.h"
 #include "base/checked.h"
 #include "regions/quantized_region.h"
@@ -23,16 +25,23 @@ constexpr int64_t kUnpackedFor = 128;            // rows, whose x stays in L2 be
 
 struct QuantizedTile {
   bool unpacks = false;
+  bool digits = false;  // an element of x is split into bytes
+  bool dots = false;    // of bytes, by VNNI
   int64_t rows = 1, vectors = 1;
   static void fields(auto& self, auto& visit) {
     visit("unpacks", self.unpacks);
+    visit("digits", self.digits);
+    visit("dots", self.dots);
     visit("rows", self.rows, 1, kMostRows);
     visit("vectors", self.vectors, 1, kMostVectors);
   }
   int64_t panel(Isa isa) const { return vectors * lanes_of(isa); }
   bool fits(Isa isa, int64_t bits, bool zeros) const {
     const auto r = static_cast<int>(rows), v = static_cast<int>(vectors);
-    return unpacks ? v <= kMostUnpacked && tile_fits(isa, r, v) : quantized_tile_fits(isa, bits, zeros, r, v);
+    if (unpacks) return !digits && v <= kMostUnpacked && tile_fits(isa, r, v);
+    // Where digits cannot say what x is, floats do.
+    if (digits && (bits != 4 || !digit_tile_fits(isa, r, v))) return false;
+    return quantized_tile_fits(isa, bits, zeros, r, v);
   }
 };
 
@@ -101,7 +110,8 @@ class PanelWriter {
     }
     each_column([&](int64_t j) {
       uint32_t word = 0;
-      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i) word |= (static_cast<uint32_t>(code(i, j)) & 15U) << (4 * i);
+      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i)
+        word |= static_cast<uint32_t>(code(i, j) + QuantizedFormat::kMiddle) << (4 * QuantizedFormat::place(i));
       put(word);
     });
   }
@@ -129,12 +139,19 @@ class QuantizedLinear : public CpuKernel {
   bool serial() const override { return m_ * code_.linear.n * code_.linear.k < kSmallWork; }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
-    if (phase + 1 < phases()) pad_x(worker, workers, bindings);
+    if (phase + 1 < phases()) prepare_x(worker, workers, bindings);
     else multiply(worker, workers, bindings);
   }
 
  protected:
   virtual void multiply(int worker, int workers, const Bindings& bindings) const = 0;
+  /// A worker takes blocks of rows.
+  virtual void prepare_x(int worker, int workers, const Bindings& bindings) const {
+    if (!pads_) return;
+    const int64_t blocks = format_.blocks();
+    const Share share = share_of(m_ * blocks, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) pad_block(item / blocks, item % blocks, bindings);
+  }
 
   const QuantizedLinearCode& code() const { return code_; }
   const QuantizedFormat& format() const { return format_; }
@@ -144,6 +161,9 @@ class QuantizedLinear : public CpuKernel {
   int64_t x_row() const { return x_row_; }
   int64_t columns_of(bool last_panel) const { return last_panel ? code_.linear.n - (panels() - 1) * panel_ : panel_; }
 
+  const float* given_x(const Bindings& bindings) const {
+    return floats(bindings.inputs[static_cast<size_t>(code_.linear.input)]);
+  }
   const float* x(const Bindings& bindings) const {
     return pads_ ? static_cast<const float*>(bindings.workspace) : given_x(bindings);
   }
@@ -167,17 +187,6 @@ class QuantizedLinear : public CpuKernel {
  private:
   static constexpr int64_t kSmallWork = 1 << 15;
 
-  const float* given_x(const Bindings& bindings) const {
-    return floats(bindings.inputs[static_cast<size_t>(code_.linear.input)]);
-  }
-
-  /// A worker takes blocks of rows.
-  void pad_x(int worker, int workers, const Bindings& bindings) const {
-    const int64_t blocks = format_.blocks();
-    const Share share = share_of(m_ * blocks, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) pad_block(item / blocks, item % blocks, bindings);
-  }
-
   void pad_block(int64_t row, int64_t block, const Bindings& bindings) const {
     const int64_t begin = block * format_.block, size = std::min(format_.block, format_.k - begin);
     const float* from = given_x(bindings) + row * format_.k + begin;
@@ -193,38 +202,36 @@ class QuantizedLinear : public CpuKernel {
   bool pads_ = false;
 };
 
-/// Codes become floats in the registers of the tile.
-class FewRows final : public QuantizedLinear {
+/// Tiles for all rows but the last few, and of each for all panels but the last one.
+class TileFunctions {
  public:
-  FewRows(const QuantizedLinearCode& code, int64_t rows, Isa isa) : QuantizedLinear(code, rows, isa) {
+  template <typename Emit>
+  TileFunctions(Isa isa, Emit&& emit) {
     std::array<std::array<size_t, 2>, 2> offsets{};
     emitter_ = Emitter::generate(isa, [&](Emitter& e) {
       for (const size_t last_row : {0, 1})
-        for (const size_t last_panel : {0, 1})
-          offsets[last_row][last_panel] = emit_quantized_tile(e, spec_of(last_row == 1, last_panel == 1, isa));
+        for (const size_t last_panel : {0, 1}) offsets[last_row][last_panel] = emit(e, last_row == 1, last_panel == 1);
     });
     for (const size_t i : {0, 1})
       for (const size_t j : {0, 1}) tiles_[i][j] = emitter_->entry<TileFunction>(offsets[i][j]);
   }
+  TileFunction at(bool last_row, bool last_panel) const { return tiles_[last_row ? 1 : 0][last_panel ? 1 : 0]; }
 
  private:
-  /// A worker takes panels one after the other, as they lie in memory, each through all rows.
-  void multiply(int worker, int workers, const Bindings& bindings) const override {
-    const int64_t step = code().tile.rows, blocks = (rows() + step - 1) / step;
-    const Share share = share_of(panels() * blocks, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t at = item / blocks, row = item % blocks * step;
-      const TileArgs args{.src = x(bindings) + row * x_row(),
-                          .weights = reinterpret_cast<const float*>(weights(bindings, at)),
-                          .dst = result(bindings, place(row, at)),
-                          .residual = residual(bindings, place(row, at)),
-                          .bias = bias(bindings, at),
-                          .prefetch = nullptr,
-                          .rows = 0,
-                          .flags = 0};
-      tiles_[row + step > rows() ? 1 : 0][at + 1 == panels() ? 1 : 0](&args);
-    }
-  }
+  std::unique_ptr<Emitter> emitter_;
+  TileFunction tiles_[2][2] = {};
+};
+
+/// Codes become floats in the registers of the tile.
+class FewRows : public QuantizedLinear {
+ public:
+  FewRows(const QuantizedLinearCode& code, int64_t rows, Isa isa)
+      : QuantizedLinear(code, rows, isa), floats_(isa, [&](Emitter& e, bool last_row, bool last_panel) {
+          return emit_quantized_tile(e, spec_of(last_row, last_panel, isa));
+        }) {}
+
+ protected:
+  int64_t blocks() const { return (rows() + code().tile.rows - 1) / code().tile.rows; }
 
   QuantizedTileSpec spec_of(bool last_row, bool last_panel, Isa isa) const {
     const int64_t left = rows() % code().tile.rows, columns = columns_of(last_panel), lanes = lanes_of(isa);
@@ -237,8 +244,91 @@ class FewRows final : public QuantizedLinear {
     return {.format = format(), .output = output, .panel = panel(), .x_row = x_row() * 4};
   }
 
-  std::unique_ptr<Emitter> emitter_;
-  TileFunction tiles_[2][2] = {};  // [of the last rows][of the last panel]
+  /// A worker takes panels one after the other, as they lie in memory, each through all rows.
+  void multiply(int worker, int workers, const Bindings& bindings) const override {
+    const Share share = share_of(panels() * blocks(), worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t at = item / blocks(), block = item % blocks(), row = block * code().tile.rows;
+      multiply_tile(block, at,
+                    {.src = x(bindings) + row * x_row(),
+                     .weights = reinterpret_cast<const float*>(weights(bindings, at)),
+                     .dst = result(bindings, place(row, at)),
+                     .residual = residual(bindings, place(row, at)),
+                     .bias = bias(bindings, at),
+                     .prefetch = nullptr,
+                     .rows = 0,
+                     .flags = 0},
+                    workers, bindings);
+    }
+  }
+  virtual void multiply_tile(int64_t block, int64_t panel, const TileArgs& args, int, const Bindings&) const {
+    floats_.at(block + 1 == blocks(), panel + 1 == panels())(&args);
+  }
+
+ private:
+  TileFunctions floats_;
+};
+
+/// x becomes digits first. Rows that digits cannot say are multiplied as floats.
+class DigitRows final : public FewRows {
+ public:
+  DigitRows(const QuantizedLinearCode& code, int64_t rows, const CpuInfo& info)
+      : FewRows(code, rows, info.isa),
+        split_(split_digits(info.isa)),
+        workers_(info.workers),
+        tiles_(info.isa, [&](Emitter& e, bool last_row, bool last_panel) {
+          QuantizedTileSpec tile = spec_of(last_row, last_panel, info.isa);
+          tile.x_row = digit_row();
+          return emit_digit_tile(e, {tile, code.tile.dots});
+        }) {}
+
+  size_t workspace_bytes() const override {
+    return FewRows::workspace_bytes() + static_cast<size_t>(round_up(rows() * digit_row(), 64) + workers_ * blocks());
+  }
+  int phases() const override { return 2; }
+
+ private:
+  int64_t digit_row() const {
+    return format().blocks() * DigitFormat::kHeadBytes + format().all_units() * DigitFormat::kUnitBytes;
+  }
+  int64_t block_bytes() const {
+    return DigitFormat::kHeadBytes + format().units(format().block) * DigitFormat::kUnitBytes;
+  }
+  std::byte* digits(const Bindings& bindings) const {
+    return static_cast<std::byte*>(bindings.workspace) + FewRows::workspace_bytes();
+  }
+  /// Of each worker and block of rows: whether it saw elements that digits cannot say.
+  std::byte* failed(const Bindings& bindings, int64_t worker) const {
+    return digits(bindings) + round_up(rows() * digit_row(), 64) + worker * blocks();
+  }
+
+  void prepare_x(int worker, int workers, const Bindings& bindings) const override {
+    FewRows::prepare_x(worker, workers, bindings);
+    std::byte* failures = failed(bindings, worker);
+    std::fill_n(failures, blocks(), std::byte{0});
+    const int64_t count = format().blocks();
+    const Share share = share_of(rows() * count, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t row = item / count, at = item % count, begin = at * format().block;
+      std::byte* to = digits(bindings) + row * digit_row() + at * block_bytes();
+      if (!split_(given_x(bindings) + row * format().k + begin, std::min(format().block, format().k - begin), to))
+        failures[row / code().tile.rows] = std::byte{1};
+    }
+  }
+
+  void multiply_tile(int64_t block, int64_t panel, const TileArgs& args, int workers,
+                     const Bindings& bindings) const override {
+    for (int64_t worker = 0; worker < workers; ++worker)
+      if (failed(bindings, worker)[block] != std::byte{0})
+        return FewRows::multiply_tile(block, panel, args, workers, bindings);
+    TileArgs own = args;
+    own.src = reinterpret_cast<const float*>(digits(bindings) + block * code().tile.rows * digit_row());
+    tiles_.at(block + 1 == blocks(), panel + 1 == panels())(&own);
+  }
+
+  SplitDigits split_;
+  int64_t workers_;
+  TileFunctions tiles_;
 };
 
 /// Panels become floats in a worker's own memory, for some hundred rows at a time.
@@ -301,7 +391,7 @@ class ManyRows final : public QuantizedLinear {
 
 struct QuantizedLinearFamily {
   static constexpr std::string_view kName = "quantized_linear";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
   using Params = QuantizedTile;
   using Code = QuantizedLinearCode;
@@ -317,6 +407,7 @@ struct QuantizedLinearFamily {
                   m = elements(region->node().output()->type.shape.values()) / n;
     std::vector<QuantizedTile> tiles;
     if (m <= kFewRows) add_few(tiles, m, n, bits, region->may_have_zeros(), info.isa);
+    if (m <= kFewRows && bits == 4 && block_of(*region) <= kMostDigitRows) add_digits(tiles, m, n, problem.device);
     if (m >= kManyRows) add_many(tiles, {.m = m, .n = n, .k = region->code.k}, info);
     const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
     for (const QuantizedTile& tile : tiles)
@@ -325,6 +416,7 @@ struct QuantizedLinearFamily {
 
   static Cost cost(const Problem&, const Params& tile, const Tactic&) {
     if (tile.unpacks) return {.arithmetic = 1.6, .operands = 2, .weights = 1};
+    if (tile.digits) return {.arithmetic = 0.3 + 0.4 / static_cast<double>(tile.rows), .operands = 2, .weights = 0.4};
     return {.arithmetic = 1.5 + 3.0 / static_cast<double>(tile.rows), .operands = 2, .weights = 0.5};
   }
 
@@ -357,9 +449,15 @@ struct QuantizedLinearFamily {
     const int64_t rows = elements(shapes.outputs[0].dims) / code.linear.n;
     HONE_CHECK(rows > 0, "a matmul in the plan has no rows");
     require_sizes(Dims{rows + info.workers * tile.panel(info.isa), format.padded_k() + format.blocks()});
-    HONE_CHECK(tile.rows * std::max(format.padded_k(), code.linear.n) * 4 < INT32_MAX,
+    const int64_t heads = format.blocks() * DigitFormat::kHeadBytes;
+    HONE_CHECK(tile.rows * (std::max(format.padded_k(), code.linear.n) * 4 + heads) < INT32_MAX,
                "a matmul of few bits in the plan has rows of {} and {}", code.linear.k, code.linear.n);
     if (tile.unpacks) return std::make_shared<ManyRows>(code, rows, info);
+    HONE_CHECK(!tile.digits || code.block <= kMostDigitRows, "a matmul of few bits in the plan has blocks of {}",
+               code.block);
+    HONE_CHECK(!tile.dots || has_byte_dots(info.isa),
+               "a matmul in the plan adds up products of bytes (VNNI), which this processor does not do");
+    if (tile.digits) return std::make_shared<DigitRows>(code, rows, info);
     return std::make_shared<FewRows>(code, rows, info.isa);
   }
 
@@ -376,9 +474,27 @@ struct QuantizedLinearFamily {
     }
   }
 
+  static int64_t block_of(const QuantizedLinearRegion& region) {
+    return std::min(region.node().attrs.integer("block_size"), region.code.k);
+  }
+
+  /// Of each width as many rows as there are registers for; where vectors are short also without VNNI, which few of them have.
+  static void add_digits(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, const DeviceInfo& device) {
+    const Isa isa = cpu_info(device).isa;
+    const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
+    for (const bool dots : {true, false}) {
+      if (dots ? !device.byte_dots : device.byte_dots && isa == Isa::avx512) continue;
+      for (int64_t vectors = std::min<int64_t>(kMostVectors, wanted); vectors >= 1; --vectors) {
+        QuantizedTile tile{.digits = true, .dots = dots, .rows = std::min<int64_t>(m, kMostRows), .vectors = vectors};
+        while (tile.rows > 0 && !tile.fits(isa, 4, true)) --tile.rows;
+        if (tile.rows > 0) tiles.push_back(tile);
+      }
+    }
+  }
+
   static void add_many(std::vector<QuantizedTile>& tiles, const GemmShape& shape, const CpuInfo& info) {
     for (const GemmConfig& config : gemm_candidates(shape, info.isa, info.workers)) {
-      const QuantizedTile tile{true, config.pixels, config.vectors};
+      const QuantizedTile tile{.unpacks = true, .rows = config.pixels, .vectors = config.vectors};
       const bool known = std::ranges::any_of(tiles, [&](const QuantizedTile& other) {
         return other.unpacks && other.rows == tile.rows && other.vectors == tile.vectors;
       });

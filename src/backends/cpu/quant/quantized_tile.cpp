@@ -35,7 +35,7 @@ class PanelReader {
     e_.align(64);
     e_.L(table_);
     for (int code = 0; code < 16; ++code)
-      e_.dd(std::bit_cast<uint32_t>(static_cast<float>(code < 8 ? code : code - 16)));
+      e_.dd(std::bit_cast<uint32_t>(static_cast<float>(code - QuantizedFormat::kMiddle)));
   }
 
   /// `open` and `close` stand around the `units` of each block, when its scales are at head().
@@ -60,16 +60,16 @@ class PanelReader {
 
   /// Row `row` of the unit, of one vector of columns.
   void decode(const Vec& to, int row, int vector) {
-    const int bits = static_cast<int>(f_.bits);
+    const int bits = static_cast<int>(f_.bits), place = static_cast<int>(QuantizedFormat::place(row));
     if (bits == 8) {
       e_.vpmovsxbd(to, e_.ptr[codes_ + displacement(row * panel_ + int64_t{vector} * e_.lanes())]);
       e_.vcvtdq2ps(to, to);
     } else if (has_table()) {
-      if (row > 0) e_.vpsrld(to, word(vector), row * bits);
-      e_.vpermps(wide(to), wide(row > 0 ? to : word(vector)), table());
+      if (place > 0) e_.vpsrld(to, word(vector), place * bits);
+      e_.vpermps(wide(to), wide(place > 0 ? to : word(vector)), table());
     } else {
-      if (row + 1 < kUnit) e_.vpslld(to, word(vector), (kUnit - 1 - row) * bits);
-      e_.vpsrad(to, row + 1 < kUnit ? to : word(vector), (kUnit - 1) * bits);
+      if (place + 1 < kUnit) e_.vpslld(to, word(vector), (kUnit - 1 - place) * bits);
+      e_.vpsrad(to, place + 1 < kUnit ? to : word(vector), (kUnit - 1) * bits);
       e_.vcvtdq2ps(to, to);
     }
   }
@@ -95,8 +95,11 @@ class PanelReader {
 
   void load_unit() {
     if (f_.bits != 4) return;
-    for (int vector = 0; vector < vectors_; ++vector)
+    for (int vector = 0; vector < vectors_; ++vector) {
       e_.load(word(vector), e_.ptr[codes_ + displacement(int64_t{vector} * e_.vector_bytes())]);
+      // Less the middle, as signed numbers of four bits.
+      if (!has_table()) e_.vxorps(word(vector), word(vector), e_.constant_bits(0x88888888U));
+    }
   }
 
   template <typename Body>

@@ -4,8 +4,9 @@
 // over its codes, less its zero point times the sum of x, then scaled. Codes become floats in registers, four bits by one permutation of a table where vectors have 16 lanes.
 //
 // A panel of columns is one stretch of bytes that is read once, from the first to the last: for each block the columns' scales, their
-// zero points where there are any, then the codes in units of eight rows. A unit of 4-bit codes is 32 bits for each column, the
-// first row lowest; one of 8-bit codes is eight rows of bytes. A block's last unit is filled up with zeros, and so is x.
+// zero points where there are any, then the codes in units of eight rows. A unit of 4-bit codes is four bytes for each column,
+// in the lower halves the first four rows, in the upper ones the others, each code 8 too large; one of 8-bit codes is eight rows of
+// bytes. A block's last unit is filled up with zeros, and so is x.
 #pragma once
 
 #include <array>
@@ -24,6 +25,9 @@ constexpr std::array<std::string_view, 3> field_names(ZeroPoints) { return {"non
 /// How the weights of k rows lie in a panel.
 struct QuantizedFormat {
   static constexpr int64_t kUnit = 8;  // rows
+  static constexpr int kMiddle = 8;    // by which 4-bit codes are too large
+  /// Of a row in the 32 bits of a unit: four bits each.
+  static constexpr int64_t place(int64_t row) { return row % 4 * 2 + row / 4; }
 
   int64_t k = 1, block = 1;
   int64_t bits = 4;
