@@ -13,6 +13,12 @@ class StateError : public Error {
   using Error::Error;
 };
 
+/// The host or a device has too little memory.
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Somebody asked for the end of what was going on.
 class Cancelled : public Error {
  public:

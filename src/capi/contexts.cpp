@@ -364,7 +364,14 @@ const char* hone_context_debug_tensor(const hone_context* context, size_t index)
   return name;
 }
 
-void hone_context_destroy(hone_context* context) { hone::capi::destroy(context, "context"); }
+void hone_context_destroy(hone_context* context) {
+  guarded([&] {
+    if (context == nullptr) return;
+    require(context, "context");
+    context->flights.require_other_thread();
+    delete context;
+  });
+}
 
 hone_status hone_value_create_from_output(hone_context* context, const char* output, hone_value** value) {
   return settled(context, [&] {

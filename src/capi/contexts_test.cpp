@@ -80,6 +80,13 @@ TEST(Devices, AnEngineRunsOnCoresOfItsOwn) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after)) << "the caller's thread stays where it was";
 }
 
+TEST(Devices, SayWhenMemoryIsShort) {
+  const auto device = make<hone_device>(hone_device_create, "cpu/1", nullptr);
+  hone_buffer* none = nullptr;
+  for (const hone_memory kind : {HONE_MEMORY_HOST, HONE_MEMORY_PINNED, HONE_MEMORY_DEVICE})
+    EXPECT_EQ(hone_buffer_create(device.get(), kind, SIZE_MAX / 2, &none), HONE_OUT_OF_MEMORY);
+}
+
 TEST(Contexts, ChangeShapesAndRun) {
   const Loaded loaded = load(perceptron());
   Running running(loaded.engine.get());

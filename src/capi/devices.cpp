@@ -189,9 +189,10 @@ void hone_stream_destroy(hone_stream* stream) {
   guarded([&] {
     if (stream == nullptr) return;
     require(stream, "stream");
+    if (stream->worker) stream->worker->require_other_thread();
+    const std::unique_ptr<hone_stream> freed(stream);
     if (stream->stream) stream->stream->synchronize();
   });
-  hone::capi::destroy(stream, "stream");
 }
 
 hone_status hone_event_create(const hone_device* device, hone_event** event) {

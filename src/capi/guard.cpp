@@ -33,6 +33,8 @@ Outcome outcome_of_exception() {
     return outcome_of(HONE_INVALID_ARGUMENT, error);
   } catch (const StateError& error) {
     return outcome_of(HONE_INVALID_STATE, error);
+  } catch (const OutOfMemory& error) {
+    return outcome_of(HONE_OUT_OF_MEMORY, error);
   } catch (const Cancelled& error) {
     return outcome_of(HONE_CANCELLED, error);
   } catch (const Error& error) {

@@ -152,18 +152,23 @@ TEST(Streams, ACallbackInAWorkerMayNotUseItsContext) {
   const auto stream = stream_of(loaded);
   struct Seen {
     hone_context* context;
-    std::atomic<int> status = HONE_OK;
-  } seen{running.context.get()};
+    hone_stream* stream;
+    std::atomic<int> status = HONE_OK, waited = HONE_OK;
+  } seen{running.context.get(), stream.get()};
   must(hone_context_set_layer_function(
       running.context.get(),
       [](void* user, const char*, double) {
         auto& to = *static_cast<Seen*>(user);
         to.status = hone_context_run(to.context);
+        to.waited = hone_stream_synchronize(to.stream);
+        hone_context_destroy(to.context);  // refused, as the next one is
+        hone_stream_destroy(to.stream);
       },
       &seen));
   must(hone_context_enqueue(running.context.get(), stream.get()));
   must(hone_stream_synchronize(stream.get()));
   EXPECT_EQ(seen.status, HONE_INVALID_STATE);
+  EXPECT_EQ(seen.waited, HONE_INVALID_STATE);
 }
 
 size_t threads() {

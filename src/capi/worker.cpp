@@ -30,10 +30,15 @@ void Flights::end(uint64_t number, Outcome outcome) {
   ended_.notify_all();
 }
 
-void Flights::settle() {
-  std::unique_lock lock(mutex_);
+void Flights::require_other_thread() {
+  const std::lock_guard lock(mutex_);
   if (computes_ == std::this_thread::get_id())
     throw StateError("the context is used by a function that it has called", "use it when the inference has ended");
+}
+
+void Flights::settle() {
+  require_other_thread();
+  std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return done_ == issued_; });
 }
 
@@ -121,7 +126,14 @@ void Worker::wait(const std::shared_ptr<Mark>& mark) {
   submit({.kind = Task::Kind::wait, .number = mark->recorded(), .mark = mark});
 }
 
+void Worker::require_other_thread() const {
+  if (thread_.get_id() == std::this_thread::get_id())
+    throw StateError("the stream is waited for by a function that its own work has called",
+                     "wait in another thread, or when the work is done");
+}
+
 Outcome Worker::synchronize() {
+  require_other_thread();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ == submitted_; });
   return std::exchange(failure_, {});

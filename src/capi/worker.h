@@ -28,6 +28,7 @@ class Flights {
   void end(uint64_t number, Outcome outcome);
   /// Waits for all. Throws StateError in the thread that computes one: it would wait for itself.
   void settle();
+  void require_other_thread();
   /// The first failure since the last call.
   Outcome take_failure();
   /// All that are issued and not ended.
@@ -76,6 +77,8 @@ class Worker {
   void wait(const std::shared_ptr<Mark>& mark);
   /// Until all is done; the first failure since the last call.
   Outcome synchronize();
+  /// Throws StateError in the worker's own thread, which cannot wait for itself.
+  void require_other_thread() const;
 
  private:
   static constexpr size_t kCapacity = 1024;

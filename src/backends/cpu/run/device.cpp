@@ -16,7 +16,7 @@
 #include "backends/cpu/run/ceilings.h"
 #include "backends/cpu/run/machine.h"
 #include "backends/cpu/run/recording.h"
-#include "base/error.h"
+#include "base/state_error.h"
 
 namespace hone::cpu {
 namespace {
@@ -81,8 +81,8 @@ void* CpuDevice::allocate(size_t bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (memory == nullptr)
-    throw Error(fmt::format("cannot allocate {} bytes of memory", bytes),
-                "use smaller shapes or a machine with more memory");
+    throw OutOfMemory(fmt::format("cannot allocate {} bytes of memory", bytes),
+                      "use smaller shapes or a machine with more memory");
   if (alignment != kHugePage) return memory;
   // Fewer entries of the page tables to walk for weights and activations; where it is refused nothing is lost.
   madvise(memory, rounded, MADV_HUGEPAGE);

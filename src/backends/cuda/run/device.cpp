@@ -6,6 +6,7 @@
 #include "backends/cuda/run/recording.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/state_error.h"
 
 namespace hone::cuda {
 namespace {
@@ -158,8 +159,8 @@ void* CudaDevice::allocate(size_t bytes) {
   CUdeviceptr memory = 0;
   const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
   if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(fmt::format("cannot allocate {} bytes on the GPU", bytes),
-                "use smaller shapes, fewer streams, or a GPU with more memory");
+    throw OutOfMemory(fmt::format("cannot allocate {} bytes on the GPU", bytes),
+                      "use smaller shapes, fewer streams, or a GPU with more memory");
   check(status, "allocating memory on the GPU");
   memory_stream_->synchronize();
   return reinterpret_cast<void*>(memory);
