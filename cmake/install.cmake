@@ -4,7 +4,7 @@
 #
 #   programs     hone, libhone.so and oneDNN: what a wheel holds, too
 #   system       trtexec, manual pages, completion for bash, zsh and fish
-#   development  hone.h, find_package(hone), hone.pc
+#   development  hone.h, hone.hpp, find_package(hone), hone.pc
 #   libraries    Debian's libraries that the programs are linked with, for the archive that is to run elsewhere
 #   python       the Python package (python/CMakeLists.txt)
 #
@@ -29,7 +29,7 @@ endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h DESTINATION include/hone COMPONENT development)
+install(FILES include/hone/hone.h include/hone/hone.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)
 include(CMakePackageConfigHelpers)

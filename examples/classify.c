@@ -10,7 +10,7 @@
 
 static void must(hone_status status) {
   if (status == HONE_OK) return;
-  fprintf(stderr, "classify: %s\n", hone_last_error());
+  fprintf(stderr, "classify: %s\n%s\n", hone_last_error(), hone_last_hint());
   exit(1);
 }
 
@@ -34,10 +34,10 @@ int main(int argc, char** argv) {
   hone_plan* plan;
   hone_engine* engine;
   hone_context* context;
-  hone_tensor in, out;
-  must(hone_device_open("cpu", &device));
-  must(hone_model_import(argv[1], NULL, &model));
-  must(hone_build(model, device, NULL, NULL, &plan)); /* keep it: hone_plan_save(plan, "model.plan") */
+  hone_tensor in = {.size = sizeof in}, out = {.size = sizeof out};
+  must(hone_device_create("cpu", NULL, &device));
+  must(hone_model_create_from_file(argv[1], NULL, &model));
+  must(hone_plan_create_from_model(model, device, NULL, NULL, &plan)); /* to keep: hone_plan_save(plan, "p") */
   must(hone_engine_create(plan, device, NULL, &engine));
   must(hone_context_create(engine, 0, &context));
   must(hone_engine_tensor(engine, 0, &in));
@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
   must(hone_context_set_shape(context, in.name, sizes, 4));
   if (out.rank != 2 || out.dims[1] < 5) return 1; /* no classifier */
   float* score = calloc((size_t)out.dims[1], sizeof(float));
-  must(hone_context_bind(context, in.name, image));
-  must(hone_context_bind(context, out.name, score));
+  must(hone_context_bind(context, in.name, image, HONE_MEMORY_HOST));
+  must(hone_context_bind(context, out.name, score, HONE_MEMORY_HOST));
   must(hone_context_run(context));
   for (int place = 0; place < 5; ++place) {
     int best = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interface suffices: a C program that includes hone.h alone builds, saves, loads, inspects and runs models."""
+"""The C interface suffices: programs that include hone.h or hone.hpp alone build, save, load, inspect and run models."""
 
 import subprocess
 
@@ -30,6 +30,17 @@ def test_values_are_those_of_onnx_runtime(folder, model, rows):
     (expected,) = onnxruntime.InferenceSession(str(model)).run(None, {"x": values})
     np.testing.assert_allclose(np.array(done.stdout.split(), np.float32).reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
     assert (folder / "m.plan").exists() and (folder / "m.cache").exists()
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_a_program_in_cpp(folder, model, rows):
+    done = subprocess.run([UNIT / "use_hpp", model, "m.plan", str(rows)], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    values = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
+    (expected,) = onnxruntime.InferenceSession(str(model)).run(None, {"x": values})
+    np.testing.assert_allclose(np.array(done.stdout.split(), np.float32).reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+    refused = subprocess.run([UNIT / "use_hpp", model, "m.plan", "9"], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert refused.returncode == 1 and "outside profile" in refused.stderr and "hint:" in refused.stderr
 
 
 CASES = {

@@ -25,7 +25,9 @@ struct Error : std::runtime_error {
 };
 
 void check(hone_status status) {
-  if (status != HONE_OK) throw Error(hone_last_error());
+  if (status == HONE_OK) return;
+  const std::string hint = hone_last_hint();
+  throw Error(hint.empty() ? hone_last_error() : hone_last_error() + ("\n  hint: " + hint));
 }
 
 struct Destroy {
@@ -71,7 +73,8 @@ template <typename Get>
 std::vector<TensorInfo> tensors(size_t count, Get&& get) {
   std::vector<TensorInfo> result;
   for (size_t i = 0; i < count; ++i) {
-    hone_tensor tensor;
+    hone_tensor tensor{};
+    tensor.size = sizeof tensor;
     check(get(i, &tensor));
     result.emplace_back(tensor.name, tensor.dtype, tensor.is_input != 0,
                         std::vector<int64_t>(tensor.dims, tensor.dims + std::max(tensor.rank, 0)), tensor.by_value != 0,
@@ -84,7 +87,7 @@ std::vector<TensorInfo> tensors(size_t count, Get&& get) {
 class Log {
  public:
   Log(nb::object receive, int threshold)
-      : receive_(std::move(receive)), log_{write, &receive_, static_cast<hone_severity>(threshold)} {}
+      : receive_(std::move(receive)), log_{sizeof(hone_log), static_cast<hone_severity>(threshold), write, &receive_} {}
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
   const hone_log* get() const { return receive_.is_none() ? nullptr : &log_; }
@@ -113,7 +116,7 @@ Plan build(const Model& model, const Device& device, const std::vector<std::stri
   check(hone_options_create(texts.data(), texts.size(), &options));
   const std::unique_ptr<hone_options, Destroy> owner(options);
   const Log lines(std::move(log), threshold);
-  return Plan::make(hone_build, static_cast<const hone_model*>(model.get()),
+  return Plan::make(hone_plan_create_from_model, static_cast<const hone_model*>(model.get()),
                     static_cast<const hone_device*>(device.get()), static_cast<const hone_options*>(options),
                     lines.get());
 }
@@ -125,17 +128,19 @@ Value strings(const std::vector<int64_t>& dims, const std::vector<nb::bytes>& te
     addresses.push_back(text.c_str());
     lengths.push_back(text.size());
   }
-  return Value::make(hone_value_strings, dims.data(), static_cast<int>(dims.size()), addresses.data(), lengths.data());
+  return Value::make(hone_value_create_strings, dims.data(), static_cast<int>(dims.size()), addresses.data(),
+                     lengths.data());
 }
 
 Value sequence(const std::vector<const Value*>& items) {
   std::vector<const hone_value*> handles;
   for (const Value* item : items) handles.push_back(item->get());
-  return Value::make(hone_value_sequence, handles.data(), handles.size());
+  return Value::make(hone_value_create_sequence, handles.data(), handles.size());
 }
 
 std::pair<int, std::vector<int64_t>> describe(const Value& value) {
-  hone_tensor tensor;
+  hone_tensor tensor{};
+  tensor.size = sizeof tensor;
   check(hone_value_describe(value.get(), &tensor));
   return {tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank)};
 }
@@ -161,7 +166,11 @@ std::vector<std::pair<std::string, double>> profile(const Context& context) {
   const auto add = [](void* user, const char* layer, double ms) {
     static_cast<decltype(layers)*>(user)->emplace_back(layer, ms);
   };
-  check(hone_context_profile(context.get(), add, &layers));
+  check(hone_context_set_layer_function(context.get(), add, &layers));
+  const hone_status status = hone_context_run(context.get());
+  const std::string message = hone_last_error();
+  check(hone_context_set_layer_function(context.get(), nullptr, nullptr));
+  if (status != HONE_OK) throw Error(message);
   return layers;
 }
 
@@ -172,7 +181,7 @@ NB_MODULE(_hone, module) {
   module.def("version", [] { return hone_version(); });
 
   nb::class_<Device>(module, "Device").def("__init__", [](Device* self, const std::string& name) {
-    new (self) Device(Device::make(hone_device_open, name.c_str()));
+    new (self) Device(Device::make(hone_device_create, name.c_str(), static_cast<const hone_device_options*>(nullptr)));
   });
 
   nb::class_<Model>(module, "Model")
@@ -180,15 +189,15 @@ NB_MODULE(_hone, module) {
           "load",
           [](const std::string& path, nb::object log, int threshold) {
             const Log lines(std::move(log), threshold);
-            return Model::make(hone_model_import, path.c_str(), lines.get());
+            return Model::make(hone_model_create_from_file, path.c_str(), lines.get());
           },
           nb::arg(), nb::arg().none(), nb::arg())
       .def_static(
           "parse",
           [](nb::bytes bytes, const std::optional<std::string>& folder, nb::object log, int threshold) {
             const Log lines(std::move(log), threshold);
-            return Model::make(hone_model_parse, bytes.data(), bytes.size(), folder ? folder->c_str() : nullptr,
-                               lines.get());
+            return Model::make(hone_model_create_from_memory, bytes.data(), bytes.size(),
+                               folder ? folder->c_str() : nullptr, lines.get());
           },
           nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg())
       .def("tensors", [](const Model& self) {
@@ -203,12 +212,12 @@ NB_MODULE(_hone, module) {
           "refit",
           [](const Plan& self, const Model& model, const Device& device, nb::object log, int threshold) {
             const Log lines(std::move(log), threshold);
-            return Plan::make(hone_plan_refit, static_cast<const hone_plan*>(self.get()),
+            return Plan::make(hone_plan_create_from_refit, static_cast<const hone_plan*>(self.get()),
                               static_cast<const hone_model*>(model.get()),
                               static_cast<const hone_device*>(device.get()), lines.get());
           },
           nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-      .def_static("load", [](const std::string& path) { return Plan::make(hone_plan_load, path.c_str()); })
+      .def_static("load", [](const std::string& path) { return Plan::make(hone_plan_create_from_file, path.c_str()); })
       .def("save", [](const Plan& self, const std::string& path) { check(hone_plan_save(self.get(), path.c_str())); })
       .def("bytes",
            [](const Plan& self) {
@@ -256,7 +265,7 @@ NB_MODULE(_hone, module) {
            })
       .def("bind",
            [](const Context& self, const std::string& tensor, uintptr_t address) {
-             check(hone_context_bind(self.get(), tensor.c_str(), reinterpret_cast<void*>(address)));
+             check(hone_context_bind(self.get(), tensor.c_str(), reinterpret_cast<void*>(address), HONE_MEMORY_HOST));
            })
       .def("set_value",
            [](const Context& self, const std::string& input, const Value& value) {
@@ -264,7 +273,7 @@ NB_MODULE(_hone, module) {
            })
       .def("value",
            [](const Context& self, const std::string& output) {
-             return Value::make(hone_context_value, self.get(), output.c_str());
+             return Value::make(hone_value_create_from_output, self.get(), output.c_str());
            })
       .def("debug_tensors",
            [](const Context& self) {
@@ -275,7 +284,7 @@ NB_MODULE(_hone, module) {
            })
       .def("debug_value",
            [](const Context& self, const std::string& tensor) {
-             return Value::make(hone_context_debug_value, self.get(), tensor.c_str());
+             return Value::make(hone_value_create_from_debug_tensor, self.get(), tensor.c_str());
            })
       .def("run", run)
       .def("profile", profile);
@@ -283,7 +292,7 @@ NB_MODULE(_hone, module) {
   nb::class_<Value>(module, "Value")
       .def_static("tensor",
                   [](int dtype, const std::vector<int64_t>& dims, uintptr_t address) {
-                    return Value::make(hone_value_tensor, static_cast<hone_dtype>(dtype), dims.data(),
+                    return Value::make(hone_value_create_tensor, static_cast<hone_dtype>(dtype), dims.data(),
                                        static_cast<int>(dims.size()), reinterpret_cast<const void*>(address));
                   })
       .def_static("strings", strings)
@@ -291,19 +300,19 @@ NB_MODULE(_hone, module) {
       .def_static(
           "optional",
           [](const Value* item) {
-            return Value::make(hone_value_optional,
+            return Value::make(hone_value_create_optional,
                                static_cast<const hone_value*>(item == nullptr ? nullptr : item->get()));
           },
           nb::arg().none())
       .def_static("map",
                   [](const Value& keys, const Value& values) {
-                    return Value::make(hone_value_map, static_cast<const hone_value*>(keys.get()),
+                    return Value::make(hone_value_create_map, static_cast<const hone_value*>(keys.get()),
                                        static_cast<const hone_value*>(values.get()));
                   })
       .def("describe", describe)
       .def("address", [](const Value& self) { return reinterpret_cast<uintptr_t>(hone_value_data(self.get())); })
       .def("string", text)
       .def("item", [](const Value& self, size_t index) {
-        return Value::make(hone_value_item, static_cast<const hone_value*>(self.get()), index);
+        return Value::make(hone_value_create_from_item, static_cast<const hone_value*>(self.get()), index);
       });
 }

@@ -20,7 +20,8 @@ struct OpenDevice {
   const Backend* backend = nullptr;
   std::shared_ptr<Device> device;
 };
-/// "cpu", "cuda:1"; a number alone is a GPU where there is one, else the CPU. Throws Error when there is none.
-OpenDevice open_device(const std::string& name);
+/// "cpu", "cpu/4" (workers), "cpu@8-11" (cores), "cuda:1"; a number alone is a GPU where there is one, else the CPU. What the name
+/// does not say, `choice` does. Throws Error when there is none.
+OpenDevice open_device(const std::string& name, DeviceChoice choice = {});
 
 }  // namespace hone

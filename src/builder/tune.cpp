@@ -112,6 +112,7 @@ MeasureOptions measure_options(const BuildOptions& options, const Problem& probl
   MeasureOptions result;
   result.repeats = std::max({options.timing_repeats, options.min_timing, 1});
   result.tolerance = tolerance_of(problem);
+  result.stop = options.stop;
   return result;
 }
 

@@ -13,9 +13,9 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
+#include "capi/progress.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
-#include "options/parse.h"
 #include "precision/choose.h"
 
 using hone::capi::guarded;
@@ -23,14 +23,6 @@ using hone::capi::logger_for;
 using hone::capi::require;
 
 namespace {
-
-hone::BuildOptions parse_options(const char* const* arguments, size_t count) {
-  std::vector<std::string> texts{"--onnx=model"};
-  for (size_t i = 0; i < count; ++i) texts.emplace_back(arguments[i]);
-  hone::CommandLine line = hone::parse_command_line(texts);
-  if (!line.errors.empty()) throw hone::parse_error(line.errors.front());
-  return std::move(line.options.build);
-}
 
 bool keeps_cache(const hone::BuildOptions& options) {
   return options.use_timing_cache && !options.timing_cache_file.empty();
@@ -77,82 +69,84 @@ hone_plan* finished(hone::Plan plan, const hone_model& model) {
   std::erase_if(plan.folded, [&](const hone::FoldedNode& folded) {
     return std::ranges::find(model.live, folded.node) == model.live.end();
   });
-  return new hone_plan{std::make_shared<const hone::Plan>(std::move(plan)), {}, {}};
+  return new hone_plan(std::move(plan));
 }
 
 }  // namespace
 
-hone_status hone_options_create(const char* const* arguments, size_t count, hone_options** options) {
-  return guarded([&] {
-    require(options, "options");
-    if (count > 0) require(arguments, "arguments");
-    *options = new hone_options{parse_options(arguments, count)};
-  });
-}
-
-void hone_options_destroy(hone_options* options) { delete options; }
-
-hone_status hone_model_import(const char* onnx_path, const hone_log* log, hone_model** model) {
+hone_status hone_model_create_from_file(const char* onnx_path, const hone_log* log, hone_model** model) {
   return guarded([&] {
     require(onnx_path, "onnx_path");
     require(model, "model");
     hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log));
-    *model = new hone_model{std::move(imported.graph), std::move(imported.live), std::move(imported.folded)};
+    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }
 
-hone_status hone_model_parse(const void* bytes, size_t size, const char* folder, const hone_log* log,
-                             hone_model** model) {
+hone_status hone_model_create_from_memory(const void* bytes, size_t size, const char* folder, const hone_log* log,
+                                          hone_model** model) {
   return guarded([&] {
     require(bytes, "bytes");
     require(model, "model");
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
     hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder);
-    *model = new hone_model{std::move(imported.graph), std::move(imported.live), std::move(imported.folded)};
+    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }
 
 size_t hone_model_tensors(const hone_model* model) {
-  return model == nullptr ? 0 : model->graph.inputs().size() + model->graph.outputs().size();
+  size_t count = 0;
+  guarded([&] {
+    require(model, "model");
+    count = model->graph.inputs().size() + model->graph.outputs().size();
+  });
+  return count;
 }
 
 hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor* tensor) {
   return guarded([&] {
     require(model, "model");
-    require(tensor, "tensor");
-    HONE_CHECK(index < hone_model_tensors(model), "tensor {} is asked for, the model has {}", index,
-               hone_model_tensors(model));
+    hone::capi::require_index(index, hone_model_tensors(model), "tensor");
     const size_t inputs = model->graph.inputs().size();
     const hone::Value* value = index < inputs ? model->graph.inputs()[index] : model->graph.outputs()[index - inputs];
     hone::capi::describe(value->name, value->type, index < inputs, tensor);
   });
 }
 
-void hone_model_destroy(hone_model* model) { delete model; }
+void hone_model_destroy(hone_model* model) { hone::capi::destroy(model, "model"); }
 
-hone_status hone_build(const hone_model* model, const hone_device* device, const hone_options* options,
-                       const hone_log* log, hone_plan** plan) {
+hone_status hone_plan_create_from_model(const hone_model* model, const hone_device* device, const hone_options* options,
+                                        const hone_log* log, hone_plan** plan) {
   return guarded([&] {
     require(model, "model");
     require(device, "device");
     require(plan, "plan");
+    if (options != nullptr) require(options, "options");
     hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
     build_options.folded_by_import = model->folded;
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
-    const auto listeners = hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener);
+    hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);
+    if (options != nullptr && !build_options.stop) build_options.stop = [&progress] { return progress.stops(); };
+    const auto listeners =
+        hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener).with(&progress);
     hone::TimingCache cache = read_cache(build_options, logger);
-    hone::Plan built = build_options.best ? hone::choose_precision(model->graph, build_options, *device->backend,
-                                                                   device->device, cache, listeners, options->sample)
-                                          : hone::build(model->graph.clone(), build_options, *device->backend,
-                                                        *device->device, cache, listeners);
+    if (options != nullptr && options->cache) cache.merge(*options->cache);
+    hone::capi::on_cores(*device->device, [&] {
+      hone::Plan built = build_options.best ? hone::choose_precision(model->graph, build_options, *device->backend,
+                                                                     device->device, cache, listeners, options->sample)
+                                            : hone::build(model->graph.clone(), build_options, *device->backend,
+                                                          *device->device, cache, listeners);
+      *plan = finished(std::move(built), *model);
+    });
+    progress.finish();
     write_cache(cache, build_options, logger);
-    *plan = finished(std::move(built), *model);
+    if (options != nullptr && options->cache) options->cache->merge(cache);
   });
 }
 
-hone_status hone_plan_refit(const hone_plan* plan, const hone_model* model, const hone_device* device,
-                            const hone_log* log, hone_plan** refitted) {
+hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model* model, const hone_device* device,
+                                        const hone_log* log, hone_plan** refitted) {
   return guarded([&] {
     require(plan, "plan");
     require(model, "model");

@@ -3,19 +3,37 @@
 // What the opaque types of the C interface's build side hold.
 #pragma once
 
+#include <memory>
+
 #include "builder/events/listener.h"
 #include "builder/options.h"
+#include "capi/handle.h"
 #include "hone/hone.h"
 #include "ir/graph.h"
 #include "precision/running_plan.h"
+#include "tuner/timing_cache.h"
 
-struct hone_options {
-  hone::BuildOptions build;
+struct hone_timing_cache : hone::capi::Handle<hone::capi::Kind::timing_cache> {
+  std::shared_ptr<hone::TimingCache> cache = std::make_shared<hone::TimingCache>();
+  std::string text;
+};
+struct hone_network : hone::capi::Handle<hone::capi::Kind::network> {
+  int opset = 0;
+  std::vector<std::string> nodes, constants, inputs, outputs;  // messages of the wire format
+  std::string file;
+};
+struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
+  hone::BuildOptions build = {};
+  bool own_profiles = false;                 // those of `build` come from hone_options_add_profile()
+  std::shared_ptr<hone::TimingCache> cache;  // the program's
+  hone_progress progress = {};
   // What only programs that link all of Hone can set.
   hone::BuildListener* listener = nullptr;  // told beside the log
   hone::Sample sample = {};                 // what --best compares engines on
 };
-struct hone_model {
+struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
+  hone_model(hone::Graph network, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
+      : graph(std::move(network)), live(std::move(alive)), folded(std::move(gone)) {}
   hone::Graph graph;
   std::vector<std::string> live, folded;  // see ImportedModel
 };

@@ -3,37 +3,94 @@
 // What the opaque types of the C interface's run side hold, for the functions behind it and for tools that report on them.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "backends/all.h"
+#include "capi/handle.h"
+#include "capi/worker.h"
 #include "hone/hone.h"
 #include "plan/plan.h"
 #include "runtime/engine.h"
 
-struct hone_device : hone::OpenDevice {};
-
-struct hone_plan {
-  std::shared_ptr<const hone::Plan> plan;
-  std::string json;
-  hone::Blob bytes;  // of the file; empty until asked for
+struct hone_device : hone::capi::Handle<hone::capi::Kind::device>, hone::OpenDevice {
+  hone_device(hone::OpenDevice opened) : OpenDevice(std::move(opened)), info(device->info()) {}
+  hone::DeviceInfo info;
 };
-struct hone_engine {
+
+struct hone_plan : hone::capi::Handle<hone::capi::Kind::plan> {
+  hone_plan(hone::Plan made) : plan(std::make_shared<const hone::Plan>(std::move(made))) {}
+  std::shared_ptr<const hone::Plan> plan;
+  mutable std::once_flag json_made, bytes_made;
+  mutable std::string json;
+  mutable hone::Blob bytes;  // of the file
+  /// Texts that are made when they are asked for; they stay where they are.
+  mutable std::mutex texts_mutex;
+  mutable std::map<std::string, std::string, std::less<>> texts;
+  template <typename Make>
+  const char* kept(const std::string& key, const Make& make) const {
+    const std::lock_guard lock(texts_mutex);
+    const auto at = texts.find(key);
+    return (at != texts.end() ? at : texts.emplace(key, make()).first)->second.c_str();
+  }
+};
+struct hone_engine : hone::capi::Handle<hone::capi::Kind::engine> {
+  hone_engine(std::shared_ptr<const hone::Engine> loaded) : engine(std::move(loaded)) {}
   std::shared_ptr<const hone::Engine> engine;
 };
-struct hone_value {
+struct hone_value : hone::capi::Handle<hone::capi::Kind::value> {
+  hone_value(hone::Tensor contents) : tensor(std::move(contents)) {}
   hone::Tensor tensor;
 };
-/// Host memory that the caller bound, where the device does not read it: what every run copies, and where to.
+
+struct hone_buffer : hone::capi::Handle<hone::capi::Kind::buffer> {
+  hone_buffer(std::shared_ptr<hone::Device> of, size_t bytes, hone::MemoryKind kind)
+      : device(std::move(of)), memory(*device, bytes, kind) {}
+  std::shared_ptr<hone::Device> device;
+  hone::Buffer memory;
+};
+/// Either the device has streams of its own, or a worker stands for one.
+struct hone_stream : hone::capi::Handle<hone::capi::Kind::stream> {
+  std::shared_ptr<hone::Device> device;
+  std::unique_ptr<hone::Stream> stream;
+  std::unique_ptr<hone::capi::Worker> worker;
+};
+struct hone_event : hone::capi::Handle<hone::capi::Kind::event> {
+  std::shared_ptr<hone::Device> device;
+  std::unique_ptr<hone::Event> event;
+  bool recorded = false;
+  std::shared_ptr<hone::capi::Mark> mark;  // where a worker stands for a stream
+};
+
+/// Memory that the caller bound to a tensor.
 struct hone_binding {
   std::string tensor;
   bool is_input = true;
-  void* host = nullptr;
-  hone::Buffer device;
+  void* memory = nullptr;
+  bool copied = false;  // host memory that the device does not read: every run copies
+  hone::Buffer device;  // what it is copied to and from; or what hone_context_set_value() has put there
 };
-struct hone_context {
+struct hone_context : hone::capi::Handle<hone::capi::Kind::context> {
+  hone_context(const std::shared_ptr<const hone::Engine>& engine, int profile);
+  ~hone_context();
+
+  hone::Device& device() const { return context->engine().device(); }
+  /// One inference, on the calling thread; what the callbacks are to be told of it, too.
+  void execute(hone::Stream& on);
+
   std::unique_ptr<hone::ExecutionContext> context;
-  std::unique_ptr<hone::Stream> stream;
-  std::vector<hone_binding> bindings = {};  // empty where the device reads host memory
+  std::unique_ptr<hone::Stream> stream;             // that run() uses
+  std::unique_ptr<hone::capi::Worker> worker = {};  // that runs, where the device has cores of its own
+  std::vector<hone_binding> bindings = {};
+  std::map<std::string, hone::ExecutionContext::OutputMemory, std::less<>> output_memory = {};
+  hone_layer_fn layer = nullptr;
+  void* layer_user = nullptr;
+  hone_debug_fn debug = nullptr;
+  void* debug_user = nullptr;
+  hone::capi::Flights flights;
+  bool changed = true;  // since the last inference was made ready
+  std::atomic<bool> in_use = false;
 };

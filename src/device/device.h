@@ -6,6 +6,7 @@
 // pointers are resolved; replaying one allocates nothing and takes no lock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "tensor/tensor.h"
 
@@ -79,10 +81,16 @@ struct Bindings {
   void* workspace = nullptr;               // workspace_bytes() of the kernel, 64-byte aligned, contents undefined
 };
 
+class Event;
+
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void synchronize() = 0;
+  /// Work that comes later starts when the event has been passed. Nothing to do where work is done when a call returns.
+  virtual void wait(const Event& /*event*/) {}
+  /// Whether work goes into a graph that somebody captures, and nothing runs.
+  virtual bool capturing() const { return false; }
 };
 
 /// A place in a stream's work, with the device's own time.
@@ -92,6 +100,7 @@ class Event {
   virtual void record(Stream& stream) = 0;
   /// Until the stream has passed it.
   virtual void wait() const = 0;
+  virtual bool passed() const = 0;
   /// Both must have been recorded and passed.
   virtual double milliseconds_since(const Event& earlier) const = 0;
 };
@@ -126,6 +135,8 @@ class Recording {
   virtual void replay(Stream& stream) = 0;
   /// The same, one launch after the other, each timed.
   virtual void replay(Stream& stream, const LaunchObserver& observer) = 0;
+  /// From now on a replay whose flag is set leaves out what it has not begun; results are then undefined. Null: no flag.
+  virtual void stop_at(const std::atomic<bool>* /*flag*/) {}
   /// Overwrites what the recording keeps beside the launches' own memory and no kernel may rely on, with kPoison.
   virtual void poison(Stream&) {}
 };
@@ -158,6 +169,12 @@ class Device {
   virtual void* allocate_host(size_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
   virtual std::unique_ptr<Stream> stream() = 0;
+  /// A stream that somebody else made and destroys: a cudaStream_t. Throws Error where there are none.
+  virtual std::unique_ptr<Stream> stream_of(void* native);
+  /// Whether it was opened with cores of its own: who computes on it is bound to them.
+  virtual bool has_cores() const { return false; }
+  /// Binds the calling thread, and the threads that it starts, to the cores that the device was opened with.
+  virtual void adopt_thread() const {}
   /// Null where work is done when a call returns: the host's clock serves there.
   virtual std::unique_ptr<Event> event() { return nullptr; }
   virtual void copy(void* destination, const void* source, size_t bytes, Stream& stream) = 0;
@@ -167,6 +184,10 @@ class Device {
   /// Whether host pointers may be bound directly, without copies.
   virtual bool host_accessible() const = 0;
 };
+
+inline std::unique_ptr<Stream> Device::stream_of(void*) {
+  throw Error("this device has no streams but Hone's own", "make the stream with Hone");
+}
 
 enum class MemoryKind { device, host };
 
@@ -209,12 +230,21 @@ class Buffer {
 
 class TacticSource;
 
+/// Which of a backend's devices, and how much of it. What is not said is what the environment says, else all there is.
+struct DeviceChoice {
+  DeviceChoice(int which = 0) : ordinal(which) {}
+  int ordinal;
+  int workers = 0;         // threads of a processor
+  std::vector<int> cores;  // logical processors, for a processor's threads and, where it has several nodes, its memory
+  std::string instruction_set;  // the most of a processor's that is used: "scalar", "avx2", "avx512"
+};
+
 /// A backend as data; the array of all of them is in backends/all.cpp.
 struct Backend {
   std::string_view name;
   int (*devices)();  ///< how many there are; 0 where the machine has none
   /// Throws Error with the reason when there is no such device.
-  std::unique_ptr<Device> (*open)(int ordinal);
+  std::unique_ptr<Device> (*open)(const DeviceChoice& choice);
   /// Bytes of a plan to something launchable, for these shapes. `source` is the tactic source that compiled them.
   std::shared_ptr<const Kernel> (*load)(Device& device, std::string_view source, const Blob& code,
                                         const KernelShapes& shapes);

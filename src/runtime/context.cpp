@@ -5,20 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "base/state_error.h"
 #include "base/text.h"
 #include "runtime/impl.h"
 
 namespace hone {
 namespace {
-
-size_t io_index(const Plan& plan, std::string_view tensor) {
-  for (size_t i = 0; i < plan.io.size(); ++i)
-    if (plan.io[i].name == tensor) return i;
-  std::vector<std::string_view> names;
-  for (const IoTensor& io : plan.io) names.push_back(io.name);
-  throw Error(fmt::format("the engine has no tensor called '{}'", tensor),
-              fmt::format("its tensors are {}; the nearest is '{}'", join(names, ", "), nearest(tensor, names)));
-}
 
 /// Binds the symbols of one input's shape; throws when a fixed size differs or a symbol would get two values.
 void bind_symbols(const IoTensor& io, const Dims& dims, SymbolValues& symbols) {
@@ -113,6 +105,7 @@ ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int pro
   impl_->address.assign(source().buffers.size(), nullptr);
   impl_->managed.resize(source().buffers.size());
   impl_->results.resize(plan.io.size());
+  impl_->output_memory.resize(plan.io.size());
   impl_->uploads.resize(source().buffers.size());
   impl_->finished = engine_->device().event();
 }
@@ -176,8 +169,8 @@ void ExecutionContext::make_first_stage() {
   for (size_t i = 0; i < plan.io.size(); ++i) {
     if (!plan.io[i].is_input) continue;
     if (!impl_->shape_known[i])
-      throw Error(fmt::format("the shape of input {} is not set", plan.io[i].name),
-                  "it has dynamic sizes: give one, for example with --shapes");
+      throw StateError(fmt::format("the shape of input {} is not set", plan.io[i].name),
+                       "it has dynamic sizes: give one, for example with --shapes");
     bind_symbols(plan.io[i], impl_->shapes[i], symbols);
   }
   for (size_t i = 0; i < plan.io.size(); ++i) check_sizes(plan.io[i], impl_->shapes[i], symbols);
@@ -195,16 +188,19 @@ void ExecutionContext::require_stage(size_t number) {
   if (!prepared.instance)
     prepared.instance = number == 0 ? engine_->instance(profile_, impl_->symbols)
                                     : engine_->make_instance(profile_, number, impl_->symbols);
-  grow_arena(stage, prepared.instance->arena_bytes);
   stage.current = &prepared;
   impl_->pointers_changed = true;
 }
 
 void ExecutionContext::grow_arena(ContextStage& stage, int64_t bytes) {
   if (bytes <= static_cast<int64_t>(stage.arena.size())) return;
+  if (stage.arena.given != nullptr)
+    throw StateError(fmt::format("activations need {} bytes, the memory that the context was given for them has {}",
+                                 bytes, stage.arena.given_bytes),
+                     "ask for the bytes behind setting the shapes");
   wait();
   for (auto& [key, prepared] : stage.prepared) prepared.recording = nullptr;  // they point into the old arena
-  stage.arena = Buffer(engine_->device(), static_cast<size_t>(bytes));
+  stage.arena.own = Buffer(engine_->device(), static_cast<size_t>(bytes));
 }
 
 void ExecutionContext::reserve(int64_t bytes) { grow_arena(impl_->stages[0], bytes); }
@@ -214,8 +210,8 @@ Dims ExecutionContext::shape(std::string_view tensor) {
   if (engine_->plan().io[index].is_input && impl_->shape_known[index]) return impl_->shapes[index];
   require_instance();
   if (impl_->by_value[index] && !impl_->has_run)
-    throw Error(fmt::format("the shape of output {} is data-dependent: it is known after a run", tensor),
-                "ask for its shape and its memory behind the run");
+    throw StateError(fmt::format("the shape of output {} is data-dependent: it is known after a run", tensor),
+                     "ask for its shape and its memory behind the run");
   return impl_->shapes[index];
 }
 
@@ -249,7 +245,8 @@ Tensor ExecutionContext::value(std::string_view output) const {
   const size_t index = io_index(engine_->plan(), output);
   const auto id = static_cast<size_t>(impl_->io_buffer[index]);
   const IoTensor& io = engine_->plan().io[index];
-  HONE_CHECK(!io.is_input && impl_->has_run, "{} is no output of a run", output);
+  HONE_CHECK(!io.is_input, "{} is an input", output);
+  if (!impl_->has_run) throw StateError(fmt::format("{} is read before a run", output), "run first, then read outputs");
   wait();
   if (source().buffers[id].managed) return impl_->managed[id];
   HONE_CHECK(io.type.layout == Layout::linear, "output {} lies in another layout", output);
@@ -270,7 +267,13 @@ void ExecutionContext::prepare() {
   prepare_stage(0);
 }
 
+void ExecutionContext::ready() {
+  prepare();
+  patch_pointers(0);
+}
+
 void ExecutionContext::prepare_stage(size_t stage) {
+  grow_arena(impl_->stages[stage], impl_->stages[stage].current->instance->arena_bytes);
   if (!impl_->stages[stage].current->recording) record(stage);
   own_results(*impl_->stages[stage].current->instance);
 }
@@ -314,6 +317,7 @@ void ExecutionContext::record(size_t number) {
     launches.push_back(std::move(launch));
   }
   prepared.recording = engine_->device().record(std::move(launches));
+  prepared.recording->stop_at(impl_->stop);
   impl_->pointers_changed = true;
 }
 
@@ -336,9 +340,12 @@ void ExecutionContext::own_results(const ShapeInstance& instance) {
 
 void ExecutionContext::patch_pointers(size_t number) {
   if (!impl_->pointers_changed && impl_->stages.size() == 1) return;
-  for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io)
-    HONE_CHECK(impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr,
-               "no memory is bound for {}", engine_->plan().io[io].name);
+  for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io) {
+    const bool bound = impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr;
+    if (!bound && !impl_->output_memory[io])
+      throw StateError(fmt::format("no memory is bound for {}", engine_->plan().io[io].name),
+                       "bind memory for every input and output before the run");
+  }
   impl_->pointers_changed = false;
   Prepared& prepared = *impl_->stages[number].current;
   const auto address = [&](const OutsideOperand& use) { return impl_->address[static_cast<size_t>(use.root)]; };
@@ -357,7 +364,7 @@ void ExecutionContext::patch_pointers(size_t number) {
 void ExecutionContext::replay(size_t number, Stream& stream) {
   const Prepared& prepared = *impl_->stages[number].current;
   if (impl_->poison) {
-    const Buffer& arena = impl_->stages[number].arena;
+    const Arena& arena = impl_->stages[number].arena;
     engine_->device().fill(arena.data(), kPoison, arena.size(), stream);
     prepared.recording->poison(stream);
   }
@@ -460,15 +467,21 @@ void ExecutionContext::collect(size_t number, Stream& stream) {
 }
 
 void ExecutionContext::enqueue(Stream& stream) {
+  const bool captured = stream.capturing();
+  if (captured) require_capturable();
   prepare();
+  ask_for_outputs();
   patch_pointers(0);
   if (impl_->poison) poison_outputs(stream);
   replay(0, stream);
   impl_->has_run = true;
+  const auto stopped = [&] { return impl_->stop != nullptr && impl_->stop->load(std::memory_order_relaxed); };
   const auto ended = [&] {
-    if (!impl_->finished) return;
-    impl_->finished->record(stream);
-    impl_->in_flight = true;
+    if (impl_->finished && !captured) {
+      impl_->finished->record(stream);
+      impl_->in_flight = true;
+    }
+    if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
   };
   const bool decides = impl_->stages.size() > 1 ||
                        std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
@@ -484,9 +497,15 @@ void ExecutionContext::enqueue(Stream& stream) {
       patch_pointers(stage);
       replay(stage, stream);
     }
+    if (stopped()) {
+      impl_->symbols = given;
+      impl_->has_run = false;
+      return ended();
+    }
     collect(stage, stream);
   }
   impl_->learned = std::exchange(impl_->symbols, given);
+  deliver_outputs(stream);
   ended();
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/state_error.h"
 #include "base/text.h"
 #include "runtime/impl.h"
 #include "tensor/layout.h"
@@ -74,7 +75,7 @@ Tensor ExecutionContext::debug_value(std::string_view name) const {
   const bool ran = impl_->has_run && std::ranges::all_of(impl_->stages, [](const ContextStage& stage) {
                      return stage.current != nullptr;
                    });
-  HONE_CHECK(ran, "{} can be read after a run at the present shapes", name);
+  if (!ran) throw StateError(fmt::format("{} can be read after a run at the present shapes", name), "run first");
   wait();
   const BufferId at = root(static_cast<BufferId>(id));
   if (source().buffers[static_cast<size_t>(at)].managed) {

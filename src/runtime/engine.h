@@ -6,6 +6,8 @@
 // run goes by stages: memory for them grows until it suffices, and kernels for the last few sizes are kept.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,9 +78,23 @@ class ExecutionContext {
   Tensor value(std::string_view output) const;
   /// Prepares kernels and memory for the present shapes (else done by the first run). Not counted as an inference.
   void prepare();
+  /// The same, and puts the bound memory in; throws StateError where some is missing. The next enqueue() has nothing left to do but
+  /// to launch.
+  void ready();
   /// Runs once on the stream. Every input and output must be bound. Inferences that are in flight at a time follow each other
-  /// in one stream.
+  /// in one stream. Into a stream that is captured go the launches of an inference that has run before.
   void enqueue(Stream& stream);
+  /// From now on an inference whose flag is set leaves out what it has not begun and throws Cancelled. Null: no flag.
+  void stop_at(const std::atomic<bool>* flag);
+  /// What the memory of an output is asked of, with its sizes: before the run, or behind it where the run decides them; the result is
+  /// then copied there. Null where there is none.
+  using OutputMemory = std::function<void*(std::string_view tensor, const Dims& dims, int64_t bytes)>;
+  /// Outputs of objects have none. An empty function: bound memory again.
+  void set_output_memory(std::string_view output, OutputMemory memory);
+  /// Bytes for activations at the present shapes. What follows data-dependent sizes comes beside them.
+  int64_t activation_bytes();
+  /// Device memory of the caller's for activations, 256-byte aligned, until it is called again; null: the context's own.
+  void set_activation_memory(void* memory, int64_t bytes);
   /// Until the last inference has ended.
   void wait() const;
   /// Before each inference activations, workspaces and outputs are overwritten with kPoison: results may not change. For tests;
@@ -115,6 +131,9 @@ class ExecutionContext {
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
   void poison_outputs(Stream& stream);
+  void ask_for_outputs();
+  void deliver_outputs(Stream& stream);
+  void require_capturable() const;
   std::map<size_t, Dims> read_measured(size_t stage, Stream& stream);
   void collect(size_t stage, Stream& stream);
   void* on_device(size_t id, const Tensor& contents, Stream& stream);

@@ -38,11 +38,20 @@ struct Prepared {
   std::vector<OutsideOperand> outside;
 };
 
+/// Memory of a stage: its own, or what the caller gave.
+struct Arena {
+  Buffer own;
+  void* given = nullptr;
+  size_t given_bytes = 0;
+  void* data() const { return given != nullptr ? given : own.data(); }
+  size_t size() const { return given != nullptr ? given_bytes : own.size(); }
+};
+
 /// What a context holds for one stage.
 struct ContextStage {
   std::map<SymbolValues, Prepared> prepared;
   Prepared* current = nullptr;
-  Buffer arena;
+  Arena arena;
 };
 
 struct ExecutionContext::Impl {
@@ -60,10 +69,15 @@ struct ExecutionContext::Impl {
   SymbolValues learned;         // what was known at the end of the last one
   std::unique_ptr<Event>
       finished;  // behind the last inference; null where an inference has ended when enqueue() returns
+  std::vector<ExecutionContext::OutputMemory> output_memory;  // by io index; empty functions: bound memory
+  const std::atomic<bool>* stop = nullptr;
   bool pointers_changed = true;
   bool has_run = false;
   bool in_flight = false;  // `finished` has been recorded
   bool poison = env_flag("HONE_POISON");
 };
+
+/// Place of a network tensor in Plan::io; throws Error, naming what there is, for other names.
+size_t io_index(const Plan& plan, std::string_view tensor);
 
 }  // namespace hone

@@ -33,6 +33,8 @@ constexpr double kLongSampleMs = 10;             // what enters and leaves so se
 constexpr double kHopeless = 4;                  // a long launch this many times as long as another's is not repeated
 constexpr size_t kColdBytes = size_t{48} << 20;  // copies of the weights together, where that many fit
 
+constexpr std::string_view kNotTimed = "not timed: the build was told to stop";
+
 /// An operand that all candidates share: what they read, and what it holds in turn.
 struct SharedInput {
   Buffer present;
@@ -78,6 +80,10 @@ class Measurer {
     std::vector<std::future<Compiled>> compiling = compile(candidates);
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate* candidate = candidates[i];
+      if (!runners.empty() && stopped()) {
+        candidate->timing = {-1, 0, 0, std::string(kNotTimed)};
+        continue;
+      }
       candidate->timed_now = true;
       try {
         Runner runner = load(*candidate, compiling[i].get());
@@ -334,6 +340,8 @@ class Measurer {
     return (now_ms() - start) / (runner.replays * static_cast<double>(runner.launches));
   }
 
+  bool stopped() const { return options_.stop && options_.stop(); }
+
   void sample(std::vector<Runner>& runners) {
     for (Runner& runner : runners) {
       runner.recording->replay(*stream_);
@@ -341,7 +349,7 @@ class Measurer {
       const double once = time_once(runner) * static_cast<double>(runner.launches);
       runner.replays = std::clamp(static_cast<int>(options_.sample_ms / std::max(once, 1e-4)), 1, 64);
     }
-    for (int round = 0; round < options_.repeats; ++round) {
+    for (int round = 0; round < options_.repeats && (round == 0 || !stopped()); ++round) {
       double best = 1e30;
       for (const Runner& runner : runners)
         if (!runner.samples.empty()) best = std::min(best, runner.median());
@@ -373,7 +381,8 @@ void measure(const Problem& problem, std::span<Candidate> candidates, const Back
   }
   if (unknown.empty()) return;
   Measurer(problem, backend, device, options).run(unknown);
-  for (const Candidate* candidate : unknown) cache.put(candidate->key, candidate->timing);
+  for (const Candidate* candidate : unknown)
+    if (candidate->timing.note != kNotTimed) cache.put(candidate->key, candidate->timing);
 }
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 // the reference evaluation, and timed in rotation with the others. The only impure step of a build.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -17,6 +18,8 @@ struct MeasureOptions {
   double sample_ms = 0.3;      // short kernels are launched several times per sample
   double discard_ratio = 1.4;  // a candidate this much slower than the best so far is not sampled again
   double tolerance = 2e-5;     // relative error norm against the reference, f32
+  /// Asked between launches; true ends the measuring as soon as one candidate has a time. Empty: never.
+  std::function<bool()> stop = {};
 };
 
 /// A candidate together with its compiled code, kept so that the winner need not be compiled again.

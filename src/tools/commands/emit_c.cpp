@@ -43,7 +43,7 @@ typedef struct input {
 constexpr std::string_view kBody = R"(
 static void check(hone_status status) {
   if (status == HONE_OK) return;
-  fprintf(stderr, "%s\n", hone_last_error());
+  fprintf(stderr, "%s\n%s\n", hone_last_error(), hone_last_hint());
   exit(1);
 }
 
@@ -102,8 +102,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: %s PLAN [QUERIES]\n", argv[0]);
     return 1;
   }
-  check(hone_plan_load(argv[1], &plan));
-  check(hone_device_open("0", &device));
+  check(hone_plan_create_from_file(argv[1], &plan));
+  check(hone_device_create("0", NULL, &device));
   check(hone_engine_create(plan, device, NULL, &engine));
   check(hone_context_create(engine, 0, &context));
   count = hone_engine_tensors(engine);
@@ -111,6 +111,7 @@ int main(int argc, char** argv) {
 
   for (i = 0; i < count; ++i) {
     const input* from;
+    tensors[i].size = sizeof tensors[i];
     check(hone_engine_tensor(engine, i, &tensors[i]));
     from = input_named(tensors[i].name);
     if (tensors[i].is_input && from && from->rank >= 0) check(hone_context_set_shape(context, tensors[i].name, from->dims, from->rank));
@@ -120,7 +121,7 @@ int main(int argc, char** argv) {
     bound[i] = aligned((size_t)bytes[i]);
     host[i] = aligned((size_t)bytes[i]);
     if (tensors[i].is_input) fill(&tensors[i], host[i], (size_t)bytes[i], input_named(tensors[i].name));
-    check(hone_context_bind(context, tensors[i].name, bound[i]));
+    check(hone_context_bind(context, tensors[i].name, bound[i], HONE_MEMORY_HOST));
   }
 
   for (q = -warm_up; q < queries; ++q) {

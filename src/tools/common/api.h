@@ -23,16 +23,22 @@ struct Destroy {
 template <typename Object>
 using Owned = std::unique_ptr<Object, Destroy>;
 
+/// What the last call that failed says.
+inline Error last_error() {
+  const std::string hint = hone_last_hint();
+  return parse_error(hone_last_error() + (hint.empty() ? hint : "\n  hint: " + hint));
+}
+
 /// Calls a function of the C interface whose last argument receives the object it makes.
 template <typename Object, typename Function, typename... Arguments>
 Owned<Object> make(Function* function, Arguments... arguments) {
   Object* object = nullptr;
-  if (function(arguments..., &object) != HONE_OK) throw parse_error(hone_last_error());
+  if (function(arguments..., &object) != HONE_OK) throw last_error();
   return Owned<Object>(object);
 }
 
 inline void check(hone_status status) {
-  if (status != HONE_OK) throw parse_error(hone_last_error());
+  if (status != HONE_OK) throw last_error();
 }
 
 }  // namespace hone

@@ -21,7 +21,8 @@ void show(const std::string& name, const Tensor& tensor, const Visit& visit) {
 
 ObservedNetwork::ObservedNetwork(const hone_model& model, const hone_device& device,
                                  const std::set<std::string>& tensors, const std::map<std::string, Dims>& shapes) {
-  hone_options options{.build = {.optimization_level = 0}};
+  hone_options options;
+  options.build.optimization_level = 0;
   ProfileOptions& profile = options.build.profiles.emplace_back();
   for (const Value* input : model.graph.inputs())
     if (!input->type.shape.is_static())
@@ -29,7 +30,8 @@ ObservedNetwork::ObservedNetwork(const hone_model& model, const hone_device& dev
   for (const std::string& tensor : tensors) (shapes.contains(tensor) ? inputs_ : computed_).push_back(tensor);
   options.build.debug_tensors = computed_;
   const hone_log* const quiet = nullptr;
-  const auto plan = make<hone_plan>(hone_build, &model, &device, static_cast<const hone_options*>(&options), quiet);
+  const auto plan =
+      make<hone_plan>(hone_plan_create_from_model, &model, &device, static_cast<const hone_options*>(&options), quiet);
   engine_ = make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device, quiet);
   context_ = make<hone_context>(hone_context_create, static_cast<const hone_engine*>(engine_.get()), 0);
   for (const auto& [name, dims] : shapes)
@@ -46,8 +48,7 @@ void ObservedNetwork::run(const std::function<void(const IoTensor&, const Dims&,
     if (std::ranges::find(inputs_, io.name) != inputs_.end())
       show(io.name, Tensor(io.type.dtype, context_->context->shape(io.name), Blob(nullptr, memory_of(io.name))), visit);
   for (const std::string& name : computed_) {
-    const auto value =
-        make<hone_value>(hone_context_debug_value, static_cast<const hone_context*>(context_.get()), name.c_str());
+    const auto value = make<hone_value>(hone_value_create_from_debug_tensor, context_.get(), name.c_str());
     show(name, value->tensor, visit);
   }
 }
@@ -59,7 +60,7 @@ void ObservedNetwork::bind(const IoTensor& io) {
   check(hone_context_bytes(context_.get(), io.name.c_str(), &bytes));
   buffer = AlignedBuffer(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
   sizes_[io.name] = static_cast<size_t>(bytes);
-  check(hone_context_bind(context_.get(), io.name.c_str(), buffer.data()));
+  check(hone_context_bind(context_.get(), io.name.c_str(), buffer.data(), HONE_MEMORY_HOST));
 }
 
 }  // namespace hone

@@ -29,7 +29,10 @@ void write_line(void* logger, hone_severity severity, const char* text) {
 
 /// The engine's voice as the C interface takes it.
 hone_log log_of(const Voices& voices) {
-  return {write_line, const_cast<Logger*>(&voices.engine), static_cast<hone_severity>(voices.engine.threshold())};
+  return {.size = sizeof(hone_log),
+          .threshold = static_cast<hone_severity>(voices.engine.threshold()),
+          .write = write_line,
+          .user = const_cast<Logger*>(&voices.engine)};
 }
 
 Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
@@ -40,7 +43,7 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
   };
   try {
     const hone_log log = log_of(voices);
-    auto model = make<hone_model>(hone_model_import, path.c_str(), &log);
+    auto model = make<hone_model>(hone_model_create_from_file, path.c_str(), &log);
     finished();
     return model;
   } catch (const Error& error) {
@@ -113,11 +116,9 @@ OpenDevice device_for_streams(const Options& options) {
   OpenDevice opened = open_device(options.tool.device);
   const int streams = options.perf.streams;
   if (streams <= 1 || !opened.device->host_accessible() || env_text("HONE_THREADS")) return opened;
-  const int share = std::max(1, opened.device->info().workers / streams);
-  setenv("HONE_THREADS", std::to_string(share).c_str(), 1);
-  opened = open_device(options.tool.device);
-  unsetenv("HONE_THREADS");
-  return opened;
+  DeviceChoice choice;
+  choice.workers = std::max(1, opened.device->info().workers / streams);
+  return open_device(options.tool.device, choice);
 }
 
 void Session::build() {
@@ -125,7 +126,8 @@ void Session::build() {
   monitor_memory("the import");
   check_layer_flags(model->graph, options_, voices_.tool);
   apply_sparsity(model->graph, options_.tool.sparsity, voices_.tool);
-  hone_options options{.build = options_.build};
+  hone_options options;
+  options.build = options_.build;
   options.build.profiles =
       model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
   calibrate(*model, device_, options_.tool, options.build, voices_.tool);
@@ -143,7 +145,7 @@ void Session::build() {
 
   const hone_log log = log_of(voices_);
   const double start = now_ms();
-  plan_ = make<hone_plan>(hone_build, model.get(), &device_, &options, &log);
+  plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), &device_, &options, &log);
   voices_.progress = nullptr;
   progress.clear();
   const double built = seconds_since(start);
@@ -164,7 +166,8 @@ void Session::save_plan() {
   }
   check(hone_plan_save(plan_.get(), path.c_str()));
   plan_bytes_ = std::filesystem::file_size(path);
-  if (plan_->plan->weights == WeightStorage::everywhere) plan_ = make<hone_plan>(hone_plan_load, path.c_str());
+  if (plan_->plan->weights == WeightStorage::everywhere)
+    plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
   else voices_.tool.info("The plan in {} has no weights; this run goes on with those of the model.", path);
   monitor_memory("saving");
 }
@@ -177,7 +180,7 @@ void Session::read() {
   const std::string& path = options_.tool.load_engine;
   const double start = now_ms();
   try {
-    plan_ = make<hone_plan>(hone_plan_load, path.c_str());
+    plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
     plan_bytes_ = std::filesystem::file_size(path);
   } catch (const Error& error) {
     voices_.tool.error("Error opening engine file: {}", path);
@@ -221,7 +224,7 @@ void Session::refit_from_model() {
   const auto model = import_model(options_.tool.refit_from, voices_);
   const hone_log log = log_of(voices_);
   const double start = now_ms();
-  plan_ = make<hone_plan>(hone_plan_refit, static_cast<const hone_plan*>(plan_.get()),
+  plan_ = make<hone_plan>(hone_plan_create_from_refit, static_cast<const hone_plan*>(plan_.get()),
                           static_cast<const hone_model*>(model.get()), &device_, &log);
   voices_.tool.info("Engine refitted with the weights of {} in {:g} sec.", options_.tool.refit_from,
                     seconds_since(start));
@@ -235,7 +238,7 @@ void Session::time_refit() const {
   }
   const hone_log* const quiet = nullptr;
   const auto refit_once = [&] {
-    const auto plan = make<hone_plan>(hone_plan_refit, static_cast<const hone_plan*>(plan_.get()),
+    const auto plan = make<hone_plan>(hone_plan_create_from_refit, static_cast<const hone_plan*>(plan_.get()),
                                       static_cast<const hone_model*>(model_.get()), &device_, quiet);
     make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device_, quiet);
   };
@@ -249,14 +252,14 @@ double Session::time_load() const {
   const double start = now_ms();
   const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
   if (!file.empty()) {
-    const auto plan = make<hone_plan>(hone_plan_load, file.c_str());
+    const auto plan = make<hone_plan>(hone_plan_create_from_file, file.c_str());
     const auto engine =
         make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   } else {
     const void* bytes = nullptr;
     size_t size = 0;
     check(hone_plan_bytes(plan_.get(), &bytes, &size));
-    const auto plan = make<hone_plan>(hone_plan_parse, bytes, size);
+    const auto plan = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
     const auto engine =
         make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
   }

@@ -28,6 +28,8 @@ class OnednnSource final : public TacticSource {
   double break_ms() const override { return kBreakMs; }
 
   void propose(const Problem& problem, Candidates& out) const override {
+    if (cpu_info(problem.device).isa != best_isa())
+      return out.refuse("onednn", "the library's instruction set is one for all devices of a process: HONE_CPU_ISA");
     const onednn::TeamSize team(problem.device.workers);
     onednn::guarded([&] {
       for (const onednn::Family* family : kFamilies) family->propose(problem, out);

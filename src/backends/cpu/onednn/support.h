@@ -7,7 +7,6 @@
 #pragma once
 
 #if HONE_WITH_ONEDNN
-#include <omp.h>
 #include <dnnl.hpp>
 
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <functional>
 
 #include "backends/cpu/family.h"
+#include "backends/cpu/run/team.h"
 #include "regions/operand_code.h"
 #include "regions/region_match.h"
 
@@ -24,14 +24,7 @@ using Desc = dnnl::memory::desc;
 
 /// The library divides work among as many threads as the calling thread's regions have, when a primitive is made and when
 /// it runs.
-class TeamSize {
- public:
-  explicit TeamSize(int workers) : saved_(omp_get_max_threads()) { omp_set_num_threads(workers); }
-  ~TeamSize() { omp_set_num_threads(saved_); }
-
- private:
-  const int saved_;
-};
+using cpu::TeamSize;
 
 /// The processor; the first call caps the library's instruction set by HONE_CPU_ISA.
 const dnnl::engine& engine();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "backends/cpu/jit/isa.h"
 #include "device/device.h"
@@ -11,7 +12,8 @@
 namespace hone::cpu {
 
 struct DeviceOptions {
-  int workers = 0;  // 0: HONE_THREADS, else the cores this process may use
+  int workers = 0;              // 0: HONE_THREADS, else as many as there are cores
+  std::vector<int> cores = {};  // logical processors; empty: those of this process
   Isa isa = best_isa();
 };
 
@@ -24,6 +26,8 @@ class CpuDevice final : public Device {
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   std::unique_ptr<Stream> stream() override;
+  bool has_cores() const override { return !cores_.empty(); }
+  void adopt_thread() const override;
   void copy(void* destination, const void* source, size_t bytes, Stream& stream) override;
   void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override;
   /// Every kernel must be a CpuKernel.
@@ -32,6 +36,8 @@ class CpuDevice final : public Device {
 
  private:
   const Isa isa_;
+  const std::vector<int> cores_;
+  const int node_;  // of the cores' memory; -1: anywhere
   DeviceInfo info_;
 };
 

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -20,6 +22,10 @@
 
 namespace hone::cpu {
 namespace {
+
+constexpr int kMostNodes = 64;
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 std::string read_line(const std::string& path) {
   std::ifstream file(path);
@@ -98,14 +104,27 @@ int64_t memory_limit() {
 
 }  // namespace
 
-Machine inspect_machine() {
+int memory_node(const std::vector<int>& cores) {
+  std::set<int> nodes;
+  for (const int core : cores)
+    for (int node = 0; node < kMostNodes; ++node)
+      if (exists(fmt::format("/sys/devices/system/cpu/cpu{}/node{}", core, node))) nodes.insert(node);
+  return nodes.size() == 1 ? *nodes.begin() : -1;
+}
+
+Machine inspect_machine(const std::vector<int>& cores) {
+  const std::vector<int> allowed = allowed_processors();
+  for (const int core : cores)
+    if (std::ranges::find(allowed, core) == allowed.end())
+      throw Error(fmt::format("this process may not use processor {}", core),
+                  fmt::format("it may use {}", fmt::join(allowed, ",")));
   Machine machine;
   machine.name = cpuinfo("model name");
   if (machine.name.empty()) machine.name = "unknown processor";
   machine.memory_bytes = memory_limit();
   machine.cache_bytes = level2_bytes();
   machine.clock_ghz = parse_real(cpuinfo("cpu MHz")).value_or(0) / 1000;
-  machine.cores = std::min(physical_cores(allowed_processors()), quota_cores());
+  machine.cores = std::min(physical_cores(cores.empty() ? allowed : cores), quota_cores());
   return machine;
 }
 

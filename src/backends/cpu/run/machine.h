@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hone::cpu {
 
@@ -16,7 +17,10 @@ struct Machine {
   int cores = 1;             // physical cores this process may use: affinity mask and cgroup quota
 };
 
-Machine inspect_machine();
+/// `cores`: logical processors, of those that this process may use; empty: all of them. Throws Error for others.
+Machine inspect_machine(const std::vector<int>& cores = {});
+/// The memory node that all of them are nearest to; -1 where they are of several, or the system does not say.
+int memory_node(const std::vector<int>& cores);
 /// HONE_THREADS, else the machine's cores.
 int default_workers(const Machine& machine);
 

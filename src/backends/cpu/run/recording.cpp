@@ -64,7 +64,8 @@ void CpuRecording::replay(Stream&, const LaunchObserver& observer) {
 
 void CpuRecording::run_chain(const Chain& chain) const {
   if (chain.self_parallel) {
-    for (size_t i = chain.begin; i < chain.end; ++i) kernels_[i]->run(0, 0, 1, launches_[i].bindings());
+    for (size_t i = chain.begin; i < chain.end; ++i)
+      if (!stopped()) kernels_[i]->run(0, 0, 1, launches_[i].bindings());
     return;
   }
   bool alone = workers_ == 1;
@@ -93,7 +94,7 @@ void CpuRecording::work(const Chain& chain, int worker) const {
       for (int k = 0; k < shares; ++k) {
         const int share = (worker + k) % shares;
         if (!board_->claim(on_board, share)) continue;
-        kernel.run(phase, share, shares, bindings);
+        if (!stopped()) kernel.run(phase, share, shares, bindings);
         board_->finish(on_board, shares);
       }
       board_->wait(on_board, shares);

@@ -23,6 +23,7 @@ class CpuRecording final : public Recording {
   std::vector<Launch>& launches() override { return launches_; }
   void replay(Stream& stream) override;
   void replay(Stream& stream, const LaunchObserver& observer) override;
+  void stop_at(const std::atomic<bool>* flag) override { stop_ = flag; }
 
  private:
   struct Chain {
@@ -31,6 +32,7 @@ class CpuRecording final : public Recording {
   };
 
   void run_chain(const Chain& chain) const;
+  bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   /// One worker's part of a chain.
   void work(const Chain& chain, int worker) const;
 
@@ -39,6 +41,7 @@ class CpuRecording final : public Recording {
   std::vector<const CpuKernel*> kernels_;  // of the launches
   std::vector<Chain> chains_;
   int workers_;
+  const std::atomic<bool>* stop_ = nullptr;
   size_t phases_ = 0;             // of all kernels
   std::vector<size_t> phase_of_;  // the first phase of each launch
   std::unique_ptr<ShareBoard> board_;

@@ -24,6 +24,18 @@ inline void hear() {}
 
 }  // namespace team_detail
 
+/// How many threads the parallel regions of the calling thread have, until it ends: of the reference's loops, and of libraries.
+class TeamSize {
+ public:
+  explicit TeamSize(int workers) : saved_(omp_get_max_threads()) { omp_set_num_threads(workers); }
+  ~TeamSize() { omp_set_num_threads(saved_); }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  const int saved_;
+};
+
 /// Calls work(thread) on as many threads as the runtime grants (OMP_THREAD_LIMIT, a region inside a region), at most `workers`.
 template <typename Work>
 void run_team(int workers, const Work& work) {

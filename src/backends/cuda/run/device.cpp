@@ -6,6 +6,7 @@
 #include "backends/cuda/run/recording.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/state_error.h"
 
 namespace hone::cuda {
 namespace {
@@ -74,6 +75,7 @@ CudaStream::CudaStream(std::shared_ptr<const Context> context) : context_(std::m
 }
 
 CudaStream::~CudaStream() {
+  if (!owned_) return;
   driver().cuCtxSetCurrent(context_->handle());
   driver().cuStreamDestroy(stream_);
 }
@@ -81,6 +83,18 @@ CudaStream::~CudaStream() {
 void CudaStream::synchronize() {
   context_->select();
   check(driver().cuStreamSynchronize(stream_), "running kernels");
+}
+
+void CudaStream::wait(const Event& event) {
+  context_->select();
+  check(driver().cuStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0), "waiting for an event");
+}
+
+bool CudaStream::capturing() const {
+  context_->select();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  check(driver().cuStreamIsCapturing(stream_, &status), "asking whether a stream is captured");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 CudaEvent::CudaEvent(std::shared_ptr<const Context> context) : context_(std::move(context)) {
@@ -101,6 +115,13 @@ void CudaEvent::record(Stream& stream) {
 void CudaEvent::wait() const {
   context_->select();
   check(driver().cuEventSynchronize(event_), "waiting for an event");
+}
+
+bool CudaEvent::passed() const {
+  context_->select();
+  const CUresult result = driver().cuEventQuery(event_);
+  if (result != CUDA_ERROR_NOT_READY) check(result, "asking for an event");
+  return result == CUDA_SUCCESS;
 }
 
 double CudaEvent::milliseconds_since(const Event& earlier) const {
@@ -138,8 +159,8 @@ void* CudaDevice::allocate(size_t bytes) {
   CUdeviceptr memory = 0;
   const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
   if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(fmt::format("cannot allocate {} bytes on the GPU", bytes),
-                "use smaller shapes, fewer streams, or a GPU with more memory");
+    throw OutOfMemory(fmt::format("cannot allocate {} bytes on the GPU", bytes),
+                      "use smaller shapes, fewer streams, or a GPU with more memory");
   check(status, "allocating memory on the GPU");
   memory_stream_->synchronize();
   return reinterpret_cast<void*>(memory);
@@ -163,6 +184,9 @@ void CudaDevice::release_host(void* memory) noexcept {
 }
 
 std::unique_ptr<Stream> CudaDevice::stream() { return std::make_unique<CudaStream>(context_); }
+std::unique_ptr<Stream> CudaDevice::stream_of(void* native) {
+  return std::make_unique<CudaStream>(context_, static_cast<CUstream>(native));
+}
 std::unique_ptr<Event> CudaDevice::event() { return std::make_unique<CudaEvent>(context_); }
 
 void CudaDevice::copy(void* destination, const void* source, size_t bytes, Stream& stream) {

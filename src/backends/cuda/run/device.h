@@ -33,13 +33,19 @@ class Context {
 class CudaStream final : public Stream {
  public:
   explicit CudaStream(std::shared_ptr<const Context> context);
+  /// A stream of somebody else, who destroys it.
+  CudaStream(std::shared_ptr<const Context> context, CUstream stream)
+      : context_(std::move(context)), stream_(stream), owned_(false) {}
   ~CudaStream() override;
   void synchronize() override;
+  void wait(const Event& event) override;
+  bool capturing() const override;
   CUstream handle() const { return stream_; }
 
  private:
   std::shared_ptr<const Context> context_;
   CUstream stream_ = nullptr;
+  bool owned_ = true;
 };
 
 class CudaEvent final : public Event {
@@ -48,6 +54,7 @@ class CudaEvent final : public Event {
   ~CudaEvent() override;
   void record(Stream& stream) override;
   void wait() const override;
+  bool passed() const override;
   double milliseconds_since(const Event& earlier) const override;
   CUevent handle() const { return event_; }
 
@@ -70,6 +77,7 @@ class CudaDevice final : public Device {
   void* allocate_host(size_t bytes) override;
   void release_host(void* memory) noexcept override;
   std::unique_ptr<Stream> stream() override;
+  std::unique_ptr<Stream> stream_of(void* native) override;
   std::unique_ptr<Event> event() override;
   void copy(void* destination, const void* source, size_t bytes, Stream& stream) override;
   void fill(void* memory, std::byte value, size_t bytes, Stream& stream) override;

@@ -44,8 +44,10 @@ std::vector<Launch>& CudaRecording::launches() {
 void CudaRecording::replay(Stream& stream) {
   context_->select();
   auto& own = static_cast<CudaStream&>(stream);
+  if (own.capturing()) return join_capture(own.handle());
   const bool graphs = replays_++ > 0 && capture_failure_.empty();
   for (Run& run : runs_) {
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return;
     if (run.on_host) {
       run_on_host(run.begin, own);
       continue;
@@ -54,6 +56,15 @@ void CudaRecording::replay(Stream& stream) {
     if (run.graph != nullptr) check(driver().cuGraphLaunch(run.graph, own.handle()), "launching a graph");
     else launch_all(run, own.handle());
   }
+}
+
+void CudaRecording::join_capture(CUstream stream) const {
+  for (const Run& run : runs_)
+    if (run.on_host)
+      throw Error(fmt::format("step {} of {} runs on the host and cannot be captured in a CUDA graph", run.begin + 1,
+                              launches_.size()),
+                  "hone inspect lists the layers of the source reference; enqueue such a network without capturing");
+  for (const Run& run : runs_) launch_all(run, stream);
 }
 
 void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {

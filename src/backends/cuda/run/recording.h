@@ -31,6 +31,7 @@ class CudaRecording final : public Recording {
   std::vector<Launch>& launches() override;
   void replay(Stream& stream) override;
   void replay(Stream& stream, const LaunchObserver& observer) override;
+  void stop_at(const std::atomic<bool>* flag) override { stop_ = flag; }
   void poison(Stream& stream) override;
   const std::string& capture_failure() const { return capture_failure_; }
   /// How many launches of the graphs may begin before the one ahead has ended.
@@ -44,6 +45,8 @@ class CudaRecording final : public Recording {
   };
   static constexpr int kStreams = 4;  // branches of a graph
 
+  /// Into a graph that somebody captures: one launch after the other.
+  void join_capture(CUstream stream) const;
   void launch_all(const Run& run, CUstream stream) const;
   void run_on_host(size_t index, CudaStream& stream) const;
   void capture(Run& run);
@@ -68,6 +71,7 @@ class CudaRecording final : public Recording {
   bool overlaps_;    // kernels in graphs
   size_t early_launches_ = 0;
   std::string capture_failure_;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 }  // namespace hone::cuda

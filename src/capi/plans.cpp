@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface's plans and engines.
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/load.h"
+#include "capi/log.h"
+#include "capi/tensor.h"
+#include "plan/json.h"
+
+using hone::capi::guarded;
+using hone::capi::require;
+using hone::capi::require_index;
+
+hone_status hone_plan_create_from_file(const char* path, hone_plan** plan) {
+  return guarded([&] {
+    require(path, "path");
+    require(plan, "plan");
+    hone::with_note([&] { return fmt::format("loading the plan {}", path); },
+                    [&] { *plan = new hone_plan(hone::load_plan_file(path)); });
+  });
+}
+
+hone_status hone_plan_create_from_memory(const void* bytes, size_t size, hone_plan** plan) {
+  return guarded([&] {
+    require(bytes, "bytes");
+    require(plan, "plan");
+    const std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
+    const bool aligned = reinterpret_cast<uintptr_t>(bytes) % hone::kAlignment == 0;
+    *plan = new hone_plan(hone::load_plan(aligned ? hone::Blob(nullptr, view) : hone::Blob::copy(view)));
+  });
+}
+
+hone_status hone_plan_save(const hone_plan* plan, const char* path) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(path, "path");
+    hone::with_note([&] { return fmt::format("writing the plan {}", path); },
+                    [&] { hone::save_plan_file(*plan->plan, path); });
+  });
+}
+
+hone_status hone_plan_bytes(const hone_plan* plan, const void** bytes, size_t* size) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(bytes, "bytes");
+    require(size, "size");
+    std::call_once(plan->bytes_made, [&] { plan->bytes = hone::Blob::copy(hone::save_plan(*plan->plan)); });
+    *bytes = plan->bytes.data();
+    *size = plan->bytes.size();
+  });
+}
+
+hone_status hone_plan_json(const hone_plan* plan, const char** json) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(json, "json");
+    std::call_once(plan->json_made, [&] {
+      int64_t sections = 0;
+      plan->json = hone::manifest_of(*plan->plan, [&](const hone::Blob&) {
+                     return sections++;
+                   }).dump(-1, ' ', false, hone::Json::error_handler_t::replace);
+    });
+    *json = plan->json.c_str();
+  });
+}
+
+void hone_plan_destroy(hone_plan* plan) { hone::capi::destroy(plan, "plan"); }
+
+hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log,
+                               hone_engine** engine) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(device, "device");
+    require(engine, "engine");
+    const hone::Logger logger = hone::capi::logger_for(log);
+    hone::capi::on_cores(*device->device,
+                         [&] { *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger)); });
+  });
+}
+
+size_t hone_engine_tensors(const hone_engine* engine) {
+  size_t count = 0;
+  guarded([&] {
+    require(engine, "engine");
+    count = engine->engine->plan().io.size();
+  });
+  return count;
+}
+
+hone_status hone_engine_tensor(const hone_engine* engine, size_t index, hone_tensor* tensor) {
+  return guarded([&] {
+    require(engine, "engine");
+    const std::vector<hone::IoTensor>& io = engine->engine->plan().io;
+    require_index(index, io.size(), "tensor");
+    hone::capi::describe(io[index].name, io[index].type, io[index].is_input, engine->engine->by_value(io[index].name),
+                         tensor);
+  });
+}
+
+size_t hone_engine_profiles(const hone_engine* engine) {
+  size_t count = 0;
+  guarded([&] {
+    require(engine, "engine");
+    count = engine->engine->plan().profiles.size();
+  });
+  return count;
+}
+
+hone_status hone_engine_memory_bytes(const hone_engine* engine, int profile, int64_t* bytes) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(bytes, "bytes");
+    const std::vector<hone::Profile>& profiles = engine->engine->plan().profiles;
+    require_index(static_cast<size_t>(profile), profiles.size(), "profile");
+    *bytes = profiles[static_cast<size_t>(profile)].arena_bytes;
+  });
+}
+
+void hone_engine_destroy(hone_engine* engine) { hone::capi::destroy(engine, "engine"); }
