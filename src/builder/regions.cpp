@@ -11,10 +11,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/text.h"
+#include "builder/region_nodes.h"
 #include "ops/byte_scale.h"
 #include "ops/ops.h"
-#include "passes/edit.h"
 
 namespace hone {
 namespace {
@@ -24,38 +23,6 @@ constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
 constexpr size_t kMaxRoundings = 3;  // of an epilogue: of the sums, what is added to them, and the result
 constexpr size_t kMaxFormulas = 2, kMaxFormulaNodes = 12;
 constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
-
-/// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
-bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
-
-bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer) || node.is(ops::conv_integer); }
-
-bool undoes(const Node& back, const Node& quantize) {
-  return back.is(ops::dequantize_linear) && byte_scale(back) == byte_scale(quantize);
-}
-
-bool is_anchor(const Node& node) {
-  if (sums_integers(node)) return true;
-  for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::quantized_linear, &ops::mat_mul})
-    if (node.is(*op)) return is_fusible(node.output()->type.dtype);
-  return false;
-}
-
-bool is_scalar(const Value& value) { return value.is_constant() && value.constant->size() == 1; }
-
-/// Contents that follow from sizes alone: a region holds them itself instead of reading them.
-bool is_shape_data(const Value& value) {
-  return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64;
-}
-
-bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
-
-/// Whether the node reads and writes this one element type.
-bool computes_in(const Node& node, DType dtype) {
-  const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
-         std::all_of(node.outputs.begin(), node.outputs.end(), same);
-}
 
 /// The inputs and outputs that the rest of the graph sees.
 Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered_map<const Node*, size_t>& position) {
@@ -569,31 +536,6 @@ class Former {
 };
 
 }  // namespace
-
-/// Several nodes that a pass made of one carry its name with numbers behind it: they are named once. A node of the model may be named
-/// like that, too, and stays.
-std::string Region::name() const {
-  const std::vector<std::string> of_the_model = origin();
-  std::vector<std::string_view> names;
-  const auto is_known = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
-  const auto is_numbered = [&](std::string_view name) {
-    const size_t end = name.find_last_not_of("0123456789");
-    return end != std::string_view::npos && end + 1 < name.size() && name[end] == '_' &&
-           is_known(name.substr(0, end)) && std::ranges::find(of_the_model, name) == of_the_model.end();
-  };
-  for (const Node* node : nodes)
-    for (const std::string_view name : name_parts(node->name))
-      if (!is_known(name) && !is_numbered(name)) names.push_back(name);
-  return join(names, " + ");
-}
-
-std::vector<std::string> Region::origin() const {
-  std::vector<std::string> result;
-  for (const Node* node : nodes)
-    for (const std::string& name : node->origin)
-      if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name);
-  return result;
-}
 
 std::vector<Region> form_regions(const Graph& graph, bool bytes) {
   std::vector<Region> regions = Former(graph, bytes).run();

@@ -164,8 +164,7 @@ std::string line_of(const Json& layer) {
 }
 
 /// Strings, objects or nothing, as the engine's verbosity says.
-std::vector<Json> layers_of(const Plan& plan, size_t profile, const SymbolValues& symbols,
-                            std::string_view verbosity) {
+std::vector<Json> layers_of(const Plan& plan, size_t profile, const SymbolValues& symbols, std::string_view verbosity) {
   std::vector<Json> layers;
   if (verbosity == "none") return layers;
   const bool detailed = verbosity == "detailed";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/quant/quantized_tile.h"
+#include "backends/cpu/weights/quantized_tile.h"
 
 #include <bit>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/quant/activation_digits.h"
+#include "backends/cpu/weights/activation_digits.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/quant/activation_digits.cpp"
+#define HWY_TARGET_INCLUDE "backends/cpu/weights/activation_digits.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
 #include <hwy/highway.h>

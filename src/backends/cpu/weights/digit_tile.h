@@ -5,8 +5,8 @@
 // integers round nothing.
 #pragma once
 
-#include "backends/cpu/quant/activation_digits.h"
-#include "backends/cpu/quant/quantized_tile.h"
+#include "backends/cpu/weights/activation_digits.h"
+#include "backends/cpu/weights/quantized_tile.h"
 
 namespace hone::cpu {
 

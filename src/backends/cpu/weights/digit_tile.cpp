@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "backends/cpu/quant/digit_tile.h"
+#include "backends/cpu/weights/digit_tile.h"
 
 #include <bit>
 

@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "backends/cpu/quant/activation_digits.h"
 #include "backends/cpu/support/tactic_testing.h"
+#include "backends/cpu/weights/activation_digits.h"
 
 namespace hone::cpu {
 namespace {

@@ -11,8 +11,8 @@
 #include "backends/cpu/family.h"
 #include "backends/cpu/jit/tile_code.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
-#include "backends/cpu/quant/digit_tile.h"
-#include "backends/cpu/quant/quantized_tile.h"
+#include "backends/cpu/weights/digit_tile.h"
+#include "backends/cpu/weights/quantized_tile.h"
 #include "base/checked.h"
 #include "regions/quantized_region.h"
 

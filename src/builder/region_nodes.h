@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a single node is to the rules that form regions.
+#pragma once
+
+#include <algorithm>
+
+#include "ir/graph.h"
+#include "ops/byte_scale.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+/// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
+inline bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+inline bool sums_integers(const Node& node) { return node.is(ops::mat_mul_integer) || node.is(ops::conv_integer); }
+
+inline bool undoes(const Node& back, const Node& quantize) {
+  return back.is(ops::dequantize_linear) && byte_scale(back) == byte_scale(quantize);
+}
+
+inline bool is_anchor(const Node& node) {
+  if (sums_integers(node)) return true;
+  for (const OpDef* op : {&ops::conv, &ops::conv_transpose, &ops::linear, &ops::quantized_linear, &ops::mat_mul})
+    if (node.is(*op)) return is_fusible(node.output()->type.dtype);
+  return false;
+}
+
+inline bool is_scalar(const Value& value) { return value.is_constant() && value.constant->size() == 1; }
+
+/// Contents that follow from sizes alone: a region holds them itself instead of reading them.
+inline bool is_shape_data(const Value& value) {
+  return value.symbolic != nullptr && value.producer != nullptr && value.type.dtype == DType::i64;
+}
+
+inline bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
+
+/// Whether the node reads and writes this one element type.
+inline bool computes_in(const Node& node, DType dtype) {
+  const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), same);
+}
+
+}  // namespace hone
