@@ -125,7 +125,11 @@ class Converter {
  public:
   Converter(onnx::ModelFile& file, const onnx::ModelProto& model, onnx::ModelData& data, const Graph& graph,
             const FewBitsRules& rules)
-      : file_(file), model_(*model.graph), rules_(rules), tensors_(model, data, graph), most_(few_bits_range(rules.type)) {
+      : file_(file),
+        model_(*model.graph),
+        rules_(rules),
+        tensors_(model, data, graph),
+        most_(few_bits_range(rules.type)) {
     for (const NodeProto& node : model_.nodes)
       for (const onnx::AttributeProto& attribute : node.attributes)
         if (attribute.graph != nullptr) names_in(*attribute.graph, captured_);
