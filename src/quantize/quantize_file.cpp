@@ -143,8 +143,8 @@ class FileQuantizer {
   }
 
   /// What nodes and the graph's outputs read; nothing where a body may read anything.
-  std::optional<std::set<std::string_view>> read_names() const {
-    std::set<std::string_view> names;
+  std::optional<std::set<std::string>> read_names() const {
+    std::set<std::string> names;
     for (const onnx::FileNode& node : file_.nodes) {
       if (std::ranges::any_of(node.attributes, onnx::is_graph)) return std::nullopt;
       names.insert(node.inputs.begin(), node.inputs.end());
