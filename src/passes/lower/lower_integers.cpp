@@ -3,8 +3,6 @@
 // Products of bytes that no kernel sums up in integers, and whose sums become floats anyway, are products of floats: exact while
 // a sum has at most 24 bits, off by its last bits beyond. Where the device has no integer kernels, or the weights are no constants
 // or no matrix.
-//
-// A device without any computes in f16 later, which such sums leave: where a scale follows, both operands take their part of it.
 #include <algorithm>
 #include <cmath>
 
@@ -67,6 +65,7 @@ Value* scale_of(const Value* bytes, const Value* zero) {
 }
 
 /// Sums that become floats, perhaps behind an addition, and are multiplied by scales then: the product of what x and w are scaled by.
+/// A device without integer kernels computes in f16 later, which the sums of codes leave: both operands take their part of the scale.
 class ScaledProduct {
  public:
   ScaledProduct(Graph& graph, Node* node, Node* addition, Node* cast)
