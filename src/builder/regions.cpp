@@ -8,11 +8,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "builder/region_nodes.h"
 #include "ops/byte_scale.h"
+#include "ops/formula.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -20,9 +22,10 @@ namespace {
 
 constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
-constexpr size_t kMaxRoundings = 3;  // of an epilogue: of the sums, what is added to them, and the result
-constexpr size_t kMaxFormulas = 2, kMaxFormulaNodes = 12;
+constexpr size_t kMaxRoundings = 3, kMaxFormulas = 2, kMaxFormulaNodes = 12;  // of an epilogue
 constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
+const OpDef* const kNormalizations[] = {&ops::softmax, &ops::layer_normalization, &ops::rms_normalization,
+                                        &ops::instance_normalization, &ops::group_normalization};
 
 /// The inputs and outputs that the rest of the graph sees.
 Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered_map<const Node*, size_t>& position) {
@@ -112,14 +115,11 @@ class Former {
   /// Statistics of rows and the rounding of what is made of them: kernels round as they store.
   void join_rounded() {
     for (Node* node : nodes_) {
-      const bool normalizes = node->is(ops::softmax) || node->is(ops::layer_normalization) ||
-                              node->is(ops::rms_normalization) || node->is(ops::instance_normalization) ||
-                              node->is(ops::group_normalization);
+      const bool normalizes = std::ranges::any_of(kNormalizations, [node](const OpDef* op) { return node->is(*op); });
       Node* rounding = normalizes && node->outputs.size() == 1 ? reader_of(*node) : nullptr;
       if (rounding != nullptr && rounding->is(ops::fake_quantize)) add({node, rounding});
     }
   }
-
   std::vector<Node*> excitation_of(Node* pool) {
     std::vector<Node*> nodes{pool};
     for (int products = 0; products < 2; ++products) {
@@ -240,8 +240,7 @@ class Former {
     return reader != nullptr && reader->is(ops::quantize_linear) && byte_scale(*reader) ? reader : nullptr;
   }
 
-  /// The anchor, then at most one addition of a tensor of the same shape and at most one activation, in either order, each perhaps
-  /// rounded to codes.
+  /// The anchor, at most one addition of a tensor of the same shape and at most one activation, in any order, each perhaps rounded.
   std::vector<Node*> epilogue_of(Node* anchor) {
     if (sums_integers(*anchor)) return integer_epilogue_of(anchor);
     std::vector<Node*> nodes{anchor};
@@ -260,37 +259,19 @@ class Former {
     grow_by_steps(nodes, has);
     if (!rounds_ || has.of_integers) return;
     while (has.formulas++ < kMaxFormulas) {
-      const std::vector<Node*> formula = formula_behind(nodes.back()->output());
+      const std::vector<Node*> formula = formula_from(nodes.back()->output());
       if (formula.empty()) return;
       nodes.insert(nodes.end(), formula.begin(), formula.end());
       grow_by_steps(nodes, has);
     }
   }
 
-  /// In a network that rounds, an activation is spelled out between roundings: the fewest pointwise nodes that make one value of
-  /// this one. regions/region_match.cpp reads them.
-  std::vector<Node*> formula_behind(const Value* from) const {
-    std::set<const Node*> inside;
-    std::vector<Node*> nodes;
-    const auto all_inside = [&](const Value* value) {
-      return !graph_.is_output(value) &&
-             std::ranges::all_of(value->uses, [&](const Use& use) { return inside.contains(use.node); });
-    };
-    const auto is_made = [&](const Value* value) { return value == from || inside.contains(value->producer); };
-    for (size_t i = place_of(*from); i < nodes_.size() && nodes.size() < kMaxFormulaNodes; ++i) {
-      Node* node = nodes_[i];
-      const auto reads = [&](const Value* value) { return value != nullptr && is_made(value); };
-      if (std::ranges::none_of(node->inputs, reads)) continue;
-      const auto known = [&](const Value* value) { return value != nullptr && (is_made(value) || is_scalar(*value)); };
-      if (taken_.contains(node) || !node->op->is_pointwise() || node->output()->type != from->type ||
-          !std::ranges::all_of(node->inputs, known))
-        return {};
-      inside.insert(node);
-      nodes.push_back(node);
-      const auto is_closed = [&](const Node* other) { return all_inside(other->output()); };
-      if (all_inside(from) && std::all_of(nodes.begin(), nodes.end() - 1, is_closed)) return nodes;
-    }
-    return {};
+  /// In a network that rounds, an activation is spelled out between roundings.
+  std::vector<Node*> formula_from(const Value* from) const {
+    std::vector<Node*> nodes =
+        formula_behind(graph_, std::span(nodes_).subspan(place_of(*from)), from, kMaxFormulaNodes);
+    return std::ranges::none_of(nodes, [&](Node* node) { return taken_.contains(node); }) ? nodes
+                                                                                          : std::vector<Node*>();
   }
 
   void grow_by_steps(std::vector<Node*>& nodes, Epilogue& has) const {
@@ -330,11 +311,7 @@ class Former {
 
   /// Of a matmul that has none, added to what was rounded.
   static bool is_late_bias(const Node& node, const Node& anchor) {
-    return anchor.is(ops::linear) && anchor.input(2) == nullptr && node.is(ops::add) &&
-           std::ranges::any_of(node.inputs, [](const Value* value) {
-             return value->is_constant() && value->type.shape.rank() > 0 &&
-                    value->type.shape[value->type.shape.rank() - 1] == value->type.shape.elements();
-           });
+    return anchor.is(ops::linear) && anchor.input(2) == nullptr && node.is(ops::add) && reads_constant(node);
   }
   static bool is_residual(const Node& node, const Value* value) {
     if (!node.is(ops::add)) return false;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/op.h"
 #include "ops/byte_scale.h"
+#include "ops/formula.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "regions/match_region.h"
@@ -228,29 +228,8 @@ Rounding rounding_of(const Node& node) {
 }
 
 std::vector<const Node*> formula_behind(const Graph& region, const Value* from) {
-  std::vector<const Node*> inside;
-  const auto is_inside = [&](const Node* node) { return std::ranges::find(inside, node) != inside.end(); };
-  const auto is_made = [&](const Value* value) {
-    return value == from || (value->producer != nullptr && is_inside(value->producer));
-  };
-  const auto all_inside = [&](const Value* value) {
-    return !region.is_output(value) &&
-           std::ranges::all_of(value->uses, [&](const Use& use) { return is_inside(use.node); });
-  };
-  for (const Node* node : region.nodes()) {
-    const auto reads = [&](const Value* value) { return value != nullptr && is_made(value); };
-    if (std::ranges::none_of(node->inputs, reads)) continue;
-    const auto known = [&](const Value* value) {
-      return value != nullptr && (is_made(value) || is_scalar_constant(value));
-    };
-    if (!node->op->is_pointwise() || node->output()->type != from->type || !std::ranges::all_of(node->inputs, known))
-      return {};
-    inside.push_back(node);
-    if (all_inside(from) &&
-        std::all_of(inside.begin(), inside.end() - 1, [&](const Node* other) { return all_inside(other->output()); }))
-      return inside;
-  }
-  return {};
+  const std::vector<Node*> nodes = region.nodes(), found = formula_behind(region, nodes, from, nodes.size());
+  return {found.begin(), found.end()};
 }
 
 int input_index(const Graph& region, const Value* value) {

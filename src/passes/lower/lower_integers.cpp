@@ -67,6 +67,7 @@ Value* scale_of(const Value* bytes, const Value* zero) {
 }
 
 /// Sums that become floats, perhaps behind an addition, and are multiplied by scales then: the product of what x and w are scaled by.
+/// A device without integer kernels computes in f16 later, which the sums of codes leave: both operands take their part of the scale.
 class ScaledProduct {
  public:
   ScaledProduct(Graph& graph, Node* node, Node* addition, Node* cast)
