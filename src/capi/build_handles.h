@@ -32,7 +32,7 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   hone::Sample sample = {};                 // what --best compares engines on
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
-  hone_model(hone::Graph network, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
+  hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
       : graph(std::move(network)), live(std::move(alive)), folded(std::move(gone)) {}
   hone::Graph graph;
   std::vector<std::string> live, folded;  // see ImportedModel
