@@ -133,16 +133,16 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   if (tool.calibration_asymmetric && has_cache)
     throw Error("calibration caches have symmetric scales", "leave --calibAsymmetric or --calib out");
   if (!build.int8 || (!has_data && has_cache)) return;
-  std::set<std::string> others = edges_without_scale(model.graph, build);
-  others.merge(results_without_scale(model.graph, build));
   const bool own = is_quantized(model.graph), writes = has_data && has_cache;
   const bool quantises = !own && (device.device->info().byte_matmuls || writes) && (has_data || !build.best);
+  hone_model folded{model.graph.clone(), {}, {}};
+  if (quantises) fold_weights(folded.graph);
+  std::set<std::string> others = edges_without_scale(folded.graph, build);
+  others.merge(results_without_scale(folded.graph, build));
   if (!quantises && has_data)
     log.warning("--calibData is not used{}: {}", others.empty() ? "" : " but for inputs and outputs",
                 own ? "the network has quantised tensors of its own" : "this device has no kernels for 8-bit integers");
   if (!quantises && writes) build.calibration_file.clear();  // it may not be there yet
-  hone_model folded{model.graph.clone(), {}, {}};
-  if (quantises) fold_weights(folded.graph);
   const Placement placement = quantises ? place_quantization(folded.graph, {}) : Placement();
   if (quantises && placement.nodes == 0) log.info("INT8: nothing in the network can be quantised.");
   if (placement.nodes == 0 && others.empty()) return;

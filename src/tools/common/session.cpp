@@ -85,9 +85,10 @@ void explain_small_types(const Graph& graph, const ToolOptions& tool, const Logg
     log.info("FP8: tensors of the model in float8 stay so; products of them are computed in FP32, as the model says.");
   else if (tool.fp8)
     log.warning(
-        "--fp8: the model has no float8 tensors, so nothing is computed in FP8. A model is brought to it by "
-        "QuantizeLinear and "
-        "DequantizeLinear with float8 zero points.");
+        "--fp8: the model has no float8 tensors, so nothing is computed in FP8. hone quantize {} -o OUT.onnx --mode "
+        "fp8 "
+        "--data=... makes some.",
+        tool.onnx);
   if (tool.int4 && has_tensor(graph, is_int4)) log.info("INT4: weights of the model in 4 bits stay so.");
   else if (tool.int4)
     log.warning(

@@ -111,6 +111,8 @@ void report_layer(const Plan& plan, const std::string& layer, std::string_view t
   std::vector<const Step*> steps;
   for (const Step& step : profile.steps)
     if (std::ranges::find(step.origin, layer) != step.origin.end()) steps.push_back(&step);
+  if (steps.empty() && std::ranges::find(plan.folded, layer, &FoldedNode::node) == plan.folded.end())
+    return;  // the model has no such layer, as was said
   if (steps.empty())
     return log.info("Layer {}: nothing is left of it in the engine, so it has no type of its own.", layer);
   for (const std::string_view type : split(types, '+')) {
