@@ -152,6 +152,8 @@ int report(const FriendlyLine& line) {
 
 }  // namespace
 
+const FriendlyCommand& describe_report() { return command(); }
+
 int run_report(Words words) { return run_friendly(command(), words, std::vector<std::string>{"--duration=1"}, report); }
 
 }  // namespace hone
