@@ -119,11 +119,12 @@ class Matcher {
       match_.factor = other;
       return other->is_constant() || input_index(region_, other) >= 0;
     }
-    if (node.is(ops::mul) && fresh && is_scalar_constant(other)) {
+    const bool scalable = fresh && match_.factor == nullptr;  // sums of integers are rounded behind each factor
+    if (node.is(ops::mul) && scalable && is_scalar_constant(other)) {
       match_.scale *= static_cast<float>(other->constant->real(0));
       return true;
     }
-    if (node.is(ops::div) && fresh && node.inputs[0] == current && is_scalar_constant(other)) {
+    if (node.is(ops::div) && scalable && node.inputs[0] == current && is_scalar_constant(other)) {
       match_.scale /= static_cast<float>(other->constant->real(0));
       return true;
     }

@@ -85,8 +85,9 @@ class ScaledProduct {
           value != nullptr && !is_one(value) && (zero == 2 || !w()->is_constant()))
         return false;
     const bool conv = node_->is(ops::conv_integer);
-    Node* product = insert_for(graph_, mul_, conv ? ops::conv : ops::mat_mul,
-                               {dequantized(x(), x_scale_, node_->input(2)), weights()}, node_->attrs, parts());
+    Node* product =
+        insert_for(graph_, mul_, conv ? ops::conv : ops::mat_mul,
+                   {dequantized(x(), x_scale_, node_->input(2)), weights()}, conv ? node_->attrs : Attrs{}, parts());
     Value* result = product->output();
     if (addition_ != nullptr) result = add(ops::add, {result, add(ops::mul, {addend(), scale_})});
     graph_.replace(mul_->output(), result);
@@ -157,6 +158,8 @@ class ScaledProduct {
 };
 
 void lower(Graph& graph, Node* node, bool scales) {
+  HONE_ASSERT(node->is(ops::conv_integer) || node->attrs.integer("trans_b") == 0,
+              "{}: columns are turned where a kernel takes them", node->name);
   Node* addition = addition_to(graph, *node);
   const std::vector<Node*> casts = casts_of(graph, addition == nullptr ? *node : *addition);
   if (casts.empty()) return;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/support/lanes-inl.h"
@@ -104,7 +105,7 @@ bool SplitBlock(const float* x, int64_t count, std::byte* to) {
   const auto total = static_cast<float>(sum * step);
   std::memcpy(to + DigitFormat::kStep, &step, sizeof step);
   std::memcpy(to + DigitFormat::kSum, &total, sizeof total);
-  return fits;
+  return fits && std::isfinite(total);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -25,7 +25,7 @@ struct DigitFormat {
 };
 
 /// Writes a block of `count` elements, filled up with zeros. False where digits cannot say what the elements are: NaN, infinities, and
-/// numbers so small or large that the step would leave f32.
+/// numbers so small or large that the step or the sum would leave f32.
 using SplitDigits = bool (*)(const float* x, int64_t count, std::byte* to);
 SplitDigits split_digits(Isa isa);
 
