@@ -23,7 +23,7 @@ struct ShortFlag {
 struct FriendlyCommand {
   std::string_view name, takes, purpose;  // "build", "MODEL.onnx", what it does
   std::vector<ShortFlag> flags;
-  bool others = true;  // every flag of trtexec is understood, too
+  bool others = true;          // every flag of trtexec is understood, too
   bool takes_several = false;  // files
 };
 

@@ -2,7 +2,6 @@
 #include "tools/common/npy.h"
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "base/data_limits.h"
@@ -71,7 +70,8 @@ NpyHeader read_header(uint64_t size, const Read& read) {
   };
   const auto number_at = [&](uint64_t at, uint64_t count) {
     uint64_t value = 0;
-    for (const char c : std::views::reverse(text_at(at, count))) value = value << 8 | static_cast<unsigned char>(c);
+    const std::string bytes = text_at(at, count);  // the least significant first
+    for (auto c = bytes.rbegin(); c != bytes.rend(); ++c) value = value << 8 | static_cast<unsigned char>(*c);
     return value;
   };
   HONE_CHECK(size >= kMagic.size() && text_at(0, kMagic.size()) == kMagic, "it is no .npy file");
