@@ -233,12 +233,6 @@ std::vector<double> latencies_of(std::string_view text) {
 
 }  // namespace
 
-double Peaks::flops_of(std::string_view precision) const {
-  if (precision == "FP16" || precision == "BF16") return f16_flops;
-  if (precision == "INT8" || precision == "UINT8" || precision == "FP8") return i8_flops;
-  return precision == "FP32" ? f32_flops : 0;
-}
-
 double EngineRows::total_ms() const {
   return std::accumulate(layers.begin(), layers.end(), 0.0,
                          [](double sum, const LayerRow& row) { return sum + row.average_ms; });

@@ -35,8 +35,6 @@ struct LayerRow {
 /// What a device does at best; 0: not known.
 struct Peaks {
   double bytes_per_second = 0, f32_flops = 0, f16_flops = 0, i8_flops = 0;
-  /// Of a type as element_word() names it.
-  double flops_of(std::string_view precision) const;
 };
 
 struct EngineRows {

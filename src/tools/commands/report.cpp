@@ -88,7 +88,7 @@ EngineRows measure(const FriendlyLine& line, const std::string& file) {
       read_engine(std::filesystem::path(file).filename(),
                   detailed_layer_info_json(session.plan(), profile, symbols_at(session.plan(), inference.shapes())),
                   inference.profile_layers({}).json(), times_json(measured.timed()));
-  engine.peaks = {ceilings.bytes_per_second, ceilings.f32_flops, ceilings.f16_flops, 0};
+  engine.peaks = {ceilings.bytes_per_second, ceilings.f32_flops, ceilings.f16_flops, ceilings.i8_flops};
   engine.facts = facts_of(session, measured);
   add_tried_tactics(engine, session.plan());
   return engine;
