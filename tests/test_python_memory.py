@@ -198,7 +198,7 @@ def slow(tmp_path_factory):
     """An engine that computes for long enough that others are seen to work meanwhile."""
     from onnx import helper
 
-    nodes = [helper.make_node("MatMul", ["x" if at == 0 else f"h{at}", "w"], [f"h{at + 1}" if at < 63 else "y"]) for at in range(64)]
+    nodes = [helper.make_node("MatMul", ["x" if at == 0 else f"h{at}", "w"], [f"h{at + 1}" if at < 23 else "y"]) for at in range(24)]
     path = tiny.save(tmp_path_factory.mktemp("slow") / "slow.onnx", nodes, {"w": np.eye(512, dtype=np.float32)}, [("x", [1024, 512])])
     return hone.build(path, ["--builderOptimizationLevel=0"], "cpu/1").engine("cpu/1")
 
