@@ -174,6 +174,35 @@ void place_buffers(const Profile& profile, ShapeInstance& instance) {
   instance.arena_bytes = checked_add(instance.workspace_offset, round_up(static_cast<int64_t>(workspace), kAlignment));
 }
 
+/// Where kernels read constants in place: those in bytes, which are weights of few bits, move to memory that the device chose. A
+/// product of a few rows waits for them, and its pages are larger than a file's (the next token of llama_160m_int4: 2.54 ms to 2.34).
+void gather_bytes(Plan& plan, const std::shared_ptr<Device>& device) {
+  struct Memory {
+    std::shared_ptr<Device> device;  // lives as long as its memory
+    Buffer buffer;
+  };
+  constexpr int64_t kLeast = 2 << 20;
+  const auto taken = [](const Tensor& constant) { return constant.dtype() == DType::u8; };
+  const auto room = [](const Tensor& constant) {
+    return round_up(static_cast<int64_t>(constant.bytes().size()), int64_t{kAlignment});
+  };
+  int64_t total = 0;
+  for (const Tensor& constant : plan.constants)
+    if (taken(constant)) total = checked_add(total, room(constant));
+  if (total < kLeast) return;
+  const auto memory = std::make_shared<const Memory>(Memory{device, Buffer(*device, static_cast<size_t>(total))});
+  const std::unique_ptr<Stream> stream = device->stream();
+  auto* to = static_cast<std::byte*>(memory->buffer.data());
+  for (Tensor& constant : plan.constants) {
+    if (!taken(constant)) continue;
+    const std::span<const std::byte> bytes = constant.bytes();
+    device->copy(to, bytes.data(), bytes.size(), *stream);
+    constant = Tensor(constant.dtype(), constant.dims(), Blob(memory, {to, bytes.size()}));
+    to += room(constant);
+  }
+  stream->synchronize();
+}
+
 }  // namespace
 
 std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, std::shared_ptr<Device> device) {
@@ -188,6 +217,7 @@ std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, st
 
 Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device)
     : plan_(std::move(plan)), backend_(backend), device_(std::move(device)), impl_(std::make_unique<Impl>()) {
+  if (device_->host_accessible()) gather_bytes(plan_, device_);
   std::unique_ptr<Stream> stream;
   for (const Tensor& constant : plan_.constants) {
     if (device_->host_accessible()) {
