@@ -25,8 +25,8 @@ CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
     waiting_.insert(functions.begin(), functions.end());
     calls_library_.push_back(functions.empty() && !kernel->on_host());
     workspace = std::max(workspace, kernel->workspace_bytes());
-    if (runs_.empty() || runs_.back().on_host || kernel->on_host())
-      runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
+    const bool alone = kernel->on_host() || !kernel->capturable();
+    if (runs_.empty() || runs_.back().alone || alone) runs_.push_back({i, i + 1, kernel->on_host(), alone, nullptr});
     else runs_.back().end = i + 1;
   }
   for (int i = 0; i < kStreams; ++i) capture_streams_.push_back(std::make_unique<CudaStream>(context_));
@@ -52,18 +52,23 @@ void CudaRecording::replay(Stream& stream) {
       run_on_host(run.begin, own);
       continue;
     }
-    if (graphs && run.graph == nullptr) capture(run);
+    if (graphs && run.graph == nullptr && !run.alone) capture(run);
     if (run.graph != nullptr) check(driver().cuGraphLaunch(run.graph, own.handle()), "launching a graph");
     else launch_all(run, own.handle());
   }
 }
 
 void CudaRecording::join_capture(CUstream stream) const {
-  for (const Run& run : runs_)
+  for (const Run& run : runs_) {
+    if (run.alone && !run.on_host)
+      throw Error(fmt::format("step {} of {} is an operator of the program that may not be captured in a CUDA graph",
+                              run.begin + 1, launches_.size()),
+                  "it says HONE_OPERATOR_CAPTURABLE if it may; enqueue such a network without capturing");
     if (run.on_host)
       throw Error(fmt::format("step {} of {} runs on the host and cannot be captured in a CUDA graph", run.begin + 1,
                               launches_.size()),
                   "hone inspect lists the layers of the source reference; enqueue such a network without capturing");
+  }
   for (const Run& run : runs_) launch_all(run, stream);
 }
 
