@@ -23,9 +23,10 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 from . import _hone  # noqa: E402
+from .operators import Operator, open_operators, operator  # noqa: E402
 
-__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Context", "Device", "Engine", "Error", "Model", "Plan", "build", "empty", "load",
-           "version"]
+__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Context", "Device", "Engine", "Error", "Model", "Operator", "Plan", "build", "empty", "load",
+           "open_operators", "operator", "version"]
 
 Error = _hone.Error
 Error.__doc__ = "What is wrong, where, and what to do about it: a model, a file, an argument or the machine."

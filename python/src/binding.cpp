@@ -176,9 +176,12 @@ std::vector<std::pair<std::string, double>> profile(const Context& context) {
 
 }  // namespace
 
+void add_operators(nb::module_& module);  // operators.cpp
+
 NB_MODULE(_hone, module) {
   nb::exception<Error>(module, "Error");
   module.def("version", [] { return hone_version(); });
+  add_operators(module);
 
   nb::class_<Device>(module, "Device").def("__init__", [](Device* self, const std::string& name) {
     new (self) Device(Device::make(hone_device_create, name.c_str(), static_cast<const hone_device_options*>(nullptr)));
