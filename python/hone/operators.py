@@ -17,15 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _hone
+from .arrays import DTYPES, type_of
+from .base import Error, _hone
 
 FOLDABLE, RANDOM, REPLACES = 1, 4, 8
-
-
-def _dtypes() -> list:
-    from . import DTYPES  # set when the package is whole
-
-    return DTYPES
 
 
 def _array(operand: tuple[int, int, tuple[int, ...]] | None) -> np.ndarray | None:
@@ -33,7 +28,7 @@ def _array(operand: tuple[int, int, tuple[int, ...]] | None) -> np.ndarray | Non
     if operand is None:
         return None
     address, number, shape = operand
-    dtype = _dtypes()[number]
+    dtype = DTYPES[number]
     if dtype is None:
         raise TypeError("numpy has no elements of this type; ml_dtypes has more, where it is installed")
     size = math.prod(shape) * dtype.itemsize
@@ -44,15 +39,6 @@ def _array(operand: tuple[int, int, tuple[int, ...]] | None) -> np.ndarray | Non
 
 def _value(attribute: Any) -> Any:
     return _array(attribute).copy() if isinstance(attribute, tuple) else attribute
-
-
-def _number(dtype: Any) -> int:
-    return _dtypes().index(np.dtype(dtype))
-
-
-def _check(failure: str | None) -> None:
-    if failure is not None:
-        raise _hone.Error(failure)
 
 
 class Operator:
@@ -78,17 +64,17 @@ class Operator:
         self._sizes = sizes if callable(sizes) else None
         least, most = (inputs, inputs) if isinstance(inputs, int) else inputs
         texts = [] if callable(sizes) else [sizes] if isinstance(sizes, str) else list(sizes)
-        masks = [sum(1 << _number(each) for each in (entry if isinstance(entry, set | frozenset) else {entry})) for entry in types]
-        results = [-1 - each if isinstance(each, int) else _number(each) for each in output_types]
+        masks = [sum(1 << type_of(each) for each in (entry if isinstance(entry, set | frozenset) else {entry})) for entry in types]
+        results = [-1 - each if isinstance(each, int) else type_of(each) for each in output_types]
         if texts and len(texts) != len(results):
-            raise _hone.Error(f"{domain}::{name} has {len(texts)} sizes but {len(results)} output_types; there is one for each output")
+            raise Error(f"{domain}::{name} has {len(texts)} sizes but {len(results)} output_types; there is one for each output")
         flags = FOLDABLE * foldable + RANDOM * random + REPLACES * replaces
-        _check(_hone.register_operator(domain, name, version, flags, least, most, masks, results, texts, self._run,
-                                       self._ask if callable(sizes) else None))
+        _hone.register_operator(domain, name, version, flags, least, most, masks, results, texts, self._run,
+                                self._ask if callable(sizes) else None)
 
     def remove(self) -> None:
         """Models that are read from now on do without it."""
-        _check(_hone.unregister_operator(self.domain, self.name))
+        _hone.unregister_operator(self.domain, self.name)
 
     def __call__(self, *arguments: Any, **attributes: Any) -> Any:
         return self.function(*arguments, **attributes)
@@ -125,4 +111,4 @@ def operator(domain: str, name: str, **description: Any) -> Callable[[Callable[.
 
 def open_operators(path: str) -> None:
     """Opens a library of operators (operators.h, hone_library_operators) and registers them."""
-    _check(_hone.open_operators(str(path)))
+    _hone.open_operators(str(path))

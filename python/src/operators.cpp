@@ -2,23 +2,9 @@
 //
 // Operators that are Python functions: hone_operator over a callable. It is given addresses, types and sizes; hone/operators.py makes
 // arrays of them.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+#include "binding.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "hone/hone.h"
-
-namespace nb = nanobind;
-
+namespace hone::python {
 namespace {
 
 /// What one registered operator is made of. It is never freed: engines may call it as long as the process lives.
@@ -56,7 +42,7 @@ nb::object attribute(const hone_attribute& given) {
   switch (given.kind) {
     case HONE_ATTRIBUTE_INTEGER: return nb::int_(given.integer);
     case HONE_ATTRIBUTE_REAL: return nb::float_(given.real);
-    case HONE_ATTRIBUTE_TEXT: return nb::str(given.text);
+    case HONE_ATTRIBUTE_TEXT: return text(given.text);
     case HONE_ATTRIBUTE_INTEGERS: return list_of(given.integers, given.count);
     case HONE_ATTRIBUTE_REALS: return list_of(given.reals, given.count);
     case HONE_ATTRIBUTE_TEXTS: return list_of(given.texts, given.count);
@@ -114,16 +100,9 @@ hone_status sizes(const hone_call* call) {
   });
 }
 
-std::string last_failure() {
-  const std::string hint = hone_last_hint();
-  return hint.empty() ? hone_last_error() : hone_last_error() + ("\n  hint: " + hint);
-}
-
-/// The text of a failure; none where there is none.
-std::optional<std::string> add(const std::string& domain, const std::string& name, int version, unsigned flags,
-                               size_t min_inputs, size_t max_inputs, std::vector<uint32_t> input_types,
-                               std::vector<int> output_types, std::vector<std::string> texts, nb::object function,
-                               nb::object ask_sizes) {
+void add(const std::string& domain, const std::string& name, int version, unsigned flags, size_t min_inputs,
+         size_t max_inputs, std::vector<uint32_t> input_types, std::vector<int> output_types,
+         std::vector<std::string> texts, nb::object function, nb::object ask_sizes) {
   auto made = std::make_unique<PythonOperator>();
   made->domain = domain;
   made->name = name;
@@ -149,9 +128,8 @@ std::optional<std::string> add(const std::string& domain, const std::string& nam
   if (!made->size_texts.empty()) raw.output_sizes = made->size_texts.data();
   if (!made->ask_sizes.is_none()) raw.sizes = sizes;
   raw.run = run;
-  if (hone_operator_register(&raw) != HONE_OK) return last_failure();
+  check(hone_operator_register(&raw));
   static_cast<void>(made.release());
-  return std::nullopt;
 }
 
 }  // namespace
@@ -160,13 +138,11 @@ void add_operators(nb::module_& module) {
   using namespace nb::literals;
   module.def("register_operator", add, "domain"_a, "name"_a, "version"_a, "flags"_a, "min_inputs"_a, "max_inputs"_a,
              "input_types"_a, "output_types"_a, "sizes"_a, "function"_a, "ask_sizes"_a.none());
-  module.def("unregister_operator",
-             [](const std::string& domain, const std::string& name) -> std::optional<std::string> {
-               if (hone_operator_unregister(domain.c_str(), name.c_str()) != HONE_OK) return last_failure();
-               return std::nullopt;
-             });
-  module.def("open_operators", [](const std::string& path) -> std::optional<std::string> {
-    if (hone_operator_library_open(path.c_str(), 0, nullptr) != HONE_OK) return last_failure();
-    return std::nullopt;
+  module.def("unregister_operator", [](const std::string& domain, const std::string& name) {
+    check(hone_operator_unregister(domain.c_str(), name.c_str()));
   });
+  module.def("open_operators",
+             [](const std::string& path) { call(hone_operator_library_open, path.c_str(), 0u, nullptr); });
 }
+
+}  // namespace hone::python

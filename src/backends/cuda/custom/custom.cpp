@@ -165,6 +165,7 @@ class CustomKernel final : public CudaKernel {
   }
   size_t workspace_bytes() const override { return launch_.workspace_bytes(); }
   bool capturable() const override { return module_ != nullptr || launch_.op().capturable; }
+  bool ends_with_kernel() const override { return module_ != nullptr; }
   const CustomOperator& op() const { return launch_.op(); }
 
   /// From now on that kernel is launched.

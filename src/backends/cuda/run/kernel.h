@@ -25,6 +25,8 @@ class CudaKernel : public Kernel {
   virtual std::vector<CUfunction> waiting_functions() const { return {}; }
   /// Whether enqueue() may be called while a graph is captured; what may not stands between two graphs.
   virtual bool capturable() const { return true; }
+  /// Whether the last thing that enqueue() puts into the stream is a kernel, which the one behind it may overlap.
+  virtual bool ends_with_kernel() const { return true; }
   /// Runs on the host, on copies of the operands in host memory: the recording makes them. Called instead of enqueue().
   virtual bool on_host() const { return false; }
   virtual void run_on_host(const Bindings&) const {}
