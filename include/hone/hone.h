@@ -568,4 +568,6 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hone/operators.h" /* operators of one's own */
 #endif
