@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write calls of every function of hone.h that are wrong in one argument: the text that src/capi/calls_test.cpp includes.
 
-    capi_calls.py include/hone/hone.h include/hone/operators.h calls.inc
+    capi_calls.py include/hone/hone.h [ANOTHER.h ...] calls.inc
 
 For each pointer of each function there is a block that calls the function once for every wrong pointer that the test knows for the
 type, all other arguments being right; for each whole number one with numbers out of range. What a right argument is, the test says by

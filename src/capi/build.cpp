@@ -115,6 +115,17 @@ hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor
   });
 }
 
+hone_status hone_model_tensor_details(const hone_model* model, size_t index, hone_tensor_details* details) {
+  return guarded([&] {
+    require(model, "model");
+    hone::capi::require_index(index, hone_model_tensors(model), "tensor");
+    const size_t inputs = model->graph.inputs().size();
+    const hone::Value* value = index < inputs ? model->graph.inputs()[index] : model->graph.outputs()[index - inputs];
+    const char* type = model->texts->kept(std::to_string(index), [&] { return value->type.text(); });
+    hone::capi::describe_details(type, value->type, details);
+  });
+}
+
 void hone_model_destroy(hone_model* model) { hone::capi::destroy(model, "model"); }
 
 hone_status hone_plan_create_from_model(const hone_model* model, const hone_device* device, const hone_options* options,
@@ -130,8 +141,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     hone::LogLines lines(logger);
     hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);
     if (options != nullptr && !build_options.stop) build_options.stop = [&progress] { return progress.stops(); };
-    const auto listeners =
-        hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener).with(&progress);
+    const auto listeners = hone::Listeners{&lines}.with(&progress);
     hone::TimingCache cache = read_cache(build_options, logger);
     if (options != nullptr && options->cache) cache.merge(*options->cache);
     hone::capi::on_cores(*device->device, [&] {

@@ -240,14 +240,14 @@ Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device
 
 Engine::~Engine() = default;
 
-bool Engine::by_value(std::string_view tensor) const {
+bool is_by_value(std::span<const IoTensor> io, std::string_view tensor) {
   std::set<std::string> given, used;
   const TensorType* type = nullptr;
   bool is_input = false;
-  for (const IoTensor& io : plan_.io) {
-    for (const Dim& dim : io.type.shape)
-      if (io.is_input) dim.collect_symbols(given);
-    if (io.name == tensor) type = &io.type, is_input = io.is_input;
+  for (const IoTensor& each : io) {
+    for (const Dim& dim : each.type.shape)
+      if (each.is_input) dim.collect_symbols(given);
+    if (each.name == tensor) type = &each.type, is_input = each.is_input;
   }
   HONE_CHECK(type != nullptr, "the engine has no tensor called '{}'", tensor);
   if (is_object(type->dtype) || !type->ranked) return true;

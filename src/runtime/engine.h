@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ class Profiler {
   virtual void layer(const Step& step, double milliseconds) = 0;
 };
 
+/// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
+bool is_by_value(std::span<const IoTensor> io, std::string_view tensor);
+
 struct ShapeInstance;  // kernels, concrete sizes and memory layout of a stage for one set of sizes
 struct ContextStage;
 class ExecutionContext;
@@ -41,8 +45,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const Plan& plan() const { return plan_; }
   Device& device() const { return *device_; }
-  /// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
-  bool by_value(std::string_view tensor) const;
+  bool by_value(std::string_view tensor) const { return is_by_value(plan_.io, tensor); }
   /// Throws Error when there is no such profile.
   std::unique_ptr<ExecutionContext> context(int profile = 0) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tools/trtexec/sparsity.h"
+#include "tools/model/sparsity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every layer becomes one JSON object with ordered members; the log's form is printed from the same object.
-#include "report/layer_info.h"
+#include "describe/layer_info.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linux: /proc/cpuinfo, /proc/loadavg, /proc/stat, thermal_throttle of each core, cpu.stat of the control group.
-#include "perf/machine.h"
+#include "measured/machine.h"
 
 #include <filesystem>
 #include <fstream>

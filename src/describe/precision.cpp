@@ -2,7 +2,7 @@
 //
 // A layer computes in the type that its tactic rounds operands or weights to, else in that of its result, or, where the result is a truth
 // value or an index, of what it reads.
-#include "report/precision.h"
+#include "describe/precision.h"
 
 #include <algorithm>
 #include <map>

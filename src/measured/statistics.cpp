@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "perf/benchmark.h"
+#include "measured/times.h"
 
 namespace hone {
 

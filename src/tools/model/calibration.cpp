@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/calibration.h"
+#include "tools/model/calibration.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "builder/prepare/io_formats.h"
 #include "builder/prepare/quantize.h"
-#include "perf/random_input.h"
 #include "quantize/fold_weights.h"
 #include "quantize/read_scales.h"
 #include "tools/common/observed_network.h"
@@ -73,7 +72,7 @@ void observe(const hone_model& model, const hone_device& device, const std::set<
   for (size_t batch = 0; batch < data.batches(); ++batch) {
     with_note([&] { return fmt::format("calibrating on batch {} of {}", batch, data.batches()); },
               [&] {
-                network.run([&](const IoTensor& input, const Dims&,
+                network.run([&](const NetworkTensor& input, const Dims&,
                                 std::span<std::byte> memory) { data.load(batch, input.name, memory); },
                             visit);
               });
@@ -93,9 +92,9 @@ Histograms random_histograms(const hone_model& model, const hone_device& device,
                              const ProfileOptions& profile, const std::set<std::string>& others) {
   ObservedNetwork network(model, device, names_of(placement, others), shapes_of(model.graph, profile));
   Histograms seen;
-  network.run(
-      [](const IoTensor& input, const Dims& dims, std::span<std::byte> memory) { fill_random(input, dims, memory); },
-      [&](const std::string& tensor, const Dims&, std::span<const float> values) { seen[tensor].add(values); });
+  network.run([](const NetworkTensor& input, const Dims& dims,
+                 std::span<std::byte> memory) { fill_random(input.random_input(), dims, memory); },
+              [&](const std::string& tensor, const Dims&, std::span<const float> values) { seen[tensor].add(values); });
   return seen;
 }
 
@@ -135,7 +134,7 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
   if (!build.int8 || (!has_data && has_cache)) return;
   const bool own = is_quantized(model.graph), writes = has_data && has_cache;
   const bool quantises = !own && (device.device->info().byte_matmuls || writes) && (has_data || !build.best);
-  hone_model folded{model.graph.clone(), {}, {}};
+  hone_model folded(model.graph.clone());
   if (quantises) fold_weights(folded.graph);
   std::set<std::string> others = edges_without_scale(folded.graph, build);
   others.merge(results_without_scale(folded.graph, build));

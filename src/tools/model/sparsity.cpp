@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/trtexec/sparsity.h"
+#include "tools/model/sparsity.h"
 
 #include <algorithm>
 #include <cstring>

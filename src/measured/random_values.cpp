@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "perf/random_input.h"
+#include "measured/random_values.h"
 
 #include <algorithm>
 #include <random>
@@ -27,7 +27,7 @@ uint8_t draw_small(DType dtype, std::mt19937_64& engine) {
 }
 
 template <typename T>
-T draw_from(std::mt19937_64& engine, ValueRange range) {
+T draw_from(std::mt19937_64& engine, RandomRange range) {
   const uint64_t count = static_cast<uint64_t>(range.high) - static_cast<uint64_t>(range.low) + 1;
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<uint64_t>(range.low) + (count == 0 ? engine() : engine() % count));
@@ -36,8 +36,8 @@ T draw_from(std::mt19937_64& engine, ValueRange range) {
 
 }  // namespace
 
-void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> memory, uint64_t seed) {
-  const DType dtype = input.type.dtype;
+void fill_random(const RandomInput& input, const Dims& dims, std::span<std::byte> memory, uint64_t seed) {
+  const DType dtype = input.dtype;
   std::mt19937_64 engine(seed ^ hash64(input.name));
   AlignedBuffer linear(static_cast<size_t>(byte_size(dtype, dims)));
   if (is_small(dtype))
@@ -50,7 +50,7 @@ void fill_random(const IoTensor& input, const Dims& dims, std::span<std::byte> m
       });
     });
   std::memset(memory.data(), 0, memory.size());
-  convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, input.type.layout);
+  convert_layout(linear.data(), memory.data(), dtype, dims, Layout::linear, input.layout);
 }
 
 }  // namespace hone

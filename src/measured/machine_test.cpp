@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "perf/machine.h"
+#include "measured/machine.h"
 
 #include <gtest/gtest.h>
 

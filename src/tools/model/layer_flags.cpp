@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A layer is what the model calls a node; where import made several nodes of one, all of them carry its name as origin.
-#include "tools/trtexec/layer_flags.h"
+#include "tools/model/layer_flags.h"
 
 #include <algorithm>
 #include <map>
@@ -95,34 +95,6 @@ void check_types(const Graph& graph, const Options& options, const Logger& log) 
   }
 }
 
-/// Whether a step has the type in memory, or rounds to it inside.
-bool has_type(const Profile& profile, const Step& step, DType type) {
-  const auto is_of = [&](BufferId id) {
-    const DType held = profile.buffers[static_cast<size_t>(id)].type.dtype;
-    return held == type || (type == DType::i8 && held == DType::u8);
-  };
-  for (const char* rounded : {"operands", "weights"})
-    if (step.tactic_params.has(rounded) && parse_dtype(step.tactic_params.text(rounded)) == type) return true;
-  return std::ranges::any_of(step.inputs, is_of) || std::ranges::any_of(step.outputs, is_of);
-}
-
-void report_layer(const Plan& plan, const std::string& layer, std::string_view types, const Logger& log) {
-  const Profile& profile = plan.profiles.front();
-  std::vector<const Step*> steps;
-  for (const Step& step : profile.steps)
-    if (std::ranges::find(step.origin, layer) != step.origin.end()) steps.push_back(&step);
-  if (steps.empty() && std::ranges::find(plan.folded, layer, &FoldedNode::node) == plan.folded.end())
-    return;  // the model has no such layer, as was said
-  if (steps.empty())
-    return log.info("Layer {}: nothing is left of it in the engine, so it has no type of its own.", layer);
-  for (const std::string_view type : split(types, '+')) {
-    const DType asked = *dtype_of_word(type);
-    const bool found = std::ranges::any_of(steps, [&](const Step* step) { return has_type(profile, *step, asked); });
-    if (found) log.info("Layer {}: {} was asked for and obtained.", layer, type);
-    else log.warning("Layer {}: {} was asked for, it is computed in another type.", layer, type);
-  }
-}
-
 }  // namespace
 
 void check_layer_flags(const Graph& graph, const Options& given, const Logger& log) {
@@ -141,14 +113,6 @@ void check_layer_flags(const Graph& graph, const Options& given, const Logger& l
                 "give one type for all outputs of a layer, or as many as it has, joined with +");
   }
   if (options.precision_constraints != "none" && !options.strongly_typed) check_types(graph, given, log);
-}
-
-void report_layer_types(const Plan& plan, const Options& options, const Logger& log) {
-  const ToolOptions& tool = options.tool;
-  if (tool.precision_constraints == "none" || tool.strongly_typed) return;
-  for (const NamedTexts* entries : {&tool.layer_precisions, &tool.layer_output_types})
-    for (const auto& [layer, types] : *entries)
-      if (!is_pattern(layer)) report_layer(plan, layer, types, log);
 }
 
 }  // namespace hone

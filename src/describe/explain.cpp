@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/explain.h"
+#include "describe/explain.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "perf/benchmark.h"
+#include "measured/times.h"
 
 namespace hone {
 namespace {

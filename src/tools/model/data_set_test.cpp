@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/data_set.h"
+#include "tools/model/data_set.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

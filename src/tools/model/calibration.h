@@ -13,9 +13,9 @@
 #include "quantize/clipping.h"
 #include "quantize/quantize_file.h"
 #include "quantize/scale.h"
-#include "tools/common/api.h"
-#include "tools/common/data_set.h"
 #include "tools/common/observed_network.h"
+#include "tools/model/data_set.h"
+#include "tools/model/handles.h"
 
 namespace hone {
 

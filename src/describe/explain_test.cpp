@@ -6,11 +6,11 @@
 #include <atomic>
 
 #include "builder/build.h"
+#include "describe/explain.h"
 #include "device/code.h"
 #include "device/device_testing.h"
 #include "device/tactic.h"
 #include "ops/all.h"
-#include "report/explain.h"
 
 namespace hone {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Flags that name layers of the model, held against the model: names that it lacks, lists of the wrong length, types that no flag
-// allows; and held against the plan that was built.
+// allows.
 #pragma once
 
 #include "base/log.h"
 #include "ir/graph.h"
 #include "options/tool_options.h"
-#include "plan/plan.h"
 
 namespace hone {
 
@@ -15,7 +14,5 @@ namespace hone {
 /// outputs (one type serves all), and for a type that no flag allows, or that a layer cannot have, where
 /// --precisionConstraints=obey makes it binding; else warns of that.
 void check_layer_flags(const Graph& graph, const Options& options, const Logger& log);
-/// Says of every layer that a flag names, patterns apart, whether the plan has the type that was asked for.
-void report_layer_types(const Plan& plan, const Options& options, const Logger& log);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/tensor_errors.h"
+#include "tools/model/tensor_errors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,8 +46,8 @@ std::vector<TensorError> ExactNetwork::errors_of(const hone_model& other, size_t
 }
 
 void ExactNetwork::run(ObservedNetwork& network, size_t batch, const Visit& visit) {
-  network.run([&](const IoTensor& input, const Dims&,
-                  std::span<std::byte> memory) { data_.load(batch, input.name, memory, input.type.dtype); },
+  network.run([&](const NetworkTensor& input, const Dims&,
+                  std::span<std::byte> memory) { data_.load(batch, input.name, memory, input.dtype); },
               visit);
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/data_set.h"
 #include "tools/common/observed_network.h"
+#include "tools/model/data_set.h"
 
 namespace hone {
 
