@@ -13,6 +13,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+# Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
+# and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
+ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/commands",
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h"]
+MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
+BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
+               "tools/accuracy"]
+
 LAYERS = {
     "base": [],
     "tensor": ["base"],
@@ -36,16 +44,31 @@ LAYERS = {
     "builder": ["base", "tensor", "ir", "ops", "passes", "quantize", "device", "tuner", "plan"],
     "runtime": ["base", "tensor", "plan", "device/device.h"],
     "perf/options.h": ["base", "tensor"],
-    "perf": ["base", "tensor", "runtime"],
+    "measured": ["base", "tensor"],
+    "perf": ["base", "tensor", "measured", "runtime"],
     "precision": ["base", "tensor", "ir", "quantize", "device", "tuner", "builder", "plan", "runtime", "perf"],
     "report/options.h": ["base", "tensor"],
-    "report": ["base", "tensor", "plan", "runtime", "perf"],
+    "report": ["base", "tensor", "measured", "perf/options.h"],
+    "describe": ["base", "tensor", "plan", "report/text.h"],
     "explore": ["base"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-             "tuner", "builder", "precision", "runtime", "perf", "report", "options"],
-    "tools": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-              "tuner", "builder", "precision", "runtime", "perf", "report", "explore", "options", "capi"],
+             "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
+    "tools": ENGINE_TOOLS,
+    "tools/common": ENGINE_TOOLS,
+    "tools/commands": ENGINE_TOOLS,
+    "tools/documents": ENGINE_TOOLS,
+    "tools/trtexec": ENGINE_TOOLS,
+    "tools/model": [*MODEL_TOOLS, "builder/prepare/io_formats.h", "builder/prepare/quantize.h"],
+    "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
+    "tools/quantize": MODEL_TOOLS,
+    "tools/commands/quantize.cpp": MODEL_TOOLS,
+    "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
+    "tools/accuracy": BUILD_TOOLS,
+    "tools/commands/accuracy.cpp": BUILD_TOOLS,
+    "tools/commands/bench_kernels.cpp": BUILD_TOOLS,
+    "tools/commands/inspect_capability.cpp": BUILD_TOOLS,
+    "tools/commands/inspect_quantisation.cpp": BUILD_TOOLS,
     "include": [],
     "python/src": ["include"],
 }
@@ -57,7 +80,7 @@ PRIVATE = ["regions/match_region.h"]
 TESTS = {
     "runtime": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "perf": ["plan", "device", "backends/all.h", "ir", "ops", "builder", "tuner"],
-    "report": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
+    "describe": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "builder": ["runtime", "backends/all.h", "onnx"],
     "precision": ["backends/all.h", "ops"],
     "tuner": ["backends/all.h", "ops"],
