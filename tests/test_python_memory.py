@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -312,6 +313,11 @@ def test_outputs_are_placed_by_a_function(engine, folder):
             context.run_bound()
         context.place_output("y", None)
         is_right(context.run({"x": rows(2)})["y"], rows(2))
+    kept = engine.context()
+    kept.place_output("y", place)
+    seen = weakref.ref(kept)
+    del kept
+    assert seen() is None  # the function does not keep its context
     path = tiny.save(folder / "places.onnx", [helper.make_node("NonZero", ["x"], ["y"])], outputs=[("y", None, 7)])
     with hone.build(path, FLAGS).engine().context() as context:
         found = []
