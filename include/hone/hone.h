@@ -237,6 +237,15 @@ HONE_API hone_status hone_event_query(hone_event* event, int* passed);
 HONE_API hone_status hone_event_elapsed(hone_event* begin, hone_event* end, double* milliseconds);
 HONE_API void hone_event_destroy(hone_event* HONE_NULLABLE event);
 
+/* ---- Being told when a stream is done ---------------------------------------------------------------------------------- */
+
+/* Called once, on a thread of the stream's. `status` is what hone_stream_synchronize() would have returned there; where it is not HONE_OK,
+ * hone_last_error() and hone_last_hint() say why. The stream's later work waits on a CPU until the function returns: it may enqueue,
+ * and may wait for nothing. */
+typedef void (*hone_done_fn)(void* user, hone_status status);
+/* Calls `function` when all work is done that the stream holds now; waits for nothing itself. Not while the stream is captured. */
+HONE_API hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* HONE_NULLABLE user);
+
 /* ---- Models and plans ------------------------------------------------------------------------------------------------- */
 
 /* `arguments` are flags as on trtexec's command line ("--minShapes=x:1x3x224x224", "--timingCacheFile=c"); those that
@@ -559,4 +568,6 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hone/operators.h" /* operators of one's own */
 #endif

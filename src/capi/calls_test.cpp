@@ -71,7 +71,7 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_device_options> || std::is_same_v<T, hone_device_info> || std::is_same_v<T, hone_ceilings> ||
     std::is_same_v<T, hone_tensor> || std::is_same_v<T, hone_log> || std::is_same_v<T, hone_progress> ||
     std::is_same_v<T, hone_plan_info> || std::is_same_v<T, hone_layer> || std::is_same_v<T, hone_candidate> ||
-    std::is_same_v<T, hone_node>;
+    std::is_same_v<T, hone_node> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;

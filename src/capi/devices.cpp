@@ -185,11 +185,26 @@ hone_status hone_stream_synchronize(hone_stream* stream) {
   });
 }
 
+hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* user) {
+  return guarded([&] {
+    require(stream, "stream");
+    if (function == nullptr) throw ArgumentError("function is NULL");
+    if (stream->worker) return stream->worker->call(function, user);
+    if (stream->stream->capturing())
+      throw StateError("the stream is being captured", "call behind the end of the capture");
+    auto event = stream->device->event();
+    event->record(*stream->stream);
+    if (!stream->caller) stream->caller = std::make_unique<hone::capi::Caller>();
+    stream->caller->call(std::move(event), function, user);
+  });
+}
+
 void hone_stream_destroy(hone_stream* stream) {
   guarded([&] {
     if (stream == nullptr) return;
     require(stream, "stream");
     if (stream->worker) stream->worker->require_other_thread();
+    if (stream->caller) stream->caller->require_other_thread();
     const std::unique_ptr<hone_stream> freed(stream);
     if (stream->stream) stream->stream->synchronize();
   });

@@ -14,6 +14,7 @@
 #include "tools/common/calibration.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
+#include "tools/common/operator_libraries.h"
 #include "tools/trtexec/layer_flags.h"
 #include "tools/trtexec/memory_usage.h"
 #include "tools/trtexec/sparsity.h"
@@ -123,6 +124,7 @@ OpenDevice device_for_streams(const Options& options) {
 }
 
 void Session::build() {
+  open_operator_libraries(options_.tool, voices_.tool);
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
   check_layer_flags(model->graph, options_, voices_.tool);
@@ -178,6 +180,7 @@ void Session::monitor_memory(std::string_view phase) const {
 }
 
 void Session::read() {
+  open_operator_libraries(options_.tool, voices_.tool);
   const std::string& path = options_.tool.load_engine;
   const double start = now_ms();
   try {
