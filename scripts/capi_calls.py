@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write calls of every function of hone.h that are wrong in one argument: the text that src/capi/calls_test.cpp includes.
 
-    capi_calls.py include/hone/hone.h calls.inc
+    capi_calls.py include/hone/hone.h [ANOTHER.h ...] calls.inc
 
 For each pointer of each function there is a block that calls the function once for every wrong pointer that the test knows for the
 type, all other arguments being right; for each whole number one with numbers out of range. What a right argument is, the test says by
@@ -57,15 +57,17 @@ def block(result, name, parameters, wrong, callbacks):
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        header = file.read()
+    header = ""
+    for path in sys.argv[1:-1]:
+        with open(path, encoding="utf-8") as file:
+            header += file.read()
     callbacks = set(CALLBACK.findall(header))
     blocks = []
     for result, name, parameters in functions(header):
         for at, (kind, _, _) in enumerate(parameters):
             if is_pointer(kind, callbacks) or kind in NUMBERS or kind.startswith("hone_"):
                 blocks.append(block(result, name, parameters, at, callbacks))
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
+    with open(sys.argv[-1], "w", encoding="utf-8") as file:
         file.write("\n".join(blocks))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that every #include in src/ and include/ goes down the layers.
+"""Check that every #include in src/, include/ and python/src/ goes down the layers.
 
 The table below is the architecture: a folder may include itself and what its row names, nothing else. A row or an
 entry may be a single file; the longest row that a file's path begins with is the one that counts. Tests may in addition
@@ -12,6 +12,14 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
+# and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
+ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/commands",
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h"]
+MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
+BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
+               "tools/accuracy"]
 
 LAYERS = {
     "base": [],
@@ -36,17 +44,33 @@ LAYERS = {
     "builder": ["base", "tensor", "ir", "ops", "passes", "quantize", "device", "tuner", "plan"],
     "runtime": ["base", "tensor", "plan", "device/device.h"],
     "perf/options.h": ["base", "tensor"],
-    "perf": ["base", "tensor", "runtime"],
+    "measured": ["base", "tensor"],
+    "perf": ["base", "tensor", "measured", "runtime"],
     "precision": ["base", "tensor", "ir", "quantize", "device", "tuner", "builder", "plan", "runtime", "perf"],
     "report/options.h": ["base", "tensor"],
-    "report": ["base", "tensor", "plan", "runtime", "perf"],
+    "report": ["base", "tensor", "measured", "perf/options.h"],
+    "describe": ["base", "tensor", "plan", "report/text.h"],
     "explore": ["base"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-             "tuner", "builder", "precision", "runtime", "perf", "report", "options"],
-    "tools": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
-              "tuner", "builder", "precision", "runtime", "perf", "report", "explore", "options", "capi"],
+             "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
+    "tools": ENGINE_TOOLS,
+    "tools/common": ENGINE_TOOLS,
+    "tools/commands": ENGINE_TOOLS,
+    "tools/documents": ENGINE_TOOLS,
+    "tools/trtexec": ENGINE_TOOLS,
+    "tools/model": [*MODEL_TOOLS, "builder/prepare/io_formats.h", "builder/prepare/quantize.h"],
+    "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
+    "tools/quantize": MODEL_TOOLS,
+    "tools/commands/quantize.cpp": MODEL_TOOLS,
+    "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
+    "tools/accuracy": BUILD_TOOLS,
+    "tools/commands/accuracy.cpp": BUILD_TOOLS,
+    "tools/commands/bench_kernels.cpp": BUILD_TOOLS,
+    "tools/commands/inspect_capability.cpp": BUILD_TOOLS,
+    "tools/commands/inspect_quantisation.cpp": BUILD_TOOLS,
     "include": [],
+    "python/src": ["include"],
 }
 
 # Headers for their own row alone.
@@ -56,7 +80,7 @@ PRIVATE = ["regions/match_region.h"]
 TESTS = {
     "runtime": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "perf": ["plan", "device", "backends/all.h", "ir", "ops", "builder", "tuner"],
-    "report": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
+    "describe": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "builder": ["runtime", "backends/all.h", "onnx"],
     "precision": ["backends/all.h", "ops"],
     "tuner": ["backends/all.h", "ops"],
@@ -71,7 +95,7 @@ def inside(path, prefix):
 
 
 def row_of(path):
-    """The row of LAYERS that rules the file at `path` (relative to src/, or under include/)."""
+    """The row of LAYERS that rules the file at `path` (relative to src/, or to the root in include/ and python/src/)."""
     return max((row for row in LAYERS if inside(path, row)), key=len, default=None)
 
 
@@ -95,7 +119,7 @@ def resolve(path, included):
 
 
 def sources():
-    for top, prefix in (("src", ""), ("include", "include/")):
+    for top, prefix in (("src", ""), ("include", "include/"), ("python/src", "python/src/")):
         for file in sorted((ROOT / top).rglob("*")):
             if file.suffix in (".h", ".hpp", ".cpp", ".c", ".cuh", ".inc", ".def"):
                 yield file, prefix + file.relative_to(ROOT / top).as_posix()

@@ -181,6 +181,11 @@ typedef struct hone_device_info {
   double clock_ghz;    /* 0: not known */
   /* Bit 1 << dtype for each type that its kernels multiply faster than by way of f32. */
   uint32_t multiplied_types;
+  int whole_networks;      /* gains by computing all of a network in f16 or bf16, not convolutions alone */
+  double memory_clock_ghz; /* 0: not known */
+  int memory_bus_bits;     /* 0: not known */
+  int error_correction;    /* of the memory: 1, 0, or -1 where it is not known */
+  const char* libraries;   /* what its kernels come from, with versions */
 } hone_device_info;
 
 /* What a device has been seen to do at best; 0: not known. */
@@ -188,6 +193,7 @@ typedef struct hone_ceilings {
   size_t size;             /* sizeof(hone_ceilings) */
   double bytes_per_second; /* of a large copy, bytes read and bytes written */
   double f16_flops, f32_flops;
+  double i8_flops; /* of bytes into sums of 32 bits */
 } hone_ceilings;
 
 /* "cpu", "cpu/4" (so many workers), "cpu@8-11,14" (these cores), "cpu@8-11/2", "cuda:1"; "0" is the first GPU where this build has
@@ -236,6 +242,15 @@ HONE_API hone_status hone_event_query(hone_event* event, int* passed);
 /* By the device's clock. HONE_INVALID_STATE: one has not been recorded or not been passed. */
 HONE_API hone_status hone_event_elapsed(hone_event* begin, hone_event* end, double* milliseconds);
 HONE_API void hone_event_destroy(hone_event* HONE_NULLABLE event);
+
+/* ---- Being told when a stream is done ---------------------------------------------------------------------------------- */
+
+/* Called once, on a thread of the stream's. `status` is what hone_stream_synchronize() would have returned there; where it is not HONE_OK,
+ * hone_last_error() and hone_last_hint() say why. The stream's later work waits on a CPU until the function returns: it may enqueue,
+ * and may wait for nothing. */
+typedef void (*hone_done_fn)(void* user, hone_status status);
+/* Calls `function` when all work is done that the stream holds now; waits for nothing itself. Not while the stream is captured. */
+HONE_API hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* HONE_NULLABLE user);
 
 /* ---- Models and plans ------------------------------------------------------------------------------------------------- */
 
@@ -399,6 +414,8 @@ typedef struct hone_plan_info {
   int has_weights;      /* else only hone_plan_create_from_refit makes an engine of it */
   int64_t weight_bytes; /* of packed weights and tables */
   int64_t file_bytes;   /* what hone_plan_save would write */
+  int saves_weights;    /* hone_plan_save writes them, too */
+  int portable;         /* another machine or version can choose its tactics anew */
 } hone_plan_info;
 
 /* A layer, in execution order. Texts belong to the plan. */
@@ -414,7 +431,8 @@ typedef struct hone_layer {
   double tuned_ms;        /* when it was tuned; 0 where nothing was timed */
   size_t nodes;           /* of the model behind it */
   size_t inputs, outputs;
-  size_t candidates; /* tactics that were tried or refused; 0 where the plan does not keep them */
+  size_t candidates;    /* tactics that were tried or refused; 0 where the plan does not keep them */
+  int64_t flops, bytes; /* operations, and bytes read and written, at the shapes that it was tuned for; 0: not known */
 } hone_layer;
 
 /* A tactic that was tried for a layer, or refused. Texts belong to the plan. */
@@ -559,4 +577,7 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hone/operators.h" /* operators of one's own */
+#include "hone/tools.h"     /* what only tools ask for */
 #endif

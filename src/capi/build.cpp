@@ -13,6 +13,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
+#include "capi/operators.h"
 #include "capi/progress.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
@@ -78,7 +79,7 @@ hone_status hone_model_create_from_file(const char* onnx_path, const hone_log* l
   return guarded([&] {
     require(onnx_path, "onnx_path");
     require(model, "model");
-    hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log));
+    hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log), hone::capi::program_operators());
     *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }
@@ -89,7 +90,8 @@ hone_status hone_model_create_from_memory(const void* bytes, size_t size, const 
     require(bytes, "bytes");
     require(model, "model");
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
-    hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder);
+    hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder,
+                                                           hone::capi::program_operators());
     *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }
@@ -113,6 +115,17 @@ hone_status hone_model_tensor(const hone_model* model, size_t index, hone_tensor
   });
 }
 
+hone_status hone_model_tensor_details(const hone_model* model, size_t index, hone_tensor_details* details) {
+  return guarded([&] {
+    require(model, "model");
+    hone::capi::require_index(index, hone_model_tensors(model), "tensor");
+    const size_t inputs = model->graph.inputs().size();
+    const hone::Value* value = index < inputs ? model->graph.inputs()[index] : model->graph.outputs()[index - inputs];
+    const char* type = model->texts->kept(std::to_string(index), [&] { return value->type.text(); });
+    hone::capi::describe_details(type, value->type, details);
+  });
+}
+
 void hone_model_destroy(hone_model* model) { hone::capi::destroy(model, "model"); }
 
 hone_status hone_plan_create_from_model(const hone_model* model, const hone_device* device, const hone_options* options,
@@ -128,8 +141,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     hone::LogLines lines(logger);
     hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);
     if (options != nullptr && !build_options.stop) build_options.stop = [&progress] { return progress.stops(); };
-    const auto listeners =
-        hone::Listeners{&lines}.with(options == nullptr ? nullptr : options->listener).with(&progress);
+    const auto listeners = hone::Listeners{&lines}.with(&progress);
     hone::TimingCache cache = read_cache(build_options, logger);
     if (options != nullptr && options->cache) cache.merge(*options->cache);
     hone::capi::on_cores(*device->device, [&] {

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "builder/events/listener.h"
 #include "builder/options.h"
 #include "capi/handle.h"
+#include "capi/texts.h"
 #include "hone/hone.h"
 #include "ir/graph.h"
 #include "precision/running_plan.h"
@@ -27,13 +27,12 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   bool own_profiles = false;                 // those of `build` come from hone_options_add_profile()
   std::shared_ptr<hone::TimingCache> cache;  // the program's
   hone_progress progress = {};
-  // What only programs that link all of Hone can set.
-  hone::BuildListener* listener = nullptr;  // told beside the log
-  hone::Sample sample = {};                 // what --best compares engines on
+  hone::Sample sample = {};  // what --best compares engines on
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
   hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
       : graph(std::move(network)), live(std::move(alive)), folded(std::move(gone)) {}
   hone::Graph graph;
   std::vector<std::string> live, folded;  // see ImportedModel
+  std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };

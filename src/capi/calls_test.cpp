@@ -30,11 +30,15 @@ struct Shared {
   Owned<hone_value> value = make<hone_value>(hone_value_create_optional, nullptr);
   Owned<hone_timing_cache> cache = make<hone_timing_cache>(hone_timing_cache_create, nullptr, size_t{0});
   Owned<hone_network> network = make<hone_network>(hone_network_create, 17);
+  Owned<hone_benchmark> benchmark = make<hone_benchmark>(hone_benchmark_create, engine.get(), 0, 1, 1);
+  Owned<hone_check> check = make<hone_check>(hone_check_create, engine.get(), 0);
   std::string model_path = folder.file("m.onnx"), plan_path = folder.file("m.plan"), written = folder.file("w.plan");
 
   Shared() {
     write_file(model_path, std::string(reinterpret_cast<const char*>(model_bytes.data()), model_bytes.size()));
     must(hone_plan_save(plan.get(), plan_path.c_str()));
+    set_rows(hone_benchmark_context(benchmark.get(), 0), 3);
+    must(hone_benchmark_allocate(benchmark.get(), 0));
   }
 };
 Shared* shared = nullptr;
@@ -65,13 +69,18 @@ constexpr bool kIsHandle =
     std::is_same_v<T, hone_device> || std::is_same_v<T, hone_options> || std::is_same_v<T, hone_model> ||
     std::is_same_v<T, hone_plan> || std::is_same_v<T, hone_engine> || std::is_same_v<T, hone_context> ||
     std::is_same_v<T, hone_buffer> || std::is_same_v<T, hone_stream> || std::is_same_v<T, hone_event> ||
-    std::is_same_v<T, hone_value> || std::is_same_v<T, hone_timing_cache> || std::is_same_v<T, hone_network>;
+    std::is_same_v<T, hone_value> || std::is_same_v<T, hone_timing_cache> || std::is_same_v<T, hone_network> ||
+    std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check>;
 template <typename T>
 constexpr bool kIsStruct =
     std::is_same_v<T, hone_device_options> || std::is_same_v<T, hone_device_info> || std::is_same_v<T, hone_ceilings> ||
     std::is_same_v<T, hone_tensor> || std::is_same_v<T, hone_log> || std::is_same_v<T, hone_progress> ||
     std::is_same_v<T, hone_plan_info> || std::is_same_v<T, hone_layer> || std::is_same_v<T, hone_candidate> ||
-    std::is_same_v<T, hone_node>;
+    std::is_same_v<T, hone_node> || std::is_same_v<T, hone_tensor_details> || std::is_same_v<T, hone_profile> ||
+    std::is_same_v<T, hone_range> || std::is_same_v<T, hone_shape> || std::is_same_v<T, hone_knob> ||
+    std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
+    std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> ||
+    std::is_same_v<T, hone_operator_info>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
@@ -96,6 +105,8 @@ std::vector<Wrong> foreign_pointers() {
     add("a value", shared->value);
     add("a timing cache", shared->cache);
     add("a network", shared->network);
+    add("a benchmark", shared->benchmark);
+    add("a check", shared->check);
     result.push_back({Wrong::Sort::foreign, "what has been destroyed", freed});
   } else if constexpr (kIsStruct<Pointee<Pointer>>) {
     result.push_back({Wrong::Sort::foreign, "a struct of size 0", freed});
@@ -117,6 +128,8 @@ std::vector<Wrong> wrong_pointers() {
     auto shaped = fresh();
     set_rows(shaped.get(), 3);
     add("without memory", std::move(shaped));
+  } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_benchmark>) {
+    add("without memory", make<hone_benchmark>(hone_benchmark_create, shared->engine.get(), 0, 1, 1));
   } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_event>) {
     add("never recorded", make<hone_event>(hone_event_create, shared->device.get()));
   } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_value>) {
@@ -130,16 +143,18 @@ std::vector<Wrong> wrong_pointers() {
 template <typename T>
 std::vector<Wrong> wrong_numbers(std::string_view function, std::string_view parameter) {
   const auto number = [](int64_t value) { return Wrong{Wrong::Sort::number, std::to_string(value), nullptr, value}; };
+  if (parameter == "data_transfers") return {};  // any number is yes or no
   if constexpr (std::is_same_v<T, int>) return {number(-1), number(1 << 20), number(INT_MIN)};
   if constexpr (std::is_same_v<T, hone_dtype>) {
     std::vector<Wrong> types{number(HONE_SEQUENCE), number(HONE_MAP), number(30)};
     if (function == "hone_value_create_tensor") types.push_back(number(HONE_STRING));
     return types;
   }
-  if constexpr (std::is_same_v<T, hone_memory>) return {number(3)};
+  if constexpr (std::is_same_v<T, hone_memory> || std::is_same_v<T, hone_layers_form>) return {number(3)};
   if (parameter == "index" || parameter == "layer") return {number(-1), number(1000)};
   if (function == "hone_buffer_create") return {number(INT64_MAX)};
-  if (function == "hone_context_set_memory") return {number(-1), number(INT64_MIN)};
+  if (function == "hone_context_set_memory" || function == "hone_context_reserve")
+    return {number(-1), number(INT64_MIN)};
   return {};  // sizes of the caller's memory: whatever they say is believed
 }
 
@@ -198,7 +213,8 @@ class Objects {
 
   template <typename T>
   T number_of(std::string_view function, std::string_view name) const {
-    if constexpr (std::is_same_v<T, int>) return name == "rank" ? 2 : name == "opset" ? 17 : 0;
+    if constexpr (std::is_same_v<T, int>)
+      return name == "rank" ? 2 : name == "opset" ? 17 : name == "streams" ? 1 : name == "inferences" ? 2 : 0;
     else if (name == "count") return static_cast<T>(1);
     else if (function == "hone_timing_cache_create") return static_cast<T>(0);
     else if (function == "hone_model_create_from_memory") return static_cast<T>(shared->model_bytes.size());
@@ -209,10 +225,12 @@ class Objects {
 
   static const char* text(std::string_view function, std::string_view name) {
     if (name == "name") return "cpu/1";
+    if (name == "knob") return "opt_level";
+    if (name == "value") return "0";
     if (name == "onnx_path") return shared->model_path.c_str();
     if (name == "type") return "fp32";
     if (name == "folder") return shared->folder.path().c_str();
-    if (name == "path") return (function == "hone_plan_save" ? shared->written : shared->plan_path).c_str();
+    if (name == "path") return (function.ends_with("_save") ? shared->written : shared->plan_path).c_str();
     return name == "output" ? "y" : "x";
   }
   static const void* bytes_of_plan(size_t* size) {
@@ -240,6 +258,8 @@ class Objects {
     else if constexpr (std::is_same_v<T, hone_buffer>) return shared->buffer.get();
     else if constexpr (std::is_same_v<T, hone_timing_cache>) return shared->cache.get();
     else if constexpr (std::is_same_v<T, hone_network>) return shared->network.get();
+    else if constexpr (std::is_same_v<T, hone_benchmark>) return shared->benchmark.get();
+    else if constexpr (std::is_same_v<T, hone_check>) return shared->check.get();
     else return shared->stream.get();
   }
   hone_context* context() {

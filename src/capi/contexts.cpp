@@ -7,6 +7,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/tensor.h"
+#include "capi/use.h"
 
 using hone::StateError;
 using hone::capi::ArgumentError;
@@ -14,24 +15,9 @@ using hone::capi::copy_dims;
 using hone::capi::guarded;
 using hone::capi::Outcome;
 using hone::capi::require;
+using hone::capi::Use;
 
 namespace {
-
-/// A context serves one thread at a time.
-class Use {
- public:
-  explicit Use(hone_context& context) : context_(context) {
-    if (context.in_use.exchange(true))
-      throw StateError("the context is in use by another thread, or by a function that it has called",
-                       "give each thread a context of its own");
-  }
-  ~Use() { context_.in_use = false; }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
- private:
-  hone_context& context_;
-};
 
 /// Calls body() when nothing of the context's is under way.
 template <typename Body>
@@ -43,14 +29,6 @@ hone_status settled(hone_context* context, Body&& body) {
     body();
   });
 }
-
-struct LayerTimes : hone::Profiler {
-  explicit LayerTimes(const hone_context& of) : context(of) {}
-  const hone_context& context;
-  void layer(const hone::Step& step, double milliseconds) override {
-    context.layer(context.layer_user, step.name.c_str(), milliseconds);
-  }
-};
 
 hone_binding& binding_of(hone_context& context, std::string_view tensor) {
   for (hone_binding& binding : context.bindings)
@@ -143,15 +121,8 @@ hone_context::~hone_context() {
 
 void hone_context::execute(hone::Stream& on) {
   if (layer != nullptr) {
-    LayerTimes times(*this);
-    context->set_profiler(&times);
-    try {
-      context->enqueue(on);
-    } catch (...) {
-      context->set_profiler(nullptr);
-      throw;
-    }
-    context->set_profiler(nullptr);
+    const hone::capi::LayerTimes times(*this);
+    context->enqueue(on);
   } else {
     context->enqueue(on);
   }
@@ -176,6 +147,7 @@ hone_status hone_context_set_profile(hone_context* context, int profile) {
     const hone::Engine& engine = context->context->engine();
     hone::capi::require_index(static_cast<size_t>(profile), engine.plan().profiles.size(), "profile");
     if (profile == context->context->profile()) return;
+    if (context->reshaped) throw StateError("a benchmark's context keeps its profile", "make another benchmark");
     auto other = engine.context(profile);
     other->stop_at(context->flights.stop());
     for (const hone_binding& binding : context->bindings)
@@ -191,6 +163,7 @@ hone_status hone_context_set_shape(hone_context* context, const char* input, con
     require(input, "input");
     if (rank == 0) require(dims, "dims");
     context->context->set_shape(input, hone::capi::dims_of(dims, rank));
+    if (context->reshaped) context->reshaped();
     context->changed = true;
   });
 }
@@ -235,6 +208,7 @@ hone_status hone_context_set_value(hone_context* context, const char* input, con
     if (at != io.end() && at->is_input && !hone::is_object(at->type.dtype) && !hone::is_object(value->tensor.dtype()))
       give_contents(*context, *at, value->tensor);
     else context->context->set_value(input, value->tensor);
+    if (context->reshaped) context->reshaped();
     context->changed = true;
   });
 }
@@ -280,6 +254,20 @@ hone_status hone_context_set_memory(hone_context* context, void* memory, int64_t
     if (bytes < 0) throw ArgumentError(fmt::format("bytes is {}", bytes));
     context->context->set_activation_memory(memory, bytes);
     context->changed = true;
+  });
+}
+
+hone_status hone_context_reserve(hone_context* context, int64_t bytes) {
+  return settled(context, [&] {
+    if (bytes < 0) throw ArgumentError(fmt::format("bytes is {}", bytes));
+    context->context->reserve(bytes);
+  });
+}
+
+hone_status hone_context_held_bytes(hone_context* context, int64_t* bytes) {
+  return settled(context, [&] {
+    require(bytes, "bytes");
+    *bytes = context->context->device_memory_bytes();
   });
 }
 
@@ -368,6 +356,7 @@ void hone_context_destroy(hone_context* context) {
   guarded([&] {
     if (context == nullptr) return;
     require(context, "context");
+    if (context->reshaped) return;
     context->flights.require_other_thread();
     delete context;
   });

@@ -60,6 +60,12 @@ void require_ok(Outcome outcome) {
 const char* hone_version(void) { return hone::kVersion; }
 int hone_api_version(void) { return HONE_API_VERSION; }
 
+size_t hone_device_kinds(void) { return hone::all_backends().size(); }
+const char* hone_device_kind(size_t index) {
+  const auto backends = hone::all_backends();
+  return index < backends.size() ? backends[index]->name.data() : nullptr;
+}
+
 hone_status hone_device_create(const char* name, const hone_device_options* options, hone_device** device) {
   return guarded([&] {
     require(name, "name");
@@ -82,7 +88,12 @@ hone_status hone_device_describe(const hone_device* device, hone_device_info* in
                           .cache_bytes = known.cache_bytes,
                           .core_bytes = known.core_bytes,
                           .clock_ghz = known.clock_ghz,
-                          .multiplied_types = multiplied_types(known)});
+                          .multiplied_types = multiplied_types(known),
+                          .whole_networks = known.half_networks,
+                          .memory_clock_ghz = known.memory_clock_ghz,
+                          .memory_bus_bits = known.memory_bus_bits,
+                          .error_correction = known.error_correction ? int{*known.error_correction} : -1,
+                          .libraries = device->texts->kept("libraries", device->backend->versions)});
   });
 }
 
@@ -93,8 +104,10 @@ hone_status hone_device_measure(hone_device* device, hone_ceilings* ceilings) {
     hone::Ceilings found;
     hone::capi::on_cores(*device->device, [&] { found = device->device->ceilings(); });
     fill(ceilings, "ceilings",
-         hone_ceilings{
-             .bytes_per_second = found.bytes_per_second, .f16_flops = found.f16_flops, .f32_flops = found.f32_flops});
+         hone_ceilings{.bytes_per_second = found.bytes_per_second,
+                       .f16_flops = found.f16_flops,
+                       .f32_flops = found.f32_flops,
+                       .i8_flops = found.i8_flops});
   });
 }
 
@@ -185,11 +198,26 @@ hone_status hone_stream_synchronize(hone_stream* stream) {
   });
 }
 
+hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* user) {
+  return guarded([&] {
+    require(stream, "stream");
+    if (function == nullptr) throw ArgumentError("function is NULL");
+    if (stream->worker) return stream->worker->call(function, user);
+    if (stream->stream->capturing())
+      throw StateError("the stream is being captured", "call behind the end of the capture");
+    auto event = stream->device->event();
+    event->record(*stream->stream);
+    if (!stream->caller) stream->caller = std::make_unique<hone::capi::Caller>();
+    stream->caller->call(std::move(event), function, user);
+  });
+}
+
 void hone_stream_destroy(hone_stream* stream) {
   guarded([&] {
     if (stream == nullptr) return;
     require(stream, "stream");
     if (stream->worker) stream->worker->require_other_thread();
+    if (stream->caller) stream->caller->require_other_thread();
     const std::unique_ptr<hone_stream> freed(stream);
     if (stream->stream) stream->stream->synchronize();
   });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the opaque types of the C interface's run side hold, for the functions behind it and for tools that report on them.
+// What the opaque types of the C interface's run side hold.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "backends/all.h"
 #include "capi/handle.h"
+#include "capi/texts.h"
 #include "capi/worker.h"
 #include "hone/hone.h"
 #include "plan/plan.h"
@@ -19,23 +21,17 @@
 struct hone_device : hone::capi::Handle<hone::capi::Kind::device>, hone::OpenDevice {
   hone_device(hone::OpenDevice opened) : OpenDevice(std::move(opened)), info(device->info()) {}
   hone::DeviceInfo info;
+  std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };
 
 struct hone_plan : hone::capi::Handle<hone::capi::Kind::plan> {
   hone_plan(hone::Plan made) : plan(std::make_shared<const hone::Plan>(std::move(made))) {}
+  hone_plan(std::shared_ptr<const hone::Plan> shared) : plan(std::move(shared)) {}
   std::shared_ptr<const hone::Plan> plan;
   mutable std::once_flag json_made, bytes_made;
   mutable std::string json;
   mutable hone::Blob bytes;  // of the file
-  /// Texts that are made when they are asked for; they stay where they are.
-  mutable std::mutex texts_mutex;
-  mutable std::map<std::string, std::string, std::less<>> texts;
-  template <typename Make>
-  const char* kept(const std::string& key, const Make& make) const {
-    const std::lock_guard lock(texts_mutex);
-    const auto at = texts.find(key);
-    return (at != texts.end() ? at : texts.emplace(key, make()).first)->second.c_str();
-  }
+  std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };
 struct hone_engine : hone::capi::Handle<hone::capi::Kind::engine> {
   hone_engine(std::shared_ptr<const hone::Engine> loaded) : engine(std::move(loaded)) {}
@@ -57,6 +53,7 @@ struct hone_stream : hone::capi::Handle<hone::capi::Kind::stream> {
   std::shared_ptr<hone::Device> device;
   std::unique_ptr<hone::Stream> stream;
   std::unique_ptr<hone::capi::Worker> worker;
+  std::unique_ptr<hone::capi::Caller> caller = {};  // for streams of the device's own
 };
 struct hone_event : hone::capi::Handle<hone::capi::Kind::event> {
   std::shared_ptr<hone::Device> device;
@@ -91,6 +88,7 @@ struct hone_context : hone::capi::Handle<hone::capi::Kind::context> {
   hone_debug_fn debug = nullptr;
   void* debug_user = nullptr;
   hone::capi::Flights flights;
-  bool changed = true;  // since the last inference was made ready
+  bool changed = true;                  // since the last inference was made ready
+  std::function<void()> reshaped = {};  // of one that a benchmark owns: its memory does not fit any more
   std::atomic<bool> in_use = false;
 };

@@ -65,7 +65,9 @@ hone_status hone_plan_describe(const hone_plan* plan, hone_plan_info* info) {
                         .refittable = of.refit.has_value(),
                         .has_weights = of.weights != hone::WeightStorage::nowhere,
                         .weight_bytes = weight_bytes(of),
-                        .file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of))});
+                        .file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of)),
+                        .saves_weights = of.weights == hone::WeightStorage::everywhere,
+                        .portable = of.portable.has_value()});
   });
 }
 
@@ -81,19 +83,21 @@ hone_status hone_plan_layer(const hone_plan* plan, int profile, size_t index, ho
     const hone::LayerRecord* record = record_of(*plan, profile, index);
     const std::string key = fmt::format("{} {} ", profile, index);
     fill(layer, "layer",
-         hone_layer{
-             .name = step.name.c_str(),
-             .kind = step.kind.c_str(),
-             .source = step.source.c_str(),
-             .tactic = step.tactic.c_str(),
-             .parameters = plan->kept(key + "parameters", [&] { return hone::to_json(step.tactic_params).dump(); }),
-             .details = plan->kept(key + "details", [&] { return hone::to_json(step.details).dump(); }),
-             .is_view = step.code < 0,
-             .tuned_ms = step.tuned_ms,
-             .nodes = step.origin.size(),
-             .inputs = step.inputs.size(),
-             .outputs = step.outputs.size(),
-             .candidates = record == nullptr ? 0 : record->candidates.size()});
+         hone_layer{.name = step.name.c_str(),
+                    .kind = step.kind.c_str(),
+                    .source = step.source.c_str(),
+                    .tactic = step.tactic.c_str(),
+                    .parameters =
+                        plan->texts->kept(key + "parameters", [&] { return hone::to_json(step.tactic_params).dump(); }),
+                    .details = plan->texts->kept(key + "details", [&] { return hone::to_json(step.details).dump(); }),
+                    .is_view = step.code < 0,
+                    .tuned_ms = step.tuned_ms,
+                    .nodes = step.origin.size(),
+                    .inputs = step.inputs.size(),
+                    .outputs = step.outputs.size(),
+                    .candidates = record == nullptr ? 0 : record->candidates.size(),
+                    .flops = step.details.integer_or("Flops", 0),
+                    .bytes = step.details.integer_or("Bytes", 0)});
   });
 }
 

@@ -5,8 +5,10 @@
 #include <array>
 
 #include "base/error_text.h"
+#include "builder/knobs.h"
 #include "capi/build_handles.h"
 #include "capi/guard.h"
+#include "capi/handles.h"
 #include "capi/tensor.h"
 #include "options/parse.h"
 
@@ -99,6 +101,66 @@ hone_status hone_options_set_progress(hone_options* options, const hone_progress
   });
 }
 
+size_t hone_knobs(void) { return hone::build_knobs().size(); }
+
+hone_status hone_knob_describe(size_t index, hone_knob* knob) {
+  return guarded([&] {
+    const std::vector<hone::Knob>& knobs = hone::build_knobs();
+    hone::capi::require_index(index, knobs.size(), "knob");
+    static const std::vector<std::vector<const char*>> kValues = [] {
+      std::vector<std::vector<const char*>> all;
+      for (const hone::Knob& each : hone::build_knobs())
+        for (const std::string& value : (all.emplace_back(), each.values)) all.back().push_back(value.c_str());
+      return all;
+    }();
+    hone::capi::fill(knob, "knob",
+                     hone_knob{.name = knobs[index].name.c_str(),
+                               .values = kValues[index].data(),
+                               .value_count = kValues[index].size(),
+                               .standard = knobs[index].standard.c_str(),
+                               .help = knobs[index].help.c_str()});
+  });
+}
+
+hone_status hone_options_set_knob(hone_options* options, const char* knob, const char* value) {
+  return guarded([&] {
+    require(options, "options");
+    require(knob, "knob");
+    require(value, "value");
+    hone::turn_knob(options->build, knob, value);
+  });
+}
+
+hone_status hone_options_mark_debug(hone_options* options, const char* tensor) {
+  return guarded([&] {
+    require(options, "options");
+    require(tensor, "tensor");
+    options->build.debug_tensors.emplace_back(tensor);
+  });
+}
+
+hone_status hone_options_set_sample(hone_options* options, const char* input, const hone_value* value) {
+  return guarded([&] {
+    require(options, "options");
+    require(input, "input");
+    require(value, "value");
+    options->sample.insert_or_assign(input, value->tensor);
+  });
+}
+
+hone_status hone_options_set_scale(hone_options* options, const hone_scale* scale) {
+  return guarded([&] {
+    require(options, "options");
+    const hone_scale given = hone::capi::taken(scale, "scale");
+    require(given.tensor, "scale->tensor");
+    if (!(given.scale > 0)) throw ArgumentError(fmt::format("scale->scale is {}, not more than 0", given.scale));
+    if (given.asymmetric == 0 && given.zero != 0)
+      throw ArgumentError(fmt::format("scale->zero is {}, of signed codes it is 0", given.zero));
+    options->build.codes = given.asymmetric != 0 ? hone::Codes::asymmetric : hone::Codes::symmetric;
+    (given.edge != 0 ? options->build.other_scales : options->build.scales)[given.tensor] = {given.scale, given.zero};
+  });
+}
+
 void hone_options_destroy(hone_options* options) { hone::capi::destroy(options, "options"); }
 
 hone_status hone_timing_cache_create(const void* bytes, size_t size, hone_timing_cache** cache) {
@@ -136,6 +198,28 @@ hone_status hone_timing_cache_bytes(hone_timing_cache* cache, const void** bytes
     cache->text = cache->cache->text();
     *bytes = cache->text.data();
     *size = cache->text.size();
+  });
+}
+
+hone_status hone_timing_cache_create_from_file(const char* path, size_t* skipped, hone_timing_cache** cache) {
+  return guarded([&] {
+    require(path, "path");
+    require(cache, "cache");
+    auto made = std::make_unique<hone_timing_cache>();
+    size_t bytes = 0, left_out = 0;
+    *made->cache = hone::with_note([&] { return fmt::format("reading the timing cache {}", path); },
+                                   [&] { return hone::load_timing_cache(path, &bytes, &left_out); });
+    if (skipped != nullptr) *skipped = left_out;
+    *cache = made.release();
+  });
+}
+
+hone_status hone_timing_cache_save(const hone_timing_cache* cache, const char* path, size_t* bytes) {
+  return guarded([&] {
+    require(cache, "cache");
+    require(path, "path");
+    const size_t written = hone::save_timing_cache(*cache->cache, path);
+    if (bytes != nullptr) *bytes = written;
   });
 }
 

@@ -5,6 +5,7 @@
 #include "capi/handles.h"
 #include "capi/load.h"
 #include "capi/log.h"
+#include "capi/operators.h"
 #include "capi/tensor.h"
 #include "plan/json.h"
 
@@ -65,6 +66,54 @@ hone_status hone_plan_json(const hone_plan* plan, const char** json) {
   });
 }
 
+hone_status hone_plan_create_from_engine(const hone_engine* engine, hone_plan** plan) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(plan, "plan");
+    *plan = new hone_plan(std::shared_ptr<const hone::Plan>(engine->engine, &engine->engine->plan()));
+  });
+}
+
+hone_status hone_plan_file_version(const char* path, const char** version) {
+  return guarded([&] {
+    require(path, "path");
+    require(version, "version");
+    static thread_local std::string text;
+    text = hone::with_note([&] { return fmt::format("reading the plan {}", path); },
+                           [&] { return hone::plan_version(path); });
+    *version = text.c_str();
+  });
+}
+
+size_t hone_plan_tensors(const hone_plan* plan) {
+  size_t count = 0;
+  guarded([&] {
+    require(plan, "plan");
+    count = plan->plan->io.size();
+  });
+  return count;
+}
+
+hone_status hone_plan_tensor(const hone_plan* plan, size_t index, hone_tensor* tensor) {
+  return guarded([&] {
+    require(plan, "plan");
+    require_index(index, plan->plan->io.size(), "tensor");
+    const hone::IoTensor& io = plan->plan->io[index];
+    hone::capi::describe(io.name, io.type, io.is_input, hone::is_by_value(plan->plan->io, io.name), tensor);
+  });
+}
+
+hone_status hone_plan_tensor_details(const hone_plan* plan, size_t index, hone_tensor_details* details) {
+  return guarded([&] {
+    require(plan, "plan");
+    require_index(index, plan->plan->io.size(), "tensor");
+    const hone::IoTensor& io = plan->plan->io[index];
+    const char* type = plan->texts->kept(fmt::format("type {}", index), [&] { return io.type.text(); });
+    const int64_t range[] = {io.range ? io.range->low : 0, io.range ? io.range->high : 0};
+    hone::capi::describe_details(type, io.type, details, io.range ? range : nullptr);
+  });
+}
+
 void hone_plan_destroy(hone_plan* plan) { hone::capi::destroy(plan, "plan"); }
 
 hone_status hone_engine_create(const hone_plan* plan, const hone_device* device, const hone_log* log,
@@ -74,8 +123,9 @@ hone_status hone_engine_create(const hone_plan* plan, const hone_device* device,
     require(device, "device");
     require(engine, "engine");
     const hone::Logger logger = hone::capi::logger_for(log);
-    hone::capi::on_cores(*device->device,
-                         [&] { *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger)); });
+    hone::capi::on_cores(*device->device, [&] {
+      *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger, hone::capi::program_operators()));
+    });
   });
 }
 

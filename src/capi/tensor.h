@@ -51,4 +51,12 @@ inline void describe(const std::string& name, const TensorType& type, bool is_in
   describe(name, type, is_input, is_object(type.dtype) || !type.ranked, out);
 }
 
+/// `type`, its text, must outlive the details.
+inline void describe_details(const char* type, const TensorType& of, hone_tensor_details* out,
+                             const int64_t* range = nullptr) {
+  hone_tensor_details details{.type = type, .layout = name_of(of.layout).data(), .has_range = range != nullptr};
+  if (range != nullptr) details.low = range[0], details.high = range[1];
+  fill(out, "details", details);
+}
+
 }  // namespace hone::capi

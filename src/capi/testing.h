@@ -27,6 +27,8 @@ struct Destroy {
   void operator()(hone_event* object) const { hone_event_destroy(object); }
   void operator()(hone_value* object) const { hone_value_destroy(object); }
   void operator()(hone_network* object) const { hone_network_destroy(object); }
+  void operator()(hone_benchmark* object) const { hone_benchmark_destroy(object); }
+  void operator()(hone_check* object) const { hone_check_destroy(object); }
   void operator()(hone_timing_cache* object) const { hone_timing_cache_destroy(object); }
 };
 template <typename Object>

@@ -160,6 +160,7 @@ void require_model(const std::vector<Argument>& arguments, const ToolOptions& to
 
 CommandLine parse_command_line(std::span<const std::string> words) {
   CommandLine line;
+  line.options.arguments.assign(words.begin(), words.end());
   std::vector<Argument> arguments = split_arguments(words);
   const auto given = [&](std::string_view name) {
     return std::ranges::any_of(arguments, [&](const Argument& a) { return a.flag == name; });

@@ -102,7 +102,7 @@ struct ToolOptions {
   std::string device = "0";
   int dla_core = -1;
   std::vector<std::string> plugins, dynamic_plugins, plugins_to_serialize;
-  bool ignore_parsed_plugin_libs = false;
+  bool ignore_parsed_plugin_libs = false, plugins_override = false;
 
   // Inference.
   ShapeMap shapes;
@@ -132,8 +132,9 @@ struct Options {
   BuildOptions build;
   PerfOptions perf;
   ReportOptions report;
-  NamedTexts own_flags;               // those of Hone's own that are given, with their values as typed
-  std::vector<std::string> warnings;  // of old spellings and values without effect, in the order they arose
+  std::vector<std::string> arguments;  // as given: what hone_options_create() takes
+  NamedTexts own_flags;                // those of Hone's own that are given, with their values as typed
+  std::vector<std::string> warnings;   // of old spellings and values without effect, in the order they arose
 };
 
 }  // namespace hone

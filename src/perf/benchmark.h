@@ -11,25 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "measured/times.h"
 #include "perf/options.h"
 #include "runtime/engine.h"
 
 namespace hone {
 
-struct Trace {
-  float enqueue_start = 0, enqueue_end = 0;  // host clock
-  float h2d_start = 0, h2d_end = 0, compute_start = 0, compute_end = 0, d2h_start = 0, d2h_end = 0;
-  float h2d() const { return h2d_end - h2d_start; }
-  float compute() const { return compute_end - compute_start; }
-  float d2h() const { return d2h_end - d2h_start; }
-  float latency() const { return h2d() + compute() + d2h(); }
-  float enqueue() const { return enqueue_end - enqueue_start; }
-};
-
 /// One inference stream: a context with its host-side tensors and device-side bindings.
 class Query {
  public:
   Query(std::unique_ptr<ExecutionContext> context, bool data_transfers);
+  /// Of a context that lives longer.
+  Query(ExecutionContext& context, bool data_transfers);
   ExecutionContext& context() { return *context_; }
   /// Host memory of a tensor, `context().bytes(tensor)` long; what is copied in before and out after each query. Of an output
   /// of data-dependent shape: its bytes after a query, until the next.
@@ -60,7 +53,8 @@ class Query {
   void issue_with_events(Flight& flight);
   Trace run_with_waits(double origin_ms);
 
-  std::unique_ptr<ExecutionContext> context_;
+  std::unique_ptr<ExecutionContext> owned_;
+  ExecutionContext* context_;
   std::unique_ptr<Stream> stream_;
   std::array<Flight, kInFlight> flights_;
   std::unique_ptr<Event> base_;  // what the stamps of the device count from
@@ -74,17 +68,5 @@ class Query {
 
 /// All traces, warm-up included, sorted by h2d_start.
 std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options);
-
-/// How many of the sorted traces belong to the warm-up: all before the first that starts computing after it.
-size_t warm_up_queries(std::span<const Trace> traces, float warm_up_ms);
-
-/// Sorted sample statistics exactly as trtexec defines them (single precision, index rule without interpolation).
-struct Summary {
-  float min = 0, max = 0, mean = 0, median = 0;
-  std::vector<float> percentiles;     // in the order asked for
-  float coefficient_of_variance = 0;  // percent
-};
-float percentile(float p, std::span<const float> sorted);
-Summary summarize(std::vector<float> samples, std::span<const float> percentiles);
 
 }  // namespace hone

@@ -20,8 +20,12 @@ struct Query::Tensor {
   std::byte* host_bytes() const { return static_cast<std::byte*>(host.data()); }
 };
 
-Query::Query(std::unique_ptr<ExecutionContext> context, bool data_transfers)
-    : context_(std::move(context)), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {
+Query::Query(std::unique_ptr<ExecutionContext> context, bool data_transfers) : Query(*context, data_transfers) {
+  owned_ = std::move(context);
+}
+
+Query::Query(ExecutionContext& context, bool data_transfers)
+    : context_(&context), stream_(context_->engine().device().stream()), data_transfers_(data_transfers) {
   Device& device = context_->engine().device();
   for (Flight& flight : flights_)
     for (std::unique_ptr<Event>& event : flight.events) event = device.event();

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "perf/benchmark.h"
-#include "perf/machine.h"
+#include "measured/machine.h"
+#include "measured/times.h"
 
 namespace hone {
 

@@ -7,7 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include "perf/benchmark.h"
+#include "base/error.h"
+#include "measured/times.h"
 #include "report/text.h"
 
 namespace hone {
@@ -29,25 +30,29 @@ void table_row(const Logger& log, float total, float mean, float middle, float p
 
 }  // namespace
 
-LayerProfile::LayerProfile(const Profile& profile, const Ceilings& ceilings)
-    : first_(profile.steps.data()), ceilings_(ceilings) {
-  for (const Step& step : profile.steps) {
-    Layer layer{.name = step.name, .source = step.code < 0 ? "view" : step.source};
-    layer.flops = step.details.integer_or("Flops", 0);
-    layer.bytes = step.details.integer_or("Bytes", 0);
-    const double bytes = milliseconds(layer.bytes, ceilings.bytes_per_second);
-    const DType operand =
-        step.inputs.empty() ? DType::f16 : profile.buffers[static_cast<size_t>(step.inputs[0])].type.dtype;
-    const double flops = milliseconds(layer.flops, ceilings.flops_of(operand));
-    layer.floor_ms = std::max(bytes, flops);
-    layer.moves = bytes >= flops;
-    layers_.push_back(std::move(layer));
+double ProfileCeilings::flops_of(DType operand) const {
+  const bool integers = (operand == DType::u8 || operand == DType::i8) && i8_flops > 0;
+  return integers ? i8_flops : operand == DType::f32 ? f32_flops : f16_flops;
+}
+
+LayerProfile::LayerProfile(const std::vector<ProfiledLayer>& layers, const ProfileCeilings& ceilings)
+    : ceilings_(ceilings) {
+  for (const ProfiledLayer& each : layers) {
+    const double bytes = milliseconds(each.bytes, ceilings.bytes);
+    const double flops = milliseconds(each.flops, ceilings.flops_of(each.operand));
+    layers_.push_back({.what = each, .floor_ms = std::max(bytes, flops), .moves = bytes >= flops});
   }
 }
 
-void LayerProfile::layer(const Step& step, double milliseconds) {
-  const auto index = static_cast<size_t>(&step - first_);
-  HONE_ASSERT(index < layers_.size(), "step {} is not of the profiled engine", step.name);
+size_t LayerProfile::next_called(std::string_view name) const {
+  const size_t count = layers_.size(), start = totals_.empty() ? 0 : previous_ + 1;
+  for (size_t i = 0; i < count; ++i)
+    if (const size_t at = (start + i) % count; layers_[at].what.name == name) return at;
+  throw InternalError(fmt::format("the layer {} is not of the profiled engine", name));
+}
+
+void LayerProfile::layer(std::string_view name, double milliseconds) {
+  const size_t index = next_called(name);
   if (totals_.empty() || index <= previous_) totals_.push_back(0);
   previous_ = index;
   const auto time = static_cast<float>(milliseconds);
@@ -62,37 +67,39 @@ void LayerProfile::print(const Logger& log) const {
   log.info("   Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer");
   for (const Layer& layer : layers_) {
     const float time = sum(layer.samples);
-    if (time != 0) table_row(log, time, average(layer.samples), median(layer.samples), time / total * 100, layer.name);
+    if (time != 0)
+      table_row(log, time, average(layer.samples), median(layer.samples), time / total * 100, layer.what.name);
   }
   table_row(log, total, average(totals_), median(totals_), 100, "Total");
   log.info("");
-  if (ceilings_.bytes_per_second > 0) print_shares(log, total);
+  if (ceilings_.bytes > 0) print_shares(log, total);
 }
 
 /// Layers run one by one here, so short ones reach less of the ceilings than they do between their neighbours in a graph.
 void LayerProfile::print_shares(const Logger& log, float total) const {
   std::map<std::string, std::pair<float, int>> sources;
   for (const Layer& layer : layers_) {
-    sources[layer.source].first += sum(layer.samples);
-    ++sources[layer.source].second;
+    if (layer.what.is_view) continue;
+    sources[layer.what.source].first += sum(layer.samples);
+    ++sources[layer.what.source].second;
   }
   log.info("=== Time by source ===");
   log.info("   Time(%)   Layers   Source");
   for (const auto& [source, share] : sources)
-    if (source != "view") log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
+    log.info("{:10.1f}{:9}   {}", share.first / total * 100, share.second, source);
   log.info("");
   std::string products = fmt::format("matmuls {:.0f} GFLOP/s in f32", ceilings_.f32_flops / 1e9);
   if (ceilings_.f16_flops != ceilings_.f32_flops) products += fmt::format(", {:.0f} in f16", ceilings_.f16_flops / 1e9);
   if (ceilings_.i8_flops != 0) products += fmt::format(", {:.0f} in int8", ceilings_.i8_flops / 1e9);
-  log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, {} ===", ceilings_.bytes_per_second / 1e9,
-           products);
+  log.info("=== Share of the measured ceilings: copies {:.0f} GB/s, {} ===", ceilings_.bytes / 1e9, products);
   log.info("  Share(%)   Floor(ms)      MFLOP    GFLOP/s         MB       GB/s   Bound by     Layer");
   for (const Layer& layer : layers_) {
     const float time = median(layer.samples);
     if (layer.floor_ms <= 0 || time <= 0) continue;
-    const double flops = static_cast<double>(layer.flops) / 1e6, bytes = static_cast<double>(layer.bytes) / 1e6;
+    const double flops = static_cast<double>(layer.what.flops) / 1e6,
+                 bytes = static_cast<double>(layer.what.bytes) / 1e6;
     log.info("{:10.1f}{:12.5f}{:11.2f}{:11.1f}{:11.3f}{:11.1f}   {}   {}", layer.floor_ms / time * 100, layer.floor_ms,
-             flops, flops / time, bytes, bytes / time, layer.moves ? "memory    " : "arithmetic", layer.name);
+             flops, flops / time, bytes, bytes / time, layer.moves ? "memory    " : "arithmetic", layer.what.name);
   }
   print_sum(log);
   log.info("");
@@ -116,7 +123,7 @@ std::string LayerProfile::json() const {
     const float time = sum(layer.samples);
     text +=
         fmt::format(", {{ \"name\" : {}, \"timeMs\" : {}, \"averageMs\" : {}, \"medianMs\" : {}, \"percentage\" : {}",
-                    json_text(layer.name), json_number(time), json_number(average(layer.samples)),
+                    json_text(layer.what.name), json_number(time), json_number(average(layer.samples)),
                     json_number(median(layer.samples)), json_number(total == 0 ? 0 : time / total * 100));
     text += " }\n";
   }

@@ -8,7 +8,8 @@
 #include <string>
 
 #include "base/log.h"
-#include "perf/benchmark.h"
+#include "measured/times.h"
+#include "perf/options.h"
 #include "report/circumstances.h"
 
 namespace hone {

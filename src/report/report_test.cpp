@@ -8,11 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "report/circumstances.h"
-#include "report/explain.h"
-#include "report/layer_info.h"
 #include "report/layer_profile.h"
 #include "report/performance.h"
-#include "report/precision.h"
 #include "report/tensors.h"
 
 namespace hone {
@@ -181,105 +178,13 @@ TEST(Times, AreOneValidRecordPerQuery) {
   EXPECT_THAT(text, StartsWith("[\n  { \"startEnqMs\" : 0.25, \"endEnqMs\" : 0.375, \"startH2dMs\" : 0"));
 }
 
-Plan small_plan(std::string verbosity) {
-  Plan plan;
-  plan.meta.backend = "cpu";
-  plan.meta.profiling_verbosity = std::move(verbosity);
-  const TensorType image{DType::f32, Shape{Dim::symbol("n"), 3, 8, 8}};
-  plan.io = {{"x\"1", image, true}, {"y", image, false}};
-  Profile profile;
-  profile.buffers = {{"x\"1", image, BufferKind::input}, {"y", image, BufferKind::output}};
-  Step conv;
-  conv.name = "conv + \"relu\"";
-  conv.origin = {"conv", "relu"};
-  conv.kind = "Convolution";
-  conv.source = "cpu";
-  conv.tactic = "conv_nhwc";
-  conv.tactic_params = {{"mr", int64_t{14}}};
-  conv.details = {{"Stride", std::vector<int64_t>{1, 1}},
-                  {"Kernel", std::vector<int64_t>{3, 3}},
-                  {"WeightsCount", int64_t{81}},
-                  {"HasReLU", int64_t{1}}};
-  conv.inputs = {0};
-  conv.outputs = {1};
-  conv.code = 0;
-  Step view = conv;
-  view.name = "view";
-  view.code = -1;
-  profile.steps = {conv, view};
-  plan.profiles = {profile};
-  plan.log = {{"conv + \"relu\"",
-               {{"reference.region()", 2, 0.1, ""},
-                {"cpu.conv_nhwc(mr=14)", 0.5, 0.01, ""},
-                {"onednn.conv", -1, 0, "refused: no such thing"}},
-               "cpu.conv_nhwc(mr=14)"}};
-  return plan;
-}
-
-TEST(Precision, CountsLayersAndTheirShareOfTheTunedTime) {
-  Plan plan = small_plan("none");
-  Profile& profile = plan.profiles[0];
-  EXPECT_EQ(precision_text(profile), "FP32 in 1 of 1 layers");
-  profile.steps[0].tuned_ms = 0.75;
-  profile.buffers.push_back({"ids", {DType::i64, Shape{4}}, BufferKind::arena});
-  Step indices = profile.steps[0];
-  indices.inputs = indices.outputs = {2};
-  indices.tuned_ms = 0.25;
-  profile.steps.push_back(indices);
-  EXPECT_EQ(precision_text(profile), "FP32 in 1 of 2 layers (75.0 % of the tuned time), INT64 in 1 (25.0 %)");
-}
-
-TEST(LayerInfo, NamesOnlyIsAListOfNames) {
-  const Plan plan = small_plan("layer_names_only");
-  EXPECT_EQ(layer_info_json(plan, 0, {}),
-            "{\"Layers\": [\"conv + \\\"relu\\\"\"\n,\"view\"\n],\n\"Bindings\": [\"x\\\"1\"\n,\"y\"\n]}\n");
-  EXPECT_THAT(layer_info_lines(plan, 0, {}), ElementsAre("conv + \"relu\"", "view", "Bindings:", "x\"1", "y"));
-}
-
-TEST(LayerInfo, NoneIsStillValid) {
-  const Json json = Json::parse(layer_info_json(small_plan("none"), 0, {}));
-  EXPECT_TRUE(json["Layers"].empty());
-  EXPECT_EQ(json["Bindings"].size(), 2u);
-}
-
-TEST(LayerInfo, DetailedHasTheMembersOfTheOriginalInOrder) {
-  const Plan plan = small_plan("detailed");
-  const auto json = nlohmann::ordered_json::parse(layer_info_json(plan, 0, {}));
-  const auto& layer = json["Layers"][0];
-  std::vector<std::string> members;
-  for (const auto& [name, value] : layer.items()) members.push_back(name);
-  EXPECT_THAT(members, ElementsAre("Name", "LayerType", "Inputs", "Outputs", "ParameterType", "Kernel", "Stride",
-                                   "Weights", "HasReLU", "HasSparseWeights", "HasDynamicFilter", "HasDynamicBias",
-                                   "ConvXAsActInputIdx", "BiasAsActInputIdx", "ResAsActInputIdx", "TacticName",
-                                   "TacticValue", "StreamId", "Metadata"));
-  EXPECT_EQ(layer["Inputs"][0]["Dimensions"], nlohmann::ordered_json({-1, 3, 8, 8}));
-  EXPECT_EQ(layer["Weights"]["Count"], 81);
-  EXPECT_EQ(layer["Metadata"], "[ONNX Layer: conv][ONNX Layer: relu]");
-  EXPECT_THAT(layer["TacticValue"].get<std::string>(), testing::MatchesRegex("0x[0-9a-f]{16}"));
-  EXPECT_EQ(json["Layers"][1]["LayerType"], "NoOp");
-  EXPECT_FALSE(json["Layers"][1].contains("TacticValue"));
-}
-
-TEST(LayerInfo, OneLineFormHasConcreteSizesInARun) {
-  const Plan plan = small_plan("detailed");
-  const SymbolValues symbols = symbols_at(plan, {{"x\"1", {4, 3, 8, 8}}});
-  EXPECT_THAT(
-      layer_info_lines(plan, 0, symbols)[0],
-      AllOf(StartsWith("Name: conv + \"relu\", LayerType: CpuConvolution, Inputs: [ { Name: x\"1, Location: Host, "
-                       "Dimensions: [4,3,8,8], Format/Datatype: Float }], "
-                       "Outputs: [ { Name: y"),
-            HasSubstr("ParameterType: Convolution, Kernel: [3,3], Stride: [1,1], Weights: {\"Type\": \"Float\", "
-                      "\"Count\": 81}, HasReLU: 1, HasSparseWeights: 0, HasDynamicFilter: 0, HasDynamicBias: 0, "
-                      "ConvXAsActInputIdx: -1, BiasAsActInputIdx: -1, ResAsActInputIdx: -1, TacticName: "
-                      "cpu.conv_nhwc(mr=14), TacticValue: 0x"),
-            HasSubstr("StreamId: 0, Metadata: [ONNX Layer: conv][ONNX Layer: relu]")));
+std::vector<ProfiledLayer> two_layers() {
+  return {{.name = "conv + \"relu\"", .source = "cpu"}, {.name = "view", .is_view = true}, {.name = "pool"}};
 }
 
 TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
-  const Plan plan = small_plan("detailed");
-  const std::vector<Step>& steps = plan.profiles[0].steps;
-  LayerProfile profile(plan.profiles[0]);
-  for (const double time : {1.0, 2.0, 6.0}) profile.layer(steps[0], time);
+  LayerProfile profile(two_layers());
+  for (const double time : {1.0, 2.0, 6.0}) profile.layer("conv + \"relu\"", time);
   EXPECT_EQ(profile.iterations(), 3u);
   Lines out;
   profile.print(out.log);
@@ -288,7 +193,7 @@ TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
                                      "I        9.00       3.0000       2.0000     100.0   conv + \"relu\"",
                                      "I        9.00       3.0000       2.0000     100.0   Total", "I "));
   const Json json = Json::parse(profile.json());
-  ASSERT_EQ(json.size(), 3u);
+  ASSERT_EQ(json.size(), 4u);
   EXPECT_EQ(json[0]["count"], 3);
   EXPECT_EQ(json[1]["name"], "conv + \"relu\"");
   EXPECT_FLOAT_EQ(json[1]["averageMs"], 3);
@@ -296,16 +201,15 @@ TEST(LayerProfile, PrintsTheTableAndListsAllLayersInJson) {
 }
 
 TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
-  Plan plan = small_plan("detailed");
-  std::vector<Step>& steps = plan.profiles[0].steps;
-  steps[0].details.set("Bytes", int64_t{2'000'000});
-  steps[0].details.set("Flops", int64_t{50'000'000});
-  LayerProfile profile(plan.profiles[0],
-                       {.bytes_per_second = 4e12, .f16_flops = 800e12, .f32_flops = 50e12, .i8_flops = 1600e12});
-  for (const double time : {2.0, 2.0}) profile.layer(steps[0], time);
+  std::vector<ProfiledLayer> layers = two_layers();
+  layers[0].bytes = 2'000'000;
+  layers[0].flops = 50'000'000;
+  layers[0].operand = DType::f32;
+  LayerProfile profile(layers, {.bytes = 4e12, .f16_flops = 800e12, .f32_flops = 50e12, .i8_flops = 1600e12});
+  for (const double time : {2.0, 2.0}) profile.layer(layers[0].name, time);
   Lines out;
   profile.print(out.log);
-  EXPECT_THAT(out.lines, Contains(HasSubstr("100.0        1   " + steps[0].source)));
+  EXPECT_THAT(out.lines, Contains(HasSubstr("100.0        1   " + layers[0].source)));
   EXPECT_THAT(out.lines,
               Contains(HasSubstr("copies 4000 GB/s, matmuls 50000 GFLOP/s in f32, 800000 in f16, 1600000 in int8")));
   EXPECT_THAT(out.lines, Contains("I        0.1     0.00100      50.00       25.0      2.000        1.0   arithmetic   "
@@ -314,14 +218,23 @@ TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
 }
 
 TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {
-  const Plan plan = small_plan("detailed");
-  const std::vector<Step>& steps = plan.profiles[0].steps;
-  LayerProfile profile(plan.profiles[0]);
+  LayerProfile profile(two_layers());
   for (int i = 0; i < 2; ++i) {
-    profile.layer(steps[0], 1);
-    profile.layer(steps[1], 1);
+    for (const char* layer : {"conv + \"relu\"", "view", "pool"}) profile.layer(layer, 1);
   }
   EXPECT_EQ(profile.iterations(), 2u);
+}
+
+TEST(LayerProfile, LayersOfOneNameFollowEachOther) {
+  LayerProfile profile({{.name = "a"}, {.name = "b"}, {.name = "a"}});
+  for (int i = 0; i < 3; ++i)
+    for (const auto& [name, time] : {std::pair("a", 1.0), std::pair("b", 2.0), std::pair("a", 4.0)})
+      profile.layer(name, time);
+  EXPECT_EQ(profile.iterations(), 3u);
+  const Json json = Json::parse(profile.json());
+  EXPECT_FLOAT_EQ(json[1]["timeMs"], 3);
+  EXPECT_FLOAT_EQ(json[3]["timeMs"], 12);
+  EXPECT_THROW(profile.layer("nobody", 1), InternalError);
 }
 
 BoundTensor bound(std::string name, const Tensor& tensor, Layout layout = Layout::linear) {
@@ -363,17 +276,6 @@ TEST(Tensors, RawFilesAreNamedAsInRelease86) {
   EXPECT_EQ(raw_file_name(half), "_head_out_0.output.1.10.Half.raw");
   EXPECT_THAT(raw_file_names(std::vector{bound("a/b", tensor), bound("a:b", tensor)}),
               ElementsAre("a_b.output.1.3.Float.raw", "a_b_2.output.1.3.Float.raw"));
-}
-
-TEST(Explain, ListsCandidatesFastestFirstAndRefusalsLast) {
-  const std::vector<std::string> lines = explain_lines(small_plan("detailed"), "conv");
-  ASSERT_EQ(lines.size(), 4u);
-  EXPECT_THAT(lines[0],
-              AllOf(StartsWith("conv + \"relu\""), HasSubstr("chosen: cpu.conv_nhwc(mr=14)"), HasSubstr("0.5000 ms")));
-  EXPECT_THAT(lines[1], StartsWith(" * cpu.conv_nhwc(mr=14)"));
-  EXPECT_THAT(lines[2], StartsWith("   reference.region()"));
-  EXPECT_THAT(lines[3], HasSubstr("refused: no such thing"));
-  EXPECT_THROW(explain_lines(small_plan("detailed"), "nothing"), Error);
 }
 
 }  // namespace

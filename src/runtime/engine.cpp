@@ -205,18 +205,23 @@ void gather_bytes(Plan& plan, const std::shared_ptr<Device>& device) {
 
 }  // namespace
 
-std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, std::shared_ptr<Device> device) {
+std::shared_ptr<const Engine> Engine::load(Plan plan, const Backend& backend, std::shared_ptr<Device> device,
+                                           OperatorList operators) {
   verify(plan);
   if (plan.weights == WeightStorage::nowhere)
     throw Error("the plan was written without weights", "load it with --refit --refitFromOnnx=<its model>");
   if (plan.meta.backend != backend.name)
     throw Error(fmt::format("the plan was built for the backend '{}', not '{}'", plan.meta.backend, backend.name),
                 "build it again for this backend");
-  return std::shared_ptr<const Engine>(new Engine(std::move(plan), backend, std::move(device)));
+  return std::shared_ptr<const Engine>(new Engine(std::move(plan), backend, std::move(device), std::move(operators)));
 }
 
-Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device)
-    : plan_(std::move(plan)), backend_(backend), device_(std::move(device)), impl_(std::make_unique<Impl>()) {
+Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device, OperatorList operators)
+    : plan_(std::move(plan)),
+      backend_(backend),
+      device_(std::move(device)),
+      operators_(std::move(operators)),
+      impl_(std::make_unique<Impl>()) {
   if (device_->host_accessible()) gather_bytes(plan_, device_);
   std::unique_ptr<Stream> stream;
   for (const Tensor& constant : plan_.constants) {
@@ -235,14 +240,14 @@ Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device
 
 Engine::~Engine() = default;
 
-bool Engine::by_value(std::string_view tensor) const {
+bool is_by_value(std::span<const IoTensor> io, std::string_view tensor) {
   std::set<std::string> given, used;
   const TensorType* type = nullptr;
   bool is_input = false;
-  for (const IoTensor& io : plan_.io) {
-    for (const Dim& dim : io.type.shape)
-      if (io.is_input) dim.collect_symbols(given);
-    if (io.name == tensor) type = &io.type, is_input = io.is_input;
+  for (const IoTensor& each : io) {
+    for (const Dim& dim : each.type.shape)
+      if (each.is_input) dim.collect_symbols(given);
+    if (each.name == tensor) type = &each.type, is_input = each.is_input;
   }
   HONE_CHECK(type != nullptr, "the engine has no tensor called '{}'", tensor);
   if (is_object(type->dtype) || !type->ranked) return true;
@@ -276,7 +281,13 @@ std::shared_ptr<const ShapeInstance> Engine::make_instance(int profile, size_t s
   for (size_t s = made->steps.begin; s < made->steps.end; ++s) {
     const Step& step = source.steps[s];
     const bool idle = step.code < 0 || writes_nothing(source, step, *made);
-    made->kernels.push_back(idle ? nullptr : loader.load(step, kernel_shapes(plan_, step, *made)));
+    if (idle) {
+      made->kernels.push_back(nullptr);
+      continue;
+    }
+    KernelShapes shapes = kernel_shapes(plan_, step, *made);
+    shapes.operators = operators_;
+    made->kernels.push_back(loader.load(step, std::move(shapes)));
   }
   place_buffers(source, *made);
   return made;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,33 +28,38 @@ class Profiler {
   virtual void layer(const Step& step, double milliseconds) = 0;
 };
 
+/// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
+bool is_by_value(std::span<const IoTensor> io, std::string_view tensor);
+
 struct ShapeInstance;  // kernels, concrete sizes and memory layout of a stage for one set of sizes
 struct ContextStage;
 class ExecutionContext;
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// Throws Error when the plan does not fit the device, with what to do.
-  static std::shared_ptr<const Engine> load(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  /// Throws Error when the plan does not fit the device, with what to do. `operators` are those of the program that its steps may
+  /// call.
+  static std::shared_ptr<const Engine> load(Plan plan, const Backend& backend, std::shared_ptr<Device> device,
+                                            OperatorList operators = {});
   ~Engine();
 
   const Plan& plan() const { return plan_; }
   Device& device() const { return *device_; }
-  /// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
-  bool by_value(std::string_view tensor) const;
+  bool by_value(std::string_view tensor) const { return is_by_value(plan_.io, tensor); }
   /// Throws Error when there is no such profile.
   std::unique_ptr<ExecutionContext> context(int profile = 0) const;
 
  private:
   friend class ExecutionContext;
   struct Impl;
-  Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device, OperatorList operators);
   std::shared_ptr<const ShapeInstance> instance(int profile, const SymbolValues& symbols) const;
   std::shared_ptr<const ShapeInstance> make_instance(int profile, size_t stage, const SymbolValues& symbols) const;
 
   Plan plan_;
   const Backend& backend_;
   std::shared_ptr<Device> device_;
+  OperatorList operators_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "precision/running_plan.h"
 #include "tools/accuracy/counterparts.h"
-#include "tools/common/tensor_errors.h"
+#include "tools/model/tensor_errors.h"
 
 namespace hone {
 

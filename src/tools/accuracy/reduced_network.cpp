@@ -9,7 +9,7 @@
 #include "precision/choose.h"
 #include "tools/accuracy/counterparts.h"
 #include "tools/common/keep_list.h"
-#include "tools/common/tensor_errors.h"
+#include "tools/model/tensor_errors.h"
 
 namespace hone {
 namespace {

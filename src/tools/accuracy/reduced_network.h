@@ -9,10 +9,10 @@
 
 #include "builder/options.h"
 #include "precision/running_plan.h"
-#include "tools/common/api.h"
-#include "tools/common/data_set.h"
 #include "tools/common/keep_list.h"
 #include "tools/common/progress.h"
+#include "tools/model/data_set.h"
+#include "tools/model/handles.h"
 #include "tuner/timing_cache.h"
 
 namespace hone {

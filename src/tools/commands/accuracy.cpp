@@ -9,18 +9,19 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "builder/prepare/quantize.h"
+#include "describe/precision.h"
 #include "onnx/importer.h"
 #include "quantize/read_scales.h"
-#include "report/precision.h"
 #include "tools/accuracy/accuracy_plot.h"
 #include "tools/accuracy/layer_errors.h"
 #include "tools/accuracy/reduced_network.h"
 #include "tools/commands/commands.h"
-#include "tools/common/calibration.h"
 #include "tools/common/friendly.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/terminal.h"
-#include "tools/trtexec/layer_flags.h"
+#include "tools/model/calibration.h"
+#include "tools/model/handles.h"
+#include "tools/model/layer_flags.h"
 
 namespace hone {
 namespace {
@@ -84,7 +85,7 @@ Samples samples_of(const FriendlyLine& line, const Graph& graph) {
 std::vector<ProfileOptions> profiles_of(const FriendlyLine& line, const Graph& graph, const DataSet* data,
                                         const Logger& log) {
   if (data == nullptr)
-    return model_profiles(graph, line.options.build.profiles, line.options.tool.shape_arguments, log);
+    return model_profiles(tensors_of(graph), line.options.build.profiles, line.options.tool.shape_arguments, log);
   std::vector<ProfileOptions> profiles(1);
   for (const Value* input : graph.inputs())
     if (const Dims& dims = data->shapes().at(input->name); !input->type.shape.is_static())

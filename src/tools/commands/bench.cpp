@@ -79,7 +79,7 @@ Json measure_once(const FriendlyLine& line, const Voices& voices) {
   inference.set_up();
   const Measurement measured = inference.measure_all();
   if (measured.timed().empty()) throw Error("no query was measured", "raise -t or -n");
-  return measured_json(measured, line, session.device().host_accessible());
+  return measured_json(measured, line, info_of(session.device()).host_accessible != 0);
 }
 
 /// 1, 2, 4 … and all.
@@ -93,11 +93,12 @@ std::vector<int> thread_counts(int most) {
 /// A model is built anew for each team, as its tactics may differ; a plan keeps those that it was built with.
 Json sweep(const FriendlyLine& line, const Voices& voices) {
   const std::optional<std::string> asked = env_text("HONE_THREADS");
-  const OpenDevice device = open_device(line.options.tool.device);
-  if (!device.device->host_accessible())
-    throw Error("--threadSweep is for processors; this device is " + device.device->info().name);
+  const auto device = make_device(line.options.tool.device);
+  const hone_device_info info = info_of(device.get());
+  if (info.host_accessible == 0)
+    throw Error(fmt::format("--threadSweep is for processors; this device is {}", info.name));
   Json rows = Json::array();
-  for (const int count : thread_counts(device.device->info().workers)) {
+  for (const int count : thread_counts(info.workers)) {
     setenv("HONE_THREADS", std::to_string(count).c_str(), 1);
     Json row = measure_once(line, voices);
     const double ms = row["latencyMs"]["median"].get<double>(),

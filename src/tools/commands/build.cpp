@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "report/precision.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/plan_summary.h"
@@ -41,7 +40,7 @@ int build(const FriendlyLine& line) {
   const Logger log = quiet_logger();
   const Voices voices(log, "");
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
-  Session session(line.options, open_device(line.options.tool.device), voices);
+  Session session(line.options, make_device(line.options.tool.device), voices);
   const double start = now_ms();
   session.build();
   const double seconds = seconds_since(start);

@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tools/commands/commands.h"
+#include "tools/common/api.h"
 #include "tools/common/terminal.h"
-#include "tuner/timing_cache.h"
 
 namespace hone {
 namespace {
@@ -34,19 +34,27 @@ const FriendlyCommand& command() {
 }
 
 struct Loaded {
-  TimingCache cache;
+  Owned<hone_timing_cache> cache;
   size_t bytes = 0, skipped = 0;
+
+  size_t entries() const { return hone_timing_cache_entries(cache.get()); }
+  std::string text() const {
+    const void* bytes_of = nullptr;
+    size_t size = 0;
+    check(hone_timing_cache_bytes(cache.get(), &bytes_of, &size));
+    return {static_cast<const char*>(bytes_of), size};
+  }
 };
 
 Loaded load(const std::string& path) {
   Loaded loaded;
-  loaded.cache = with_note([&] { return fmt::format("reading the timing cache {}", path); },
-                           [&] { return load_timing_cache(path, &loaded.bytes, &loaded.skipped); });
+  loaded.cache = make<hone_timing_cache>(hone_timing_cache_create_from_file, path.c_str(), &loaded.skipped);
+  loaded.bytes = std::filesystem::file_size(path);
   return loaded;
 }
 
 /// One JSON object per line of a cache file, its text beside it.
-std::vector<std::pair<std::string, Json>> rows_of(const TimingCache& cache) {
+std::vector<std::pair<std::string, Json>> rows_of(const Loaded& cache) {
   std::vector<std::pair<std::string, Json>> rows;
   const std::string text = cache.text();
   for (const std::string_view line : split(text, '\n')) {
@@ -61,10 +69,10 @@ int list(Words files, bool json) {
   for (const std::string& path : files) {
     const Loaded loaded = load(path);
     size_t rejected = 0;
-    for (const auto& [text, row] : rows_of(loaded.cache)) rejected += row["ms"].get<double>() < 0 ? 1 : 0;
+    for (const auto& [text, row] : rows_of(loaded)) rejected += row["ms"].get<double>() < 0 ? 1 : 0;
     found.push_back({{"file", path},
                      {"bytes", loaded.bytes},
-                     {"entries", loaded.cache.entries()},
+                     {"entries", loaded.entries()},
                      {"rejected", rejected},
                      {"damagedLines", loaded.skipped}});
   }
@@ -88,7 +96,7 @@ int list(Words files, bool json) {
 int list_keys(Words files) {
   std::map<std::string, double> best;
   for (const std::string& path : files)
-    for (const auto& [text, row] : rows_of(load(path).cache)) {
+    for (const auto& [text, row] : rows_of(load(path))) {
       const std::string key = row["key"].get<std::string>();
       const double ms = row["ms"].get<double>();
       if (ms < 0) continue;
@@ -102,32 +110,32 @@ int list_keys(Words files) {
 }
 
 int merge(const std::string& target, Words sources) {
-  TimingCache merged;
-  for (const std::string& path : sources) merged.merge(load(path).cache);
-  const size_t bytes = save_timing_cache(merged, target);  // locks, and keeps what the target holds
-  fmt::print("{}: {} entries, {} bytes\n", target, load(target).cache.entries(), bytes);
+  const auto merged = make<hone_timing_cache>(hone_timing_cache_create, nullptr, size_t{0});
+  for (const std::string& path : sources) check(hone_timing_cache_merge(merged.get(), load(path).cache.get()));
+  size_t bytes = 0;
+  check(hone_timing_cache_save(merged.get(), target.c_str(), &bytes));  // keeps what the target holds
+  fmt::print("{}: {} entries, {} bytes\n", target, load(target).entries(), bytes);
   return 0;
 }
 
 int prune(const std::string& path, const std::string& keep, bool rejected) {
   const FileLock lock(path);
   const Loaded loaded = load(path);
-  TimingCache kept;
   std::string text;
   size_t dropped = 0;
-  for (const auto& [line, row] : rows_of(loaded.cache)) {
+  for (const auto& [line, row] : rows_of(loaded)) {
     const bool wanted =
         (!rejected || row["ms"].get<double>() >= 0) && row["key"].get<std::string>().find(keep) != std::string::npos;
     if (wanted) text += line + "\n";
     else ++dropped;
   }
-  const std::string whole = loaded.cache.text();
+  const std::string whole = loaded.text();
   if (const std::string head = whole.substr(0, whole.find('\n') + 1);
       !head.empty() && !Json::parse(head, nullptr, false).contains("key"))
     text = head + text;
   write_file(path, text);
   fmt::print("{}: {} entries dropped, {} damaged lines dropped, {} entries kept\n", path, dropped, loaded.skipped,
-             loaded.cache.entries() - dropped);
+             loaded.entries() - dropped);
   return 0;
 }
 

@@ -2,14 +2,15 @@
 //
 // `hone check`: whether an engine gives the same results however programs run it. The first inferences' outputs can be written,
 // for another program to hold against a reference.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "options/grammar.h"
-#include "perf/consistency.h"
-#include "perf/random_input.h"
 #include "report/tensors.h"
+#include "tensor/layout.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
@@ -42,59 +43,82 @@ const FriendlyCommand& command() {
   return kCommand;
 }
 
-/// Host memory for all inputs at these shapes, filled.
-std::map<std::string, Buffer> fill_set(const Session& session, ExecutionContext& context, const NamedTexts& files,
-                                       uint64_t seed) {
-  check_input_files(files, session.plan());
-  std::map<std::string, Buffer> values;
-  for (const IoTensor& io : session.plan().io) {
-    if (!io.is_input || session.engine()->by_value(io.name)) continue;
-    const auto bytes = static_cast<size_t>(context.bytes(io.name));
-    Buffer buffer(session.device(), std::max<size_t>(bytes, 1), MemoryKind::host);
-    const std::span<std::byte> memory(static_cast<std::byte*>(buffer.data()), bytes);
-    if (const std::string* file = input_file(files, io.name)) load_values(*file, io, context.shape(io.name), memory);
-    else fill_random(io, context.shape(io.name), memory, seed);
-    values.emplace(io.name, std::move(buffer));
-  }
-  return values;
+/// A set of values for all inputs at these shapes.
+struct ValueSet {
+  int shapes, set;
+  const NamedTexts& files;
+  uint64_t seed;
+};
+
+/// Shapes of all inputs, in the engine's order.
+Dims dims_at(const NetworkTensor& input, const InputShapes& shapes) {
+  const auto found = shapes.find(input.name);
+  return found == shapes.end() ? input.dims : found->second;
 }
 
-NetworkInputs inputs_at(const Session& session, const InputShapes& shapes, const NamedTexts& first,
-                        const NamedTexts& second) {
-  const std::unique_ptr<ExecutionContext> context = session.engine()->context(session.profile());
-  for (const auto& [name, dims] : shapes) context->set_shape(name, dims);
-  NetworkInputs inputs{.shapes = shapes, .sets = {}};
-  inputs.sets.push_back(fill_set(session, *context, first, kRandomSeed));
-  inputs.sets.push_back(fill_set(session, *context, second, kRandomSeed + 1));
-  return inputs;
+void give(hone_check* to, const Session& session, const InputShapes& shapes, const ValueSet& values) {
+  check_input_files(values.files, session.tensors());
+  for (const NetworkTensor& io : session.tensors()) {
+    if (!io.is_input || io.by_value) continue;
+    const Dims dims = dims_at(io, shapes);
+    AlignedBuffer bound(static_cast<size_t>(byte_size(io.dtype, dims, io.layout)));
+    AlignedBuffer linear(static_cast<size_t>(byte_size(io.dtype, dims)));
+    const std::span<std::byte> memory(bound.data(), bound.size());
+    if (const std::string* file = input_file(values.files, io.name)) load_values(*file, io, dims, memory);
+    else fill_random(io.random_input(), dims, memory, values.seed);
+    convert_layout(bound.data(), linear.data(), io.dtype, dims, io.layout, Layout::linear);
+    const auto value = make<hone_value>(hone_value_create_tensor, static_cast<hone_dtype>(io.dtype), dims.data(),
+                                        static_cast<int>(dims.size()), linear.data());
+    check(hone_check_set_input(to, values.shapes, values.set, io.name.c_str(), value.get()));
+  }
 }
 
 /// The smallest and the largest shapes of the profile, where they are not those that run.
 std::vector<InputShapes> other_shapes(const Session& session, const InputShapes& shapes) {
   std::vector<InputShapes> others;
-  for (const auto end : {&ProfileRange::min, &ProfileRange::max}) {
+  for (const auto end : {&InputRange::min, &InputRange::max}) {
     InputShapes other = shapes;
-    for (const ProfileRange& range : session.plan().profiles[static_cast<size_t>(session.profile())].ranges)
-      if (other.contains(range.tensor)) other[range.tensor] = range.*end;
+    for (const InputRange& range : session.profiles()[static_cast<size_t>(session.profile())].ranges)
+      if (other.contains(range.input)) other[range.input] = range.*end;
     if (other != shapes) others.push_back(std::move(other));
   }
   return others;
 }
 
-void write_outputs(const Consistency& result, const std::string& folder) {
+void write_outputs(const hone_check* checked, const Session& session, const std::string& folder) {
   std::filesystem::create_directories(folder);
+  std::vector<std::string> outputs;
+  for (const NetworkTensor& io : session.tensors())
+    if (!io.is_input && io.ranked && !is_object(io.dtype)) outputs.push_back(io.name);
+  std::ranges::sort(outputs);
   FileNames files;
-  for (size_t set = 0; set < result.first.size(); ++set)
-    for (const auto& [name, tensor] : result.first[set])
-      export_text(
-          (std::filesystem::path(folder) / files.take((set == 0 ? "first." : "second.") + name, ".npy")).string(),
-          npy_text(tensor.dtype(), tensor.dims(), tensor.bytes()));
+  for (int set = 0; set < 2; ++set)
+    for (const std::string& name : outputs) {
+      const auto value = make<hone_value>(hone_value_create_from_check, checked, set, name.c_str());
+      const Tensor tensor = tensor_of(value.get());
+      const std::string file = files.take((set == 0 ? "first." : "second.") + name, ".npy");
+      export_text((std::filesystem::path(folder) / file).string(),
+                  npy_text(tensor.dtype(), tensor.dims(), tensor.bytes()));
+    }
 }
 
-void print(const Consistency& result, const std::string& file) {
+using Situations = std::vector<hone_situation>;
+
+Situations situations_of(const hone_check* checked) {
+  Situations situations;
+  for (size_t i = 0; i < hone_check_situations(checked); ++i)
+    situations.push_back(ask<hone_situation>(hone_check_situation, checked, i));
+  return situations;
+}
+
+bool all_same(const Situations& situations) {
+  return std::ranges::all_of(situations, [](const hone_situation& each) { return each.different == 0; });
+}
+
+void print(const Situations& situations, const std::string& file) {
   const Page page;
   page.title(file);
-  for (const Situation& situation : result.situations) {
+  for (const hone_situation& situation : situations) {
     if (situation.different == 0) {
       page.line(fmt::format("  {:<30}{} inferences, all the same", situation.name, situation.inferences));
       continue;
@@ -104,18 +128,18 @@ void print(const Consistency& result, const std::string& file) {
   }
 }
 
-Json to_json(const Consistency& result, const std::string& file) {
-  Json situations = Json::array();
-  for (const Situation& situation : result.situations)
-    situations.push_back({{"name", situation.name},
-                          {"inferences", situation.inferences},
-                          {"different", situation.different},
-                          {"largest", std::isfinite(situation.largest) ? Json(situation.largest) : Json("inf")},
-                          {"tensor", situation.tensor}});
-  return {{"file", file}, {"same", result.good()}, {"situations", situations}};
+Json to_json(const Situations& situations, const std::string& file) {
+  Json list = Json::array();
+  for (const hone_situation& situation : situations)
+    list.push_back({{"name", situation.name},
+                    {"inferences", situation.inferences},
+                    {"different", situation.different},
+                    {"largest", std::isfinite(situation.largest) ? Json(situation.largest) : Json("inf")},
+                    {"tensor", situation.tensor}});
+  return {{"file", file}, {"same", all_same(situations)}, {"situations", list}};
 }
 
-int check(const FriendlyLine& line) {
+int check_engine(const FriendlyLine& line) {
   const Logger log = quiet_logger();
   const Voices voices(log, "");
   for (const std::string& warning : line.warnings) log.warning("{}", warning);
@@ -123,24 +147,30 @@ int check(const FriendlyLine& line) {
   if (!count || *count < 2 || *count > 1'000'000)
     throw Error(fmt::format("-n takes a count from 2 on, not '{}'", line.value("-n")), "for example -n 100");
   const NamedTexts second = line.has("-j") ? read_named({.flag = "-j", .value = line.value("-j")}) : NamedTexts();
-  Session session(line.options, open_device(line.options.tool.device), voices);
+  Session session(line.options, make_device(line.options.tool.device), voices);
   if (line.options.tool.load_engine.empty()) session.build();
   session.load();
-  const InputShapes shapes = session.run_shapes();
-  std::vector<NetworkInputs> inputs;
-  inputs.push_back(inputs_at(session, shapes, line.options.tool.load_inputs, second));
-  for (const InputShapes& other : other_shapes(session, shapes)) inputs.push_back(inputs_at(session, other, {}, {}));
-  const Consistency result = check_consistency(session.engine(), session.profile(), inputs, static_cast<int>(*count));
-  if (line.has("-o")) write_outputs(result, line.value("-o"));
-  if (line.json) fmt::print("{}\n", to_json(result, line.file).dump(2, ' ', false, Json::error_handler_t::replace));
-  else print(result, line.file);
-  return result.good() ? 0 : 1;
+  const auto checked = make<hone_check>(hone_check_create, session.engine(), session.profile());
+  std::vector<InputShapes> shapes{session.run_shapes()};
+  std::ranges::copy(other_shapes(session, shapes[0]), std::back_inserter(shapes));
+  const NamedTexts none;
+  for (int at = 0; const InputShapes& each : shapes) {
+    give(checked.get(), session, each, {at, 0, at == 0 ? line.options.tool.load_inputs : none, kRandomSeed});
+    give(checked.get(), session, each, {at, 1, at == 0 ? second : none, kRandomSeed + 1});
+    ++at;
+  }
+  check(hone_check_run(checked.get(), static_cast<int>(*count)));
+  const Situations situations = situations_of(checked.get());
+  if (line.has("-o")) write_outputs(checked.get(), session, line.value("-o"));
+  if (line.json) fmt::print("{}\n", to_json(situations, line.file).dump(2, ' ', false, Json::error_handler_t::replace));
+  else print(situations, line.file);
+  return all_same(situations) ? 0 : 1;
 }
 
 }  // namespace
 
 const FriendlyCommand& describe_check() { return command(); }
 
-int run_check(Words words) { return run_friendly(command(), words, {}, check); }
+int run_check(Words words) { return run_friendly(command(), words, {}, check_engine); }
 
 }  // namespace hone

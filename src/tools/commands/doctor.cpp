@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backends/all.h"
 #include "base/env.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "perf/machine.h"
+#include "measured/machine.h"
 #include "tools/commands/commands.h"
+#include "tools/common/plan_view.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -29,18 +29,19 @@ const FriendlyCommand& command() {
   return kCommand;
 }
 
-Json backend_json(const Backend& backend) {
-  Json json{{"name", backend.name}};
+Json backend_json(const char* kind) {
+  Json json{{"name", kind}};
   try {
-    const DeviceInfo info = backend.open(0)->info();
+    const auto device = make<hone_device>(hone_device_create, kind, nullptr);
+    const hone_device_info info = info_of(device.get());
     json.update({{"usable", true},
                  {"device", info.name},
                  {"architecture", info.architecture},
                  {"workers", info.workers},
                  {"memoryMiB", info.memory_bytes >> 20},
                  {"cacheKiB", info.cache_bytes >> 10},
-                 {"bf16Matmuls", info.bf16_matmuls},
-                 {"versions", backend.versions()}});
+                 {"bf16Matmuls", (info.multiplied_types >> HONE_BF16 & 1u) != 0},
+                 {"versions", info.libraries}});
   } catch (const Error& error) {
     json.update({{"usable", false}, {"reason", error.message()}, {"hint", error.hint()}});
   }
@@ -49,7 +50,7 @@ Json backend_json(const Backend& backend) {
 
 Json examine() {
   Json json{{"version", kVersion}, {"backends", Json::array()}, {"environment", Json::object()}};
-  for (const Backend* backend : all_backends()) json["backends"].push_back(backend_json(*backend));
+  for (size_t i = 0; i < hone_device_kinds(); ++i) json["backends"].push_back(backend_json(hone_device_kind(i)));
   for (const EnvVariable& variable : env_table())
     json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
   const MachineState state = read_machine_state();

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "tools/common/plan_view.h"
 
 namespace hone {
 namespace {
@@ -160,13 +161,13 @@ std::string c_text(std::string_view text) {
   return result + '"';
 }
 
-std::string table_of_inputs(const Plan& plan) {
+std::string table_of_inputs(const hone_plan* plan) {
   std::string rows;
   size_t count = 0;
-  for (const IoTensor& io : plan.io) {
+  const std::vector<InputRange> ranges = profiles_of(plan).at(0).ranges;
+  for (const NetworkTensor& io : tensors_of(plan)) {
     if (!io.is_input) continue;
-    const auto& ranges = plan.profiles[0].ranges;
-    const auto range = std::ranges::find(ranges, io.name, &ProfileRange::tensor);
+    const auto range = std::ranges::find(ranges, io.name, &InputRange::input);
     std::string dims = "0";
     int rank = -1;  // nothing to set
     if (range != ranges.end()) {
@@ -175,7 +176,7 @@ std::string table_of_inputs(const Plan& plan) {
       rank = static_cast<int>(sizes.size());
       if (rank > 0) dims = join(sizes, ", ");
     }
-    const ValueRange values = io.range.value_or(ValueRange{0, 1});
+    const RandomRange values = io.range.value_or(RandomRange{0, 1});
     rows += fmt::format("  {{{}, {}, {{{}}}, {}, {}}},\n", c_text(io.name), rank, dims, values.low, values.high);
     ++count;
   }
@@ -185,7 +186,7 @@ std::string table_of_inputs(const Plan& plan) {
 
 }  // namespace
 
-std::string emit_c(const Plan& plan, const std::string& plan_path, const std::string& folder) {
+std::string emit_c(const hone_plan* plan, const std::string& plan_path, const std::string& folder) {
   std::filesystem::create_directories(folder);
   std::string path = (std::filesystem::path(folder) / "run_plan.c").string();
   std::string text(kHead);

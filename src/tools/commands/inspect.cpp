@@ -4,13 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "report/explain.h"
-#include "report/layer_info.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/emit_c.h"
 #include "tools/commands/inspect_quantisation.h"
 #include "tools/common/friendly.h"
 #include "tools/common/plan_summary.h"
+#include "tools/common/plan_view.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -32,14 +31,16 @@ const FriendlyCommand& command() {
   return kCommand;
 }
 
-Json layers_of(const Plan& plan) {
+Json layers_json(const hone_plan* plan) {
   Json layers = Json::array();
-  for (const Step& step : plan.profiles[0].steps)
-    layers.push_back({{"name", step.name},
-                      {"kind", step.code < 0 ? "view" : step.kind},
-                      {"kernel", step.code < 0 ? "" : step.source + "." + step.tactic},
-                      {"tunedMs", step.tuned_ms},
-                      {"nodes", step.origin}});
+  for (const PlanLayer& layer : layers_of(plan, 0)) {
+    const hone_layer& known = layer.known;
+    layers.push_back({{"name", known.name},
+                      {"kind", layer.is_view() ? "view" : known.kind},
+                      {"kernel", layer.is_view() ? "" : fmt::format("{}.{}", known.source, known.tactic)},
+                      {"tunedMs", known.tuned_ms},
+                      {"nodes", layer.nodes}});
+  }
   return layers;
 }
 
@@ -60,11 +61,10 @@ int inspect(const FriendlyLine& line) {
   if (line.options.tool.load_engine.empty())
     throw Error(fmt::format("{} is a model, not a plan", line.file),
                 fmt::format("build it first: hone build {}", line.file));
-  const Plan plan = with_note([&] { return fmt::format("loading the plan {}", line.file); },
-                              [&] { return load_plan_file(line.file); });
-  Json summary = plan_summary(plan);
-  if (line.has("--layers")) summary["layers"] = layers_of(plan);
-  if (line.has("--emit-c")) summary["written"] = emit_c(plan, line.file, line.value("--emit-c"));
+  const auto plan = make<hone_plan>(hone_plan_create_from_file, line.file.c_str());
+  Json summary = plan_summary(plan.get());
+  if (line.has("--layers")) summary["layers"] = layers_json(plan.get());
+  if (line.has("--emit-c")) summary["written"] = emit_c(plan.get(), line.file, line.value("--emit-c"));
   if (line.json) {
     fmt::print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
     return 0;
@@ -73,8 +73,10 @@ int inspect(const FriendlyLine& line) {
   page.title(line.file);
   print_plan_summary(summary, page);
   if (line.has("--layers")) print_layers(summary["layers"], page);
-  if (line.has("--why"))
-    for (const std::string& text : explain_lines(plan, line.value("--why"))) page.line(text);
+  if (line.has("--why")) {
+    const std::string why = ask<const char*>(hone_plan_explain, plan.get(), line.value("--why").c_str());
+    for (const std::string_view text : split(why, '\n')) page.line(text);
+  }
   if (line.has("--emit-c")) page.pair("written", summary["written"].get<std::string>());
   return 0;
 }

@@ -16,6 +16,7 @@
 #include "tools/common/friendly.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/terminal.h"
+#include "tools/model/handles.h"
 
 namespace hone {
 namespace {
@@ -203,7 +204,7 @@ int capability(const FriendlyLine& line) {
   ImportedModel model = import_onnx(line.options.tool.onnx, log);
   OpenDevice device = open_device(line.options.tool.device);
   BuildOptions options = line.options.build;
-  options.profiles = model_profiles(model.graph, options.profiles, line.options.tool.shape_arguments, log);
+  options.profiles = model_profiles(tensors_of(model.graph), options.profiles, line.options.tool.shape_arguments, log);
   LogLines lines(log);
   const std::vector<LayerOffers> layers =
       survey(std::move(model.graph), options, *device.backend, *device.device, {&lines});

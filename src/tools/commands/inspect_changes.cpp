@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "plan/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
+#include "tools/common/plan_view.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -31,12 +31,14 @@ struct LayerTactic {
 };
 
 /// By layer, views apart. Of layers with one name the last.
-std::map<std::string, LayerTactic> tactics_of(const Plan& plan) {
+std::map<std::string, LayerTactic> tactics_of(const std::string& path) {
+  const auto plan = make<hone_plan>(hone_plan_create_from_file, path.c_str());
   std::map<std::string, LayerTactic> tactics;
-  for (const Step& step : plan.profiles[0].steps)
-    if (step.code >= 0)
-      tactics[step.name] = {fmt::format("{}.{}({})", step.source, step.tactic, step.tactic_params.print()),
-                            step.tuned_ms};
+  for (const PlanLayer& layer : layers_of(plan.get(), 0))
+    if (!layer.is_view())
+      tactics[layer.known.name] = {
+          fmt::format("{}.{}({})", layer.known.source, layer.known.tactic, layer.parameters().print()),
+          layer.known.tuned_ms};
   return tactics;
 }
 
@@ -84,8 +86,7 @@ void print(const Json& summary) {
 int changes(const FriendlyLine& line) {
   if (line.options.tool.load_engine.empty() || !line.has("--from"))
     throw Error("hone inspect changes takes two plans", "hone inspect changes NEW.plan --from OLD.plan");
-  const auto old = tactics_of(load_plan_file(line.value("--from"))),
-             now = tactics_of(load_plan_file(line.options.tool.load_engine));
+  const auto old = tactics_of(line.value("--from")), now = tactics_of(line.options.tool.load_engine);
   const Json summary{{"plan", line.file},      {"from", line.value("--from")}, {"layers", now.size()},
                      {"oldMs", total_of(old)}, {"newMs", total_of(now)},       {"changes", changes_between(old, now)}};
   if (line.json) fmt::print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));

@@ -11,6 +11,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/terminal.h"
+#include "tools/model/handles.h"
 
 namespace hone {
 namespace {
@@ -48,7 +49,7 @@ int inspect_quantisation(const FriendlyLine& line) {
   ImportedModel model = import_onnx(line.options.tool.onnx, log);
   const OpenDevice device = open_device(line.options.tool.device);
   BuildOptions options = line.options.build;
-  options.profiles = model_profiles(model.graph, options.profiles, line.options.tool.shape_arguments, log);
+  options.profiles = model_profiles(tensors_of(model.graph), options.profiles, line.options.tool.shape_arguments, log);
   LogLines lines(log);
   const Json json =
       to_json(survey_conversions(std::move(model.graph), options, *device.backend, *device.device, {&lines}));

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "explore/page.h"
 #include "explore/summary.h"
-#include "report/layer_info.h"
 #include "report/performance.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
@@ -48,26 +47,31 @@ const FriendlyCommand& command() {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 Facts facts_of(const Session& session, const Measurement& measured) {
-  const PlanMeta& meta = session.plan().meta;
+  const hone_plan_info meta = info_of(session.plan());
   const std::vector<Trace> timed(measured.timed().begin(), measured.timed().end());
   return {{"device", meta.device},
           {"architecture", meta.architecture},
           {"model", meta.model},
           {"precision", meta.precision},
           {"build options", meta.options},
-          {"written by", "Hone " + meta.hone_version},
-          {"bound by", bound_by(timed, session.device().host_accessible())},
+          {"written by", fmt::format("Hone {}", meta.version)},
+          {"bound by", bound_by(timed, info_of(session.device()).host_accessible != 0)},
           {"steadiness", is_steady(timed) ? "steady" : "unsteady: close other programs and measure again"},
           {"machine", measured.circumstances.machine.text()}};
 }
 
-void add_tried_tactics(EngineRows& engine, const Plan& plan) {
-  std::map<std::string_view, const LayerRecord*> records;
-  for (const LayerRecord& record : plan.log) records[record.layer] = &record;
+void add_tried_tactics(EngineRows& engine, const Session& session) {
+  std::map<std::string_view, size_t> layers;
+  const std::vector<PlanLayer> known = layers_of(session.plan(), session.profile());
+  for (size_t i = 0; i < known.size(); ++i)
+    if (known[i].known.candidates > 0) layers[known[i].known.name] = i;
   for (LayerRow& row : engine.layers)
-    if (const auto found = records.find(row.name); found != records.end())
-      for (const CandidateRecord& each : found->second->candidates)
-        row.tried.push_back({each.tactic, each.tactic == found->second->chosen ? "chosen" : each.note, each.ms});
+    if (const auto found = layers.find(row.name); found != layers.end())
+      for (size_t i = 0; i < known[found->second].known.candidates; ++i) {
+        const auto each =
+            ask<hone_candidate>(hone_plan_layer_candidate, session.plan(), session.profile(), found->second, i);
+        row.tried.push_back({each.tactic, each.chosen != 0 ? "chosen" : each.note, each.ms});
+      }
 }
 
 EngineRows measure(const FriendlyLine& line, const std::string& file) {
@@ -82,15 +86,14 @@ EngineRows measure(const FriendlyLine& line, const std::string& file) {
   Inference inference(session, options, voices);
   inference.set_up();
   const Measurement measured = inference.measure_all();
-  const Ceilings ceilings = session.device().ceilings();
-  const auto profile = static_cast<size_t>(session.profile());
+  const ProfileCeilings ceilings = ceilings_of(session.device());
   EngineRows engine =
       read_engine(std::filesystem::path(file).filename(),
-                  detailed_layer_info_json(session.plan(), profile, symbols_at(session.plan(), inference.shapes())),
+                  layers_text(session.plan(), session.profile(), inference.shapes(), HONE_LAYERS_JSON_DETAILED),
                   inference.profile_layers({}).json(), times_json(measured.timed()));
-  engine.peaks = {ceilings.bytes_per_second, ceilings.f32_flops, ceilings.f16_flops, ceilings.i8_flops};
+  engine.peaks = {ceilings.bytes, ceilings.f32_flops, ceilings.f16_flops, ceilings.i8_flops};
   engine.facts = facts_of(session, measured);
-  add_tried_tactics(engine, session.plan());
+  add_tried_tactics(engine, session);
   return engine;
 }
 

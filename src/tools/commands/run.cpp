@@ -87,7 +87,7 @@ int run(const FriendlyLine& line) {
   const auto shown = line.has("-n") ? parse_integer(line.value("-n")) : std::optional<int64_t>(8);
   if (!shown || *shown < 0)
     throw Error(fmt::format("-n takes a count, not '{}'", line.value("-n")), "for example -n 8");
-  Session session(line.options, open_device(line.options.tool.device), voices);
+  Session session(line.options, make_device(line.options.tool.device), voices);
   if (line.options.tool.load_engine.empty()) session.build();
   session.load();
   Inference inference(session, line.options, voices);

@@ -4,11 +4,11 @@
 // or both, when the profile shall be separate or times shall be exported too.
 #include "tools/common/inference.h"
 
-#include "base/clock.h"
+#include <algorithm>
+#include <optional>
+
 #include "base/file.h"
 #include "base/text.h"
-#include "perf/random_input.h"
-#include "report/layer_info.h"
 #include "report/performance.h"
 #include "report/text.h"
 #include "tools/common/input_data.h"
@@ -23,69 +23,78 @@ void export_text(const std::string& path, const std::string& text) {
 }
 
 void report_layers(const Session& session, const ReportOptions& options, const InputShapes& shapes, const Logger& log) {
-  const Plan& plan = session.plan();
-  const auto profile = static_cast<size_t>(session.profile());
-  const SymbolValues symbols = symbols_at(plan, shapes);
+  const auto text = [&](hone_layers_form form) { return layers_text(session.plan(), session.profile(), shapes, form); };
   if (options.dump_layer_info) {
     log.info("Layer Information:");
-    for (const std::string& line : layer_info_lines(plan, profile, symbols)) log.info("{}", line);
+    const std::string lines = text(HONE_LAYERS_LINES);
+    for (const std::string_view line : split(lines, '\n')) log.info("{}", line);
   }
-  if (!options.export_layer_info.empty())
-    export_text(options.export_layer_info, layer_info_json(plan, profile, symbols));
+  if (!options.export_layer_info.empty()) export_text(options.export_layer_info, text(HONE_LAYERS_JSON));
 }
 
-void report_optimization_profiles(const Plan& plan, const Logger& log) {
+void report_optimization_profiles(const Session& session, const Logger& log) {
   log.info("Optimization Profile Information:");
   const auto dims = [](const Dims& sizes) { return sizes.empty() ? std::string("scalar") : join_dims(sizes); };
-  for (size_t i = 0; i < plan.profiles.size(); ++i)
-    for (const ProfileRange& range : plan.profiles[i].ranges)
-      log.info("Model input {} (profile {}): min={}, opt={}, max={}", range.tensor, i, dims(range.min), dims(range.opt),
+  for (size_t i = 0; i < session.profiles().size(); ++i)
+    for (const InputRange& range : session.profiles()[i].ranges)
+      log.info("Model input {} (profile {}): min={}, opt={}, max={}", range.input, i, dims(range.min), dims(range.opt),
                dims(range.max));
+}
+
+ProfileCeilings ceilings_of(hone_device* device) {
+  const auto told = ask<hone_ceilings>(hone_device_measure, device);
+  return {told.bytes_per_second, told.f16_flops, told.f32_flops, told.i8_flops};
 }
 
 Inference::Inference(const Session& session, const Options& options, const Voices& voices)
     : session_(session), options_(options), voices_(voices) {}
 
 void Inference::set_up() {
-  if (session_.plan().profiles.size() > 1 && options_.tool.use_profile == 0)
+  if (session_.profiles().size() > 1 && options_.tool.use_profile == 0)
     voices_.tool.warning(
         "{} profiles detected but not set. Running with profile 0. Use --useProfile to choose another.",
-        session_.plan().profiles.size());
-  check_input_files(options_.tool.load_inputs, session_.plan());
+        session_.profiles().size());
+  check_input_files(options_.tool.load_inputs, session_.tensors());
   shapes_ = session_.run_shapes();
-  for (int i = 0; i < options_.perf.streams; ++i) set_up_stream();
-  check_debug_requests(queries_.front()->context(), options_.tool, voices_.tool);
+  benchmark_ = make<hone_benchmark>(hone_benchmark_create, session_.engine(), session_.profile(), options_.perf.streams,
+                                    int{options_.perf.data_transfers});
+  for (int stream = 0; stream < options_.perf.streams; ++stream) set_up_stream(stream);
+  check_debug_requests(context(), options_.tool, voices_.tool);
 }
 
 /// As much as all profiles, or this one, need at their largest shapes; else memory follows the shapes that run.
-void Inference::reserve(ExecutionContext& context) const {
-  const std::vector<Profile>& profiles = session_.plan().profiles;
+void Inference::reserve(hone_context* context) const {
+  const std::vector<PlanProfile>& profiles = session_.profiles();
   if (options_.tool.allocation_strategy == "runtime") return;
   int64_t bytes = 0;
   for (size_t i = 0; i < profiles.size(); ++i)
     if (options_.tool.allocation_strategy == "static" || static_cast<int>(i) == session_.profile())
-      bytes = std::max(bytes, profiles[i].arena_bytes);
-  context.reserve(bytes);
+      bytes = std::max(bytes, profiles[i].memory_bytes);
+  check(hone_context_reserve(context, bytes));
 }
 
-void Inference::set_up_stream() {
+std::span<std::byte> Inference::memory(const std::string& tensor, int stream) const {
+  void* memory = nullptr;
+  int64_t bytes = 0;
+  check(hone_benchmark_memory(benchmark_.get(), stream, tensor.c_str(), &memory, &bytes));
+  return {static_cast<std::byte*>(memory), static_cast<size_t>(bytes)};
+}
+
+void Inference::set_up_stream(int stream) {
   const MemoryUsage before;
-  auto context = session_.engine()->context(session_.profile());
   for (const auto& [name, dims] : shapes_) {
-    context->set_shape(name, dims);
+    check(hone_context_set_shape(context(stream), name.c_str(), dims.data(), static_cast<int>(dims.size())));
     voices_.tool.info("Set shape of input tensor {} to: {}", name, join_dims(dims));
   }
-  reserve(*context);
-  auto query = std::make_unique<Query>(std::move(context), options_.perf.data_transfers);
-  query->allocate();
-  const int64_t bytes = query->context().device_memory_bytes();
+  reserve(context(stream));
+  check(hone_benchmark_allocate(benchmark_.get(), stream));
+  const auto bytes = ask<int64_t>(hone_context_held_bytes, context(stream));
   voices_.engine.info("Allocated activation device memory of size {}", bytes);
   voices_.engine.info("{}", before.change("Hone-managed allocation in IExecutionContext creation"));
   voices_.tool.info("Setting persistentCacheLimit to 0 bytes.");
   report_allocation(bytes);
   if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("context creation"));
-  fill_inputs(*query);
-  queries_.push_back(std::move(query));
+  fill_inputs(stream);
 }
 
 void Inference::report_allocation(int64_t bytes) const {
@@ -96,34 +105,33 @@ void Inference::report_allocation(int64_t bytes) const {
     return;
   }
   int64_t largest = 0;
-  for (const Profile& profile : session_.plan().profiles) largest = std::max(largest, profile.arena_bytes);
+  for (const PlanProfile& profile : session_.profiles()) largest = std::max(largest, profile.memory_bytes);
   voices_.tool.info("Maximum device memory size across all profiles: {:g} MiB", static_cast<double>(largest) / kMiB);
   voices_.tool.info("Only allocated device memory enough for current {}: {:g} MiB",
                     strategy == "profile" ? "profile" : "input shapes", static_cast<double>(bytes) / kMiB);
 }
 
-void Inference::fill_inputs(Query& query) {
+void Inference::fill_inputs(int stream) {
   bool random = false;
-  for (const IoTensor& io : session_.plan().io) {
-    if (!io.is_input && session_.engine()->by_value(io.name)) {
+  for (const NetworkTensor& io : session_.tensors()) {
+    if (!io.is_input && io.by_value) {
       voices_.tool.info("The shape of output {} is data-dependent.", io.name);
       continue;
     }
-    const Dims dims = query.context().shape(io.name);
+    const Dims dims = shape_in(context(stream), io.name);
     if (!io.is_input) {
       voices_.tool.info("Output binding for {} with dimensions {} is created.", io.name, join_dims(dims));
       continue;
     }
-    const std::span<std::byte> memory(query.host(io.name), static_cast<size_t>(query.context().bytes(io.name)));
     if (const std::string* file = input_file(options_.tool.load_inputs, io.name)) {
       voices_.tool.info("Using values loaded from {} for input {}", *file, io.name);
-      load_values(*file, io, dims, memory);
+      load_values(*file, io, dims, memory(io.name, stream));
     } else {
       voices_.tool.info("Using random values for input {}", io.name);
       if (io.range)
         voices_.tool.verbose("Random values for input {} are integers from {} to {}, which its consumers accept.",
                              io.name, io.range->low, io.range->high);
-      fill_random(io, dims, memory);
+      fill_random(io.random_input(), dims, memory(io.name, stream));
       random = true;
     }
     voices_.tool.info("Input binding for {} with dimensions {} is created.", io.name, join_dims(dims));
@@ -132,14 +140,24 @@ void Inference::fill_inputs(Query& query) {
     voices_.tool.verbose("Random values are drawn with the fixed seed {}: every run gets the same.", kRandomSeed);
 }
 
-std::vector<Trace> Inference::measure() {
-  std::vector<Query*> queries;
-  for (const std::unique_ptr<Query>& query : queries_) {
-    query->upload();
-    queries.push_back(query.get());
+/// Of all streams, or of the first ones.
+std::vector<Trace> Inference::measure(const PerfOptions& perf, int streams) {
+  const hone_benchmark_options options{.size = sizeof(hone_benchmark_options),
+                                       .iterations = perf.iterations,
+                                       .warm_up_ms = perf.warm_up_ms,
+                                       .duration_ms = perf.duration_s == -1 ? -1 : perf.duration_s * 1000,
+                                       .sleep_ms = perf.sleep_ms,
+                                       .idle_ms = perf.idle_ms,
+                                       .threads = perf.threads,
+                                       .one_at_a_time = perf.expose_dma,
+                                       .streams = streams};
+  check(hone_benchmark_run(benchmark_.get(), &options));
+  std::vector<Trace> traces(hone_benchmark_queries(benchmark_.get()));
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const auto told = ask<hone_query_times>(hone_benchmark_query, benchmark_.get(), i);
+    traces[i] = {told.enqueue_start, told.enqueue_end, told.input_start,  told.input_end,
+                 told.compute_start, told.compute_end, told.output_start, told.output_end};
   }
-  std::vector<Trace> traces = run_benchmark(queries, options_.perf);
-  queries.front()->download();
   return traces;
 }
 
@@ -147,9 +165,9 @@ void Inference::run() {
   const ReportOptions& report = options_.report;
   voices_.tool.info("Starting inference");
   if (options_.perf.use_graph)
-    for (const std::unique_ptr<Query>& query : queries_) {
+    for (int stream = 0; stream < options_.perf.streams; ++stream) {
       voices_.tool.info("Capturing CUDA graph for the current execution context");
-      query->context().prepare();
+      check(hone_context_prepare(context(stream)));
       voices_.tool.info(
           "Successfully captured CUDA graph for the current execution context: its launches are recorded and replayed");
     }
@@ -159,7 +177,7 @@ void Inference::run() {
         "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
         "profile");
   const bool profile_first = report.wants_profile() && !both;
-  const Ceilings ceilings = report.dump_profile ? session_.device().ceilings() : Ceilings();
+  const ProfileCeilings ceilings = report.dump_profile ? ceilings_of(session_.device()) : ProfileCeilings();
   std::optional<LayerProfile> profile;
   if (profile_first) {
     profile = profile_layers(ceilings);
@@ -172,7 +190,7 @@ void Inference::run() {
     measure_and_report();
   }
   report_tensors();
-  save_debug_tensors(queries_.front()->context(), options_.tool, voices_.tool);
+  save_debug_tensors(context(), options_.tool, voices_.tool);
   if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
   if (both) profile = profile_layers(ceilings);
   if (profile) report_profile(*profile);
@@ -195,12 +213,10 @@ bool Inference::validate() {
 
 bool Inference::validate_pair(const ReferencePair& pair) {
   const AccuracyOptions& accuracy = options_.tool.accuracy;
-  Query& query = *queries_.front();
-  check_input_files(pair.inputs, session_.plan());
-  for (const IoTensor& io : session_.plan().io)
+  check_input_files(pair.inputs, session_.tensors());
+  for (const NetworkTensor& io : session_.tensors())
     if (const std::string* file = io.is_input ? input_file(pair.inputs, io.name) : nullptr)
-      load_values(*file, io, query.context().shape(io.name),
-                  {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))});
+      load_values(*file, io, shape_in(context(), io.name), memory(io.name));
   run_once();
   bool good = true;
   for (const BoundTensor& tensor : tensors()) {
@@ -209,8 +225,8 @@ bool Inference::validate_pair(const ReferencePair& pair) {
     AlignedBuffer bytes(std::max<size_t>(tensor.bytes.size(), 1));
     BoundTensor reference = tensor;
     reference.bytes = {bytes.data(), tensor.bytes.size()};
-    load_values(*file, {tensor.name, {tensor.dtype, {}, tensor.layout}, false}, tensor.dims,
-                {bytes.data(), tensor.bytes.size()});
+    load_values(*file, {.name = tensor.name, .is_input = false, .dtype = tensor.dtype, .layout = tensor.layout},
+                tensor.dims, {bytes.data(), tensor.bytes.size()});
     const std::vector<double> expected = values_of(reference);
     voices_.tool.info("Loaded reference output for tensor {} from {} (volume={}, bytes={})", tensor.name, *file,
                       expected.size(), tensor.bytes.size());
@@ -225,18 +241,17 @@ bool Inference::validate_pair(const ReferencePair& pair) {
 }
 
 std::vector<float> Inference::closed_loop(std::span<const Trace> timed) {
-  if (queries_.size() == 1) return round_trips(timed);
+  if (options_.perf.streams == 1) return round_trips(timed);
   // Streams that compete say nothing about one query alone: a few more are made for that.
   PerfOptions alone = options_.perf;
   alone.warm_up_ms = alone.duration_s = alone.sleep_ms = alone.idle_ms = 0;
-  Query* first = queries_.front().get();
-  return round_trips(run_benchmark(std::span(&first, 1), alone));
+  return round_trips(measure(alone, 1));
 }
 
 Measurement Inference::measure_all() {
   Measurement result;
   result.circumstances.machine.before = read_machine_state();
-  result.traces = measure();
+  result.traces = measure(options_.perf);
   result.circumstances.machine.after = read_machine_state();
   result.warm_up = warm_up_queries(result.traces, static_cast<float>(options_.perf.warm_up_ms));
   result.circumstances.closed_loop = closed_loop(result.timed());
@@ -247,7 +262,7 @@ void Inference::measure_and_report() {
   const Measurement measured = measure_all();
   for (const Trace& trace : measured.timed())
     mean_compute_ms_ += double{trace.compute()} / static_cast<double>(measured.timed().size());
-  const PerformanceContext context{.synchronous_stream = session_.device().host_accessible(),
+  const PerformanceContext context{.synchronous_stream = info_of(session_.device()).host_accessible != 0,
                                    .unstable_percent = options_.tool.release == Release::v11 ? 2.5f : 1.0f,
                                    .circumstances = &measured.circumstances};
   report_performance(measured.traces, options_.perf, context, voices_.tool);
@@ -256,18 +271,23 @@ void Inference::measure_and_report() {
     export_text(options_.report.export_machine, machine_json(measured.timed(), measured.circumstances));
 }
 
-void Inference::run_once() {
-  Query& query = *queries_.front();
-  query.upload();
-  query.run(now_ms());
-  query.download();
-}
+void Inference::run_once() { check(hone_benchmark_run_once(benchmark_.get(), 0)); }
 
-LayerProfile Inference::profile_layers(const Ceilings& ceilings) {
-  LayerProfile profile(session_.plan().profiles[static_cast<size_t>(session_.profile())], ceilings);
-  queries_.front()->context().set_profiler(&profile);
-  measure();
-  queries_.front()->context().set_profiler(nullptr);
+LayerProfile Inference::profile_layers(const ProfileCeilings& ceilings) {
+  std::vector<ProfiledLayer> layers;
+  for (const PlanLayer& layer : layers_of(session_.plan(), session_.profile())) {
+    const hone_layer& known = layer.known;
+    layers.push_back({known.name, known.source, layer.is_view(), known.flops, known.bytes});
+    if (known.inputs == 0) continue;
+    const size_t index = layers.size() - 1;
+    layers.back().operand = static_cast<DType>(
+        ask<hone_tensor>(hone_plan_layer_tensor, session_.plan(), session_.profile(), index, size_t{0}).dtype);
+  }
+  LayerProfile profile(layers, ceilings);
+  const auto add = [](void* to, const char* layer, double ms) { static_cast<LayerProfile*>(to)->layer(layer, ms); };
+  check(hone_context_set_layer_function(context(), add, &profile));
+  measure(options_.perf);
+  check(hone_context_set_layer_function(context(), nullptr, nullptr));
   return profile;
 }
 
@@ -277,19 +297,14 @@ void Inference::report_profile(const LayerProfile& profile) {
 }
 
 std::vector<BoundTensor> Inference::tensors() {
-  Query& query = *queries_.front();
   std::vector<BoundTensor> result;
-  for (const IoTensor& io : session_.plan().io) {
-    if (is_object(io.type.dtype) || !io.type.ranked) {
-      voices_.tool.warning("Output {} holds {}: it is not reported", io.name, io.type.text());
+  for (const NetworkTensor& io : session_.tensors()) {
+    if (is_object(io.dtype) || !io.ranked) {
+      voices_.tool.warning("Output {} holds {}: it is not reported", io.name, io.type);
       continue;
     }
-    result.push_back({io.name,
-                      io.is_input,
-                      io.type.dtype,
-                      query.context().shape(io.name),
-                      io.type.layout,
-                      {query.host(io.name), static_cast<size_t>(query.context().bytes(io.name))}});
+    const std::span<const std::byte> bytes = memory(io.name);
+    result.push_back({io.name, io.is_input, io.dtype, shape_in(context(), io.name), io.layout, bytes});
   }
   return result;
 }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "perf/benchmark.h"
 #include "report/circumstances.h"
 #include "report/layer_profile.h"
 #include "report/tensors.h"
@@ -35,7 +34,7 @@ class Inference {
   bool validate();
   Measurement measure_all();
   /// Measures once more, layer by layer.
-  LayerProfile profile_layers(const Ceilings& ceilings);
+  LayerProfile profile_layers(const ProfileCeilings& ceilings);
   /// One inference on the inputs of the first stream.
   void run_once();
   /// Inputs and outputs of the first stream as they are now.
@@ -48,22 +47,24 @@ class Inference {
   const InputShapes& shapes() const { return shapes_; }
 
  private:
-  void set_up_stream();
-  void fill_inputs(Query& query);
+  void set_up_stream(int stream);
+  void fill_inputs(int stream);
+  std::span<std::byte> memory(const std::string& tensor, int stream = 0) const;
+  hone_context* context(int stream = 0) const { return hone_benchmark_context(benchmark_.get(), stream); }
   void report_allocation(int64_t bytes) const;
   bool validate_pair(const ReferencePair& pair);
-  std::vector<Trace> measure();
+  std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
   std::vector<float> closed_loop(std::span<const Trace> timed);
   void measure_and_report();
   void report_tensors();
-  void reserve(ExecutionContext& context) const;
+  void reserve(hone_context* context) const;
   void report_profile(const LayerProfile& profile);
 
   const Session& session_;
   const Options& options_;
   const Voices& voices_;
   InputShapes shapes_;
-  std::vector<std::unique_ptr<Query>> queries_;
+  Owned<hone_benchmark> benchmark_;
   double mean_compute_ms_ = 0;
   std::vector<std::pair<std::string, double>> losses_;
 };
@@ -71,7 +72,9 @@ class Inference {
 /// --dumpLayerInfo and --exportLayerInfo; without shapes, dynamic sizes are -1.
 void report_layers(const Session& session, const ReportOptions& options, const InputShapes& shapes, const Logger& log);
 /// --dumpOptimizationProfile.
-void report_optimization_profiles(const Plan& plan, const Logger& log);
+void report_optimization_profiles(const Session& session, const Logger& log);
+/// What the device has been seen to do at best.
+ProfileCeilings ceilings_of(hone_device* device);
 /// Writes a report's file; throws Error with the path when it cannot.
 void export_text(const std::string& path, const std::string& text);
 

@@ -16,11 +16,11 @@ const std::string* input_file(const NamedTexts& files, const std::string& tensor
   return nullptr;
 }
 
-void check_input_files(const NamedTexts& files, const Plan& plan) {
+void check_input_files(const NamedTexts& files, std::span<const NetworkTensor> tensors) {
   for (const auto& [name, file] : files) {
     std::vector<std::string> inputs;
     bool found = false;
-    for (const IoTensor& io : plan.io) {
+    for (const NetworkTensor& io : tensors) {
       if (!io.is_input) continue;
       inputs.push_back(io.name);
       found |= fits_pattern(name, io.name);
@@ -48,7 +48,7 @@ void load_raw(const std::string& path, std::span<std::byte> memory) {
   std::memcpy(memory.data(), content.data(), memory.size());
 }
 
-void load_values(const std::string& path, const IoTensor& tensor, const Dims& dims, std::span<std::byte> memory) {
+void load_values(const std::string& path, const NetworkTensor& tensor, const Dims& dims, std::span<std::byte> memory) {
   const bool archive = path.ends_with(".npz");
   if (!archive && !path.ends_with(".npy")) return load_raw(path, memory);
   with_note(
@@ -56,16 +56,15 @@ void load_values(const std::string& path, const IoTensor& tensor, const Dims& di
       [&] {
         const auto file = MappedFile::open(path);
         const NpyArray array = archive ? parse_npz(file->bytes(), tensor.name) : parse_npy(file->bytes());
-        const bool codes = is_small(tensor.type.dtype) && array.dtype == DType::u8;  // NumPy has no such types
-        if (array.dtype != tensor.type.dtype && !codes)
-          throw Error(
-              fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.type.dtype)),
-              "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
+        const bool codes = is_small(tensor.dtype) && array.dtype == DType::u8;  // NumPy has no such types
+        if (array.dtype != tensor.dtype && !codes)
+          throw Error(fmt::format("the array holds {}, the tensor {}", name_of(array.dtype), name_of(tensor.dtype)),
+                      "convert it with array.astype(...), or choose the tensor's type with --inputIOFormats");
         if (array.dims != dims)
           throw Error(fmt::format("the array has the shape {}, the tensor {}", join_dims(array.dims), join_dims(dims)),
                       "--shapes sets the shape that runs");
         std::memset(memory.data(), 0, memory.size());
-        convert_layout(array.bytes.data(), memory.data(), tensor.type.dtype, dims, Layout::linear, tensor.type.layout);
+        convert_layout(array.bytes.data(), memory.data(), tensor.dtype, dims, Layout::linear, tensor.layout);
       });
 }
 

@@ -4,24 +4,23 @@
 // inputs, and the sizes that nobody gave.
 #pragma once
 
-#include <map>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/log.h"
-#include "ir/graph.h"
 #include "options/tool_options.h"
-#include "plan/plan.h"
+#include "tools/common/plan_view.h"
 
 namespace hone {
 
 /// Profiles for all inputs with dynamic sizes, and only those. Sizes named nowhere become 1, with a warning.
-std::vector<ProfileOptions> model_profiles(const Graph& graph, const std::vector<ProfileOptions>& asked,
-                                           const NamedTexts& typed, const Logger& log);
+std::vector<ProfileOptions> model_profiles(std::span<const NetworkTensor> model,
+                                           const std::vector<ProfileOptions>& asked, const NamedTexts& typed,
+                                           const Logger& log);
 
 /// Shapes of the dynamic inputs of a plan to run with; `built`: the profile's opt is what was asked for.
-std::map<std::string, Dims> engine_shapes(const Plan& plan, size_t profile, const ShapeMap& asked,
-                                          const NamedTexts& typed, bool built, const Logger& log);
+InputShapes engine_shapes(std::span<const NetworkTensor> engine, const PlanProfile& profile, const ShapeMap& asked,
+                          const NamedTexts& typed, bool built, const Logger& log);
 
 }  // namespace hone

@@ -20,44 +20,45 @@ void show(const std::string& name, const Tensor& tensor, const Visit& visit) {
 }  // namespace
 
 ObservedNetwork::ObservedNetwork(const hone_model& model, const hone_device& device,
-                                 const std::set<std::string>& tensors, const std::map<std::string, Dims>& shapes) {
-  hone_options options;
-  options.build.optimization_level = 0;
-  ProfileOptions& profile = options.build.profiles.emplace_back();
-  for (const Value* input : model.graph.inputs())
-    if (!input->type.shape.is_static())
-      profile[input->name] = {shapes.at(input->name), shapes.at(input->name), shapes.at(input->name)};
+                                 const std::set<std::string>& tensors, const InputShapes& shapes) {
+  const char* const flags[] = {"--builderOptimizationLevel=0"};
+  const auto options = make<hone_options>(hone_options_create, flags, std::size(flags));
+  const int profile = ask<int>(hone_options_add_profile, options.get());
+  for (const NetworkTensor& input : tensors_of(&model)) {
+    if (!input.is_input || input.is_static()) continue;
+    const Dims& dims = shapes.at(input.name);
+    check(hone_options_set_range(options.get(), profile, input.name.c_str(), dims.data(), dims.data(), dims.data(),
+                                 static_cast<int>(dims.size())));
+  }
   for (const std::string& tensor : tensors) (shapes.contains(tensor) ? inputs_ : computed_).push_back(tensor);
-  options.build.debug_tensors = computed_;
-  const hone_log* const quiet = nullptr;
-  const auto plan =
-      make<hone_plan>(hone_plan_create_from_model, &model, &device, static_cast<const hone_options*>(&options), quiet);
-  engine_ = make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device, quiet);
-  context_ = make<hone_context>(hone_context_create, static_cast<const hone_engine*>(engine_.get()), 0);
+  for (const std::string& tensor : computed_) check(hone_options_mark_debug(options.get(), tensor.c_str()));
+  const auto plan = make<hone_plan>(hone_plan_create_from_model, &model, &device, options.get(), nullptr);
+  const auto engine = make<hone_engine>(hone_engine_create, plan.get(), &device, nullptr);
+  context_ = make<hone_context>(hone_context_create, engine.get(), 0);
   for (const auto& [name, dims] : shapes)
     check(hone_context_set_shape(context_.get(), name.c_str(), dims.data(), static_cast<int>(dims.size())));
-  for (const IoTensor& io : engine_->engine->plan().io) bind(io);
+  tensors_ = tensors_of(plan.get());
+  for (const NetworkTensor& io : tensors_) bind(io);
 }
 
-void ObservedNetwork::run(const std::function<void(const IoTensor&, const Dims&, std::span<std::byte>)>& fill,
+void ObservedNetwork::run(const std::function<void(const NetworkTensor&, const Dims&, std::span<std::byte>)>& fill,
                           const Visit& visit) {
-  for (const IoTensor& io : engine_->engine->plan().io)
-    if (io.is_input) fill(io, context_->context->shape(io.name), memory_of(io.name));
+  for (const NetworkTensor& io : tensors_)
+    if (io.is_input) fill(io, shape_in(context_.get(), io.name), memory_of(io.name));
   check(hone_context_run(context_.get()));
-  for (const IoTensor& io : engine_->engine->plan().io)
+  for (const NetworkTensor& io : tensors_)
     if (std::ranges::find(inputs_, io.name) != inputs_.end())
-      show(io.name, Tensor(io.type.dtype, context_->context->shape(io.name), Blob(nullptr, memory_of(io.name))), visit);
+      show(io.name, Tensor(io.dtype, shape_in(context_.get(), io.name), Blob(nullptr, memory_of(io.name))), visit);
   for (const std::string& name : computed_) {
     const auto value = make<hone_value>(hone_value_create_from_debug_tensor, context_.get(), name.c_str());
-    show(name, value->tensor, visit);
+    show(name, tensor_of(value.get()), visit);
   }
 }
 
-void ObservedNetwork::bind(const IoTensor& io) {
-  if (engine_->engine->by_value(io.name)) return;
+void ObservedNetwork::bind(const NetworkTensor& io) {
+  if (io.by_value) return;
   AlignedBuffer& buffer = memory_[io.name];
-  int64_t bytes = 0;
-  check(hone_context_bytes(context_.get(), io.name.c_str(), &bytes));
+  const auto bytes = ask<int64_t>(hone_context_bytes, context_.get(), io.name.c_str());
   buffer = AlignedBuffer(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
   sizes_[io.name] = static_cast<size_t>(bytes);
   check(hone_context_bind(context_.get(), io.name.c_str(), buffer.data(), HONE_MEMORY_HOST));

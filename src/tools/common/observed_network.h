@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/api.h"
+#include "base/bytes.h"
+#include "tools/common/plan_view.h"
 
 namespace hone {
 
@@ -24,14 +25,15 @@ class ObservedNetwork {
                   const std::map<std::string, Dims>& shapes);
 
   /// One inference on what `fill` writes to the inputs' memory.
-  void run(const std::function<void(const IoTensor&, const Dims&, std::span<std::byte>)>& fill, const Visit& visit);
+  void run(const std::function<void(const NetworkTensor&, const Dims&, std::span<std::byte>)>& fill,
+           const Visit& visit);
 
  private:
-  void bind(const IoTensor& io);
+  void bind(const NetworkTensor& io);
   std::span<std::byte> memory_of(const std::string& name) { return {memory_.at(name).data(), sizes_.at(name)}; }
 
-  Owned<hone_engine> engine_;
   Owned<hone_context> context_;
+  std::vector<NetworkTensor> tensors_;
   std::vector<std::string> inputs_, computed_;
   std::map<std::string, AlignedBuffer> memory_;
   std::map<std::string, size_t> sizes_;

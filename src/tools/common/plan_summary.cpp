@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "report/precision.h"
+#include "tools/common/plan_view.h"
 
 namespace hone {
 namespace {
@@ -13,10 +13,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// How many layers each source runs, the largest share first.
-Json sources_of(const Profile& profile) {
+Json sources_of(const std::vector<PlanLayer>& layers) {
   std::map<std::string, int> counts;
-  for (const Step& step : profile.steps)
-    if (step.code >= 0) ++counts[step.source];
+  for (const PlanLayer& layer : layers)
+    if (!layer.is_view()) ++counts[layer.known.source];
   std::vector<std::pair<std::string, int>> order(counts.begin(), counts.end());
   std::ranges::stable_sort(order, std::ranges::greater{}, &std::pair<std::string, int>::second);
   Json json = Json::object();
@@ -24,15 +24,16 @@ Json sources_of(const Profile& profile) {
   return json;
 }
 
-Json profile_json(const Profile& profile) {
-  Json json{{"layers", std::ranges::count_if(profile.steps, [](const Step& step) { return step.code >= 0; })},
-            {"views", std::ranges::count_if(profile.steps, [](const Step& step) { return step.code < 0; })},
-            {"precision", precision_text(profile)},
-            {"sources", sources_of(profile)},
-            {"activationBytes", profile.arena_bytes},
+Json profile_json(const PlanProfile& profile, const std::vector<PlanLayer>& layers) {
+  const auto views = std::ranges::count_if(layers, &PlanLayer::is_view);
+  Json json{{"layers", static_cast<int64_t>(layers.size()) - views},
+            {"views", views},
+            {"precision", profile.precision},
+            {"sources", sources_of(layers)},
+            {"activationBytes", profile.memory_bytes},
             {"ranges", Json::array()}};
-  for (const ProfileRange& range : profile.ranges)
-    json["ranges"].push_back({{"input", range.tensor}, {"min", range.min}, {"opt", range.opt}, {"max", range.max}});
+  for (const InputRange& range : profile.ranges)
+    json["ranges"].push_back({{"input", range.input}, {"min", range.min}, {"opt", range.opt}, {"max", range.max}});
   return json;
 }
 
@@ -44,25 +45,23 @@ std::string shape_text(const Json& dims) {
 
 }  // namespace
 
-std::string type_line(const TensorType& type) { return type.text(); }
-
-Json plan_summary(const Plan& plan) {
-  Json json{{"model", plan.meta.model},
-            {"madeBy", "hone " + plan.meta.hone_version},
-            {"backend", plan.meta.backend},
-            {"device", plan.meta.device},
-            {"architecture", plan.meta.architecture},
-            {"allowed", plan.meta.precision},
-            {"portable", plan.portable.has_value()},
+Json plan_summary(const hone_plan* plan) {
+  const hone_plan_info info = info_of(plan);
+  Json json{{"model", info.model},
+            {"madeBy", fmt::format("hone {}", info.version)},
+            {"backend", info.device_kind},
+            {"device", info.device},
+            {"architecture", info.architecture},
+            {"allowed", info.precision},
+            {"portable", info.portable != 0},
             {"inputs", Json::array()},
             {"outputs", Json::array()},
             {"profiles", Json::array()}};
-  for (const IoTensor& io : plan.io)
-    json[io.is_input ? "inputs" : "outputs"].push_back({{"name", io.name}, {"type", type_line(io.type)}});
-  for (const Profile& profile : plan.profiles) json["profiles"].push_back(profile_json(profile));
-  int64_t weights = 0;
-  for (const Tensor& tensor : plan.constants) weights += static_cast<int64_t>(tensor.blob().size());
-  json["weightBytes"] = weights;
+  for (const NetworkTensor& io : tensors_of(plan))
+    json[io.is_input ? "inputs" : "outputs"].push_back({{"name", io.name}, {"type", io.type}});
+  for (const PlanProfile& profile : profiles_of(plan))
+    json["profiles"].push_back(profile_json(profile, layers_of(plan, static_cast<int>(json["profiles"].size()))));
+  json["weightBytes"] = info.weight_bytes;
   return json;
 }
 

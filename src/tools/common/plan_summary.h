@@ -5,14 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plan/plan.h"
+#include "tools/common/api.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
 
-nlohmann::ordered_json plan_summary(const Plan& plan);
+nlohmann::ordered_json plan_summary(const hone_plan* plan);
 void print_plan_summary(const nlohmann::ordered_json& summary, const Page& page);
-/// "f32[n,3,224,224]".
-std::string type_line(const TensorType& type);
 
 }  // namespace hone

@@ -13,6 +13,7 @@
 namespace hone {
 namespace {
 
+constexpr std::string_view kTuning = "tune";  // the phase of a build that takes the time
 constexpr size_t kBar = 24;
 constexpr double kRedrawMs = 100;   // more often only flickers
 constexpr double kLineMs = 10'000;  // between lines in a log
@@ -40,9 +41,26 @@ std::string progress_text(size_t done, size_t total, std::string_view what, doub
 Progress::Progress(std::FILE* terminal)
     : file_(terminal), terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
-void Progress::precision_begun(std::string_view types) {
+hone_progress Progress::of_build(int (*stop)(void*)) {
+  hone_progress told{.size = sizeof(hone_progress), .user = this, .stop = stop};
+  told.begin = [](void* user, const char* phase, const char* parent, int steps) {
+    static_cast<Progress*>(user)->begin(phase, parent, steps);
+  };
+  told.step = [](void* user, const char* phase, int done) {
+    auto& progress = *static_cast<Progress*>(user);
+    if (std::string_view(phase) == kTuning)
+      progress.draw(static_cast<size_t>(done), static_cast<size_t>(progress.layers_), progress.tuned_);
+    return 0;
+  };
+  return told;
+}
+
+void Progress::begin(std::string_view phase, const char* parent, int steps) {
+  if (phase == kTuning) layers_ = steps;
+  // One network of several, in the types that its phase is called after, begins by being prepared.
+  if (phase != "prepare" || parent == nullptr || std::string_view(parent) == "build") return;
   start_ms_ = now_ms();
-  tuned_ = fmt::format("layers tuned with {}", types);
+  tuned_ = fmt::format("layers tuned with {}", parent);
 }
 
 void Progress::advanced(size_t done, size_t total, std::string_view what) {

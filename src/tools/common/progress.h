@@ -10,29 +10,33 @@
 #include <string>
 #include <string_view>
 
-#include "builder/events/listener.h"
+#include "hone/hone.h"
 
 namespace hone {
 
 /// "[#####.....] 12 of 24 layers tuned, about 8 s left"; `what` is "layers tuned".
 std::string progress_text(size_t done, size_t total, std::string_view what, double elapsed_seconds);
 
-class Progress : public BuildListener {
+class Progress {
  public:
   explicit Progress(std::FILE* terminal = stderr);
-  ~Progress() override { clear(); }
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
-  void precision_begun(std::string_view types) override;
-  void tuning_advanced(size_t done, size_t total) override { draw(done, total, tuned_); }
+  /// What shows a build; `stop` ends it.
+  hone_progress of_build(int (*stop)(void*));
   void advanced(size_t done, size_t total, std::string_view what);
   void clear();
 
  private:
+  void begin(std::string_view phase, const char* parent, int steps);
   void draw(size_t done, size_t total, std::string_view what);
 
   std::FILE* file_;
   std::FILE* terminal_;  // null: no terminal
   std::string tuned_ = "layers tuned";
+  int layers_ = 0;  // to tune
   double start_ms_, drawn_ms_ = 0;
   bool visible_ = false;
 };

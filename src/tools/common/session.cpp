@@ -9,14 +9,12 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
-#include "plan/size.h"
-#include "report/precision.h"
-#include "tools/common/calibration.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
-#include "tools/trtexec/layer_flags.h"
+#include "tools/common/operator_libraries.h"
+#include "tools/model/prepare.h"
+#include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
-#include "tools/trtexec/sparsity.h"
 
 namespace hone {
 namespace {
@@ -54,106 +52,42 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
   }
 }
 
-/// What the device cannot compute in is said once; allowing it is no error.
-void explain_precision(const BuildOptions& options, const DeviceInfo& device, std::string_view backend,
-                       const Logger& log) {
-  if (options.best || backend != "cpu" || !(options.fp16 || options.bf16 || options.int8)) return;
-  if (options.int8 && device.byte_matmuls && !(options.fp16 || options.bf16)) return;
-  if (options.bf16 && device.bf16_matmuls)
-    return log.info(
-        "Convolutions and what stands between them are BF16, other matmuls may round their operands to it; sums and "
-        "everything else are FP32.");
-  const bool halves = options.fp16 || options.bf16;
-  log.warning("Reduced precision is allowed, not required: {}",
-              halves ? "small-batch matmuls may keep their weights in 16 bits; this CPU computes in FP32."
-                     : "the CPU device has FP32 kernels, and these are used.");
-}
-
-/// Whether any tensor or weight of the model is of such a type.
-bool has_tensor(const Graph& graph, bool (*is_of)(DType)) {
-  const auto fits = [&](const Value* value) { return value != nullptr && is_of(value->type.dtype); };
-  return std::ranges::any_of(graph.inputs(), fits) || std::ranges::any_of(graph.nodes(), [&](const Node* node) {
-           return std::ranges::any_of(node->inputs, fits) || std::ranges::any_of(node->outputs, fits);
-         });
-}
-
-/// FP8 and INT4 are the model's: nothing is rounded to them here.
-void explain_small_types(const Graph& graph, const ToolOptions& tool, const Logger& log) {
-  const auto is_fp8 = [](DType type) { return type >= DType::f8e4m3fn && type <= DType::f8e5m2fnuz; };
-  const auto is_int4 = [](DType type) { return type == DType::i4 || type == DType::u4; };
-  if (tool.fp8 && has_tensor(graph, is_fp8))
-    log.info("FP8: tensors of the model in float8 stay so; products of them are computed in FP32, as the model says.");
-  else if (tool.fp8)
-    log.warning(
-        "--fp8: the model has no float8 tensors, so nothing is computed in FP8. hone quantize {} -o OUT.onnx --mode "
-        "fp8 "
-        "--data=... makes some.",
-        tool.onnx);
-  if (tool.int4 && has_tensor(graph, is_int4)) log.info("INT4: weights of the model in 4 bits stay so.");
-  else if (tool.int4)
-    log.warning(
-        "--int4: the model has no weights in 4 bits, so none are used. hone quantize {} -o OUT.onnx --mode int4 makes "
-        "them.",
-        tool.onnx);
-}
-
-/// With prefer a type is given where a device gains by it; that it does not is said once.
-void explain_preferences(const ToolOptions& tool, const DeviceInfo& device, const Logger& log) {
-  if (tool.precision_constraints != "prefer" || device.half_networks) return;
-  for (const std::string_view type : {"fp16", "bf16"}) {
-    const bool asked =
-        std::ranges::any_of(tool.layer_precisions, [&](const auto& entry) { return entry.second == type; });
-    if (asked && !(type == "bf16" && device.bf16_matmuls))
-      log.warning(
-          "--layerPrecisions prefers {} for some layers, and this device has no kernels in it: they are computed in "
-          "FP32. --precisionConstraints=obey rounds what they read and give to it.",
-          type);
-  }
-}
-
 }  // namespace
 
-OpenDevice device_for_streams(const Options& options) {
-  OpenDevice opened = open_device(options.tool.device);
+Owned<hone_device> make_device(const std::string& name, int workers) {
+  const hone_device_options options{.size = sizeof(hone_device_options), .workers = workers};
+  return make<hone_device>(hone_device_create, name.c_str(), &options);
+}
+
+Owned<hone_device> device_for_streams(const Options& options) {
+  auto device = make_device(options.tool.device);
+  const hone_device_info info = info_of(device.get());
   const int streams = options.perf.streams;
-  if (streams <= 1 || !opened.device->host_accessible() || env_text("HONE_THREADS")) return opened;
-  DeviceChoice choice;
-  choice.workers = std::max(1, opened.device->info().workers / streams);
-  return open_device(options.tool.device, choice);
+  if (streams <= 1 || info.host_accessible == 0 || env_text("HONE_THREADS")) return device;
+  return make_device(options.tool.device, std::max(1, info.workers / streams));
 }
 
 void Session::build() {
+  open_operator_libraries(options_.tool, voices_.tool);
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
-  check_layer_flags(model->graph, options_, voices_.tool);
-  apply_sparsity(model->graph, options_.tool.sparsity, voices_.tool);
-  hone_options options;
-  options.build = options_.build;
-  options.build.profiles =
-      model_profiles(model->graph, options_.build.profiles, options_.tool.shape_arguments, voices_.tool);
-  calibrate(*model, device_, options_.tool, options.build, voices_.tool);
-  if (options.build.best && !options_.tool.calibration_data.empty())
-    options.sample = DataSet(options_.tool.calibration_data, model->graph).values(0);
-  explain_precision(options.build, device_.device->info(), device_.backend->name, voices_.tool);
-  explain_small_types(model->graph, options_.tool, voices_.tool);
-  explain_preferences(options_.tool, device_.device->info(), voices_.tool);
-
+  const auto options = prepare_build(*model, *device_, options_, voices_.tool);
   Progress progress;
-  options.listener = &progress;
   const Interrupt interrupt;
-  options.build.stop = Interrupt::requested;
+  const hone_progress told = progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; });
+  check(hone_options_set_progress(options.get(), &told));
   voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
   const double start = now_ms();
-  plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), &device_, &options, &log);
+  plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), device_.get(), options.get(), &log);
   voices_.progress = nullptr;
   progress.clear();
   const double built = seconds_since(start);
   interrupted_ = Interrupt::requested();
   monitor_memory("the build");
   save_plan();
-  report_layer_types(*plan_->plan, options_, voices_.tool);
+  report_layer_types(plan_.get(), options_, voices_.tool);
   voices_.tool.info("Engine built in {:g} sec.", built);
   voices_.tool.info("Created engine with size: {:g} MiB", static_cast<double>(plan_bytes_) / kMiB);
   if (options_.tool.time_refit) model_ = std::move(model);
@@ -162,13 +96,12 @@ void Session::build() {
 void Session::save_plan() {
   const std::string& path = options_.tool.save_engine;
   if (path.empty()) {
-    plan_bytes_ = plan_file_bytes(*plan_->plan);
+    plan_bytes_ = static_cast<size_t>(info_of(plan_.get()).file_bytes);
     return;
   }
   check(hone_plan_save(plan_.get(), path.c_str()));
   plan_bytes_ = std::filesystem::file_size(path);
-  if (plan_->plan->weights == WeightStorage::everywhere)
-    plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
+  if (info_of(plan_.get()).saves_weights != 0) plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
   else voices_.tool.info("The plan in {} has no weights; this run goes on with those of the model.", path);
   monitor_memory("saving");
 }
@@ -178,6 +111,7 @@ void Session::monitor_memory(std::string_view phase) const {
 }
 
 void Session::read() {
+  open_operator_libraries(options_.tool, voices_.tool);
   const std::string& path = options_.tool.load_engine;
   const double start = now_ms();
   try {
@@ -196,17 +130,19 @@ void Session::load() {
   const MemoryUsage before;
   const double start = now_ms();
   const hone_log log = log_of(voices_);
-  engine_ = make<hone_engine>(hone_engine_create, plan_.get(), &device_, &log);
+  engine_ = make<hone_engine>(hone_engine_create, plan_.get(), device_.get(), &log);
+  running_plan_ = make<hone_plan>(hone_plan_create_from_engine, engine_.get());
+  tensors_ = tensors_of(plan());
+  profiles_ = profiles_of(plan());
   const double seconds = seconds_since(start);
   voices_.engine.verbose("Deserialization required {:.0f} microseconds.", seconds * 1e6);
   voices_.engine.info("{}", before.change("Hone-managed allocation in engine deserialization"));
   voices_.tool.info("Engine deserialized in {:g} sec.", seconds);
-  for (const Profile& engine_profile : plan().profiles)
-    voices_.tool.info("Precision used: {}", precision_text(engine_profile));
+  for (const PlanProfile& each : profiles_) voices_.tool.info("Precision used: {}", each.precision);
   monitor_memory("loading");
-  for (const Profile& engine_profile : plan().profiles)
+  for (const PlanProfile& each : profiles_)
     if (options_.tool.monitor_memory)
-      voices_.tool.info("Activation arena at the profile's largest shapes: {} bytes", engine_profile.arena_bytes);
+      voices_.tool.info("Activation arena at the profile's largest shapes: {} bytes", each.memory_bytes);
 }
 
 void Session::refit() {
@@ -217,16 +153,20 @@ void Session::refit() {
 }
 
 void Session::list_weights() const {
-  if (!plan_->plan->refit) throw Error("the engine was built with fixed weights", "build it with --refit");
-  for (const RefitWeight& weight : plan_->plan->refit->list) voices_.tool.info("{} {}", weight.layer, weight.role);
+  if (info_of(plan_.get()).refittable == 0)
+    throw Error("the engine was built with fixed weights", "build it with --refit");
+  for (size_t i = 0; i < hone_plan_weights(plan_.get()); ++i) {
+    const char *node = nullptr, *role = nullptr;
+    check(hone_plan_weight(plan_.get(), i, &node, &role));
+    voices_.tool.info("{} {}", node, role);
+  }
 }
 
 void Session::refit_from_model() {
   const auto model = import_model(options_.tool.refit_from, voices_);
   const hone_log log = log_of(voices_);
   const double start = now_ms();
-  plan_ = make<hone_plan>(hone_plan_create_from_refit, static_cast<const hone_plan*>(plan_.get()),
-                          static_cast<const hone_model*>(model.get()), &device_, &log);
+  plan_ = make<hone_plan>(hone_plan_create_from_refit, plan_.get(), model.get(), device_.get(), &log);
   voices_.tool.info("Engine refitted with the weights of {} in {:g} sec.", options_.tool.refit_from,
                     seconds_since(start));
 }
@@ -237,11 +177,9 @@ void Session::time_refit() const {
     voices_.tool.info("Network not available, skipped timing refit.");
     return;
   }
-  const hone_log* const quiet = nullptr;
   const auto refit_once = [&] {
-    const auto plan = make<hone_plan>(hone_plan_create_from_refit, static_cast<const hone_plan*>(plan_.get()),
-                                      static_cast<const hone_model*>(model_.get()), &device_, quiet);
-    make<hone_engine>(hone_engine_create, static_cast<const hone_plan*>(plan.get()), &device_, quiet);
+    const auto plan = make<hone_plan>(hone_plan_create_from_refit, plan_.get(), model_.get(), device_.get(), nullptr);
+    make<hone_engine>(hone_engine_create, plan.get(), device_.get(), nullptr);
   };
   refit_once();
   const double start = now_ms();
@@ -254,21 +192,19 @@ double Session::time_load() const {
   const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
   if (!file.empty()) {
     const auto plan = make<hone_plan>(hone_plan_create_from_file, file.c_str());
-    const auto engine =
-        make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), device_.get(), nullptr);
   } else {
     const void* bytes = nullptr;
     size_t size = 0;
     check(hone_plan_bytes(plan_.get(), &bytes, &size));
     const auto plan = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
-    const auto engine =
-        make<hone_engine>(hone_engine_create, plan.get(), &device_, static_cast<const hone_log*>(nullptr));
+    const auto engine = make<hone_engine>(hone_engine_create, plan.get(), device_.get(), nullptr);
   }
   return now_ms() - start;
 }
 
 int Session::profile() const {
-  const int wanted = options_.tool.use_profile, count = static_cast<int>(plan().profiles.size());
+  const int wanted = options_.tool.use_profile, count = static_cast<int>(profiles_.size());
   if (wanted < 0 || wanted >= count)
     throw Error(fmt::format("Selected profile index {} exceeds the number of profiles, {}", wanted, count),
                 "--useProfile counts from 0");
@@ -276,10 +212,8 @@ int Session::profile() const {
 }
 
 InputShapes Session::run_shapes() const {
-  const ShapeMap& asked = options_.tool.shapes;
-  const bool built = options_.tool.load_engine.empty();
-  return engine_shapes(plan(), static_cast<size_t>(profile()), asked, options_.tool.shape_arguments, built,
-                       voices_.tool);
+  return engine_shapes(tensors_, profiles_[static_cast<size_t>(profile())], options_.tool.shapes,
+                       options_.tool.shape_arguments, options_.tool.load_engine.empty(), voices_.tool);
 }
 
 }  // namespace hone

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The way from a file to a loaded engine, as trtexec goes it: device, model, shapes, timing cache, build, save, load.
-// Goes through the C interface, as any program can; reports then look into what its objects hold.
+// Goes through the C interface, as any program can.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "options/tool_options.h"
-#include "tools/common/api.h"
+#include "tools/common/plan_view.h"
 #include "tools/common/progress.h"
 
 namespace hone {
@@ -32,16 +32,16 @@ struct Voices {
   mutable Progress* progress = nullptr;  // to be cleared before a line of the engine
 };
 
-using InputShapes = std::map<std::string, Dims>;
-
 /// The device of --device. Where several inference streams (--infStreams) compute on its cores, each gets its share of them,
 /// unless HONE_THREADS says how many: the workers of the device are those of one stream.
-OpenDevice device_for_streams(const Options& options);
+Owned<hone_device> device_for_streams(const Options& options);
+/// A device by its name; 0 workers: what the name or the environment says.
+Owned<hone_device> make_device(const std::string& name, int workers = 0);
 
 class Session {
  public:
-  Session(const Options& options, OpenDevice device, const Voices& voices)
-      : options_(options), device_{std::move(device)}, voices_(voices) {}
+  Session(const Options& options, Owned<hone_device> device, const Voices& voices)
+      : options_(options), device_(std::move(device)), voices_(voices) {}
 
   /// Import, build and, when asked for, save; leaves what load() takes.
   void build();
@@ -52,9 +52,12 @@ class Session {
   /// Makes an engine of what build() or read() left, as it will be used; reads the plan file when neither was called.
   void load();
 
-  const std::shared_ptr<const Engine>& engine() const { return engine_->engine; }
-  Device& device() const { return *device_.device; }
-  const Plan& plan() const { return engine_->engine->plan(); }
+  // From load() on.
+  const hone_engine* engine() const { return engine_.get(); }
+  hone_device* device() const { return device_.get(); }
+  const hone_plan* plan() const { return running_plan_.get(); }  ///< as the engine runs it
+  const std::vector<NetworkTensor>& tensors() const { return tensors_; }
+  const std::vector<PlanProfile>& profiles() const { return profiles_; }
   /// Shapes to run with: as asked for, else the profile's opt after a build, else 1 for every dynamic size.
   InputShapes run_shapes() const;
   /// The profile to run with.
@@ -73,12 +76,15 @@ class Session {
   void monitor_memory(std::string_view phase) const;
 
   const Options& options_;
-  hone_device device_;
+  Owned<hone_device> device_;
   const Voices& voices_;
   Owned<hone_model> model_;  // what was built, while it may be needed again
   Owned<hone_plan> plan_;
   size_t plan_bytes_ = 0;  // of the file, or of what it would be
   Owned<hone_engine> engine_;
+  Owned<hone_plan> running_plan_;
+  std::vector<NetworkTensor> tensors_;
+  std::vector<PlanProfile> profiles_;
   bool interrupted_ = false;
 };
 

@@ -9,7 +9,7 @@
 #include "base/error_testing.h"
 #include "base/file.h"
 #include "base/folder_testing.h"
-#include "perf/random_input.h"
+#include "measured/random_values.h"
 #include "tools/common/input_data.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/progress.h"
@@ -22,11 +22,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Inputs x: f32[n,3,h,8] and fixed: f32[2,2].
-Graph model() {
-  Graph graph;
-  graph.add_input("x", {DType::f32, Shape{Dim::symbol("n"), 3, Dim::symbol("h"), 8}});
-  graph.add_input("fixed", {DType::f32, Shape{2, 2}});
-  return graph;
+std::vector<NetworkTensor> model() {
+  return {{.name = "x", .dims = {-1, 3, -1, 8}, .sizes = "n,3,h,8"}, {.name = "fixed", .dims = {2, 2}, .sizes = "2,2"}};
 }
 
 ProfileOptions fixed_at(const std::string& name, const Dims& dims) { return {{name, ShapeRange{dims, dims, dims}}}; }
@@ -60,21 +57,19 @@ TEST(ModelProfiles, RefuseWhatContradictsTheModel) {
   EXPECT_EQ(refuse(fixed_at("fixed", {2, 2})), "no error");
 }
 
-Plan plan_with_range() {
-  Plan plan;
-  plan.io = {{"x", {DType::f32, Shape{Dim::symbol("n"), 4}}, true},
-             {"y", {DType::f32, Shape{Dim::symbol("n"), 4}}, false}};
-  plan.profiles.resize(1);
-  plan.profiles[0].ranges = {{"x", {2, 4}, {4, 4}, {8, 4}}};
-  return plan;
+std::vector<NetworkTensor> rows_in_and_out() {
+  return {{.name = "x", .dims = {-1, 4}, .sizes = "n,4"}, {.name = "y", .is_input = false, .dims = {-1, 4}}};
 }
 
 TEST(EngineShapes, AreTheOptAfterABuildAndTheSmallestAfterALoad) {
-  const Plan plan = plan_with_range();
-  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, true, silent_logger()).at("x"), ElementsAre(4, 4));
-  EXPECT_THAT(engine_shapes(plan, 0, {}, {}, false, silent_logger()).at("x"), ElementsAre(2, 4));
-  EXPECT_THAT(engine_shapes(plan, 0, {{"x", {3, 4}}}, {}, false, silent_logger()).at("x"), ElementsAre(3, 4));
-  EXPECT_THAT(error_of([&] { engine_shapes(plan, 0, {{"z", {3, 4}}}, {}, false, silent_logger()); }), HasSubstr("z"));
+  const PlanProfile profile{.ranges = {{"x", {2, 4}, {4, 4}, {8, 4}}}};
+  const auto shapes = [&](const ShapeMap& asked, bool built) {
+    return engine_shapes(rows_in_and_out(), profile, asked, {}, built, silent_logger());
+  };
+  EXPECT_THAT(shapes({}, true).at("x"), ElementsAre(4, 4));
+  EXPECT_THAT(shapes({}, false).at("x"), ElementsAre(2, 4));
+  EXPECT_THAT(shapes({{"x", {3, 4}}}, false).at("x"), ElementsAre(3, 4));
+  EXPECT_THAT(error_of([&] { shapes({{"z", {3, 4}}}, false); }), HasSubstr("z"));
 }
 
 TEST(InputFiles, AreFoundByNameOrByOneStar) {
@@ -83,7 +78,7 @@ TEST(InputFiles, AreFoundByNameOrByOneStar) {
   EXPECT_EQ(*input_file(files, "abc"), "star");
   EXPECT_EQ(input_file(files, "b"), nullptr);
   EXPECT_THAT(error_of([&] {
-                check_input_files({{"nobody", "f"}}, plan_with_range());
+                check_input_files({{"nobody", "f"}}, rows_in_and_out());
               }),
               HasSubstr("Invalid tensor names found in --loadInputs flag."));
 }
@@ -104,16 +99,16 @@ TEST(InputFiles, MayBeLongerButNotShorterThanTheTensor) {
 
 TEST(RandomInputs, RepeatAndStayInRange) {
   std::array<float, 64> first{}, second{};
-  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(first)));
-  fill_random({"x", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
+  fill_random({"x", DType::f32}, {64}, std::as_writable_bytes(std::span(first)));
+  fill_random({"x", DType::f32}, {64}, std::as_writable_bytes(std::span(second)));
   EXPECT_EQ(first, second);
   for (const float value : first) EXPECT_LE(std::abs(value), 1);
-  fill_random({"y", {DType::f32, Shape{64}}}, {64}, std::as_writable_bytes(std::span(second)));
+  fill_random({"y", DType::f32}, {64}, std::as_writable_bytes(std::span(second)));
   EXPECT_NE(first, second);
   std::array<int64_t, 64> indices{};
-  fill_random({"x", {DType::i64, Shape{64}}}, {64}, std::as_writable_bytes(std::span(indices)));
+  fill_random({"x", DType::i64}, {64}, std::as_writable_bytes(std::span(indices)));
   EXPECT_THAT(indices, testing::Each(testing::AnyOf(0, 1)));
-  fill_random({"x", {DType::i64, Shape{64}}, true, ValueRange{3, 5}}, {64}, std::as_writable_bytes(std::span(indices)));
+  fill_random({"x", DType::i64, Layout::linear, RandomRange{3, 5}}, {64}, std::as_writable_bytes(std::span(indices)));
   EXPECT_THAT(indices, testing::Each(testing::AnyOf(3, 4, 5)));
   EXPECT_THAT(indices, testing::AllOf(testing::Contains(3), testing::Contains(5)));
 }
@@ -152,7 +147,12 @@ TEST(Progress, IsSilentWhereThereIsNoTerminal) {
   const std::string path = folder.file("progress");
   std::FILE* file = std::fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);
-  Progress(file).tuning_advanced(1, 2);
+  {
+    Progress progress(file);
+    const hone_progress told = progress.of_build(nullptr);
+    told.begin(told.user, "tune", "profile 0", 2);
+    EXPECT_EQ(told.step(told.user, "tune", 1), 0);
+  }
   std::fclose(file);
   EXPECT_EQ(std::filesystem::file_size(path), 0u);
 }

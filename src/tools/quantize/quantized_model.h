@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "quantize/model_edits.h"
-#include "tools/common/calibration.h"
 #include "tools/common/keep_list.h"
+#include "tools/model/calibration.h"
 #include "tools/quantize/node_filter.h"
 #include "tools/quantize/request.h"
 #include "tools/quantize/sensitivity.h"

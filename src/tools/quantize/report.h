@@ -9,7 +9,7 @@
 
 #include "quantize/few_bits_file.h"
 #include "quantize/quantize_file.h"
-#include "tools/common/tensor_errors.h"
+#include "tools/model/tensor_errors.h"
 #include "tools/quantize/quantized_model.h"
 
 namespace hone {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tools/common/calibration.h"
+#include "tools/model/calibration.h"
 
 namespace hone {
 namespace {

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "tools/common/keep_list.h"
-#include "tools/common/tensor_errors.h"
+#include "tools/model/handles.h"
+#include "tools/model/tensor_errors.h"
 
 namespace hone {
 

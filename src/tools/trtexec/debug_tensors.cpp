@@ -99,17 +99,29 @@ Json summary_of(const std::string& name, const Tensor& tensor) {
           {"infinities", infinities}};
 }
 
+std::vector<std::string> debug_tensors_of(const hone_context* context) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < hone_context_debug_tensors(context); ++i)
+    names.emplace_back(hone_context_debug_tensor(context, i));
+  return names;
+}
+
+Owned<hone_value> value_of(hone_context* context, const std::string& name) {
+  return make<hone_value>(hone_value_create_from_debug_tensor, context, name.c_str());
+}
+
 void save(const std::string& path, const std::string& tensor, const std::string& text, const Logger& log) {
   export_text(path, text);
   log.info("Saved debug tensor {} to {}", tensor, path);
 }
 
-void save_all(const ExecutionContext& context, const std::vector<std::string>& formats, const Logger& log) {
+void save_all(hone_context* context, const std::vector<std::string>& formats, const Logger& log) {
   const auto wanted = [&](std::string_view format) { return std::ranges::find(formats, format) != formats.end(); };
   FileNames names;
   Json summaries = Json::array();
-  for (const std::string& name : context.debug_tensors()) {
-    const Tensor tensor = context.debug_value(name);
+  for (const std::string& name : debug_tensors_of(context)) {
+    const auto value = value_of(context, name);
+    const Tensor tensor = tensor_of(value.get());
     if (is_object(tensor.dtype())) {
       log.warning("Debug tensor {} holds {}: it is not written", name, tensor.type().text());
       continue;
@@ -128,8 +140,8 @@ void save_all(const ExecutionContext& context, const std::vector<std::string>& f
 
 }  // namespace
 
-void check_debug_requests(const ExecutionContext& context, const ToolOptions& options, const Logger& log) {
-  const std::vector<std::string> known = context.debug_tensors();
+void check_debug_requests(hone_context* context, const ToolOptions& options, const Logger& log) {
+  const std::vector<std::string> known = debug_tensors_of(context);
   const std::vector<std::string_view> names(known.begin(), known.end());
   for (const auto& [tensor, file] : options.save_debug_tensors)
     if (std::ranges::find(known, tensor) == known.end())
@@ -140,9 +152,9 @@ void check_debug_requests(const ExecutionContext& context, const ToolOptions& op
     log.warning("--saveAllDebugTensors: the engine has no debug tensors; build it with --markDebug=<tensors>");
 }
 
-void save_debug_tensors(const ExecutionContext& context, const ToolOptions& options, const Logger& log) {
+void save_debug_tensors(hone_context* context, const ToolOptions& options, const Logger& log) {
   for (const auto& [tensor, file] : options.save_debug_tensors)
-    save(file, tensor, text_of(context.debug_value(tensor).bytes()), log);
+    save(file, tensor, text_of(tensor_of(value_of(context, tensor).get()).bytes()), log);
   if (!options.debug_formats.empty()) save_all(context, options.debug_formats, log);
 }
 

@@ -6,13 +6,13 @@
 
 #include "base/log.h"
 #include "options/tool_options.h"
-#include "runtime/engine.h"
+#include "tools/common/api.h"
 
 namespace hone {
 
 /// Before a run: throws Error for a name that is no debug tensor of the engine; warns when all of none are asked for.
-void check_debug_requests(const ExecutionContext& context, const ToolOptions& options, const Logger& log);
+void check_debug_requests(hone_context* context, const ToolOptions& options, const Logger& log);
 /// Behind it: writes what the run has left.
-void save_debug_tensors(const ExecutionContext& context, const ToolOptions& options, const Logger& log);
+void save_debug_tensors(hone_context* context, const ToolOptions& options, const Logger& log);
 
 }  // namespace hone

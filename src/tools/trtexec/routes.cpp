@@ -3,44 +3,19 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "passes/pipeline.h"
+#include "tools/common/api.h"
 
 namespace hone {
 namespace {
 
-constexpr std::string_view kLevel = "opt_level", kTactics = "max_tactics";
-
-/// Libraries of kernels by the names of their sources.
-struct SourceKnob {
-  std::string_view name, sources, help;
-};
-constexpr SourceKnob kSources[] = {{"onednn", "onednn", "kernels of oneDNN"},
-                                   {"own_kernels", "cpu,cuda", "kernels that Hone makes itself"},
-                                   {"cudnn", "cudnn", "kernels of cuDNN, on GPUs"},
-                                   {"cublaslt", "cublaslt", "kernels of cuBLASLt, on GPUs"}};
-
-/// Passes that make a graph faster, not possible: those that a build can do without.
-constexpr std::string_view kOptional[] = {"fuse_",        "merge_convs", "move_",   "absorb_",
-                                          "split_linear", "fold_scale",  "fold_pad"};
-
-void collect_passes(std::span<const Pass> passes, std::set<std::string_view>& seen, std::vector<Knob>& knobs) {
-  for (const Pass& pass : passes) {
-    collect_passes(pass.group, seen, knobs);
-    const bool optional = std::ranges::any_of(kOptional, [&](auto prefix) { return pass.name.starts_with(prefix); });
-    if (pass.group.empty() && optional && seen.insert(pass.name).second)
-      knobs.push_back({std::string(pass.name), {"on", "off"}, "on", fmt::format("the pass {}", pass.name)});
-  }
-}
-
-const Knob& knob_called(const std::vector<Knob>& knobs, std::string_view name) {
-  const auto found = std::ranges::find(knobs, name, &Knob::name);
+const RouteKnob& knob_called(const std::vector<RouteKnob>& knobs, std::string_view name) {
+  const auto found = std::ranges::find(knobs, name, &RouteKnob::name);
   if (found != knobs.end()) return *found;
   std::vector<std::string_view> names;
-  for (const Knob& knob : knobs) names.push_back(knob.name);
+  for (const RouteKnob& knob : knobs) names.push_back(knob.name);
   throw Error(fmt::format("Unknown knob: {}", name),
               fmt::format("did you mean {}? --helpBuildRoute lists all", nearest(name, names)));
 }
@@ -78,12 +53,12 @@ std::vector<std::string> values_of(std::string_view token, std::string_view text
   return values;
 }
 
-RouteToken read_token(const std::vector<Knob>& knobs, std::string_view token) {
+RouteToken read_token(const std::vector<RouteKnob>& knobs, std::string_view token) {
   const size_t equals = token.find('=');
   if (!token.starts_with('-') || equals == std::string_view::npos)
     throw Error(fmt::format("Build route {}: it is not of the form -knob=value", token),
                 "write -knob=value or -knob=[value|value]");
-  const Knob& knob = knob_called(knobs, token.substr(1, equals - 1));
+  const RouteKnob& knob = knob_called(knobs, token.substr(1, equals - 1));
   RouteToken result{knob.name, values_of(token, token.substr(equals + 1))};
   for (const std::string& value : result.values)
     if (std::ranges::find(knob.values, value) == knob.values.end())
@@ -92,37 +67,35 @@ RouteToken read_token(const std::vector<Knob>& knobs, std::string_view token) {
   return result;
 }
 
-nlohmann::ordered_json knob_json(const Knob& knob) {
+nlohmann::ordered_json knob_json(const RouteKnob& knob) {
   return {{"option", "-" + knob.name},
           {"allowed_values", fmt::format("-{}=[{}]", knob.name, join(knob.values, "|"))},
-          {"default_value", knob.fallback},
+          {"default_value", knob.standard},
           {"help", knob.help}};
 }
 
 }  // namespace
 
-std::vector<Knob> build_knobs() {
-  std::vector<Knob> knobs{
-      {std::string(kLevel), {"0", "1", "2", "3", "4", "5"}, "3", "effort, as --builderOptimizationLevel"},
-      {std::string(kTactics), {"-1", "4", "8", "16", "32", "64"}, "-1", "tactics timed per layer, as --maxTactics"}};
-  for (const SourceKnob& source : kSources)
-    knobs.push_back({std::string(source.name), {"on", "off"}, "on", std::string(source.help)});
-  std::set<std::string_view> seen;
-  collect_passes(pipeline(), seen, knobs);
+std::vector<RouteKnob> route_knobs() {
+  std::vector<RouteKnob> knobs;
+  for (size_t i = 0; i < hone_knobs(); ++i) {
+    const auto told = ask<hone_knob>(hone_knob_describe, i);
+    knobs.push_back({told.name, {told.values, told.values + told.value_count}, told.standard, told.help});
+  }
   return knobs;
 }
 
 std::string knobs_json(const std::string& name) {
-  const std::vector<Knob> knobs = build_knobs();
+  const std::vector<RouteKnob> knobs = route_knobs();
   auto options = nlohmann::ordered_json::array();
   if (!name.empty()) options.push_back(knob_json(knob_called(knobs, name.substr(name.starts_with('-') ? 1 : 0))));
   else
-    for (const Knob& knob : knobs) options.push_back(knob_json(knob));
+    for (const RouteKnob& knob : knobs) options.push_back(knob_json(knob));
   return nlohmann::ordered_json{{"tuner_version", "1"}, {"tuner_options", std::move(options)}}.dump(2);
 }
 
 RouteExpression parse_routes(std::string_view text) {
-  const std::vector<Knob> knobs = build_knobs();
+  const std::vector<RouteKnob> knobs = route_knobs();
   RouteExpression expression;
   for (const std::string& token : tokens_of(text)) {
     expression.push_back(read_token(knobs, token));
@@ -160,9 +133,9 @@ std::string expression_text(const RouteExpression& expression) {
 }
 
 Route baseline(const RouteExpression& expression) {
-  const std::vector<Knob> knobs = build_knobs();
+  const std::vector<RouteKnob> knobs = route_knobs();
   Route route;
-  for (const RouteToken& token : expression) route.emplace_back(token.knob, knob_called(knobs, token.knob).fallback);
+  for (const RouteToken& token : expression) route.emplace_back(token.knob, knob_called(knobs, token.knob).standard);
   return route;
 }
 
@@ -190,18 +163,6 @@ std::vector<Route> full_search(const RouteExpression& expression) {
     routes = std::move(longer);
   }
   return routes;
-}
-
-void apply_route(const Route& route, BuildOptions& options) {
-  for (const auto& [knob, value] : route) {
-    const auto source = std::ranges::find(kSources, knob, &SourceKnob::name);
-    if (knob == kLevel) options.optimization_level = static_cast<int>(*parse_integer(value));
-    else if (knob == kTactics) options.max_tactics = static_cast<int>(*parse_integer(value));
-    else if (value == "on") continue;
-    else if (source == std::end(kSources)) options.disabled_passes.push_back(knob);
-    else
-      for (const std::string_view name : split(source->sources, ',')) options.disabled_sources.emplace_back(name);
-  }
 }
 
 }  // namespace hone

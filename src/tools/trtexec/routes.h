@@ -8,18 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "builder/options.h"
-
 namespace hone {
 
-struct Knob {
+struct RouteKnob {
   std::string name;
   std::vector<std::string> values;
-  std::string fallback;  // what a build has without a route
+  std::string standard;  // what a build has without a route
   std::string help;
 };
 
-std::vector<Knob> build_knobs();
+std::vector<RouteKnob> route_knobs();
 /// The database, or one knob of it, as --helpBuildRoute prints it. Throws Error for an unknown knob.
 std::string knobs_json(const std::string& knob);
 
@@ -45,7 +43,5 @@ Route baseline(const RouteExpression& expression);
 std::vector<Route> fast_search(const RouteExpression& expression);
 /// Every combination; the last knob varies fastest.
 std::vector<Route> full_search(const RouteExpression& expression);
-
-void apply_route(const Route& route, BuildOptions& options);
 
 }  // namespace hone

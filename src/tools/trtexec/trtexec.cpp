@@ -11,7 +11,6 @@
 #include "base/version.h"
 #include "options/blocks.h"
 #include "options/parse.h"
-#include "report/explain.h"
 #include "tools/common/inference.h"
 #include "tools/common/session.h"
 #include "tools/trtexec/memory_usage.h"
@@ -41,7 +40,7 @@ std::string capability(std::string text) {
   return text.insert(text.size() - 1, ".");
 }
 
-void print_device(const DeviceInfo& info, const Logger& log) {
+void print_device(const hone_device_info& info, const Logger& log) {
   log.info("=== Device Information ===");
   log.info("Selected Device: {}", info.name);
   log.info("Compute Capability: {}", capability(info.architecture));
@@ -49,9 +48,9 @@ void print_device(const DeviceInfo& info, const Logger& log) {
   log.info("Device Global Memory: {} MiB", info.memory_bytes >> 20);
   log.info("Shared Memory per SM: {} KiB", info.core_bytes >> 10);
   log.info("Memory Bus Width: {} bits (ECC {})", info.memory_bus_bits,
-           !info.error_correction   ? "unknown"
-           : *info.error_correction ? "enabled"
-                                    : "disabled");
+           info.error_correction < 0    ? "unknown"
+           : info.error_correction != 0 ? "enabled"
+                                        : "disabled");
   log.info("Application Compute Clock Rate: {:g} GHz", info.clock_ghz);
   log.info("Application Memory Clock Rate: {:g} GHz", info.memory_clock_ghz);
   log.info("");
@@ -79,7 +78,7 @@ bool phase(std::string_view failure, const Logger& log, Phase&& body) {
 /// What is told about the engine when nothing runs.
 void report_engine(const Session& session, const Options& options, const Logger& log) {
   if (options.report.wants_layer_info()) report_layers(session, options.report, {}, log);
-  if (options.report.dump_optimization_profile) report_optimization_profiles(session.plan(), log);
+  if (options.report.dump_optimization_profile) report_optimization_profiles(session, log);
 }
 
 bool set_up_engine(Session& session, const Options& options, const Voices& voices) {
@@ -95,9 +94,10 @@ bool set_up_engine(Session& session, const Options& options, const Voices& voice
   });
   const bool loaded = built && phase("Engine refit failed.", voices.tool, [&] { session.refit(); }) &&
                       phase(kFailed, voices.tool, [&] { session.load(); });
-  if (loaded && options.report.explain)
-    for (const std::string& line : explain_lines(session.plan(), options.report.explain_layer))
-      voices.tool.info("{}", line);
+  if (loaded && options.report.explain) {
+    const std::string text = ask<const char*>(hone_plan_explain, session.plan(), options.report.explain_layer.c_str());
+    for (const std::string_view line : split(text, '\n')) voices.tool.info("{}", line);
+  }
   return loaded;
 }
 
@@ -113,7 +113,7 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
   Inference inference(session, options, voices);
   if (!phase("Inference set up failed", voices.tool, [&] { inference.set_up(); })) return Outcome::failed;
   if (options.report.wants_layer_info()) report_layers(session, options.report, inference.shapes(), voices.tool);
-  if (options.report.dump_optimization_profile) report_optimization_profiles(session.plan(), voices.tool);
+  if (options.report.dump_optimization_profile) report_optimization_profiles(session, voices.tool);
   bool accurate = false;
   const bool ran = phase("Error occurred during inference", voices.tool, [&] {
     inference.run();
@@ -127,12 +127,11 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
 Outcome run(const Options& options, Logger& log) {
   if (options.tool.get_plan_version_only) {
     log.info("Plan was created with Hone version {}",
-             with_note([&] { return fmt::format("reading the plan {}", options.tool.load_engine); },
-                       [&] { return plan_version(options.tool.load_engine); }));
+             ask<const char*>(hone_plan_file_version, options.tool.load_engine.c_str()));
     return Outcome::passed;
   }
   const MemoryUsage before;
-  OpenDevice device;
+  Owned<hone_device> device;
   try {
     device = device_for_streams(options);
   } catch (const Error& error) {
@@ -140,11 +139,12 @@ Outcome run(const Options& options, Logger& log) {
     return Outcome::no_device;
   }
   const Voices voices(log, "[HONE] ");
-  print_device(device.device->info(), log);
-  if (options.perf.streams > 1 && device.device->host_accessible())
+  const hone_device_info info = info_of(device.get());
+  print_device(info, log);
+  if (options.perf.streams > 1 && info.host_accessible != 0)
     log.info("Cores of each of the {} inference streams: {}, from a thread of its own", options.perf.streams,
-             device.device->info().workers);
-  voices.engine.info("{}", before.change(fmt::format("Init {} device", device.backend->name)));
+             info.workers);
+  voices.engine.info("{}", before.change(fmt::format("Init {} device", info.kind)));
   Session session(options, std::move(device), voices);
   return run_engine(session, options, voices);
 }
@@ -171,7 +171,7 @@ Outcome run_single(Options& options, Logger& log) {
   if (options.report.verbose) log.set_threshold(Severity::verbose);
   const std::string& route = options.tool.tuning.route;
   const bool taken = route.empty() || phase("The build route cannot be taken.", log, [&] {
-                       apply_route(parse_route(route), options.build);
+                       (void)parse_route(route);
                        log.info("Using tuning build route: {}", route);
                      });
   return taken ? run(options, log) : Outcome::failed;

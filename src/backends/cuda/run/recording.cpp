@@ -25,8 +25,8 @@ CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
     waiting_.insert(functions.begin(), functions.end());
     calls_library_.push_back(functions.empty() && !kernel->on_host());
     workspace = std::max(workspace, kernel->workspace_bytes());
-    if (runs_.empty() || runs_.back().on_host || kernel->on_host())
-      runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
+    const bool alone = kernel->on_host() || !kernel->capturable();
+    if (runs_.empty() || runs_.back().alone || alone) runs_.push_back({i, i + 1, kernel->on_host(), alone, nullptr});
     else runs_.back().end = i + 1;
   }
   for (int i = 0; i < kStreams; ++i) capture_streams_.push_back(std::make_unique<CudaStream>(context_));
@@ -52,19 +52,30 @@ void CudaRecording::replay(Stream& stream) {
       run_on_host(run.begin, own);
       continue;
     }
-    if (graphs && run.graph == nullptr) capture(run);
+    if (graphs && run.graph == nullptr && !run.alone)
+      capture_failure_ = capture(run, [&](CUgraph graph) {
+        check(driver().cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+      });
     if (run.graph != nullptr) check(driver().cuGraphLaunch(run.graph, own.handle()), "launching a graph");
     else launch_all(run, own.handle());
   }
 }
 
-void CudaRecording::join_capture(CUstream stream) const {
-  for (const Run& run : runs_)
+void CudaRecording::join_capture(CUstream stream) {
+  for (const Run& run : runs_) {
+    if (run.alone && !run.on_host)
+      throw Error(fmt::format("step {} of {} is an operator of the program that may not be captured in a CUDA graph",
+                              run.begin + 1, launches_.size()),
+                  "it says HONE_OPERATOR_CAPTURABLE if it may; enqueue such a network without capturing");
     if (run.on_host)
       throw Error(fmt::format("step {} of {} runs on the host and cannot be captured in a CUDA graph", run.begin + 1,
                               launches_.size()),
                   "hone inspect lists the layers of the source reference; enqueue such a network without capturing");
-  for (const Run& run : runs_) launch_all(run, stream);
+  }
+  const bool as_node = capture_failure_.empty() && driver().cuStreamGetCaptureInfo != nullptr;  // since 12.3
+  for (const Run& run : runs_)
+    if (!as_node || !capture(run, [&](CUgraph graph) { add_to_capture(stream, graph); }).empty())
+      launch_all(run, stream);
 }
 
 void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
@@ -126,7 +137,7 @@ void CudaRecording::launch_branches(const Run& run) {
       check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
     // Only behind a kernel of the same branch, and waiting for nothing else.
     const bool early = overlaps_ && follows[branch] && slots[i].waits.empty();
-    follows[branch] = true;
+    follows[branch] = kernels_[run.begin + i]->ends_with_kernel();
     launch(run.begin + i, stream.handle(),
            branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data(), early);
     if (!waited[i]) continue;
@@ -174,13 +185,13 @@ void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
   stream.synchronize();
 }
 
-void CudaRecording::capture(Run& run) {
-  std::string failure = try_capture(run);
-  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run);
-  capture_failure_ = std::move(failure);
+std::string CudaRecording::capture(const Run& run, const GraphUser& use) {
+  std::string failure = try_capture(run, use);
+  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run, use);
+  return failure;
 }
 
-std::string CudaRecording::try_capture(Run& run) {
+std::string CudaRecording::try_capture(const Run& run, const GraphUser& use) {
   const Driver& cuda = driver();
   CUgraph graph = nullptr;
   std::string failure;
@@ -200,10 +211,25 @@ std::string CudaRecording::try_capture(Run& run) {
   attempt([&] {
     check(ended, "a step cannot be captured");
     early_launches_ += keep_early_edges(graph, waiting_);
-    check(cuda.cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+    use(graph);
   });
   if (graph != nullptr) cuda.cuGraphDestroy(graph);
   return failure;
+}
+
+/// As one node behind all that the stream holds so far: edges inside the graph stay as they are.
+void CudaRecording::add_to_capture(CUstream stream, CUgraph graph) {
+  const Driver& cuda = driver();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph whole = nullptr;
+  const CUgraphNode* ahead = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  check(cuda.cuStreamGetCaptureInfo(stream, &status, nullptr, &whole, &ahead, &edges, &count), "reading a capture");
+  CUgraphNode node = nullptr;
+  check(cuda.cuGraphAddChildGraphNode(&node, whole, ahead, count, graph), "joining a capture");
+  check(cuda.cuStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+        "joining a capture");
 }
 
 void CudaRecording::drop_graphs() {
