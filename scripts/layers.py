@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that every #include in src/ and include/ goes down the layers.
+"""Check that every #include in src/, include/ and python/src/ goes down the layers.
 
 The table below is the architecture: a folder may include itself and what its row names, nothing else. A row or an
 entry may be a single file; the longest row that a file's path begins with is the one that counts. Tests may in addition
@@ -70,6 +70,7 @@ LAYERS = {
     "tools/commands/inspect_capability.cpp": BUILD_TOOLS,
     "tools/commands/inspect_quantisation.cpp": BUILD_TOOLS,
     "include": [],
+    "python/src": ["include"],
 }
 
 # Headers for their own row alone.
@@ -94,7 +95,7 @@ def inside(path, prefix):
 
 
 def row_of(path):
-    """The row of LAYERS that rules the file at `path` (relative to src/, or under include/)."""
+    """The row of LAYERS that rules the file at `path` (relative to src/, or to the root in include/ and python/src/)."""
     return max((row for row in LAYERS if inside(path, row)), key=len, default=None)
 
 
@@ -118,7 +119,7 @@ def resolve(path, included):
 
 
 def sources():
-    for top, prefix in (("src", ""), ("include", "include/")):
+    for top, prefix in (("src", ""), ("include", "include/"), ("python/src", "python/src/")):
         for file in sorted((ROOT / top).rglob("*")):
             if file.suffix in (".h", ".hpp", ".cpp", ".c", ".cuh", ".inc", ".def"):
                 yield file, prefix + file.relative_to(ROOT / top).as_posix()

@@ -2,6 +2,7 @@
 """What is installed suffices, wherever it lies: the examples are built against a moved install tree and run, the library shows its
 interface alone, manual pages and completion are there and say the right things."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -92,6 +93,34 @@ def test_waiting_requests_share_an_inference(folder):
     said = python("dynamic_batch.py", tiny.perceptron(folder / "model.onnx"), 60)
     batches = [(int(rows), int(count)) for rows, count in re.findall(r"(\d+) \((\d+)x\)", said)]
     assert said.startswith("60 answers") and sum(rows * count for rows, count in batches) == 60 and max(batches)[0] <= 16
+
+
+def test_a_loop_answers_from_several_contexts(folder):
+    model = tiny.save(folder / "model.onnx", [helper.make_node("Gemm", ["x", "w"], ["y"])],
+                      {"w": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}, inputs=[("x", [1, 4])])
+    requests = np.random.default_rng(3).integers(-9, 10, (60, 4)).astype(np.float32)
+    said = python("server.py", model, 3, input="\n".join(" ".join(map(str, row)) for row in requests) + "\nno numbers\n").splitlines()
+    assert [line for line in said if line.startswith("60 error:")]
+    found = {int(number): np.array(values, np.float32) for number, *values in map(str.split, said) if number != "60"}
+    assert sorted(found) == list(range(60))
+    for number, values in found.items():
+        np.testing.assert_allclose(values, answers(model, requests[number][None])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_an_engine_works_between_the_operators_of_torch(folder):
+    """With torch where it is installed; else with as much of it as the example calls."""
+    model = tiny.perceptron(folder / "model.onnx")
+    path = [str(PACKAGE), *([] if importlib.util.find_spec("torch") else [str(ROOT / "tests/fake")])]
+    said = run(sys.executable, EXAMPLES / "torch_stream.py", model, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}).splitlines()
+    for step in range(3):
+        assert float(said[step].split()[-1]) == pytest.approx(answers(model, np.full((1, 4), step, np.float32)).sum(), rel=1e-4)
+
+
+def test_a_build_shows_how_far_it_is_and_may_be_cut_short(folder):
+    model = tiny.convolutions(folder / "model.onnx")
+    for seconds, outcome in ((0, "cut short"), ("inf", "complete"), ("inf", r", 0 new times, complete")):
+        assert re.search(outcome, python("progress_bar.py", model, folder / "model.plan", seconds))
+        run(BIN / "trtexec", f"--loadEngine={folder}/model.plan", "--duration=0", "--iterations=1", "--warmUp=0")
 
 
 def test_pkg_config_names_what_a_program_needs(folder, place):

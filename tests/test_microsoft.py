@@ -109,6 +109,8 @@ CASES = {
                      ("w", np.array(TOKENS, np.int32)), COSINES, SINES], {"num_heads": HEADS, "kv_num_heads": HEADS // 2, "do_rotary": 1}, 3),
     "q_add": ("QLinearAdd", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(0.25), zero(110)], {}, 1),
     "q_mul": ("QLinearMul", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(1.5), zero(110)], {}, 1),
+    "q_add_of_a_mask": ("QLinearAdd", [quantised(3, 8), ("w", scale(0.25)), ("w", zero(0)), np.tile(np.array([0, 255], np.uint8), 4), ("w", scale(2.6e36)),
+                                       ("w", zero(200)), ("w", scale(5.2e36)), ("w", zero(128))], {}, 1),
     "q_sigmoid": ("QLinearSigmoid", [quantised(3, 8), scale(0.05), zero(128), scale(1 / 256), zero(0)], {}, 1),
     "q_leaky_relu": ("QLinearLeakyRelu", [quantised(3, 8), scale(0.05), zero(128), scale(0.05), zero(100)], {"alpha": 0.1}, 1),
     "q_average": ("QLinearAveragePool", [quantised(1, 3, 8, 8), scale(0.1), zero(120), scale(0.12), zero(118)],

@@ -166,17 +166,23 @@ def test_the_backend_runs_nodes_and_models(model):
 
 def test_every_public_name_says_what_it_is_and_takes():
     named = {name: getattr(hone, name) for name in hone.__all__ if callable(getattr(hone, name))}
-    for kind in [value for value in named.values() if isinstance(value, type) and value is not hone.Error]:
-        named |= {f"{kind.__name__}.{name}": getattr(kind, name) for name in dir(kind) if not name.startswith("_") and name not in kind.__annotations__}
+    for kind in [value for value in named.values() if isinstance(value, type) and not issubclass(value, (Exception, tuple))]:
+        own = {name for parent in kind.__mro__ if parent.__module__.startswith("hone.") for name in vars(parent)}
+        named |= {f"{kind.__name__}.{name}": getattr(kind, name) for name in own if not name.startswith("_") and name != "WIDTH"}
     for name, value in named.items():
         assert inspect.getdoc(value), f"{name} says nothing"
+        value = getattr(value, "fget", None) or getattr(value, "func", value)  # of properties
         if inspect.isroutine(value):
             parameters = inspect.signature(value).parameters.values()
             assert all(one.name in ("self", "cls") or one.annotation is not one.empty for one in parameters), name
             assert "return" in value.__annotations__, name
     assert {"build", "load", "Context.run", "Plan.handle"} <= set(named)
+    order = ["arguments", "device", "log", "threshold"]
+    for name in ("build", "Model.build", "Plan.refit", "Plan.engine", "Engine", "Model.load"):
+        found = [one for one in inspect.signature(named[name]).parameters if one in order]
+        assert found == [one for one in order if one in found], name
     stub = (PACKAGE / "hone/_hone.pyi").read_text()
-    assert (PACKAGE / "hone/py.typed").exists() and "class Context:" in stub
+    assert (PACKAGE / "hone/py.typed").exists() and "class Context:" in stub and "def enqueue(self, arg: Stream, /) -> None:" in stub
 
 
 def test_objects_are_closed_by_hand_and_by_with(model):

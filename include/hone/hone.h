@@ -181,11 +181,11 @@ typedef struct hone_device_info {
   double clock_ghz;    /* 0: not known */
   /* Bit 1 << dtype for each type that its kernels multiply faster than by way of f32. */
   uint32_t multiplied_types;
-  int whole_networks;      /* gains by computing all of a network in f16 or bf16, not convolutions alone */
   double memory_clock_ghz; /* 0: not known */
+  const char* libraries;   /* what its kernels come from, with versions */
   int memory_bus_bits;     /* 0: not known */
   int error_correction;    /* of the memory: 1, 0, or -1 where it is not known */
-  const char* libraries;   /* what its kernels come from, with versions */
+  int whole_networks;      /* gains by computing all of a network in f16 or bf16, not convolutions alone */
 } hone_device_info;
 
 /* What a device has been seen to do at best; 0: not known. */
@@ -242,6 +242,15 @@ HONE_API hone_status hone_event_query(hone_event* event, int* passed);
 /* By the device's clock. HONE_INVALID_STATE: one has not been recorded or not been passed. */
 HONE_API hone_status hone_event_elapsed(hone_event* begin, hone_event* end, double* milliseconds);
 HONE_API void hone_event_destroy(hone_event* HONE_NULLABLE event);
+
+/* ---- Being told when a stream is done ---------------------------------------------------------------------------------- */
+
+/* Called once, on a thread of the stream's. `status` is what hone_stream_synchronize() would have returned there; where it is not HONE_OK,
+ * hone_last_error() and hone_last_hint() say why. The stream's later work waits on a CPU until the function returns: it may enqueue,
+ * and may wait for nothing. */
+typedef void (*hone_done_fn)(void* user, hone_status status);
+/* Calls `function` when all work is done that the stream holds now; waits for nothing itself. Not while the stream is captured. */
+HONE_API hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* HONE_NULLABLE user);
 
 /* ---- Models and plans ------------------------------------------------------------------------------------------------- */
 
@@ -568,6 +577,4 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 #ifdef __cplusplus
 }
 #endif
-
-#include "hone/tools.h"
 #endif

@@ -64,6 +64,7 @@ struct Destroy {
   void operator()(hone_event* object) const noexcept { hone_event_destroy(object); }
   void operator()(hone_value* object) const noexcept { hone_value_destroy(object); }
   void operator()(hone_timing_cache* object) const noexcept { hone_timing_cache_destroy(object); }
+  void operator()(hone_network* object) const noexcept { hone_network_destroy(object); }
 };
 
 template <typename Handle>
@@ -197,6 +198,16 @@ class Stream : public detail::Object<hone_stream> {
   }
   void wait(Event& event);
   void synchronize() { check(hone_stream_synchronize(get())); }
+  /// Calls `done` on another thread behind the work so far; what it throws ends the program.
+  void call(std::function<void(hone_status)> done) {
+    auto kept = std::make_unique<std::function<void(hone_status)>>(std::move(done));
+    const auto pass_on = [](void* user, hone_status status) noexcept {
+      (*std::unique_ptr<std::function<void(hone_status)>>(static_cast<std::function<void(hone_status)>*>(user)))(
+          status);
+    };
+    check(hone_stream_call(get(), pass_on, kept.get()));
+    (void)kept.release();
+  }
 };
 
 class Event : public detail::Object<hone_event> {
@@ -296,8 +307,26 @@ class Model : public detail::Object<hone_model> {
     }
     return result;
   }
+  /// What set_weight() can exchange.
+  std::vector<Tensor> weights() const {
+    std::vector<Tensor> result;
+    for (size_t i = 0; i < hone_model_weights(get()); ++i) {
+      auto tensor = detail::sized<hone_tensor>();
+      check(hone_model_weight(get(), i, &tensor));
+      result.emplace_back(tensor);
+    }
+    return result;
+  }
+  void set_weight(const std::string& name, std::span<const std::byte> contents) {
+    check(hone_model_set_weight(get(), name.c_str(), contents.data(), contents.size()));
+  }
 
  private:
+  friend class Network;  // of network.hpp
+  static Model of_network(const hone_network* network, const Log& log) {
+    const hone_log raw = log.raw();
+    return Model(hone_model_create_from_network, network, &raw);
+  }
   using Object::Object;
 };
 
@@ -465,6 +494,26 @@ class Context : public detail::Object<hone_context> {
     return bytes;
   }
   void set_memory(void* memory, int64_t bytes) { check(hone_context_set_memory(get(), memory, bytes)); }
+  /// Memory for the output at sizes, so many bytes of it, in every run; nothing: bound memory again.
+  using Place = std::function<void*(std::span<const int64_t> dims, int64_t bytes)>;
+  void set_output_function(const std::string& output, Place place) {
+    const auto pass_on = [](void* user, const char*, const int64_t* dims, int rank, int64_t bytes) noexcept {
+      return (*static_cast<Place*>(user))({dims, static_cast<size_t>(rank)}, bytes);
+    };
+    auto kept = place ? std::make_shared<Place>(std::move(place)) : nullptr;
+    check(hone_context_set_output_function(get(), output.c_str(), kept ? +pass_on : nullptr, kept.get()));
+    functions_.push_back(std::move(kept));  // as long as the context: the one before may be at work
+  }
+  /// Hears what debug tensors hold behind each run; nothing: no more.
+  using Debug = std::function<void(std::string_view tensor, const hone_value* value)>;
+  void set_debug_function(Debug debug) {
+    const auto pass_on = [](void* user, const char* tensor, const hone_value* value) noexcept {
+      (*static_cast<Debug*>(user))(tensor, value);
+    };
+    auto kept = debug ? std::make_shared<Debug>(std::move(debug)) : nullptr;
+    check(hone_context_set_debug_function(get(), kept ? +pass_on : nullptr, kept.get()));
+    functions_.push_back(std::move(kept));
+  }
   void prepare() { check(hone_context_prepare(get())); }
   void run() { check(hone_context_run(get())); }
   void enqueue(Stream& stream) { check(hone_context_enqueue(get(), stream.get())); }
@@ -495,6 +544,7 @@ class Context : public detail::Object<hone_context> {
   }
 
  private:
+  std::vector<std::shared_ptr<void>> functions_;  // that the context calls
   static constexpr int64_t kNone[1] = {0};
   void require_room(const std::string& tensor, size_t bytes) {
     const auto needed = static_cast<size_t>(this->bytes(tensor));

@@ -89,11 +89,11 @@ hone_status hone_device_describe(const hone_device* device, hone_device_info* in
                           .core_bytes = known.core_bytes,
                           .clock_ghz = known.clock_ghz,
                           .multiplied_types = multiplied_types(known),
-                          .whole_networks = known.half_networks,
                           .memory_clock_ghz = known.memory_clock_ghz,
+                          .libraries = device->texts->kept("libraries", device->backend->versions),
                           .memory_bus_bits = known.memory_bus_bits,
                           .error_correction = known.error_correction ? int{*known.error_correction} : -1,
-                          .libraries = device->texts->kept("libraries", device->backend->versions)});
+                          .whole_networks = known.half_networks});
   });
 }
 
@@ -198,11 +198,26 @@ hone_status hone_stream_synchronize(hone_stream* stream) {
   });
 }
 
+hone_status hone_stream_call(hone_stream* stream, hone_done_fn function, void* user) {
+  return guarded([&] {
+    require(stream, "stream");
+    if (function == nullptr) throw ArgumentError("function is NULL");
+    if (stream->worker) return stream->worker->call(function, user);
+    if (stream->stream->capturing())
+      throw StateError("the stream is being captured", "call behind the end of the capture");
+    auto event = stream->device->event();
+    event->record(*stream->stream);
+    if (!stream->caller) stream->caller = std::make_unique<hone::capi::Caller>();
+    stream->caller->call(std::move(event), function, user);
+  });
+}
+
 void hone_stream_destroy(hone_stream* stream) {
   guarded([&] {
     if (stream == nullptr) return;
     require(stream, "stream");
     if (stream->worker) stream->worker->require_other_thread();
+    if (stream->caller) stream->caller->require_other_thread();
     const std::unique_ptr<hone_stream> freed(stream);
     if (stream->stream) stream->stream->synchronize();
   });

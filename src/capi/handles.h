@@ -53,6 +53,7 @@ struct hone_stream : hone::capi::Handle<hone::capi::Kind::stream> {
   std::shared_ptr<hone::Device> device;
   std::unique_ptr<hone::Stream> stream;
   std::unique_ptr<hone::capi::Worker> worker;
+  std::unique_ptr<hone::capi::Caller> caller = {};  // for streams of the device's own
 };
 struct hone_event : hone::capi::Handle<hone::capi::Kind::event> {
   std::shared_ptr<hone::Device> device;

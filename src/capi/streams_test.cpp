@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "capi/testing.h"
+#include "capi/worker.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HONE_COUNTS_ALLOCATIONS 0
@@ -131,6 +132,63 @@ TEST(Streams, ACancelledContextEndsWhatIsEnqueued) {
   must(hone_stream_synchronize(stream.get()));
   must(hone_context_wait(running.context.get()));
   running.expect_right(2);
+}
+
+/// What a function was told, and the thread's last failure then.
+struct Told {
+  std::promise<std::pair<hone_status, std::string>> said;
+  static void done(void* user, hone_status status) {
+    static_cast<Told*>(user)->said.set_value({status, status == HONE_OK ? "" : hone_last_error()});
+  }
+};
+
+TEST(Streams, AFunctionIsToldOnceWhatIsBeforeItIsDone) {
+  const Loaded loaded = load(perceptron(), "cpu/1");
+  Running running(loaded.engine.get());
+  Gate gate(running.context.get());
+  const auto stream = stream_of(loaded);
+  Told first, second, third;
+  must(hone_context_enqueue(running.context.get(), stream.get()));
+  must(hone_stream_call(stream.get(), Told::done, &first));
+  must(hone_stream_call(stream.get(), Told::done, &second));
+  gate.reached();
+  auto answer = first.said.get_future();
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  must(hone_context_cancel(running.context.get()));
+  gate.open();
+  const auto [status, message] = answer.get();
+  EXPECT_EQ(status, HONE_CANCELLED);
+  EXPECT_NE(message.find("cancelled"), std::string::npos);
+  EXPECT_EQ(second.said.get_future().get().first, HONE_OK) << "a failure is told once";
+  must(hone_stream_synchronize(stream.get()));
+  must(hone_context_enqueue(running.context.get(), stream.get()));
+  must(hone_stream_call(stream.get(), Told::done, &third));
+  EXPECT_EQ(third.said.get_future().get().first, HONE_OK);
+  running.expect_right(2);
+}
+
+TEST(Streams, AThreadWaitsForTheEventsOfOtherDevices) {
+  struct Late final : Event {
+    std::shared_future<void> passing;
+    void record(Stream&) override {}
+    void wait() const override { passing.get(); }
+    bool passed() const override { return true; }
+    double milliseconds_since(const Event&) const override { return 0; }
+  };
+  std::promise<void> passed, lost;
+  Told right, wrong;
+  {
+    Caller caller;
+    for (auto& [to, promise] : {std::pair{&right, &passed}, std::pair{&wrong, &lost}}) {
+      auto event = std::make_unique<Late>();
+      event->passing = promise->get_future();
+      caller.call(std::move(event), Told::done, to);
+    }
+    lost.set_exception(std::make_exception_ptr(Error("the device is gone")));
+    passed.set_value();
+  }
+  EXPECT_EQ(right.said.get_future().get().first, HONE_OK);
+  EXPECT_EQ(wrong.said.get_future().get(), std::pair(HONE_ERROR, std::string("the device is gone")));
 }
 
 TEST(Streams, ObjectsMayGoWhileWorkIsUnderWay) {

@@ -132,6 +132,15 @@ void Worker::require_other_thread() const {
                      "wait in another thread, or when the work is done");
 }
 
+void Worker::call(hone_done_fn function, void* user) {
+  submit({.kind = Task::Kind::call, .function = function, .user = user});
+}
+
+Outcome Worker::take_failure() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(failure_, {});
+}
+
 Outcome Worker::synchronize() {
   require_other_thread();
   std::unique_lock lock(mutex_);
@@ -141,6 +150,7 @@ Outcome Worker::synchronize() {
 
 void Worker::submit(Task task) {
   std::unique_lock lock(mutex_);
+  if (submitted_ - done_ >= kCapacity) require_other_thread();
   changed_.wait(lock, [&] { return submitted_ - done_ < kCapacity; });
   tasks_[submitted_++ % kCapacity] = std::move(task);
   changed_.notify_all();
@@ -166,6 +176,7 @@ Outcome Worker::perform(const Task& task) {
     case Task::Kind::copy: std::memcpy(task.to, task.from, task.bytes); break;
     case Task::Kind::record: task.mark->pass(task.number); break;
     case Task::Kind::wait: task.mark->wait(task.number); break;
+    case Task::Kind::call: tell(task.function, task.user, take_failure()); break;
     case Task::Kind::run: {
       Outcome outcome;
       try {
@@ -180,6 +191,51 @@ Outcome Worker::perform(const Task& task) {
     }
   }
   return {};
+}
+
+Caller::~Caller() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Caller::call(std::unique_ptr<Event> event, hone_done_fn function, void* user) {
+  const std::lock_guard lock(mutex_);
+  calls_.push_back({std::move(event), function, user});
+  changed_.notify_all();
+}
+
+void Caller::require_other_thread() const {
+  if (thread_.get_id() == std::this_thread::get_id())
+    throw StateError("the stream is destroyed by a function that it has called", "destroy it in another thread");
+}
+
+void Caller::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ending_ || !calls_.empty(); });
+    if (calls_.empty()) return;
+    const Call call = std::move(calls_.front());
+    calls_.pop_front();
+    lock.unlock();
+    Outcome outcome;
+    try {
+      call.event->wait();
+    } catch (...) {
+      outcome = outcome_of_exception();
+    }
+    tell(call.function, call.user, std::move(outcome));
+    lock.lock();
+  }
+}
+
+void tell(hone_done_fn function, void* user, Outcome outcome) {
+  const hone_status status = outcome.status;
+  if (status != HONE_OK) last_failure() = std::move(outcome);
+  function(user, status);
 }
 
 }  // namespace hone::capi

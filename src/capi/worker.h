@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -75,6 +76,7 @@ class Worker {
   void copy(void* to, const void* from, size_t bytes);
   void record(const std::shared_ptr<Mark>& mark);
   void wait(const std::shared_ptr<Mark>& mark);
+  void call(hone_done_fn function, void* user);
   /// Until all is done; the first failure since the last call.
   Outcome synchronize();
   /// Throws StateError in the worker's own thread, which cannot wait for itself.
@@ -83,17 +85,20 @@ class Worker {
  private:
   static constexpr size_t kCapacity = 1024;
   struct Task {
-    enum class Kind { run, copy, record, wait } kind;
+    enum class Kind { run, copy, record, wait, call } kind;
     hone_context* context = nullptr;
     uint64_t number = 0;
     void* to = nullptr;
     const void* from = nullptr;
     size_t bytes = 0;
     std::shared_ptr<Mark> mark = {};
+    hone_done_fn function = nullptr;
+    void* user = nullptr;
   };
   void submit(Task task);
   void work();
   Outcome perform(const Task& task);
+  Outcome take_failure();
 
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
@@ -105,6 +110,36 @@ class Worker {
   Outcome failure_;
   std::thread thread_;
 };
+
+/// Calls functions when a stream has passed a place, where the device has streams of its own: a thread that waits for events.
+class Caller {
+ public:
+  Caller() : thread_([this] { work(); }) {}
+  /// Behind the last call.
+  ~Caller();
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  /// The event has been recorded.
+  void call(std::unique_ptr<Event> event, hone_done_fn function, void* user);
+  void require_other_thread() const;
+
+ private:
+  struct Call {
+    std::unique_ptr<Event> event;
+    hone_done_fn function;
+    void* user;
+  };
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Call> calls_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+/// Tells `function` what its stream's work came to.
+void tell(hone_done_fn function, void* user, Outcome outcome);
 
 /// Runs `body` on a thread that the device's cores are bound to, where it has any of its own, else here.
 template <typename Body>

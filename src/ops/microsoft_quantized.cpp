@@ -3,6 +3,9 @@
 // com.microsoft: operators on quantised tensors, written as dequantise, compute, quantise; and matmuls with weights of few
 // bits, whose packing is undone when the model is read.
 #include <algorithm>
+#include <array>
+#include <cfloat>
+#include <cmath>
 #include <utility>
 
 #include "ops/expansions.h"
@@ -29,13 +32,36 @@ void refuse_channels_last(const ImportContext&, const Attrs& attrs) {
              "channels_last=1 is not supported; save the model without layout changes");
 }
 
+/// What a, b and y are multiplied by so that floats hold what they stand for: a power of two, which their steps do not notice. The
+/// scale of a mask of the least float is near the end of what floats can be.
+template <bool product>
+float moderating(const std::array<Value*, 3>& scales) {
+  constexpr float kSteps = 256, kFactor = 0x1p-16F;
+  std::array<float, 3> numbers = {};
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const Value& scale = *scales[i];
+    if (!scale.is_constant() || scale.type.dtype != DType::f32 || scale.constant->size() != 1) return 1;
+    numbers[i] = std::abs(scale.constant->data<float>()[0]);
+  }
+  const auto& [a, b, y] = numbers;
+  const float most = product ? kSteps * a * (kSteps * b) : kSteps * a + kSteps * b;
+  const bool fits = std::isfinite(most) && std::isfinite(kSteps * y);
+  const bool shrinks = std::ranges::all_of(numbers, [](float x) { return x * kFactor >= FLT_MIN && std::isfinite(x); });
+  return fits || !shrinks ? 1 : kFactor;
+}
+
 /// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 template <bool product>
 void import_binary(ImportContext& context) {
-  Value* a = dequantized(context, context.input(0), context.input(1), given(context, 2));
-  Value* b = dequantized(context, context.input(3), context.input(4), given(context, 5));
-  context.set_output(0, quantized(context, made(context, product ? "Mul" : "Add", {a, b}), context.input(6),
-                                  given(context, 7), context.input(0)));
+  std::array<Value*, 3> scales = {context.input(1), context.input(4), context.input(6)};
+  if (const float factor = moderating<product>(scales); factor != 1)
+    for (const size_t i : {0, 1, 2})
+      if (!product || i != 1)
+        scales[i] = scalar_like(context, scales[i], scales[i]->constant->data<float>()[0] * factor);
+  Value* a = dequantized(context, context.input(0), scales[0], given(context, 2));
+  Value* b = dequantized(context, context.input(3), scales[1], given(context, 5));
+  context.set_output(0, quantized(context, made(context, product ? "Mul" : "Add", {a, b}), scales[2], given(context, 7),
+                                  context.input(0)));
 }
 
 /// x, x_scale, x_zero, y_scale, y_zero around one operator with these attributes.

@@ -8,9 +8,10 @@
 // in the calling thread and in a stream, and prints the output. Status 1 for an exception, 2 where the header broke a promise.
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <numeric>
 
-#include "hone/hone.hpp"
+#include "hone/network.hpp"
 
 namespace {
 
@@ -20,8 +21,40 @@ void promise(bool holds, const char* what) {
   std::exit(2);
 }
 
+/// y = a transposed x w of x [n,2], a = 0.5, by hand; told of in a stream, placed by a function.
+void run_by_hand(const hone::Device& device) {
+  const std::vector<float> weights{1, 2, 3, 4};
+  hone::Network network;
+  network.add_input("x", HONE_F32, {-1, 2}, {"n"});
+  network.add_constant("w", hone::Value::tensor({2, 2}, std::span<const float>(weights)));
+  network.add_node("Gemm", {"x", "w", ""}, {"h"}, {{"alpha", 0.5F}, {"transB", int64_t{0}}}, "multiply");
+  network.add_node("Transpose", {"h"}, {"y"}, {{"perm", std::vector<int64_t>{1, 0}}});
+  network.mark_output("y");
+  promise(hone::Model::parse(network.bytes()).tensors().size() == 2, "a network is a file");
+  hone::Model model = network.model();
+  promise(model.weights().size() == 1 && model.weights()[0].name == "w", "weights have names");
+  const std::vector<float> doubled{2, 4, 6, 8};
+  model.set_weight("w", std::as_bytes(std::span(doubled)));
+  hone::Context context(
+      hone::Engine(hone::Plan::build(model, device, {"--builderOptimizationLevel=0", "--shapes=x:3x2"}), device));
+  std::vector<float> x{1, 0, 0, 1, 1, 1}, y(6);
+  context.set_shape("x", {3, 2});
+  context.bind("x", std::span(x));
+  context.set_output_function("y", [&](std::span<const int64_t> dims, int64_t bytes) {
+    promise(dims[0] == 2 && dims[1] == 3 && bytes == 24, "a function is told the sizes");
+    return y.data();
+  });
+  hone::Stream stream(device);
+  std::promise<hone_status> done;
+  context.enqueue(stream);
+  stream.call([&](hone_status status) { done.set_value(status); });
+  promise(done.get_future().get() == HONE_OK, "a stream calls");
+  promise(y == std::vector<float>{1, 3, 4, 2, 4, 6}, "a network by hand computes");
+}
+
 int run(const std::string& model_path, const std::string& plan_path, int64_t rows) {
   const hone::Device device("cpu");
+  run_by_hand(device);
   int lines = 0;
   const hone::Log log(HONE_LOG_INFO, [&](hone_severity, std::string_view text) { lines += text.empty() ? 0 : 1; });
   hone::Options options{"--builderOptimizationLevel=1"};

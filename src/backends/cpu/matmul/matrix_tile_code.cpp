@@ -122,7 +122,7 @@ void multiply_steps(const TileMatmulSpec& s, const TileMatmulArgs& args,
     for (int column = 0; column < s.channels; ++column) {
       const std::byte* weights = args.weights + column / 16 * kTileBytes + column % 16 * 4;
       Sum& total = reinterpret_cast<Sum*>(args.sums)[row * s.sum_row / 4 + column];
-      Sum sum = s.accumulates ? total : 0;
+      Sum sum = s.accumulates ? total : s.begins ? reinterpret_cast<const Sum*>(args.begin)[column] : 0;
       for (int64_t tap = 0; tap < s.taps; ++tap)
         for (int64_t block = 0; block < s.channel_blocks; ++block, weights += kStepWeights)
           sum = add(sum, args.src + args.taps[tap] + block * s.src_block + row * s.src_pixel, weights);
@@ -153,10 +153,17 @@ size_t emit_tile_matmul(Emitter& e, const TileMatmulSpec& s) {
       for (int c = 0; c < column_tiles; ++c)
         body(sum(r, c), e.ptr[sums + row + static_cast<int>(r * 16 * s.sum_row + c * 64)]);
   };
-  for_each_sum([&](const Tmm& tile, const Xbyak::Address& from) {
-    if (s.accumulates) e.tileloadd(tile, from);
-    else e.tilezero(tile);
-  });
+  if (s.begins) {  // the same row sixteen times
+    e.mov(at, e.ptr[e.rdi + int{offsetof(TileMatmulArgs, begin)}]);
+    e.xor_(row.cvt32(), row.cvt32());
+    for (int r = 0; r < row_tiles; ++r)
+      for (int c = 0; c < column_tiles; ++c) e.tileloadd(sum(r, c), e.ptr[at + row + c * 64]);
+  } else {
+    for_each_sum([&](const Tmm& tile, const Xbyak::Address& from) {
+      if (s.accumulates) e.tileloadd(tile, from);
+      else e.tilezero(tile);
+    });
+  }
   e.mov(row.cvt32(), static_cast<uint32_t>(kTileRow));
   Xbyak::Label tap, block;
   e.mov(tap_count.cvt32(), static_cast<uint32_t>(s.taps));

@@ -24,11 +24,12 @@ constexpr int64_t kStepWeights = 2 * kTileBytes;  // weights of a step, of fewer
 
 /// Offsets in the code depend on the order.
 struct TileMatmulArgs {
-  const std::byte* src;       // first pixel
-  const std::byte* weights;   // first step of the panel
-  float* sums;                // a row for each pixel
-  const int64_t* taps;        // bytes from src to each tap's first pixel
-  const std::byte* prefetch;  // weights of a later panel
+  const std::byte* src;              // first pixel
+  const std::byte* weights;          // first step of the panel
+  float* sums;                       // a row for each pixel
+  const int64_t* taps;               // bytes from src to each tap's first pixel
+  const std::byte* prefetch;         // weights of a later panel
+  const std::byte* begin = nullptr;  // what the sums of each channel begin with
 };
 
 struct TileMatmulSpec {
@@ -37,6 +38,7 @@ struct TileMatmulSpec {
   int64_t src_pixel = kTileRow, src_block = 0;  // bytes
   int64_t sum_row = 4 * kTileChannels;          // bytes
   bool accumulates = false;                     // adds to the sums that are there
+  bool begins = false;                          // adds to one value for each channel
   bool bytes = false;                           // unsigned ones times signed ones, 64 a step, in sums of i32
   int prefetch_lines = 0;                       // for each step
 };

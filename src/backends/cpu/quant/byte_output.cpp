@@ -3,6 +3,7 @@
 #include "backends/cpu/quant/byte_output.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hone::cpu {
 namespace {
@@ -11,6 +12,15 @@ uint32_t bits_of(int64_t number) { return static_cast<uint32_t>(number); }
 uint32_t words_of(int64_t number) { return (bits_of(number) & 0xffff) * 0x10001; }
 
 }  // namespace
+
+ByteOutputSpec byte_output_spec(const Quantization& rounding, const Quantization& residual, const Quantization& result,
+                                const Epilogue& epilogue) {
+  ByteOutputSpec spec{rounding, residual, result};
+  const bool is_sum = epilogue.residual && rounding && residual && result &&
+                      (epilogue.residual_after_activation || are_bounds(epilogue.activation.kind));
+  if (is_sum) spec.sum = step_sum(rounding, residual, result);
+  return spec;
+}
 
 ByteOutput::ByteOutput(Emitter& emitter, const OutputSpec& spec, const ByteOutputSpec& bytes, TileOutput& out)
     : e_(emitter),
@@ -44,6 +54,7 @@ void ByteOutput::end() {
 void ByteOutput::make_integers(const Vec& x, int pixel, int vector) {
   const bool activates_early = s_.epilogue.residual_after_activation;
   if (activates_early) activate(x);
+  if (b_.sum) return add_steps(x, pixel, vector);
   if (b_.rounding) round_between(x);
   if (s_.epilogue.residual) add_residual(x, pixel, vector);
   if (!activates_early && !are_bounds(s_.epilogue.activation.kind)) activate(x);
@@ -61,20 +72,38 @@ ByteOutput::Vec ByteOutput::steps_of(const Vec& x, const StepQuotient& quotient,
   return q;
 }
 
-void ByteOutput::round_between(const Vec& x) {
+ByteOutput::Vec ByteOutput::rounded_steps(const Vec& x) {
   const Vec steps = steps_of(x, rounding_, step_bounds(b_.rounding));
   e_.round_to_nearest(steps);
-  e_.vmulps(x, steps, e_.constant(b_.rounding.scale));
+  return steps;
+}
+
+void ByteOutput::round_between(const Vec& x) { e_.vmulps(x, rounded_steps(x), e_.constant(b_.rounding.scale)); }
+
+void ByteOutput::load_residual(const Vec& r, int pixel, int vector) {
+  const auto from = out_.place(e_.rsi, pixel * s_.residual_pixel + out_.vector_offset(vector) / 4);
+  memory_.load_integers(r, from, is_signed(b_.residual), out_.is_tail(vector));
 }
 
 void ByteOutput::add_residual(const Vec& x, int pixel, int vector) {
   const Vec r = out_.spare(0);
-  const auto from = out_.place(e_.rsi, pixel * s_.residual_pixel + out_.vector_offset(vector) / 4);
-  memory_.load_integers(r, from, is_signed(b_.residual), out_.is_tail(vector));
+  load_residual(r, pixel, vector);
   if (b_.residual.zero != 0) e_.vpsubd(r, r, e_.constant_bits(bits_of(b_.residual.zero)));
   e_.vcvtdq2ps(r, r);
   e_.vmulps(r, r, e_.constant(b_.residual.scale));
   e_.vaddps(x, x, r);
+}
+
+/// The sum is bounded, so that narrowing clamps it.
+void ByteOutput::add_steps(const Vec& x, int pixel, int vector) {
+  const Vec steps = rounded_steps(x), sum = out_.spare(1);
+  load_residual(x, pixel, vector);
+  e_.vcvtdq2ps(x, x);
+  emit_step_sum(e_, sum, steps, x, *b_.sum);
+  const StepBounds bounds = result_bounds(), all = step_bounds(b_.result);
+  if (std::isfinite(bounds.low)) e_.vmaxps(sum, sum, e_.constant(bounds.low));
+  if (!joins() || bounds.high < all.high) e_.vminps(sum, sum, e_.constant(bounds.high));
+  e_.vcvtps2dq(x, sum);
 }
 
 StepBounds ByteOutput::result_bounds() const {

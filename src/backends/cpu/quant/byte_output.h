@@ -14,7 +14,11 @@ namespace hone::cpu {
 
 struct ByteOutputSpec {
   Quantization rounding, residual, result;
+  std::optional<StepSum> sum = std::nullopt;  // of the rounding's steps and the residual, where that is all there is
 };
+/// With the sum, where it can be used.
+ByteOutputSpec byte_output_spec(const Quantization& rounding, const Quantization& residual, const Quantization& result,
+                                const Epilogue& epilogue);
 
 class ByteOutput {
  public:
@@ -34,7 +38,10 @@ class ByteOutput {
   /// In spare(0); clobbers spare(1).
   Vec steps_of(const Vec& x, const StepQuotient& quotient, const StepBounds& bounds);
   void round_between(const Vec& x);
+  Vec rounded_steps(const Vec& x);
+  void add_steps(const Vec& x, int pixel, int vector);
   void add_residual(const Vec& x, int pixel, int vector);
+  void load_residual(const Vec& r, int pixel, int vector);
   StepBounds result_bounds() const;
 
   void store(const Vec& x, int pixel, int vector);

@@ -3,6 +3,8 @@
 // Floats rounded to steps of a byte's scale, each operation rounded as QuantizeLinear's meaning is.
 #pragma once
 
+#include <optional>
+
 #include "backends/cpu/jit/emitter.h"
 #include "regions/epilogue.h"
 
@@ -35,6 +37,16 @@ class StepQuotient {
   float scale_, high_, low_;  // the reciprocal is high + low
   bool pair_;
 };
+
+/// Steps of a byte's scale plus another byte, in steps of a third: steps * of_steps + (byte * of_byte + constant) in two multiplications
+/// with additions, where these round to what the five operations of the meaning do, for all 65,536 pairs.
+struct StepSum {
+  float of_steps = 0, of_byte = 0, constant = 0;
+};
+std::optional<StepSum> step_sum(const Quantization& steps, const Quantization& byte, const Quantization& result);
+/// In `sum`; of steps and a byte that are floats.
+void emit_step_sum(Emitter& e, const Emitter::Vec& sum, const Emitter::Vec& steps, const Emitter::Vec& byte,
+                   const StepSum& factors);
 
 /// The quotient between the bounds, of which those that are infinite are none.
 void emit_clamped_steps(Emitter& e, const Emitter::Vec& q, const Emitter::Vec& x, const Emitter::Vec& rest,

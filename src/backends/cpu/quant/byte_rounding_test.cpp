@@ -75,5 +75,61 @@ TEST(ByteRounding, SaturationReplacesALowEndThatIsTheTypesOwn) {
   EXPECT_EQ(saturating({0, 252}, type).low, 0);
 }
 
+/// A vector's sums of steps and bytes, as floats.
+using Sums = void (*)(const float* steps, const float* bytes, float* sums);
+
+std::unique_ptr<Emitter> sums_code(Isa isa, const StepSum& factors) {
+  return Emitter::generate(isa, [&](Emitter& e) {
+    e.load(e.vec(0), e.ptr[e.rdi]);
+    e.load(e.vec(1), e.ptr[e.rsi]);
+    emit_step_sum(e, e.vec(2), e.vec(0), e.vec(1), factors);
+    e.round_to_nearest(e.vec(2));
+    e.store(e.ptr[e.rdx], e.vec(2));
+    e.vzeroupper();
+    e.ret();
+  });
+}
+
+/// All pairs. Whether there are such factors.
+bool check_sums(Isa isa, const Quantization& steps, const Quantization& byte, const Quantization& result) {
+  const std::optional<StepSum> factors = step_sum(steps, byte, result);
+  if (!factors) return false;
+  const auto code = sums_code(isa, *factors);
+  const auto run = code->entry<Sums>(0);
+  const StepBounds bounds = step_bounds(result);
+  const float low_byte = is_signed(byte) ? -128 : 0;
+  const auto lanes = static_cast<size_t>(lanes_of(isa));
+  std::vector<float> bytes(256), same(lanes), found(256);
+  for (size_t j = 0; j < bytes.size(); ++j) bytes[j] = low_byte + static_cast<float>(j);
+  for (float step = step_bounds(steps).low; step <= step_bounds(steps).high; ++step) {
+    std::ranges::fill(same, step);
+    for (size_t j = 0; j < bytes.size(); j += lanes) run(same.data(), &bytes[j], &found[j]);
+    for (size_t j = 0; j < bytes.size(); ++j) {
+      const float sum = step * steps.scale + (bytes[j] - static_cast<float>(byte.zero)) * byte.scale;
+      EXPECT_EQ(std::clamp(found[j], bounds.low, bounds.high),
+                std::clamp(std::nearbyint(sum / result.scale), bounds.low, bounds.high))
+          << step << " of " << steps.scale << " and " << bytes[j] << " of " << byte.scale << " " << to_string(isa);
+    }
+  }
+  return true;
+}
+
+TEST(ByteRounding, StepsAndAByteAreSummedAsTheirMeaningIsForAllPairs) {
+  Random random(trial::test_seed());
+  const auto scale = [&] { return std::ldexp(random.floats(1)[0] + 1.5F, static_cast<int>(random.integer(-7, -4))); };
+  const auto type = [&]() -> Quantization {
+    const bool is_signed = random.integer(0, 1) == 1;
+    return {is_signed ? DType::i8 : DType::u8, scale(), random.integer(0, 255) - (is_signed ? 128 : 0)};
+  };
+  int found = 0;
+  for (const Isa isa : trial::machine_isas()) {
+    if (isa == Isa::scalar) continue;
+    for (int i = 0; i < 12; ++i) found += check_sums(isa, type(), type(), type()) ? 1 : 0;
+    check_sums(isa, {DType::u8, 0.5F, 0}, {DType::u8, 0.25F, 255}, {DType::i8, 0.5F, -128});  // with ties
+  }
+  EXPECT_GT(found, 0);
+  EXPECT_FALSE(step_sum({DType::u8, 1, 0}, {DType::u8, 1, 0}, {DType::u8, 0x1p-20F, 0}));
+}
+
 }  // namespace
 }  // namespace hone::cpu

@@ -28,12 +28,30 @@ bool all_are(const Dims& list, int64_t value) {
   return std::ranges::all_of(list, [value](int64_t v) { return v == value; });
 }
 
-/// The pixels of all images as one row, where windows are one pixel of what is channels last.
+Dims with_images(int64_t images, const Dims& axes) {
+  Dims dims{images};
+  dims.insert(dims.end(), axes.begin(), axes.end());
+  return dims;
+}
+
+/// Whether every window is a pixel of A, channels last.
+bool windows_are_pixels(const IntegerShape& shape) {
+  if (!all_are(shape.filter, 1) || !all_are(shape.pads, 0) || shape.layout != Layout::channels_last) return false;
+  for (size_t axis = 0; axis < shape.in.size(); ++axis)
+    if (shape.out[axis] - 1 > (shape.in[axis] - 1) / shape.strides[axis]) return false;
+  return true;
+}
+
+/// The pixels of all images as one row, where windows are one pixel.
 IntegerShape as_matrix(IntegerShape shape) {
-  const bool pixels = all_are(shape.filter, 1) && all_are(shape.strides, 1) && all_are(shape.pads, 0);
-  if (!pixels || shape.layout != Layout::channels_last || shape.in != shape.out) return shape;
+  if (!windows_are_pixels(shape)) return shape;
+  if (shape.in != shape.out) {
+    shape.source = with_images(shape.images, shape.in);
+    shape.kept = with_images(shape.images, shape.out);
+    shape.apart = with_images(1, shape.strides);
+  }
   const Dims one{1};
-  shape.in = shape.out = {shape.images * elements(shape.in)};
+  shape.in = shape.out = {shape.images * elements(shape.out)};
   shape.images = 1;
   shape.filter = shape.strides = shape.dilations = one;
   shape.pads = {0};

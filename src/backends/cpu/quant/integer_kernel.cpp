@@ -91,6 +91,7 @@ IntegerKernel::IntegerKernel(const IntegerShape& shape, const IntegerConfig& con
       panels_(ceil_divide(shape.columns, panel_)),
       steps_(config.steps(shape)),
       places_(sums),
+      bytes_(byte_output_spec(sums.sums.rounding, sums.sums.residual, sums.sums.result, sums.epilogue.epilogue())),
       lanes_(lanes_of(isa)),
       result_bytes_(static_cast<int64_t>(size_of(shapes.outputs[0].dtype))),
       residual_bytes_(sums.sums.residual ? 1 : 4) {
@@ -184,7 +185,7 @@ IntegerTileSpec IntegerKernel::tile_spec(int rows, bool last_column) const {
   spec.output = output;
   spec.column_zeros = sums_.column_zeros;
   spec.factor = sums_.sums.factor;
-  spec.bytes = {sums_.sums.rounding, sums_.sums.residual, sums_.sums.result};
+  spec.bytes = bytes_;
   return spec;
 }
 

@@ -27,6 +27,9 @@ struct IntegerShape {
   Dims in, out, filter, strides, dilations, pads;  // pads: before each axis
   Layout layout = Layout::channels_last;           // of A: channels_last, or linear
   bool signed_a = false;
+  /// Where windows are single pixels and only some of A's have one: images and spatial axes of A, and of what is kept of it, with the
+  /// distances. The other axes are then those of what is kept. Empty: every pixel counts.
+  Dims source = {}, kept = {}, apart = {};
 
   int64_t taps() const { return elements(filter); }
   /// Taps that follow each other.

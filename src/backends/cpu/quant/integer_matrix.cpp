@@ -15,6 +15,7 @@ constexpr int64_t kFewProducts = 16;  // of a tile's row, which has 64
 constexpr int64_t kFewColumns = 16;
 constexpr int64_t kMostOfPixel = 512;          // bytes of a pixel that is copied where its tile ends behind its tensor
 constexpr int64_t kSourceInCache = 512 << 10;  // bytes of A that pass the panels
+constexpr int64_t kWeightsInL1 = 20 << 10;     // of panels that pass a strip together
 
 /// The pixels of a result that are one row of tiles: so many, of which each `pitch` begin with `width` that count.
 struct Line {
@@ -95,7 +96,7 @@ class MatrixKernel final : public IntegerKernel {
     spec.channel_blocks = steps_ * kStepBytes / kTileRow / spec.taps;
     spec.src_pixel = pack_.stride();
     spec.src_block = kTileRow;
-    spec.bytes = true;
+    spec.bytes = spec.begins = true;
     // While a panel passes its strips, the next one's weights come into L2; where there are many strips nobody waits for them.
     constexpr int64_t kLines = kStepWeights / 64;
     if (const int64_t strips = lines_ * strips_; strips < kLines)
@@ -103,23 +104,33 @@ class MatrixKernel final : public IntegerKernel {
     return spec;
   }
 
-  /// Strips of A that stay in cache pass by each panel; where the weights outweigh A, all of them.
   void multiply(int worker, int workers, const IntegerTileArgs& whole) const override {
-    const int64_t strips = lines_ * strips_, panels = s_.groups * panels_, strip_bytes = kTilePixels * pack_.stride();
-    const int64_t together = std::max<int64_t>(1, kSourceInCache / strip_bytes);
     if (on_ != nullptr) on_(&kFullTiles);
-    if (strips * strip_bytes < weight_bytes() || strips < 2 * workers) {
-      const Share share = share_of(strips * panels, worker, workers);
-      for (int64_t item = share.begin; item < share.end; ++item) multiply_tile(whole, item / strips, item % strips);
-    } else {
-      const Share share = share_of(strips, worker, workers);
-      for (int64_t first = share.begin; first < share.end; first += together)
-        for (int64_t panel = 0; panel < panels; ++panel)
-          for (int64_t strip = first; strip < std::min(first + together, share.end); ++strip)
-            multiply_tile(whole, panel, strip);
-    }
+    const int64_t strips = lines_ * strips_, strip_bytes = kTilePixels * pack_.stride();
+    constexpr int64_t kByFar = 2;
+    const bool by_panels = kByFar * strips * strip_bytes < weight_bytes() || strips < 2 * workers;
+    if (by_panels) multiply_weights(whole, share_of(strips * s_.groups * panels_, worker, workers));
+    else multiply_strips(whole, share_of(strips, worker, workers), std::max<int64_t>(1, kSourceInCache / strip_bytes));
     if (off_ != nullptr) off_(nullptr);
   }
+
+  /// Where the weights outweigh A by far, all of A passes by each panel.
+  void multiply_weights(const IntegerTileArgs& whole, const Share& share) const {
+    const int64_t strips = lines_ * strips_;
+    for (int64_t item = share.begin; item < share.end; ++item) multiply_tile(whole, item / strips, item % strips);
+  }
+
+  /// Strips that stay in cache pass by as many panels as do.
+  void multiply_strips(const IntegerTileArgs& whole, const Share& share, int64_t together) const {
+    const int64_t panels = s_.groups * panels_, abreast = std::max<int64_t>(1, kWeightsInL1 / panel_bytes());
+    for (int64_t first = share.begin; first < share.end; first += together)
+      for (int64_t panel = 0; panel < panels; panel += abreast)
+        for (int64_t strip = first; strip < std::min(first + together, share.end); ++strip)
+          for (int64_t next = panel; next < std::min(panel + abreast, panels); ++next)
+            multiply_tile(whole, next, strip);
+  }
+
+  int64_t panel_bytes() const { return panel_ * steps_ * kStepBytes; }
 
   void multiply_tile(const IntegerTileArgs& whole, int64_t panel, int64_t strip) const {
     const int64_t line = strip / strips_, begin = strip % strips_ * kTilePixels,
@@ -134,11 +145,14 @@ class MatrixKernel final : public IntegerKernel {
     alignas(64) std::byte copy[kTilePixels * kMostOfPixel + kTileRow];
     if (pack_.phases() == 0 && s_.depth % kTileRow != 0) src = within(src, (panel / panels_) * s_.depth, first, copy);
     const auto* weights = reinterpret_cast<const std::byte*>(args.tile.weights);
-    const int64_t panel_bytes = panel_ * steps_ * kStepBytes,
-                  passed =
-                      strip % (kStepWeights / 64) * specs_[variant].prefetch_lines * panel_bytes / (kStepWeights / 64);
-    const TileMatmulArgs matmul{src, weights, reinterpret_cast<float*>(sums), pack_.taps().data(),
-                                weights + panel_bytes + passed};
+    const int64_t passed =
+        strip % (kStepWeights / 64) * specs_[variant].prefetch_lines * panel_bytes() / (kStepWeights / 64);
+    const TileMatmulArgs matmul{src,
+                                weights,
+                                reinterpret_cast<float*>(sums),
+                                pack_.taps().data(),
+                                weights + panel_bytes() + passed,
+                                reinterpret_cast<const std::byte*>(args.base)};
     if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
     else multiply_without_tiles(specs_[variant], matmul);
     end_rows(whole, panel, line, {begin, end}, sums + (begin - first) * kTileChannels);

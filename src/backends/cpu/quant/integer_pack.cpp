@@ -57,7 +57,9 @@ IntegerPack::IntegerPack(const IntegerShape& shape, const IntegerConfig& config,
 }
 
 bool IntegerPack::fits_in_place() const {
-  if (element_bytes_ != 1 || added_ != 0 || depth_ != s_.depth || s_.layout != Layout::channels_last) return false;
+  if (!s_.source.empty() || element_bytes_ != 1 || added_ != 0 || depth_ != s_.depth ||
+      s_.layout != Layout::channels_last)
+    return false;
   for (size_t axis = 0; axis < s_.in.size(); ++axis)
     if (s_.pads[axis] != 0 || s_.span(axis) > s_.in[axis]) return false;
   return true;
@@ -123,6 +125,7 @@ int64_t IntegerPack::source_of(int64_t row) const {
 
 template <typename To, typename From>
 void IntegerPack::pack_rows(int worker, int workers, const From* a, int64_t zero, std::byte* packed) const {
+  if (!s_.source.empty()) return pack_kept<To>(worker, workers, a, packed);
   const int64_t width = sizes_.back(), rows = pixels_ / width, pixel = s_.groups * depth_,
                 image = elements(s_.in) * s_.groups * s_.depth;
   const int64_t left = std::clamp<int64_t>(s_.pads.back(), 0, width),
@@ -136,6 +139,25 @@ void IntegerPack::pack_rows(int worker, int workers, const From* a, int64_t zero
     if (begin < end)
       copy_pixels(a + row / rows * image, source + begin - s_.pads.back(), end - begin, to + begin * pixel);
     std::fill(to + end * pixel, to + width * pixel, static_cast<To>(zero));
+    if (sums_) sum_pixels(to, width, pixel_sums(packed) + row * width * s_.groups);
+  }
+}
+
+int64_t IntegerPack::kept_source(int64_t row) const {
+  int64_t pixel = 0, between = s_.source.back();
+  for (size_t axis = s_.kept.size() - 1; axis-- > 0; between *= s_.source[axis], row /= s_.kept[axis])
+    pixel += row % s_.kept[axis] * s_.apart[axis] * between;
+  return pixel;
+}
+
+template <typename To, typename From>
+void IntegerPack::pack_kept(int worker, int workers, const From* a, std::byte* packed) const {
+  const int64_t width = s_.kept.back(), pixel = s_.groups * depth_;
+  const Share share = share_of(elements(s_.kept) / width, worker, workers);
+  for (int64_t row = share.begin; row < share.end; ++row) {
+    To* to = reinterpret_cast<To*>(packed) + row * width * pixel;
+    const int64_t source = kept_source(row);
+    for (int64_t x = 0; x < width; ++x) copy_pixels(a, source + x * s_.apart.back(), 1, to + x * pixel);
     if (sums_) sum_pixels(to, width, pixel_sums(packed) + row * width * s_.groups);
   }
 }

@@ -56,12 +56,16 @@ class IntegerPack {
   template <typename To, typename From>
   void pack_rows(int worker, int workers, const From* a, int64_t zero, std::byte* packed) const;
   template <typename To, typename From>
+  void pack_kept(int worker, int workers, const From* a, std::byte* packed) const;
+  template <typename To, typename From>
   void copy_pixels(const From* image, int64_t first, int64_t count, To* to) const;
   template <typename To>
   void sum_pixels(const To* row, int64_t count, uint32_t* to) const;
   void sum_windows(int worker, int workers, std::byte* packed) const;
   /// The pixel of A's image that a row of the copy begins with, or -1 for a row of the border.
   int64_t source_of(int64_t row) const;
+  /// The same where some are kept.
+  int64_t kept_source(int64_t row) const;
 
   IntegerShape s_;
   bool sums_, packs_ = true;

@@ -296,7 +296,7 @@ class MatrixProduct final : public ProductKernel {
       specs_[variant].channel_blocks = row_bytes() / kTileRow;
       specs_[variant].src_pixel = row_bytes();
       specs_[variant].src_block = kTileRow;
-      specs_[variant].bytes = true;
+      specs_[variant].bytes = specs_[variant].begins = true;
     }
     emit();
   }
@@ -334,8 +334,9 @@ class MatrixProduct final : public ProductKernel {
     const int64_t left = s_.n - panel * kTileChannels;
     const int variant = (strip.count <= 16 ? 2 : 0) + (left <= 16 ? 1 : 0);
     alignas(64) int32_t sums[kTilePixels * kTileChannels];
-    const TileMatmulArgs matmul{strip.rows, reinterpret_cast<const std::byte*>(args.tile.weights),
-                                reinterpret_cast<float*>(sums), &kOneTap, nullptr};
+    const TileMatmulArgs matmul{
+        strip.rows, reinterpret_cast<const std::byte*>(args.tile.weights), reinterpret_cast<float*>(sums), &kOneTap,
+        nullptr,    reinterpret_cast<const std::byte*>(args.base)};
     if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
     else multiply_without_tiles(specs_[variant], matmul);
     for (int64_t row = 0; row < strip.count; row += kRowsOfEnd) {

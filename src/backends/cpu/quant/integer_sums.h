@@ -69,6 +69,7 @@ class IntegerKernel : public CpuKernel {
   IntegerTileArgs arguments(const Bindings& bindings) const;
 
   IntegerConstants places_;
+  ByteOutputSpec bytes_;
   bool signed_zero_ = false;
   int64_t lanes_, result_bytes_, residual_bytes_;
 };

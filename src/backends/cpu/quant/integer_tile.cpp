@@ -40,17 +40,27 @@ class TileWriter {
   void begin() {
     e_.mov(TileOutput::dst(), arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, dst)));
     e_.set_tail(s_.output.tail);
+    if (s_.sum_row != 0) return begin_with_sums();
     e_.mov(e_.rax, arg(offsetof(IntegerTileArgs, base)));
-    if (s_.sum_row != 0) e_.mov(a_, arg(offsetof(IntegerTileArgs, sums)));
     for (int vector = 0; vector < vectors_; ++vector) {
-      const Vec base = s_.sum_row == 0 ? out_.acc(0, vector) : out_.spare(0);
-      e_.load(base, column(e_.rax, vector));
-      for (int row = s_.sum_row == 0 ? 1 : 0; row < rows_; ++row)
-        if (s_.sum_row == 0) e_.vmovaps(out_.acc(row, vector), base);
-        else e_.vpaddd(out_.acc(row, vector), base, out_.at(a_, row * s_.sum_row + out_.vector_offset(vector)));
+      e_.load(out_.acc(0, vector), column(e_.rax, vector));
+      for (int row = 1; row < rows_; ++row) e_.vmovaps(out_.acc(row, vector), out_.acc(0, vector));
     }
     if (s_.column_zeros) take_off_zeros();
     e_.mov(b_, arg(offsetof(IntegerTileArgs, tile) + offsetof(TileArgs, weights)));
+  }
+
+  /// Those that are only scaled are loaded as they become floats.
+  bool scales_from_memory() const { return s_.sum_row != 0 && !s_.column_zeros && s_.factor != Factor::none; }
+  Xbyak::Address sum(int row, int vector) const {
+    return out_.at(sums_, row * s_.sum_row + out_.vector_offset(vector));
+  }
+  void begin_with_sums() {
+    e_.mov(sums_, arg(offsetof(IntegerTileArgs, sums)));
+    if (scales_from_memory()) return;
+    for (int vector = 0; vector < vectors_; ++vector)
+      for (int row = 0; row < rows_; ++row) e_.load(out_.acc(row, vector), sum(row, vector));
+    if (s_.column_zeros) take_off_zeros();
   }
 
   void take_off_zeros() {
@@ -134,7 +144,8 @@ class TileWriter {
       if (s_.output.epilogue.bias) e_.load(bias, column(a_, vector));
       for (int row = 0; row < rows_; ++row) {
         const Vec x = out_.acc(row, vector);
-        e_.vcvtdq2ps(x, x);
+        if (scales_from_memory()) e_.vcvtdq2ps(x, sum(row, vector));
+        else e_.vcvtdq2ps(x, x);
         e_.vmulps(x, x, factor);
         if (s_.output.epilogue.bias) e_.vaddps(x, x, bias);
       }
@@ -147,7 +158,7 @@ class TileWriter {
   TileOutput out_;
   // Of those that TileOutput leaves free.
   const Reg64 a_{Xbyak::Operand::RSI}, b_{Xbyak::Operand::RDX}, rounds_{Xbyak::Operand::R8}, row_{Xbyak::Operand::R9},
-      tap_{Xbyak::Operand::R11}, left_{Xbyak::Operand::RCX};
+      tap_{Xbyak::Operand::R11}, left_{Xbyak::Operand::RCX}, sums_{Xbyak::Operand::RDX};
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ struct IntegerTileSpec {
   int64_t b_step = 0;  // bytes between steps of B: of a panel, which may have more vectors than the tile
   int64_t steps = 1;   // of each tap
   int64_t taps = 1;
-  int64_t sum_row = 0;        // bytes between rows of sums that are given; 0: the tile multiplies
+  int64_t sum_row = 0;  // bytes between rows of sums that are given; 0: the tile multiplies, and begins with `base`
   bool column_zeros = false;  // columns have zero points: times the sum of a row they are taken off
   Factor factor = Factor::none;
   ByteOutputSpec bytes;  // whose result is none where the sums become no bytes

@@ -114,7 +114,7 @@ std::string window_text(const WindowAttrs& window) {
 
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = DepthwiseTactic;
   using Code = DepthwiseCode;
 

@@ -106,7 +106,7 @@ Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
 
 struct DirectConvFamily {
   static constexpr std::string_view kName = "direct_conv";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = DirectConvCode;
 

@@ -286,7 +286,7 @@ Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, 
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 

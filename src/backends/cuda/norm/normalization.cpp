@@ -143,7 +143,7 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = NormalizationCode;
 

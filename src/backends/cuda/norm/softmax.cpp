@@ -41,7 +41,7 @@ struct SoftmaxCode {
 
 struct SoftmaxFamily {
   static constexpr std::string_view kName = "softmax";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = SoftmaxCode;
 

@@ -70,7 +70,7 @@ std::string reason_against(const Problem& problem, const Node& node) {
 
 struct DynamicQuantizeFamily {
   static constexpr std::string_view kName = "dynamic_quantize";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   using Params = NoParams;
   using Code = DynamicQuantizeCode;
 
@@ -98,7 +98,8 @@ struct DynamicQuantizeFamily {
     const DType dtype = node.input(0)->type.dtype;
     return {code, fmt::format("typedef {} T;\n#define V {}\n#define CODES {:d}\n#define BLOCKS {}\n#define TURNS {}\n",
                               type_name(dtype), vector_width(dtype), codes, code.blocks, kTurns) +
-                      declare<QuantizeParameters, LimitsParameters, WriteParameters>() + kernels::dynamic_quantize};
+                      declare<QuantizeParameters, LimitsParameters, WriteParameters>() + kernels::rounding +
+                      kernels::dynamic_quantize};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {

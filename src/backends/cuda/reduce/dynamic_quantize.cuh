@@ -4,7 +4,7 @@
 // within 255 steps. Tensors that a few blocks read in no time are work for one cluster, whose blocks tell each other their limits;
 // of larger ones a kernel of its own finds limits by block.
 //
-// Before this stand T, V, CODES, BLOCKS (of the cluster), TURNS (vectors of a thread there) and the parameters.
+// Before this stand T, V, CODES, BLOCKS (of the cluster), TURNS (vectors of a thread there), the parameters and nearest_step.
 
 #if CODES
 typedef unsigned char Result;
@@ -39,13 +39,14 @@ static inline Limits block_limits(Limits own, float* scratch) {
 
 // The scale and the zero point that limits give, and what becomes of elements.
 struct Codes {
-  float scale, zero;
+  float scale, reciprocal, zero;
   explicit Codes(Limits limits) {
     scale = (limits.high - limits.low) / 255.0f;
+    reciprocal = 1.0f / scale;
     zero = scale == 0 ? 0.0f : fminf(fmaxf(rintf(-limits.low / scale), 0.0f), 255.0f);
   }
   Result of(T element) const {
-    const float x = as_float(element), code = scale == 0 || x != x ? 0.0f : fminf(fmaxf(rintf(x / scale) + zero, 0.0f), 255.0f);
+    const float x = as_float(element), code = scale == 0 || x != x ? 0.0f : fminf(fmaxf(nearest_step(x, scale, reciprocal, 255.0f) + zero, 0.0f), 255.0f);
 #if CODES
     return (unsigned char)code;
 #else

@@ -52,19 +52,25 @@ void CudaRecording::replay(Stream& stream) {
       run_on_host(run.begin, own);
       continue;
     }
-    if (graphs && run.graph == nullptr) capture(run);
+    if (graphs && run.graph == nullptr)
+      capture_failure_ = capture(run, [&](CUgraph graph) {
+        check(driver().cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+      });
     if (run.graph != nullptr) check(driver().cuGraphLaunch(run.graph, own.handle()), "launching a graph");
     else launch_all(run, own.handle());
   }
 }
 
-void CudaRecording::join_capture(CUstream stream) const {
+void CudaRecording::join_capture(CUstream stream) {
   for (const Run& run : runs_)
     if (run.on_host)
       throw Error(fmt::format("step {} of {} runs on the host and cannot be captured in a CUDA graph", run.begin + 1,
                               launches_.size()),
                   "hone inspect lists the layers of the source reference; enqueue such a network without capturing");
-  for (const Run& run : runs_) launch_all(run, stream);
+  const bool as_node = capture_failure_.empty() && driver().cuStreamGetCaptureInfo != nullptr;  // since 12.3
+  for (const Run& run : runs_)
+    if (!as_node || !capture(run, [&](CUgraph graph) { add_to_capture(stream, graph); }).empty())
+      launch_all(run, stream);
 }
 
 void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
@@ -174,13 +180,13 @@ void CudaRecording::run_on_host(size_t index, CudaStream& stream) const {
   stream.synchronize();
 }
 
-void CudaRecording::capture(Run& run) {
-  std::string failure = try_capture(run);
-  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run);
-  capture_failure_ = std::move(failure);
+std::string CudaRecording::capture(const Run& run, const GraphUser& use) {
+  std::string failure = try_capture(run, use);
+  if (!failure.empty() && std::exchange(overlaps_, false)) failure = try_capture(run, use);
+  return failure;
 }
 
-std::string CudaRecording::try_capture(Run& run) {
+std::string CudaRecording::try_capture(const Run& run, const GraphUser& use) {
   const Driver& cuda = driver();
   CUgraph graph = nullptr;
   std::string failure;
@@ -200,10 +206,25 @@ std::string CudaRecording::try_capture(Run& run) {
   attempt([&] {
     check(ended, "a step cannot be captured");
     early_launches_ += keep_early_edges(graph, waiting_);
-    check(cuda.cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
+    use(graph);
   });
   if (graph != nullptr) cuda.cuGraphDestroy(graph);
   return failure;
+}
+
+/// As one node behind all that the stream holds so far: edges inside the graph stay as they are.
+void CudaRecording::add_to_capture(CUstream stream, CUgraph graph) {
+  const Driver& cuda = driver();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph whole = nullptr;
+  const CUgraphNode* ahead = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  check(cuda.cuStreamGetCaptureInfo(stream, &status, nullptr, &whole, &ahead, &edges, &count), "reading a capture");
+  CUgraphNode node = nullptr;
+  check(cuda.cuGraphAddChildGraphNode(&node, whole, ahead, count, graph), "joining a capture");
+  check(cuda.cuStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+        "joining a capture");
 }
 
 void CudaRecording::drop_graphs() {

@@ -14,6 +14,7 @@
 // when all before it has ended, and ends before anything behind it begins.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,13 +46,16 @@ class CudaRecording final : public Recording {
   };
   static constexpr int kStreams = 4;  // branches of a graph
 
-  /// Into a graph that somebody captures: one launch after the other.
-  void join_capture(CUstream stream) const;
+  using GraphUser = std::function<void(CUgraph)>;
+
+  /// Into a graph that somebody captures: our own as one node of it, or, where that fails, one launch after the other.
+  void join_capture(CUstream stream);
+  static void add_to_capture(CUstream stream, CUgraph graph);
   void launch_all(const Run& run, CUstream stream) const;
   void run_on_host(size_t index, CudaStream& stream) const;
-  void capture(Run& run);
-  /// Why it did not work; empty when it did.
-  std::string try_capture(Run& run);
+  /// Makes a graph, which lives as long as `use` has it. Why it did not work; empty when it did.
+  std::string capture(const Run& run, const GraphUser& use);
+  std::string try_capture(const Run& run, const GraphUser& use);
   void launch_branches(const Run& run);
   void launch(size_t index, CUstream stream, void* workspace, bool early) const;
   void wait_for_all(CUstream stream) const;

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models, networks by hand, timing caches, plans: from ONNX to what an engine is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .arrays import DTYPES, type_of
+from .base import INFO, WARNING, Log, Object, _hone
+from .devices import Device, device_of
+from .progress import Progress, ProgressBar
+from .values import to_value
+
+if TYPE_CHECKING:
+    from .running import Engine
+
+Sides = dict[str, tuple[np.dtype, tuple[int, ...]]]
+Shape = Sequence[int]
+Profile = Mapping[str, tuple[Shape, Shape, Shape]]  # the smallest, the likeliest and the largest shape of each dynamic input
+
+
+def sides(tensors: Any) -> tuple[Sides, Sides]:
+    """{name: (dtype, sizes)} of the inputs and of the outputs; sizes that are not fixed are -1."""
+    both: dict[bool, Sides] = {True: {}, False: {}}
+    for name, dtype, is_input, sizes, *_ in tensors:
+        both[is_input][name] = (DTYPES[dtype], tuple(sizes))
+    return both[True], both[False]
+
+
+class TimingCache(Object):
+    """Times of tactics, so that none is measured twice: for build(timing_cache=...)."""
+
+    def __init__(self, data: bytes = b""):
+        """Empty, or of what bytes() gave, or of a file as --timingCacheFile writes it."""
+        self._handle = _hone.TimingCache(data)
+
+    def merge(self, other: TimingCache) -> None:
+        """Adds what is missing; times that are there stay."""
+        self.handle.merge(other.handle)
+
+    def bytes(self) -> bytes:
+        """As a file would hold it."""
+        return self.handle.bytes()
+
+    def __len__(self) -> int:
+        return self.handle.entries()
+
+
+class Network(Object):
+    """A network that a program puts together of ONNX's operators, of version `opset`."""
+
+    def __init__(self, opset: int = 17):
+        self._handle = _hone.Network(opset)
+
+    def input(self, name: str, dtype: Any, sizes: Sequence[int | str]) -> str:
+        """An input. -1 is a size of any kind, a text is one that is equal wherever it stands. Returns the name."""
+        symbols = [size if isinstance(size, str) else None for size in sizes]
+        self.handle.add_input(name, type_of(dtype), [-1 if isinstance(size, str) else size for size in sizes], symbols)
+        return name
+
+    def constant(self, name: str, values: Any) -> str:
+        """A tensor of numbers. Returns the name."""
+        self.handle.add_constant(name, to_value(np.asarray(values)))
+        return name
+
+    def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], *, name: str | None = None, domain: str | None = None,
+             **attributes: Any) -> str:
+        """An operator. "" among the inputs stands for one that is left out. Returns the first output's name."""
+        self.handle.add_node(op, list(inputs), list(outputs), name, domain, [(key, *_attribute(value)) for key, value in attributes.items()])
+        return outputs[0]
+
+    def output(self, tensor: str) -> None:
+        """The tensor is an output of the network."""
+        self.handle.mark_output(tensor)
+
+    def bytes(self) -> bytes:
+        """The network as an ONNX file."""
+        return self.handle.bytes()
+
+    def model(self, log: Log | None = None, threshold: int = WARNING) -> Model:
+        """The network, checked."""
+        return Model(_hone.Model.from_network(self.handle, log, threshold))
+
+
+def _attribute(value):
+    """(hone_attribute_kind, value)."""
+    if isinstance(value, np.ndarray):
+        return 6, to_value(value)
+    if isinstance(value, str):
+        return 2, value
+    if isinstance(value, (int, np.integer)):
+        return 0, int(value)
+    if isinstance(value, (float, np.floating)):
+        return 1, float(value)
+    items = list(value)
+    if items and all(isinstance(item, str) for item in items):
+        return 5, items
+    if any(isinstance(item, (float, np.floating)) for item in items):
+        return 4, [float(item) for item in items]
+    return 3, [int(item) for item in items]
+
+
+class Model(Object):
+    """An ONNX model, read and checked. `log(severity, text)` receives what the reader has to say; `inputs` and `outputs` are
+    {name: (dtype, sizes)}, where sizes that are not fixed are -1."""
+
+    inputs: Sides
+    outputs: Sides
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+        self.inputs, self.outputs = sides(handle.tensors())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, log: Log | None = None, threshold: int = WARNING) -> Model:
+        """Reads a file."""
+        return cls(_hone.Model.load(os.fspath(path), log, threshold))
+
+    @classmethod
+    def parse(cls, data: bytes, folder: str | os.PathLike | None = None, log: Log | None = None, threshold: int = WARNING) -> Model:
+        """The same from the bytes of a file; external data lie in `folder`."""
+        return cls(_hone.Model.parse(data, None if folder is None else os.fspath(folder), log, threshold))
+
+    def weights(self) -> Sides:
+        """{name: (dtype, sizes)} of what set_weight() can exchange."""
+        return {name: (DTYPES[dtype], tuple(sizes)) for name, dtype, _, sizes, *_ in self.handle.weights()}
+
+    def set_weight(self, name: str, values: Any) -> None:
+        """Other contents for a weight, of its type and sizes, copied: for a build or Plan.refit()."""
+        dtype, shape = self.weights().get(name, (None, None))
+        array = np.ascontiguousarray(values, dtype)
+        if shape is not None and np.shape(values) != shape:
+            raise _hone.Error(f"the weight {name} has the shape {shape}, the values have {np.shape(values)}")
+        self.handle.set_weight(name, array.ctypes.data, array.nbytes)
+
+    def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO, *,
+              profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
+              progress: Progress | bool | None = None) -> Plan:
+        """The plan.
+
+        `arguments` are trtexec's build flags. `profiles` are {input: (smallest, likeliest, largest shape)}; `layer_types` says what
+        nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}. `progress` hears how far the build is; True shows a bar.
+        Other threads run meanwhile; Ctrl-C ends the build."""
+        options = _hone.Options([str(argument) for argument in arguments])
+        for profile in profiles:
+            number = options.add_profile()
+            for name, shapes in profile.items():
+                options.set_range(number, name, *map(list, shapes))
+        for node, kind in (layer_types or {}).items():
+            options.set_layer_type(node, kind)
+        if timing_cache is not None:
+            options.set_timing_cache(timing_cache.handle)
+        told = ProgressBar() if progress is True else progress or None
+        return Plan(_hone.build(self.handle, device_of(device).handle, options, told, log, threshold))
+
+
+class PlanInfo(NamedTuple):
+    """What a plan is."""
+
+    version: str  # of Hone that built it
+    device_kind: str  # "cpu", "cuda"
+    device: str
+    architecture: str
+    model: str
+    precision: str  # the types that its build allowed beside FP32
+    options: str  # of the build, as flags
+    profiles: int
+    refittable: bool
+    has_weights: bool
+    weight_bytes: int
+    file_bytes: int
+
+
+class Candidate(NamedTuple):
+    """A tactic that was tried for a layer, or refused."""
+
+    tactic: str
+    ms: float  # -1: neither timed nor estimated
+    spread: float  # of the samples, relative
+    note: str  # why it was refused; "estimated"; "" for a time that was measured
+    chosen: bool
+
+
+class Layer(NamedTuple):
+    """A layer of a plan, in execution order."""
+
+    name: str  # fused parts joined by " + "
+    kind: str  # "Convolution", "MatrixMultiply", ...
+    source: str  # of its tactic: "cpu", "onednn", "cublaslt", ...; "" for a view
+    tactic: str
+    parameters: str  # of the tactic as it was tuned, as JSON
+    details: str  # what the layer does, as JSON
+    is_view: bool  # computes nothing
+    tuned_ms: float  # 0 where nothing was timed
+    nodes: tuple[str, ...]  # of the model
+    inputs: Sides
+    outputs: Sides
+    candidates: tuple[Candidate, ...]  # none where the plan does not keep them
+
+
+def _layer(members):
+    *known, nodes, inputs, outputs, candidates = members
+    named = [{name: (DTYPES[dtype], tuple(sizes)) for name, dtype, _, sizes, *_ in each} for each in (inputs, outputs)]
+    return Layer(*known, tuple(nodes), *named, tuple(Candidate(*each) for each in candidates))
+
+
+class Plan(Object):
+    """A tuned engine as data: what build() makes and load() reads."""
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a file that is whole or not there."""
+        self.handle.save(os.fspath(path))
+
+    def bytes(self) -> bytes:
+        """What save() writes."""
+        return self.handle.bytes()
+
+    def json(self) -> str:
+        """The plan without its weights, as text."""
+        return self.handle.json()
+
+    def info(self) -> PlanInfo:
+        """What it is."""
+        return PlanInfo(*self.handle.describe())
+
+    def layers(self, profile: int = 0) -> list[Layer]:
+        """What it computes, in order."""
+        return [_layer(self.handle.layer(profile, index)) for index in range(self.handle.layers(profile))]
+
+    def layers_json(self, profile: int = 0) -> str:
+        """The layers as trtexec --exportLayerInfo writes them."""
+        return self.handle.layers_json(profile)
+
+    def refit(self, model: Model | str | os.PathLike, device: str | Device = "cpu", log: Log | None = None,
+              threshold: int = WARNING) -> Plan:
+        """A new plan: the same engine with the weights of `model`, a Model or a path. Nothing is timed; the plan must have been
+        built with --refit."""
+        model = model if isinstance(model, Model) else Model.load(model)
+        return Plan(self.handle.refit(model.handle, device_of(device).handle, log, threshold))
+
+    def engine(self, device: str | Device = "cpu", log: Log | None = None, threshold: int = WARNING) -> Engine:
+        """The plan, ready to run on the device. `log(severity, text)` hears when the plan did not fit the machine and its tactics
+        were chosen anew."""
+        from .running import Engine
+
+        return Engine(self, device, log, threshold)
+
+
+def build(path: str | os.PathLike, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None,
+          threshold: int = INFO, *, profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None,
+          timing_cache: TimingCache | None = None, progress: Progress | bool | None = None) -> Plan:
+    """The plan of an ONNX file: Model.load(path).build(...), which says what the arguments are."""
+    with Model.load(path, log, threshold) as model:
+        return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, timing_cache=timing_cache,
+                           progress=progress)
+
+
+def load(path: str | os.PathLike) -> Plan:
+    """Reads a plan that save() or trtexec --saveEngine wrote."""
+    return Plan(_hone.Plan.load(os.fspath(path)))
