@@ -29,8 +29,8 @@ endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h include/hone/tools.h include/hone/hone.hpp include/hone/network.hpp
-  DESTINATION include/hone COMPONENT development)
+install(FILES include/hone/hone.h include/hone/operators.h include/hone/tools.h include/hone/hone.hpp include/hone/network.hpp
+  include/hone/operators.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)
 include(CMakePackageConfigHelpers)

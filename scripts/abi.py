@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare the C interface with the last release's, by libabigail: additions pass, what was taken away or changed fails.
 
-    abi.py            compares include/hone/hone.h with tests/capi/hone.abi
+    abi.py            compares include/hone/hone.h, and what it includes, with tests/capi/hone.abi
     abi.py --write    writes that file: part of making a release
 
 What is compared is a library of one empty function for each declaration of the header, compiled with what debuggers read: the
@@ -16,6 +16,7 @@ and one that lies in what used to be padding would be read from programs that ne
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER, BASELINE = ROOT / "include/hone/hone.h", ROOT / "tests/capi/hone.abi"
 
 
+def declarations(header):
+    """The text of the header and of its parts, which lie beside it."""
+    text = header.read_text(encoding="utf-8")
+    return text + "".join((header.parent / part).read_text(encoding="utf-8") for part in re.findall(r'#include "hone/(\w+\.h)"', text))
+
+
 def stub(header):
     """A source that defines what the header declares."""
     lines = ['#include "hone.h"']
-    for result, name, parameters in functions(header.read_text(encoding="utf-8")):
+    for result, name, parameters in functions(declarations(header)):
         listed = ", ".join(f"{kind} {called}" for kind, called, _ in parameters) or "void"
         lines.append(f"{result} {name}({listed}) {{ {'' if result == 'void' else 'return 0; '}}}")
     return "\n".join(lines) + "\n"
@@ -41,7 +48,7 @@ def dump(header, out):
     with tempfile.TemporaryDirectory() as name:
         source, library = pathlib.Path(name) / "stub.c", pathlib.Path(name) / "libhone.so"
         source.write_text(stub(header), encoding="utf-8")
-        compiler = ["cc", "-g", "-O0", "-w", "-shared", "-fPIC", "-Wl,-soname,libhone.so.1", f"-I{header.parent}"]
+        compiler = ["cc", "-g", "-O0", "-w", "-shared", "-fPIC", "-Wl,-soname,libhone.so.1", f"-I{header.parent}", f"-I{header.parent.parent}"]
         subprocess.run([*compiler, source, "-o", library], check=True)
         subprocess.run(["abidw", "--no-show-locs", "--no-corpus-path", "--no-comp-dir-path", library, "--out-file", out], check=True)
 

@@ -577,4 +577,7 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hone/operators.h" /* operators of one's own */
+#include "hone/tools.h"     /* what only tools ask for */
 #endif

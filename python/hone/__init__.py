@@ -15,9 +15,10 @@ from .arrays import DTYPES, Tensor, empty
 from .base import INFO, VERBOSE, WARNING, Cancelled, Error, version
 from .building import Candidate, Layer, Model, Network, Plan, PlanInfo, TimingCache, build, load
 from .devices import Ceilings, Device, DeviceInfo, Event, Stream
+from .operators import Operator, open_operators, operator
 from .progress import Progress, ProgressBar
 from .running import Context, Engine, Enqueued
 
 __all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "Engine",
-           "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Plan", "PlanInfo", "Progress", "ProgressBar", "Stream", "Tensor",
-           "TimingCache", "build", "empty", "load", "version"]
+           "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo", "Progress", "ProgressBar", "Stream",
+           "Tensor", "TimingCache", "build", "empty", "load", "open_operators", "operator", "version"]

@@ -31,6 +31,7 @@ def _dtypes():
 
 
 DTYPES = _dtypes()
+TYPES = {dtype: at for at, dtype in enumerate(DTYPES) if dtype is not None}  # no list's index(): a dtype of float64 equals None
 
 KINDS = {"host": 0, "pinned": 1, "device": 2}  # of memory, as hone_memory
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # devices of DLPack
@@ -41,9 +42,9 @@ def type_of(dtype: Any) -> int:
     if isinstance(dtype, str) and dtype in NAMES:
         return NAMES.index(dtype)
     dtype = np.dtype(dtype)
-    if dtype not in DTYPES:
+    if dtype not in TYPES:
         raise Error(f"Hone has no elements of the type {dtype}\n  hint: convert the array")
-    return DTYPES.index(dtype)
+    return TYPES[dtype]
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -71,9 +72,9 @@ def memory_of(content: Any, stream: int = -1) -> Memory | None:
     """The memory of an array or a tensor; None for what has none that can be shared. `stream`: a tensor on a GPU that speaks DLPack is
     ready there, by its number; -1: its own work is not waited for."""
     if isinstance(content, np.ndarray):
-        if not content.flags.c_contiguous or content.dtype not in DTYPES:
+        if not content.flags.c_contiguous or content.dtype not in TYPES:
             return None
-        return Memory(content.ctypes.data, KINDS["host"], DTYPES.index(content.dtype), content.shape, content, content.flags.writeable)
+        return Memory(content.ctypes.data, KINDS["host"], TYPES[content.dtype], content.shape, content, content.flags.writeable)
     if isinstance(content, Tensor):
         return Memory(content.address, KINDS["host" if content.on_host else "device"], content.type, content.shape, content)
     if hasattr(content, "__dlpack__"):

@@ -101,6 +101,8 @@ class Context(Object):
         if memory is None or memory.type != dtype:
             if memory is not None and memory.kind == 2:
                 raise Error(f"input {name} is {NAMES[dtype]}, the tensor holds {NAMES[memory.type]}\n  hint: convert it")
+            if DTYPES[dtype] is None:
+                raise Error(f"input {name} is {NAMES[dtype]}, which numpy lacks\n  hint: install ml_dtypes, or give a tensor of that type")
             values = np.ascontiguousarray(values, DTYPES[dtype]).reshape(np.shape(values))
             memory = memory_of(values)
         if -1 in sizes:

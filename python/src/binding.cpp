@@ -15,5 +15,6 @@ NB_MODULE(_hone, module) {
   add_devices(module);
   add_building(module);
   add_values(module);
+  add_operators(module);
   add_running(module);
 }

@@ -167,5 +167,6 @@ void add_devices(nb::module_& module);
 void add_building(nb::module_& module);
 void add_running(nb::module_& module);
 void add_values(nb::module_& module);
+void add_operators(nb::module_& module);
 
 }  // namespace hone::python

@@ -328,6 +328,52 @@ TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   EXPECT_EQ(pieces[1].name(), "k");
 }
 
+TEST(Regions, MatmulsOfFewBitsJoinWhateverTheirColumnsAre) {
+  const Graph graph = parse_graph(R"((%x: f32[4,8]) {
+    %wg = constant i4[8,16]!01
+    %wu = constant i4[8,16]!02
+    %wv = constant i4[8,32]!03
+    %sg = constant f32[1,16]!04
+    %sv = constant f32[1,32]!05
+    %wo = constant f32[1,32]!06
+    %g = QuantizedLinear(%x, %wg, %sg) {block_size=8} "gate"
+    %a = Silu(%g) "silu"
+    %u = QuantizedLinear(%x, %wu, %sg) {block_size=8} "up"
+    %p = Mul(%a, %u) "product"
+    %v = QuantizedLinear(%x, %wv, %sv) {block_size=8} "v"
+    return %p, %v
+  })",
+                                  find_op);
+  std::vector<std::string> names;
+  for (const Region& region : form_regions(graph)) names.push_back(region.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"gate + up + v", "silu + product"}));
+}
+
+TEST(Regions, AnAttentionTakesTheConcatsOfItsCache) {
+  const auto names = [](std::string_view before) {
+    const Graph graph =
+        parse_graph(fmt::format(R"((%q: f32[1,2,1,8], %pk: f32[1,2,5,8], %n: f32[1,2,1,8], %pv: f32[1,2,5,8]) {{
+      %k = Concat(%pk, %n) {{axis=2}} "k"
+      %v = Concat(%pv, %n) {{axis=2}} "v"
+      {}
+      %a = ScaledDotProductAttention(%b, %k, %v) {{scale=1}} "a"
+      return %a, %k
+    }})",
+                                before),
+                    find_op);
+    std::vector<std::string> list;
+    const std::vector<Region> regions = form_regions(graph);
+    for (const Region& region : regions) list.push_back(region.name());
+    if (regions.back().nodes.size() == 3) {
+      EXPECT_EQ(split(regions.back(), graph).size(), 3U);
+    }
+    return list;
+  };
+  EXPECT_EQ(names("%b = Abs(%q) \"b\""), (std::vector<std::string>{"b", "k + v + a"}));
+  EXPECT_EQ(names("%c = ReduceMax(%v) {keepdims=1, noop_with_empty_axes=0} \"c\"\n%b = Mul(%q, %c) \"b\"").size(), 5U)
+      << "queries that follow from the values";
+}
+
 TEST(Builder, KeepsNamedLayersOutOfWhatIsAllowed) {
   const Cpu cpu;
   using Types = std::vector<std::pair<std::string, std::string>>;

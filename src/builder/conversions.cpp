@@ -32,8 +32,21 @@ std::string readers_of(const Value& value) {
   return join(readers, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+/// Why a conversion is none that regions take in.
+std::string oddity_of(const Node& node) {
+  const Value &scale = *node.input(1), &integers = node.is(ops::quantize_linear) ? *node.output() : *node.input(0);
+  const DType type = integers.type.dtype;
+  if (type != DType::u8 && type != DType::i8) return fmt::format("its integers are {}, not of 8 bits", name_of(type));
+  if (!scale.is_constant() || (node.input(2) != nullptr && !node.input(2)->is_constant()))
+    return "its scale or zero point is not known before the network runs";
+  if (scale.constant->size() != 1) return fmt::format("it has {} scales", scale.constant->size());
+  if (scale.type.dtype == DType::f32)
+    return fmt::format("its scale, {:.3g}, is at the end of what floats can be", scale.constant->data<float>()[0]);
+  return fmt::format("its scale is {}, not f32", name_of(scale.type.dtype));
+}
+
 std::string reason_of(const Graph& graph, const Node& node) {
-  if (!byte_scale(node)) return "its scale is not one number that is known, or its integers have not 8 bits";
+  if (!byte_scale(node)) return oddity_of(node);
   const bool quantises = node.is(ops::quantize_linear);
   const Value& floats = quantises ? *node.input(0) : *node.output();
   if (quantises && floats.producer == nullptr) return "the network is given floats";
@@ -41,6 +54,12 @@ std::string reason_of(const Graph& graph, const Node& node) {
   if (!quantises) return fmt::format("computed in floats behind it: {}", readers_of(floats));
   if (floats.uses.size() > 1) return fmt::format("the floats have other readers: {}", readers_of(floats));
   return fmt::format("computed in floats before it: {}", label_of(*floats.producer));
+}
+
+/// A region of conversions that begins and ends in bytes is a table of bytes, which is told as what ends it.
+bool is_table(const Region& region) {
+  return region.nodes.size() > 1 && region.nodes.front()->is(ops::dequantize_linear) &&
+         region.nodes.back()->is(ops::quantize_linear);
 }
 
 }  // namespace
@@ -55,6 +74,13 @@ ConversionSurvey survey_conversions(Graph given, const BuildOptions& asked, cons
   const BuildSession session(std::move(given), options, backend, device, cache, listeners);
   for (const Region& region : form_regions(session.graph, device.info().byte_matmuls)) {
     if (!std::ranges::all_of(region.nodes, [](const Node* node) { return is_conversion(*node); })) continue;
+    if (is_table(region)) {
+      const Node &first = *region.nodes.front(), &last = *region.nodes.back();
+      result.alone.push_back(
+          {name_in_model(last), first.input(0)->name, true,
+           fmt::format("bytes of one scale become bytes of another, for {}", readers_of(*last.output()))});
+      continue;
+    }
     for (const Node* node : region.nodes)
       result.alone.push_back({name_in_model(*node), node->input(0)->name, node->is(ops::quantize_linear),
                               reason_of(session.graph, *node)});

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "builder/portable.h"
+#include "ir/custom.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -55,6 +56,17 @@ std::vector<IoTensor> io_of(const BuildSession& session) {
   return io;
 }
 
+std::vector<PlanOperator> operators_of(const Graph& graph) {
+  std::vector<PlanOperator> operators;
+  for (const std::shared_ptr<const OpDef>& op : custom_operators(graph))
+    operators.push_back({.domain = op->custom->domain,
+                         .name = op->custom->name,
+                         .version = op->custom->version,
+                         .library = op->custom->library,
+                         .hash = op->custom->hash});
+  return operators;
+}
+
 }  // namespace
 
 Plan plan_header(const BuildSession& session) {
@@ -64,6 +76,7 @@ Plan plan_header(const BuildSession& session) {
   for (const std::string& node : session.options.folded_by_import) plan.folded.push_back({node, "import"});
   for (const Folded& node : session.prepared.folded) plan.folded.push_back({node.node, std::string(node.pass)});
   if (session.options.portable) plan.portable = portable_part(session.graph);
+  plan.operators = operators_of(session.graph);
   if (session.options.strip_weights) plan.weights = WeightStorage::not_in_file;
   return plan;
 }

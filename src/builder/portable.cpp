@@ -55,10 +55,12 @@ PortablePart portable_part(const Graph& graph) {
   return part;
 }
 
-Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners) {
+Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners,
+              const OperatorList& operators) {
   HONE_ASSERT(plan.portable.has_value(), "the plan has no portable part");
-  Graph graph = with_note([] { return std::string("reading the portable part of the plan"); },
-                          [&] { return parse_with_data(plan.portable->graph, find_op, plan.portable->constants); });
+  Graph graph =
+      with_note([] { return std::string("reading the portable part of the plan"); },
+                [&] { return parse_with_data(plan.portable->graph, find_among(operators), plan.portable->constants); });
   graph.name = plan.meta.model;
   TimingCache cache;
   BuildOptions options = options_of(plan);

@@ -13,6 +13,7 @@ namespace hone {
 
 PortablePart portable_part(const Graph& graph);
 /// The plan with tactics chosen for this device by rule, nothing timed; `plan` must have its portable part.
-Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners);
+Plan retarget(const Plan& plan, const Backend& backend, Device& device, const Listeners& listeners,
+              const OperatorList& operators = {});
 
 }  // namespace hone

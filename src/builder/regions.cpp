@@ -67,6 +67,7 @@ class Former {
     join_byte_rows();
     join_parallel();
     join_excitations();
+    join_caches();
     join_rounded();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
@@ -91,7 +92,7 @@ class Former {
     regions_.push_back(finish(std::move(nodes), graph_, position_));
   }
 
-  /// Matmuls of one input with weights of the same sizes, and nothing behind them (queries, keys and values of an attention):
+  /// Matmuls of one input with weights of the same sizes (in few bits: of the same blocks), and nothing behind them (queries, keys and values of an attention):
   /// a device that pays for every launch makes one of them. Where no source takes them together they are split again.
   void join_parallel() {
     for (Node* first : nodes_) {
@@ -110,6 +111,26 @@ class Former {
     for (Node* node : nodes_)
       if (!taken_.contains(node) && is_mean(*node))
         if (std::vector<Node*> group = excitation_of(node); !group.empty()) add(std::move(group));
+  }
+
+  /// An attention and the Concats that put new keys and values behind those of a cache: few queries read it as fast as it is copied.
+  void join_caches() {
+    for (Node* node : nodes_) {
+      if (taken_.contains(node) || !node->is(ops::scaled_dot_product_attention)) continue;
+      Node *keys = node->input(1)->producer, *values = node->input(2)->producer;
+      if (keys != values && extends_cache(keys, node) && extends_cache(values, node)) add({keys, values, node});
+    }
+  }
+  bool extends_cache(const Node* node, const Node* attention) const {
+    if (node == nullptr || taken_.contains(node) || !node->is(ops::concat) || node->inputs.size() != 2) return false;
+    const auto fits = [&](const Value* value) {
+      return !value->is_constant() && !is_shape_data(*value) &&
+             (value->producer == nullptr || !is_cut(*value->producer, {node}));
+    };
+    // Others may read it behind the attention alone, when the region has run.
+    return std::ranges::all_of(node->inputs, fits) && std::ranges::all_of(node->output()->uses, [&](const Use& use) {
+             return position_.at(use.node) >= position_.at(attention);
+           });
   }
 
   /// Statistics of rows and the rounding of what is made of them: kernels round as they store.
@@ -143,17 +164,37 @@ class Former {
   }
 
   bool is_bare_matmul(Node* node) {
-    return node->is(ops::linear) && is_anchor(*node) && !node->input(0)->is_constant() &&
-           node->input(1)->is_constant() && (node->input(2) == nullptr || node->input(2)->is_constant()) &&
-           epilogue_of(node).size() == 1;
+    const bool quantized = node->is(ops::quantized_linear);
+    if ((!node->is(ops::linear) && !quantized) || !is_anchor(*node) || node->input(0)->is_constant()) return false;
+    for (size_t i = 1; i < node->inputs.size(); ++i)
+      if (node->input(i) != nullptr && !node->input(i)->is_constant()) return false;
+    const std::vector<Node*> nodes = epilogue_of(node);
+    return nodes.size() == 1 || (quantized && is_gate(nodes));
+  }
+  /// Whether an activation is all that follows before a product with another matmul of the same input: it goes there.
+  bool is_gate(const std::vector<Node*>& nodes) const {
+    for (size_t i = 1; i < nodes.size(); ++i)
+      if (!is_activation(*nodes[i], nodes[i - 1]->output())) return false;
+    const Value* gate = nodes.back()->output();
+    const Node* product = reader_of(*nodes.back());
+    if (product == nullptr || !product->is(ops::mul)) return false;
+    const Node* other = (product->input(0) == gate ? product->input(1) : product->input(0))->producer;
+    return other != nullptr && other->is(ops::quantized_linear) && other->input(0) == nodes[0]->input(0);
   }
   static bool same_form(const Node& a, const Node& b) {
+    if (a.op != b.op) return false;
+    if (a.is(ops::quantized_linear))
+      return a.input(1)->type.dtype == b.input(1)->type.dtype &&
+             a.attrs.integer("block_size") == b.attrs.integer("block_size");
     return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
            (a.input(2) == nullptr) == (b.input(2) == nullptr);
   }
 
   static bool is_parallel(const Region& region) {
-    return region.nodes.size() > 1 && region.nodes[0]->is(ops::linear) && region.nodes[1]->is(ops::linear);
+    const auto all = [&](const OpDef& op) {
+      return std::ranges::all_of(region.nodes, [&](const Node* node) { return node->is(op); });
+    };
+    return region.nodes.size() > 1 && (all(ops::linear) || all(ops::quantized_linear));
   }
 
   /// Regions that compute shape data for others are no longer read by anyone.

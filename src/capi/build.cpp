@@ -13,6 +13,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
+#include "capi/operators.h"
 #include "capi/progress.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
@@ -78,7 +79,7 @@ hone_status hone_model_create_from_file(const char* onnx_path, const hone_log* l
   return guarded([&] {
     require(onnx_path, "onnx_path");
     require(model, "model");
-    hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log));
+    hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log), hone::capi::program_operators());
     *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }
@@ -89,7 +90,8 @@ hone_status hone_model_create_from_memory(const void* bytes, size_t size, const 
     require(bytes, "bytes");
     require(model, "model");
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
-    hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder);
+    hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder,
+                                                           hone::capi::program_operators());
     *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }

@@ -7,10 +7,10 @@ endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(calls ${CMAKE_CURRENT_BINARY_DIR}/generated/calls.inc)
 set(from ${CMAKE_SOURCE_DIR}/scripts/capi_calls.py ${CMAKE_SOURCE_DIR}/include/hone/hone.h
-  ${CMAKE_SOURCE_DIR}/include/hone/tools.h)
+  ${CMAKE_SOURCE_DIR}/include/hone/operators.h ${CMAKE_SOURCE_DIR}/include/hone/tools.h)
 # When configuring, so that clang-tidy has it, too, for which nothing is built.
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${from} ${calls} COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
-hone_test(capi SOURCES benchmark_test.cpp building_test.cpp calls_test.cpp contexts_test.cpp streams_test.cpp DEPS capi LIBS protozero LABELS fast threaded)
+hone_test(capi SOURCES benchmark_test.cpp building_test.cpp calls_test.cpp contexts_test.cpp operators_gpu_test.cpp operators_test.cpp streams_test.cpp DEPS capi LIBS protozero LABELS fast threaded)
 target_include_directories(hone_capi_test PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)

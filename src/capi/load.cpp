@@ -5,6 +5,7 @@
 
 #include "builder/events/log_lines.h"
 #include "builder/portable.h"
+#include "capi/operators.h"
 
 namespace hone::capi {
 namespace {
@@ -22,10 +23,12 @@ std::shared_ptr<const Engine> tried(std::shared_ptr<const Engine> engine) {
 
 }  // namespace
 
-std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log) {
-  if (!plan.portable) return Engine::load(plan, *device.backend, device.device);
+std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log,
+                                          const OperatorList& operators) {
+  require_operators(plan, operators);
+  if (!plan.portable) return Engine::load(plan, *device.backend, device.device, operators);
   try {
-    return tried(Engine::load(plan, *device.backend, device.device));
+    return tried(Engine::load(plan, *device.backend, device.device, operators));
   } catch (const Error& error) {
     log.warning(
         "The plan does not fit this machine or version ({}): its tactics are chosen anew, untimed. Build it here for "
@@ -33,7 +36,8 @@ std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& de
         error.message());
   }
   LogLines lines(log);
-  return Engine::load(retarget(plan, *device.backend, *device.device, {&lines}), *device.backend, device.device);
+  return Engine::load(retarget(plan, *device.backend, *device.device, {&lines}, operators), *device.backend,
+                      device.device, operators);
 }
 
 }  // namespace hone::capi

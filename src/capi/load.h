@@ -9,6 +9,8 @@
 
 namespace hone::capi {
 
-std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log);
+/// `operators` are those of the program; throws Error where the plan needs one that is not there, or is another.
+std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log,
+                                          const OperatorList& operators);
 
 }  // namespace hone::capi

@@ -8,6 +8,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
+#include "capi/operators.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
 #include "onnx/proto.h"
@@ -227,8 +228,8 @@ hone_status hone_model_create_from_network(const hone_network* network, const ho
   return guarded([&] {
     require(network, "network");
     require(model, "model");
-    hone::ImportedModel imported =
-        hone::import_onnx_bytes(hone::Blob::copy(file_of(*network)), hone::capi::logger_for(log));
+    hone::ImportedModel imported = hone::import_onnx_bytes(
+        hone::Blob::copy(file_of(*network)), hone::capi::logger_for(log), {}, hone::capi::program_operators());
     *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
   });
 }

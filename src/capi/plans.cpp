@@ -5,6 +5,7 @@
 #include "capi/handles.h"
 #include "capi/load.h"
 #include "capi/log.h"
+#include "capi/operators.h"
 #include "capi/tensor.h"
 #include "plan/json.h"
 
@@ -122,8 +123,9 @@ hone_status hone_engine_create(const hone_plan* plan, const hone_device* device,
     require(device, "device");
     require(engine, "engine");
     const hone::Logger logger = hone::capi::logger_for(log);
-    hone::capi::on_cores(*device->device,
-                         [&] { *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger)); });
+    hone::capi::on_cores(*device->device, [&] {
+      *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger, hone::capi::program_operators()));
+    });
   });
 }
 

@@ -67,11 +67,16 @@ struct ConcreteType {
   friend bool operator==(const ConcreteType&, const ConcreteType&) = default;
 };
 
+struct OpDef;
+/// Operators that a program brought; of those a kernel knows what is behind them (ir/custom.h).
+using OperatorList = std::vector<std::shared_ptr<const OpDef>>;
+
 /// Everything a kernel may depend on besides its blob.
 struct KernelShapes {
   std::vector<ConcreteType> inputs, outputs;
   SymbolValues symbols;
   std::optional<std::vector<size_t>> constant_bytes = {};  // of a plan's constants; none: they are compile()'s own
+  OperatorList operators = {};                             // that kernels of the sources custom and reference may call
 };
 
 struct Bindings {

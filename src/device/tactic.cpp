@@ -3,6 +3,7 @@
 #include "device/tactic.h"
 
 #include "base/text.h"
+#include "ir/custom.h"
 
 namespace hone {
 namespace {
@@ -55,6 +56,7 @@ KernelShapes shapes_of(const Graph& region, const Tactic& tactic, const SymbolVa
   for (const Value* input : region.inputs()) add(shapes.inputs, input->type, tactic.in);
   for (const TensorType& type : result_types(region)) add(shapes.outputs, type, tactic.out);
   shapes.symbols = symbols;
+  shapes.operators = custom_operators(region);
   return shapes;
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "ir/custom.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -22,6 +23,7 @@ constexpr const char* kSizeTexts[] = {"shape", "values"};
 struct Graph::State {
   std::deque<Node> nodes;
   std::deque<Value> values;
+  std::set<std::shared_ptr<const OpDef>> brought;  // operators of programs: they live as long as their nodes
   mutable std::unordered_map<std::string, int> name_counters;
 };
 
@@ -78,6 +80,7 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
     }
     throw Error(fmt::format("attribute '{}' of {} has the wrong kind: {}", spec.name, op.name, print_value(*given)));
   }
+  if (op.custom != nullptr) return;  // they are handed on to the program as they are
   for (const auto& [name, value] : attrs)
     HONE_CHECK(std::ranges::find(op.attrs, name, &AttrSpec::name) != op.attrs.end(), "{} has no attribute '{}'",
                op.name, name);
@@ -119,6 +122,7 @@ Node* Graph::place(size_t position, const OpDef& op, std::vector<Value*> inputs,
   complete_attrs(op, attrs);
   Node* node = &state_->nodes.emplace_back();
   node->op = &op;
+  if (op.custom != nullptr) state_->brought.insert(op.custom->as_op());
   node->attrs = std::move(attrs);
   node->inputs = std::move(inputs);
   node->name = std::move(node_name);
@@ -189,7 +193,7 @@ std::set<std::string> symbols_used(const Node& node) {
       for (const Dim& dim : *input->symbolic) dim.collect_symbols(names);
   for (const char* list : kSizeTexts)
     if (const AttrValue* attr = node.attrs.find(list);
-        attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr))
+        attr != nullptr && node.op->custom == nullptr && std::holds_alternative<std::vector<std::string>>(*attr))
       for (const std::string& text : std::get<std::vector<std::string>>(*attr)) Dim::parse(text).collect_symbols(names);
   return names;
 }
@@ -340,6 +344,7 @@ void Graph::verify() const {
 Graph Graph::clone() const {
   Graph copy;
   copy.name = name;
+  copy.state_->brought = state_->brought;
   std::unordered_map<const Value*, Value*> map;
   const auto copy_of = [&](const Value* value) -> Value* {
     if (value == nullptr) return nullptr;
@@ -410,7 +415,7 @@ Graph Graph::specialize(const SymbolValues& values) const {
     // Sizes written as texts are expressions over the same symbols.
     for (const char* list : kSizeTexts)
       if (const AttrValue* attr = node->attrs.find(list);
-          attr != nullptr && std::holds_alternative<std::vector<std::string>>(*attr)) {
+          attr != nullptr && node->op->custom == nullptr && std::holds_alternative<std::vector<std::string>>(*attr)) {
         std::vector<std::string> texts;
         for (const std::string& text : std::get<std::vector<std::string>>(*attr))
           texts.push_back(Dim::parse(text).substitute(values).text());

@@ -20,6 +20,8 @@
 namespace hone {
 
 struct OpDef;
+/// Operators that a program brought (ir/custom.h), as they are handed on to whoever reads nodes by name.
+using OperatorList = std::vector<std::shared_ptr<const OpDef>>;
 struct Node;
 class Graph;
 
@@ -124,12 +126,13 @@ class Graph {
 /// The symbols in the sizes of a node's results, in the integer contents it reads or gives, and in its attributes.
 std::set<std::string> symbols_used(const Node& node);
 
-using OpLookup = const OpDef* (*)(std::string_view name);
+/// Null where there is no operator of the name.
+using OpLookup = std::function<const OpDef*(std::string_view name)>;
 
 /// Exact inverses of each other. Constants of up to 16 elements print their values; larger ones print a content hash and
 /// `parse` fills them with deterministic values drawn from it.
 std::string print(const Graph& graph);
-Graph parse_graph(std::string_view text, OpLookup lookup);
+Graph parse_graph(std::string_view text, const OpLookup& lookup);
 /// Canonical text: values numbered, names, origins and weight values left out. Equal keys: the same problem to solve.
 std::string structure_key(const Graph& graph);
 
@@ -137,7 +140,7 @@ std::string structure_key(const Graph& graph);
 std::vector<Tensor> evaluate(const Graph& graph, std::span<const Tensor> inputs);
 /// The graph as bytes with all constants, and back: what the reference backend stores in a plan.
 Blob serialize(const Graph& graph);
-Graph deserialize(const Blob& bytes, OpLookup lookup);
+Graph deserialize(const Blob& bytes, const OpLookup& lookup);
 
 /// Deterministic inputs for tests, checks and timing: floats uniform in [-1, 1]; integers small and valid as indices and
 /// lengths (0 … limit-1, where `limit` follows from the consumers, else 2); bools mixed.

@@ -5,9 +5,18 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "ir/op.h"
+#include "ir/custom.h"
 
 namespace hone {
+namespace {
+
+/// Another version of an operator of a program, or another file that it comes from, is another operator.
+std::string name_of(const OpDef& op) {
+  if (op.custom == nullptr) return std::string(op.name);
+  return fmt::format("{}@{}{}", op.name, op.custom->version, op.custom->hash.empty() ? "" : "." + op.custom->hash);
+}
+
+}  // namespace
 
 std::string structure_key(const Graph& graph) {
   std::unordered_map<const Value*, int> numbers;
@@ -32,7 +41,7 @@ std::string structure_key(const Graph& graph) {
   for (const Node* node : graph.nodes()) {
     key += "; ";
     for (const Value* output : node->outputs) key += fmt::format("%{} ", number(output));
-    key += fmt::format("= {}(", node->op->name);
+    key += fmt::format("= {}(", name_of(*node->op));
     for (const Value* input : node->inputs) key += operand(input) + ", ";
     key += ")";
     if (!node->attrs.empty()) key += "{" + node->attrs.print() + "}";

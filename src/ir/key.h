@@ -7,6 +7,6 @@ namespace hone {
 
 /// A graph with this structure_key(): values are numbered, weights get deterministic values. Throws Error, with the column,
 /// for text that is no key, for unknown operators, and for keys of nodes with bodies.
-Graph parse_key(std::string_view key, OpLookup lookup);
+Graph parse_key(std::string_view key, const OpLookup& lookup);
 
 }  // namespace hone

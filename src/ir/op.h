@@ -157,6 +157,8 @@ struct Traits {
   Shape (*most)(const Node&) = nullptr;
 };
 
+struct CustomOperator;
+
 struct OpDef {
   std::string_view name;
   std::vector<AttrSpec> attrs = {};
@@ -168,6 +170,7 @@ struct OpDef {
   DType result = DType::string;          // pointwise: fixed result type (comparisons); string: that of operand 0
   std::vector<OnnxRule> onnx = {};
   Traits traits = {};
+  const CustomOperator* custom = nullptr;  // what a program brought (ir/custom.h); null: Hone's own
 
   bool is_pointwise() const { return !pointwise.empty(); }
   bool hands_on(size_t operand) const {

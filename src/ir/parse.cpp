@@ -119,7 +119,7 @@ Shape parse_shape(std::string_view text) {
 
 class Parser {
  public:
-  Parser(Lexer& lexer, OpLookup lookup, std::span<const Tensor> data, int nesting)
+  Parser(Lexer& lexer, const OpLookup& lookup, std::span<const Tensor> data, int nesting)
       : lexer_(lexer), lookup_(lookup), data_(data), nesting_(nesting) {}
 
   Graph graph() {
@@ -200,7 +200,7 @@ class Parser {
     do names.push_back(value_name());
     while (lexer_.take(","));
     lexer_.expect("=");
-    const std::string word(lexer_.word());
+    const std::string word(lexer_.word("_.:-"));  // "com.acme::Scale": an operator of a program
     if (word == "constant") {
       define(names.at(0), graph_.add_constant(constant(), names[0]));
       return;
@@ -373,7 +373,7 @@ class Parser {
   }
 
   Lexer& lexer_;
-  OpLookup lookup_;
+  const OpLookup& lookup_;
   std::span<const Tensor> data_;
   int nesting_;
   Graph graph_;
@@ -384,9 +384,9 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text, OpLookup lookup) { return parse_with_data(text, lookup, {}); }
+Graph parse_graph(std::string_view text, const OpLookup& lookup) { return parse_with_data(text, lookup, {}); }
 
-Graph parse_with_data(std::string_view text, OpLookup lookup, std::span<const Tensor> data) {
+Graph parse_with_data(std::string_view text, const OpLookup& lookup, std::span<const Tensor> data) {
   Lexer lexer(text);
   Graph graph = Parser(lexer, lookup, data, 0).graph();
   if (!lexer.at_end()) lexer.fail("text behind the graph");

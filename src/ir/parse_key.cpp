@@ -111,6 +111,8 @@ class KeyReader {
 
 }  // namespace
 
-Graph parse_key(std::string_view key, OpLookup lookup) { return parse_graph(KeyReader(key).graph_text(), lookup); }
+Graph parse_key(std::string_view key, const OpLookup& lookup) {
+  return parse_graph(KeyReader(key).graph_text(), lookup);
+}
 
 }  // namespace hone

@@ -56,7 +56,7 @@ Blob serialize(const Graph& graph) {
   return Blob::copy(out);
 }
 
-Graph deserialize(const Blob& bytes, OpLookup lookup) {
+Graph deserialize(const Blob& bytes, const OpLookup& lookup) {
   Reader reader(bytes.bytes());
   const std::string_view text = reader.text();
   std::vector<Tensor> data;

@@ -8,6 +8,6 @@
 namespace hone {
 
 std::string print_with_data(const Graph& graph, std::vector<Tensor>& data);
-Graph parse_with_data(std::string_view text, OpLookup lookup, std::span<const Tensor> data);
+Graph parse_with_data(std::string_view text, const OpLookup& lookup, std::span<const Tensor> data);
 
 }  // namespace hone

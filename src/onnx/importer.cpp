@@ -52,8 +52,8 @@ class Level {
 
 class Importer {
  public:
-  Importer(const ModelProto& model, ModelData& data, const Logger& log)
-      : model_(model), data_(data), log_(log), rules_(model) {}
+  Importer(const ModelProto& model, ModelData& data, const Logger& log, const OperatorList& operators)
+      : model_(model), data_(data), log_(log), rules_(model, operators) {}
 
   Graph run();
   /// Those that run() read.
@@ -292,6 +292,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
   Attrs attrs = import_attributes(place, node, graphs);
+  HONE_CHECK(graphs.empty() || match.op->custom == nullptr, "operators of programs take no graphs as attributes");
   if (node.op_type == "If" && node.domain.empty() && operands.size() == 1)
     if (const std::optional<bool> taken = known_condition(operands[0])) {
       const auto branch = graphs.find(*taken ? "then_branch" : "else_branch");
@@ -510,12 +511,12 @@ void print_summary(const std::string& name, const OnnxSummary& summary, const Lo
 }
 
 ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
-                          const std::string& directory, const std::string& name) {
+                          const std::string& directory, const std::string& name, const OperatorList& operators) {
   const ModelProto model = parse_model(bytes);
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
   ModelData data(std::move(owner), directory);
-  Importer importer(model, data, log);
+  Importer importer(model, data, log, operators);
   Graph graph = importer.run();
   std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
   std::vector<std::string> folded = folded_nodes(live, graph);
@@ -525,18 +526,20 @@ ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const 
 }  // namespace
 }  // namespace onnx
 
-ImportedModel import_onnx(const std::string& path, const Logger& log) {
+ImportedModel import_onnx(const std::string& path, const Logger& log, const OperatorList& operators) {
   return with_note([&] { return fmt::format("importing {}", path); },
                    [&] {
                      const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
                      const size_t slash = path.rfind('/');
                      return onnx::import_from(file->bytes(), file, log,
-                                              slash == std::string::npos ? "." : path.substr(0, slash + 1), path);
+                                              slash == std::string::npos ? "." : path.substr(0, slash + 1), path,
+                                              operators);
                    });
 }
 
-ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory) {
-  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)");
+ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory,
+                                const OperatorList& operators) {
+  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)", operators);
 }
 
 }  // namespace hone

@@ -35,10 +35,11 @@ struct ImportedModel {
   std::vector<std::string> folded;  // those of them that need no node in the graph
 };
 
-/// Throws Error, naming the node, for a model that is damaged, invalid or uses what Hone does not have.
+/// Throws Error, naming the node, for a model that is damaged, invalid or uses what neither Hone nor `operators` have.
 /// Weights stay in the mapped file.
-ImportedModel import_onnx(const std::string& path, const Logger& log);
+ImportedModel import_onnx(const std::string& path, const Logger& log, const OperatorList& operators = {});
 /// The same from memory. External data are looked up below `directory`; without one they are refused.
-ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory = {});
+ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory = {},
+                                const OperatorList& operators = {});
 
 }  // namespace hone

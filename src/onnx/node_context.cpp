@@ -25,7 +25,7 @@ const std::vector<Value*>& NodeContext::run(const OpDef& op, const OnnxRule& rul
   if (rule.import != nullptr) {
     rule.import(*this);
   } else {
-    const Node* node = add(op.name, inputs_, attrs_, outputs());
+    const Node* node = add(op, inputs_, attrs_, outputs());
     HONE_CHECK(node->outputs.size() >= results_.size(), "{} has {} outputs but {} are named", op.name,
                node->outputs.size(), results_.size());
     for (size_t i = 0; i < results_.size(); ++i) set_output(i, node->outputs[i]);
@@ -42,7 +42,10 @@ const OpDef& NodeContext::op(std::string_view name) const {
 }
 
 Node* NodeContext::add(std::string_view op_name, std::vector<Value*> inputs, Attrs attrs, size_t outputs) {
-  const OpDef& def = op(op_name);
+  return add(op(op_name), std::move(inputs), std::move(attrs), outputs);
+}
+
+Node* NodeContext::add(const OpDef& def, std::vector<Value*> inputs, Attrs attrs, size_t outputs) {
   std::string name = added_ == 0 ? name_ : fmt::format("{}_{}", name_, added_ + 1);
   ++added_;
   std::vector<std::unique_ptr<Graph>> bodies;

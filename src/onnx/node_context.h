@@ -35,6 +35,8 @@ class NodeContext : public ImportContext {
   void set_output(size_t i, Value* value) override;
 
  private:
+  Node* add(const OpDef& def, std::vector<Value*> inputs, Attrs attrs, size_t outputs);
+
   Scope& scope_;
   int opset_;
   std::string name_;

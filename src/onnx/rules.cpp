@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "ir/custom.h"
 #include "ops/all.h"
 #include "ops/expansions.h"
 #include "ops/ops.h"
@@ -33,12 +34,26 @@ std::vector<RuleMatch> all_rules() {
   return rules;
 }
 
-Rules::Rules(const ModelProto& model) {
+Rules::Rules(const ModelProto& model, const OperatorList& operators) {
   for (const RuleMatch& match : all_rules())
     rules_[{canonical_domain(match.rule->domain), match.rule->op_type}].push_back(match);
   for (const FunctionProto& function : model.functions)
     if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second)
       throw Error(fmt::format("the model-local function {}::{} is defined twice", function.domain, function.name));
+  add_brought(operators);
+}
+
+void Rules::add_brought(const OperatorList& operators) {
+  for (const std::shared_ptr<const OpDef>& op : operators) {
+    const OnnxRule& rule = op->onnx.front();
+    std::vector<RuleMatch>& matches = rules_[{canonical_domain(rule.domain), rule.op_type}];
+    if (!matches.empty() && !op->custom->replaces) continue;
+    matches = {{op.get(), &rule}};
+    std::erase_if(functions_, [&](const auto& function) {
+      return std::get<0>(function.first) == canonical_domain(rule.domain) &&
+             std::get<1>(function.first) == rule.op_type;
+    });
+  }
 }
 
 const FunctionProto* Rules::function(const NodeProto& node) const {
@@ -80,7 +95,8 @@ std::string Rules::hint_for(const Missing& missing) const {
   for (const auto& [key, matches] : rules_) known.push_back(key.second);
   const std::string_view wanted = *missing.op_types.begin(), close = nearest(wanted, known);
   return fmt::format(
-      "rewrite the model without them, or define them as model-local functions; the nearest known name to {} is {}",
+      "rewrite the model without them, define them as model-local functions, or bring them as operators of your own "
+      "(--staticPlugins, hone_operator_register); the nearest known name to {} is {}",
       wanted, close);
 }
 

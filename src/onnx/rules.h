@@ -27,7 +27,7 @@ inline FunctionKey key_of(const NodeProto& node) { return {node.domain, node.op_
 
 class Rules {
  public:
-  explicit Rules(const ModelProto& model);
+  Rules(const ModelProto& model, const OperatorList& operators);
 
   const FunctionProto* function(const NodeProto& node) const;
   RuleMatch find(const NodeProto& node, int opset) const;
@@ -36,6 +36,8 @@ class Rules {
 
  private:
   struct Missing;
+  /// Those of the program: in place of the model's functions, and of Hone's own where they say so.
+  void add_brought(const OperatorList& operators);
   void collect(const std::vector<NodeProto>& nodes, const OpsetVersions& opsets, Missing& missing) const;
   std::string hint_for(const Missing& missing) const;
 

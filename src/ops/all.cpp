@@ -3,6 +3,7 @@
 // The list of all operators, explicit so that a reader sees it and the linker keeps it.
 #include "ops/all.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -29,6 +30,13 @@ const OpDef* find_op(std::string_view name) {
   }();
   const auto found = index.find(name);
   return found == index.end() ? nullptr : found->second;
+}
+
+OpLookup find_among(const OperatorList& brought) {
+  return [&brought](std::string_view name) {
+    const auto at = std::ranges::find(brought, name, [](const auto& op) { return op->name; });
+    return at == brought.end() ? find_op(name) : at->get();
+  };
 }
 
 }  // namespace hone

@@ -164,9 +164,9 @@ void build_block(Lines& lines, const Options& options) {
   line(lines, "Version Compatible: {}", on(tool.version_compatible));
   if (from10) line(lines, "ONNX Plugin InstanceNorm: {}", on(tool.plugin_instance_norm));
   if (from11)
-    for (const char* flag : {"ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA", "REPORT_CAPABILITY_DLA", "ADJUST_FOR_DLA",
-                             "ENABLE_PLUGIN_OVERRIDE"})
+    for (const char* flag : {"ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA", "REPORT_CAPABILITY_DLA", "ADJUST_FOR_DLA"})
       line(lines, "ONNX k{} flag: Disabled", flag);
+  if (from11) line(lines, "ONNX kENABLE_PLUGIN_OVERRIDE flag: {}", on(tool.plugins_override));
   line(lines, "TensorRT runtime: {}", tool.runtime);
   line(lines, "Lean DLL Path: {}", tool.lean_dll);
   line(lines, "Tempfile Controls: {{ in_memory: {}, temporary: {} }}", tool.tempfile_controls.at("in_memory"),

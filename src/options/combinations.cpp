@@ -50,7 +50,7 @@ void check_runtime(const ToolOptions& tool) {
   refuse(tool.runtime != "full" && tool.time_refit, "--timeRefit requires --useRuntime=full.", "leave one of them out");
   refuse(tool.runtime != "full" &&
              !(tool.plugins.empty() && tool.dynamic_plugins.empty() && tool.plugins_to_serialize.empty()),
-         "Plugins require --useRuntime=full.", "leave the plugins out; every operator is built in");
+         "Plugins require --useRuntime=full.", "leave --useRuntime out: the full runtime is there");
   refuse(tool.plugin_instance_norm && (tool.version_compatible || tool.hardware_compatible),
          "Plugin InstanceNorm cannot be used with version compatible or hardware compatible plans",
          "leave --pluginInstanceNorm out; it has no effect");

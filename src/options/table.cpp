@@ -21,7 +21,8 @@ using R = ReportOptions;
 constexpr std::string_view kRetired = "the format is retired; convert the model to ONNX and use --onnx";
 constexpr std::string_view kNoDla = "there is no DLA; everything runs on the selected device";
 constexpr std::string_view kNoCalibration = "calibration runs at the shapes of its samples";
-constexpr std::string_view kNoPlugins = "there are no plugins; every operator is built in";
+constexpr std::string_view kNoLibraries =
+    "plans hold no machine code; the library has to be named again where the plan is loaded";
 constexpr std::string_view kNoSafety = "there is no safety runtime; the flag has no effect";
 constexpr std::string_view kIsDefault = "this is how it works anyway";
 constexpr std::string_view kOneStream = "the steps of one inference run one after the other, each on all workers";
@@ -170,7 +171,8 @@ constexpr Flag kTable[] = {
     {"--pluginInstanceNorm", "--pi", "", build, "InstanceNormalization as a plugin", put<&T::plugin_instance_norm>,
      "InstanceNormalization is built in"},
     {"--nativeInstanceNorm", "--ni", "", build, "InstanceNormalization built in", nullptr, kIsDefault},
-    {"--enablePluginOverride", "", "", build, "plugins override operators", nullptr, kNoPlugins},
+    {"--enablePluginOverride", "", "", build, "operators of plugin libraries take the place of Hone's own",
+     put<&T::plugins_override>},
     {"--useRuntime", "", "<name>", build, "full, lean or dispatch", put_runtime},
     {"--leanDLLPath", "", "<file>", build, "lean runtime library", put<&T::lean_dll>,
      "the runtime is part of the program"},
@@ -206,7 +208,7 @@ constexpr Flag kTable[] = {
     {"--consistency", "", "", build, "check a safe engine", nullptr, "every plan is verified when it is loaded"},
     {"--restricted", "", "", build, "check the safety scope", put<&T::restricted>, kNoSafety},
     {"--dumpKernelText", "", "", build, "write the text of kernels", require_safe, kNoSafety},
-    {"--safetyPlugins", "", "<lib[names]>", build, "safety plugin libraries", nullptr, kNoPlugins, true},
+    {"--safetyPlugins", "", "<lib[names]>", build, "safety plugin libraries", nullptr, kNoSafety, true},
     {"--buildDLAStandalone", "", "", build, "loadable for DLA alone", put<&T::dla_standalone>, kNoDla},
     {"--allowGPUFallback", "", "", build, "layers that DLA cannot run go to the device", put<&T::allow_gpu_fallback>},
     {"--layerDeviceTypes", "", "<spec>", build, "device per layer, name:GPU[,...]", put_layer_devices,
@@ -220,16 +222,22 @@ constexpr Flag kTable[] = {
      "follow release 8.6, 10 or 11 where they disagree; without it 8.6, and the flags of all", put_compat},
     {"--device", "", "<N>", system, "device to use; 0 is the CPU where there is no GPU", put_device},
     {"--useDLACore", "", "<N>", system, "DLA core to use", put<&T::dla_core>, kNoDla},
-    {"--staticPlugins", "", "<lib>", system, "plugin library", put<&T::plugins>, kNoPlugins, true},
-    {"--plugins", "", "<lib>", system, "old spelling of --staticPlugins", put<&T::plugins>,
-     "--plugins flag has been deprecated, use --staticPlugins flag instead. There are no plugins; every operator is "
-     "built in",
+    {"--staticPlugins",
+     "",
+     "<lib>",
+     system,
+     "library of operators (operators.h, hone_library_operators)",
+     put<&T::plugins>,
+     {},
      true},
-    {"--dynamicPlugins", "", "<lib>", system, "plugin library", put<&T::dynamic_plugins>, kNoPlugins, true},
-    {"--setPluginsToSerialize", "", "<lib>", system, "plugin library to store in the plan",
-     put<&T::plugins_to_serialize>, kNoPlugins, true},
+    {"--plugins", "", "<lib>", system, "old spelling of --staticPlugins", put<&T::plugins>,
+     "--plugins flag has been deprecated, use --staticPlugins flag instead.", true},
+    {"--dynamicPlugins", "", "<lib>", system, "the same as --staticPlugins", put<&T::dynamic_plugins>, {}, true},
+    {"--setPluginsToSerialize", "", "<lib>", system,
+     "the same; name, version and hash of what a plan uses are in it anyway", put<&T::plugins_to_serialize>,
+     kNoLibraries, true},
     {"--ignoreParsedPluginLibs", "", "", system, "do not store plugin libraries", put<&T::ignore_parsed_plugin_libs>,
-     kNoPlugins},
+     "plans hold no libraries anyway"},
 
     // Inference.
     {"--batch", "", "<N>", inference, "implicit batch; not used with ONNX", put<&T::batch>},

@@ -102,7 +102,7 @@ struct ToolOptions {
   std::string device = "0";
   int dla_core = -1;
   std::vector<std::string> plugins, dynamic_plugins, plugins_to_serialize;
-  bool ignore_parsed_plugin_libs = false;
+  bool ignore_parsed_plugin_libs = false, plugins_override = false;
 
   // Inference.
   ShapeMap shapes;

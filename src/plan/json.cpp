@@ -179,6 +179,18 @@ RefitPart read_refit(const Json& json, const SectionReader& section) {
           .list = read_list(json, "list", weight)};
 }
 
+Json operator_json(const PlanOperator& op) {
+  return {
+      {"domain", op.domain}, {"name", op.name}, {"version", op.version}, {"library", op.library}, {"hash", op.hash}};
+}
+PlanOperator read_operator(const Json& json) {
+  return {.domain = text_member(json, "domain"),
+          .name = text_member(json, "name"),
+          .version = integer_member(json, "version"),
+          .library = text_member(json, "library"),
+          .hash = text_member(json, "hash")};
+}
+
 PlanMeta read_meta(const Json& json) {
   return {.hone_version = text_member(json, "hone_version"),
           .backend = text_member(json, "backend"),
@@ -215,6 +227,7 @@ Json manifest_of(const Plan& plan, const Section& section) {
                 {"folded", list_of(plan.folded, folded)},
                 {"portable", std::move(portable)}};
   if (plan.refit) manifest["refit"] = refit_json(*plan.refit, section);
+  if (!plan.operators.empty()) manifest["operators"] = list_of(plan.operators, operator_json);
   if (plan.weights == WeightStorage::nowhere) manifest["without_weights"] = true;
   return manifest;
 }
@@ -248,6 +261,8 @@ Plan plan_of(const Json& manifest, const SectionReader& section) {
       .folded = manifest.contains("folded") ? read_list(manifest, "folded", read_folded) : std::vector<FoldedNode>(),
       .portable = portable(member(manifest, "portable")),
       .refit = manifest.contains("refit") ? std::optional(read_refit(manifest["refit"], section)) : std::nullopt,
+      .operators = manifest.contains("operators") ? read_list(manifest, "operators", read_operator)
+                                                  : std::vector<PlanOperator>(),
       .weights = manifest.contains("without_weights") ? WeightStorage::nowhere : WeightStorage::everywhere};
 }
 

@@ -113,6 +113,13 @@ struct RefitWeight {
   std::string layer, role;  // ONNX node; Kernel, Bias, Scale, Shift or Constant
 };
 
+/// An operator of a program that steps call: who loads the plan has to bring it again.
+struct PlanOperator {
+  std::string domain, name;
+  int64_t version = 1;
+  std::string library, hash;  // the library's file and a hash of what it holds; empty: the program's own
+};
+
 /// What it takes to make the same engine of other weights without timing anything.
 struct RefitPart {
   std::string network;        // the imported graph without its weights, a line per tensor and node
@@ -136,6 +143,7 @@ struct Plan {
   std::vector<FoldedNode> folded;        // with the layers' origins: exactly the nodes of the model that matter
   std::optional<PortablePart> portable;  // when it was asked for: the plan is about twice as large with it
   std::optional<RefitPart> refit;        // when it was asked for
+  std::vector<PlanOperator> operators;   // of programs
   WeightStorage weights = WeightStorage::everywhere;  // a file holds all of them or none; without them nothing runs
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "ir/custom.h"
 
 namespace hone {
 namespace {
@@ -35,7 +36,7 @@ Plan choose_precision(const Graph& given, const BuildOptions& options, const Bac
   NamedTensors expected;
   const Enter enter = [&](const Variant& variant) {
     auto entered = std::make_unique<RunningPlan>(plan_of(variant.options), backend, device, sample,
-                                                 expected.empty() ? nullptr : &expected);
+                                                 expected.empty() ? nullptr : &expected, custom_operators(given));
     if (expected.empty()) expected = entered->outputs();
     return entered;
   };

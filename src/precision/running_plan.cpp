@@ -50,9 +50,9 @@ double error_between(const NamedTensors& found, const NamedTensors& expected) {
 }  // namespace
 
 RunningPlan::RunningPlan(Plan plan, const Backend& backend, const std::shared_ptr<Device>& device, const Sample& sample,
-                         const NamedTensors* expected)
+                         const NamedTensors* expected, const OperatorList& operators)
     : plan_(std::move(plan)) {
-  std::unique_ptr<ExecutionContext> context = Engine::load(plan_, backend, device)->context();
+  std::unique_ptr<ExecutionContext> context = Engine::load(plan_, backend, device, operators)->context();
   set_shapes(*context, sample);
   query_ = std::make_unique<Query>(std::move(context), false);
   query_->allocate();

@@ -24,7 +24,7 @@ class RunningPlan final : public Contender {
   /// Runs the first inference. `expected` are the outputs that its own are held against; null: nothing. Throws Error for
   /// what cannot be bound, and what a run throws.
   RunningPlan(Plan plan, const Backend& backend, const std::shared_ptr<Device>& device, const Sample& sample,
-              const NamedTensors* expected);
+              const NamedTensors* expected, const OperatorList& operators = {});
 
   /// Another inference, on other values of the same shapes.
   void run(const Sample& sample);

@@ -39,6 +39,28 @@ std::vector<float> moved_zeros(const Value* given, float middle, size_t count) {
   return any ? zeros : std::vector<float>();
 }
 
+QuantizedLinearRegion read_matched(const Graph& region, RegionMatch match) {
+  const Dims w = match.anchor->input(1)->type.shape.values();
+  LinearCode code{input_index(region, match.anchor->input(0)), w[1], w[0], epilogue_code(match, !match.biases.empty())};
+  return {std::move(match), code};
+}
+
+/// The nodes of read_quantized_linear_regions() where there are several, else none.
+std::vector<const Node*> parallel_nodes(const Graph& region) {
+  const std::vector<Node*> nodes = region.nodes();
+  if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
+  const Node& first = *nodes[0];
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = *nodes[i];
+    const bool fits = node.is(ops::quantized_linear) && node.input(0) == first.input(0) &&
+                      reason_against(region, node).empty() && node.input(1)->type.dtype == first.input(1)->type.dtype &&
+                      node.attrs.integer("block_size") == first.attrs.integer("block_size") &&
+                      region.outputs()[i] == node.output();
+    if (!fits) return {};
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
 }  // namespace
 
 std::optional<QuantizedLinearRegion> read_quantized_linear_region(const Graph& region) {
@@ -46,10 +68,15 @@ std::optional<QuantizedLinearRegion> read_quantized_linear_region(const Graph& r
   if (node == nullptr) return std::nullopt;
   if (std::string reason = reason_against(region, *node); !reason.empty())
     return QuantizedLinearRegion{{.anchor = node, .refusal = std::move(reason)}, {}};
-  RegionMatch match = match_region(region, node, 1);
-  const Dims w = node->input(1)->type.shape.values();
-  LinearCode code{input_index(region, node->input(0)), w[1], w[0], epilogue_code(match, !match.biases.empty())};
-  return QuantizedLinearRegion{std::move(match), code};
+  return read_matched(region, match_region(region, node, 1));
+}
+
+std::vector<QuantizedLinearRegion> read_quantized_linear_regions(const Graph& region) {
+  std::vector<QuantizedLinearRegion> list;
+  for (const Node* node : parallel_nodes(region)) list.push_back(read_matched(region, {.anchor = node}));
+  if (!list.empty()) return list;
+  if (std::optional<QuantizedLinearRegion> one = read_quantized_linear_region(region)) list.push_back(std::move(*one));
+  return list;
 }
 
 bool QuantizedLinearRegion::may_have_zeros() const {

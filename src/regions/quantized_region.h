@@ -38,5 +38,8 @@ struct QuantizedLinearRegion {
 
 /// Nothing when the region does not begin with QuantizedLinear. Refused where its weights are no constants.
 std::optional<QuantizedLinearRegion> read_quantized_linear_region(const Graph& region);
+/// A region that is several of them, of one input and with weights of one form but for their columns: each, without an epilogue, in
+/// the order of the results. Else the one that read_quantized_linear_region() finds, or none.
+std::vector<QuantizedLinearRegion> read_quantized_linear_regions(const Graph& region);
 
 }  // namespace hone

@@ -37,8 +37,10 @@ class ExecutionContext;
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// Throws Error when the plan does not fit the device, with what to do.
-  static std::shared_ptr<const Engine> load(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  /// Throws Error when the plan does not fit the device, with what to do. `operators` are those of the program that its steps may
+  /// call.
+  static std::shared_ptr<const Engine> load(Plan plan, const Backend& backend, std::shared_ptr<Device> device,
+                                            OperatorList operators = {});
   ~Engine();
 
   const Plan& plan() const { return plan_; }
@@ -50,13 +52,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   friend class ExecutionContext;
   struct Impl;
-  Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device);
+  Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device, OperatorList operators);
   std::shared_ptr<const ShapeInstance> instance(int profile, const SymbolValues& symbols) const;
   std::shared_ptr<const ShapeInstance> make_instance(int profile, size_t stage, const SymbolValues& symbols) const;
 
   Plan plan_;
   const Backend& backend_;
   std::shared_ptr<Device> device_;
+  OperatorList operators_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -5,8 +5,8 @@
 #include "tuner/select.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
-#include <set>
 
 namespace hone {
 namespace {
@@ -75,11 +75,13 @@ class Selector {
     Layout have = Layout::linear;
     if (value.producer >= 0) have = chosen(value.producer).out[value.output];
     else if (const auto at = problem_.given.find(id); at != problem_.given.end()) have = at->second;
-    std::set<Layout> needed;
-    for (const auto& [region, operand] : value.users) needed.insert(chosen(region).in[operand]);
-    if (const auto at = problem_.wanted.find(id); at != problem_.wanted.end()) needed.insert(at->second);
+    uint32_t needed = 0;  // a bit for each layout
+    const auto need = [&](Layout layout) { needed |= uint32_t{1} << static_cast<unsigned>(layout); };
+    for (const auto& [region, operand] : value.users) need(chosen(region).in[operand]);
+    if (const auto at = problem_.wanted.find(id); at != problem_.wanted.end()) need(at->second);
     double ms = 0;
-    for (const Layout layout : needed) {
+    for (; needed != 0; needed &= needed - 1) {
+      const auto layout = static_cast<Layout>(std::countr_zero(needed));
       if (layout == have) continue;
       const auto at = problem_.reformat_ms.find({id, have, layout});
       ms += at == problem_.reformat_ms.end() ? kImpossible : at->second;
@@ -87,23 +89,30 @@ class Selector {
     return ms;
   }
 
-  double local(size_t r) const {
-    const SelectRegion& region = problem_.regions[r];
-    std::set<int> touched(region.inputs.begin(), region.inputs.end());
-    touched.insert(region.outputs.begin(), region.outputs.end());
-    double ms = chosen(static_cast<int>(r)).ms;
+  /// What the regions from `first` up to `last` cost, with the reformats of all that they read and write.
+  double local(size_t first, size_t last) const {
+    std::vector<int> touched;
+    double ms = 0;
+    for (size_t r = first; r < last; ++r) {
+      const SelectRegion& region = problem_.regions[r];
+      touched.insert(touched.end(), region.inputs.begin(), region.inputs.end());
+      touched.insert(touched.end(), region.outputs.begin(), region.outputs.end());
+      ms += chosen(static_cast<int>(r)).ms;
+    }
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     for (const int id : touched) ms += reformats(id);
     return ms;
   }
 
   bool improve(size_t r) {
     const int before = choice_[r];
-    const double present = local(r);
+    const double present = local(r, r + 1);
     int best = before;
     double best_ms = present - 1e-9;
     for (size_t i = 0; i < problem_.regions[r].options.size(); ++i) {
       choice_[r] = static_cast<int>(i);
-      if (const double ms = local(r); ms < best_ms - 1e-9) {
+      if (const double ms = local(r, r + 1); ms < best_ms - 1e-9) {
         best_ms = ms;
         best = static_cast<int>(i);
       }
@@ -114,9 +123,11 @@ class Selector {
 
   /// Moves a run of neighbouring regions to one layout together, where single steps would each pay two reformats.
   bool improve_run(size_t first, size_t length, Layout layout) {
-    const double before = total();
-    const std::vector<int> kept = choice_;
     const size_t last = std::min(first + length, problem_.regions.size());
+    const double before = local(first, last);
+    const auto begin = choice_.begin() + static_cast<ptrdiff_t>(first),
+               end = choice_.begin() + static_cast<ptrdiff_t>(last);
+    const std::vector<int> kept(begin, end);
     for (size_t r = first; r < last; ++r) {
       const SelectRegion& region = problem_.regions[r];
       int best = -1;
@@ -127,8 +138,8 @@ class Selector {
       }
       if (best >= 0) choice_[r] = best;
     }
-    if (total() < before - 1e-9) return true;
-    choice_ = kept;
+    if (local(first, last) < before - 1e-9) return true;
+    std::copy(kept.begin(), kept.end(), begin);
     return false;
   }
 

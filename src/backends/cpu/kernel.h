@@ -18,6 +18,11 @@ class CpuKernel : public Kernel {
   /// recording, and bound behind the launch's own constants. 0: none.
   virtual size_t prepared_bytes() const { return 0; }
   virtual void prepare(std::span<const void* const> /*constants*/, void* /*to*/) const {}
+  /// Of the launch's constants those that a worker reads first: while it waits for others they are brought near.
+  virtual std::span<const std::byte> read_first(int /*worker*/, int /*workers*/,
+                                                std::span<const void* const> /*constants*/) const {
+    return {};
+  }
   /// A library that opens its own parallel region: called once, as run(0, 0, 1, …), between two chains.
   virtual bool self_parallel() const { return false; }
   /// Small enough that one worker should do all of it (others wait at the barrier only).

@@ -60,7 +60,7 @@ void require_operand(const Value& value, const ConcreteType& type) {
 }  // namespace
 
 Program::Program(const Blob& code, const KernelShapes& shapes)
-    : region_(deserialize(code, find_op).specialize(shapes.symbols)), shapes_(shapes) {
+    : region_(deserialize(code, find_among(shapes.operators)).specialize(shapes.symbols)), shapes_(shapes) {
   HONE_CHECK(region_.inputs().size() == shapes.inputs.size() && region_.outputs().size() == shapes.outputs.size(),
              "a reference kernel of the plan has {} inputs and {} outputs, its step {} and {}", region_.inputs().size(),
              region_.outputs().size(), shapes.inputs.size(), shapes.outputs.size());

@@ -27,7 +27,7 @@ class Widener {
 
  private:
   void visit(Node* node, Node* next) {
-    if (!node->bodies.empty()) {
+    if (!node->bodies.empty() || node->op->custom != nullptr) {  // operators of programs read what the model says
       narrow_inputs(node);
     } else {
       if (!node->is(ops::cast)) widen_constants(node);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "ir/op.h"
+#include "ir/custom.h"
 #include "ops/ops.h"
 #include "passes/edit.h"
 #include "passes/passes.h"
@@ -20,6 +20,7 @@ int64_t bytes_of(const TensorType& type) {
 bool may_fold(const Graph& graph, const Node* node, const PassContext& context) {
   const Traits& traits = node->op->traits;
   if (traits.random || traits.has_bodies || node->is(ops::symbolic_constant)) return false;
+  if (node->op->custom != nullptr && !node->op->custom->foldable) return false;
   int64_t operand_bytes = 0, result_bytes = 0;
   for (const Value* input : node->inputs) {
     if (input == nullptr) continue;

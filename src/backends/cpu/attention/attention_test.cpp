@@ -57,6 +57,36 @@ TEST(AttentionTactic, CutsLongSequencesIntoBlocks) {
   EXPECT_GT(check_attention({"1,S,2,72", "1,700,2,72", "1,700,2,72"}, "bshd", options), 0);
 }
 
+/// `operands` are the shapes of q, past keys, new keys, past values, new values, and possibly a mask; `results` which of y, keys and
+/// values are read.
+int check_cached(const std::vector<std::string>& shapes, const std::string& results, const CheckOptions& options) {
+  constexpr const char* kNames[] = {"%q", "%pk", "%nk", "%pv", "%nv", "%mask"};
+  std::string inputs;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    inputs += fmt::format("{}{}: f32[{}]", i ? ", " : "", kNames[i], shapes[i]);
+  return check_tactics(fmt::format("({}) {{\n %k = Concat(%pk, %nk) {{axis=2}}\n %v = Concat(%pv, %nv) {{axis=2}}\n"
+                                   " %y = ScaledDotProductAttention(%q, %k, %v{}) {{scale=0.35}}\n return {}\n}}",
+                                   inputs, shapes.size() == 6 ? ", %mask" : "", results),
+                       "cached_attention", options);
+}
+
+TEST(CachedAttentionTactic, KeepsWhatItAttendsTo) {
+  for (const std::string results : {"%k, %v, %y", "%v, %y", "%k, %y", "%y"})
+    EXPECT_GT(check_cached({"1,6,1,64", "1,2,S,64", "1,2,1,64", "1,2,S,64", "1,2,1,64"}, results, kLengths), 0);
+}
+
+TEST(CachedAttentionTactic, TakesDepthsHeadsAndTokensOfAnySize) {
+  EXPECT_GT(check_cached({"2,3,S,20", "2,3,5,20", "2,3,S,20", "2,3,5,33", "2,3,S,33"}, "%k, %v, %y", kLengths), 0);
+  EXPECT_GT(check_cached({"1,8,2,7", "1,2,S,7", "1,2,2,7", "1,2,S,150", "1,2,2,150"}, "%k, %v, %y", kLengths), 0);
+  EXPECT_GT(check_cached({"1,2,3,8", "1,2,0,8", "1,2,S,8", "1,2,0,8", "1,2,S,8"}, "%k, %v, %y", kLengths), 0);
+}
+
+TEST(CachedAttentionTactic, AddsMasksThatBroadcastOnAnyAxis) {
+  for (const char* mask : {"1,4,3,S+3", "1,1,1,S+3", "1,1,3,1", "S+3", "3,1", "1"})
+    EXPECT_GT(check_cached({"1,4,3,8", "1,2,S,8", "1,2,3,8", "1,2,S,8", "1,2,3,8", mask}, "%k, %v, %y", kLengths), 0)
+        << mask;
+}
+
 constexpr float kInf = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
 
 /// Random operands, but the mask (the last one, [.., queries, keys]) is mask(query, key).
@@ -94,6 +124,13 @@ TEST(AttentionTactic, LeavesOutMaskedKeysWhereverTheyLie) {
     check([](int64_t query, int64_t key) { return key <= query; });               // none in later blocks
     check([](int64_t query, int64_t key) { return key >= 130 - query; });         // none in the first block
     check([](int64_t query, int64_t key) { return query % 3 != 0 && key % 2; });  // some rows see nothing at all
+    const auto check_cache = [&](const std::function<bool(int64_t, int64_t)>& visible) {
+      const auto mask = [&](int64_t query, int64_t key) { return visible(query, key) ? 0.0f : nothing; };
+      EXPECT_GT(
+          check_cached({"1,2,3,8", "1,2,S,8", "1,2,3,8", "1,2,S,8", "1,2,3,8", "1,1,3,S+3"}, "%y", with_mask(mask)), 0);
+    };
+    check_cache([](int64_t query, int64_t key) { return key >= 130 - query; });  // none in the first blocks
+    check_cache([](int64_t query, int64_t key) { return query % 3 != 0 && key % 2; });
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/jit/kernel_testing.h"
+#include "backends/cpu/quant/quantize_loops.h"
 
 namespace hone::cpu {
 namespace {
@@ -73,6 +74,34 @@ TEST(ByteRounding, SaturationReplacesALowEndThatIsTheTypesOwn) {
   EXPECT_EQ(step_bounds(type).low, -3);
   EXPECT_EQ(saturating(step_bounds(type), type).low, -kFar);
   EXPECT_EQ(saturating({0, 252}, type).low, 0);
+}
+
+template <typename T>
+void check_loop(void (*quantize)(const float*, T*, int64_t, float, float), float scale, int64_t zero) {
+  std::vector<float> all = beside_steps(scale, 1);
+  for (const float x : {kFar, -kFar, std::numeric_limits<float>::quiet_NaN(), 0x1p120F, -0x1p120F, 0x1p-140F})
+    all.push_back(x);
+  std::vector<T> found(all.size());
+  quantize(all.data(), found.data(), static_cast<int64_t>(all.size()), scale, static_cast<float>(zero));
+  constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const float steps = std::nearbyint(all[i] / scale) + static_cast<float>(zero);
+    ASSERT_EQ(static_cast<float>(found[i]), std::isnan(steps) ? 0 : std::clamp(steps, kLow, kHigh))
+        << all[i] << " / " << scale;
+  }
+}
+
+TEST(ByteRounding, LoopsOverTensorsDivideExactly) {
+  Random random(trial::test_seed());
+  for (const Isa isa : trial::machine_isas())
+    for (int i = 0; i < 24; ++i) {
+      const float scale = i == 0   ? 0.1F
+                          : i == 1 ? 0x1p-40F
+                          : i == 2 ? 0.0F
+                                   : std::ldexp(random.floats(1)[0] + 1.5F, static_cast<int>(random.integer(-25, 25)));
+      check_loop(quantize_loops(isa).to_u8, scale, random.integer(0, 255));
+      check_loop(quantize_loops(isa).to_i8, scale, random.integer(-128, 127));
+    }
 }
 
 /// A vector's sums of steps and bytes, as floats.

@@ -7,6 +7,7 @@
 #include "backends/cpu/quant/quantize_loops.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
+#include "backends/cpu/support/region_reader.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {
@@ -30,6 +31,7 @@ class DynamicQuantize final : public CpuKernel {
       const ConcreteType& type = results_[i]->type;
       node.require(type.dtype == (i == 1 ? DType::f32 : DType::u8) &&
                    elements(type.dims) == (i == 0 ? count_ : int64_t{1}));
+      node.require(i != 0 || shared_layout(x_.type, type));
     }
   }
 
@@ -78,6 +80,18 @@ struct DynamicQuantizeFamily : NodeFamily<DynamicQuantizeCode> {
     if (node->input(0)->type.dtype != DType::f32)
       return out.refuse(kName, fmt::format("input is {}, not f32", name_of(node->input(0)->type.dtype)));
     offer_linear(problem, kName, out);
+    if (const size_t rank = node->input(0)->type.shape.rank(); rank >= 3 && rank <= 5)
+      offer_images(problem, *node, out);
+  }
+  /// In any order of elements alike.
+  static void offer_images(const Problem& problem, const Node& node, Candidates& out) {
+    std::vector<Layout> in(problem.region.inputs().size(), Layout::linear), results;
+    const int64_t place = input_index(problem.symbolic, node.input(0));
+    if (place < 0) return;
+    in[static_cast<size_t>(place)] = Layout::channels_last;
+    for (const Value* output : problem.symbolic.outputs())
+      results.push_back(output == node.output(0) ? Layout::channels_last : Layout::linear);
+    out.offer({"cpu", std::string(kName), {}, std::move(in), std::move(results)});
   }
   static Built<DynamicQuantizeCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
     Built<DynamicQuantizeCode> built;

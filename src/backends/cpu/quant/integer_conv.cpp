@@ -42,10 +42,11 @@ bool windows_are_pixels(const IntegerShape& shape) {
   return true;
 }
 
-/// The pixels of all images as one row, where windows are one pixel.
-IntegerShape as_matrix(IntegerShape shape) {
-  if (!windows_are_pixels(shape)) return shape;
-  if (shape.in != shape.out) {
+/// The pixels of all images as one row, where windows are one pixel; tiles of vectors leave those with a stride where they are.
+IntegerShape as_matrix(IntegerShape shape, IntegerDot dot) {
+  const bool strides = shape.in != shape.out;
+  if (!windows_are_pixels(shape) || (strides && dot != IntegerDot::tiles)) return shape;
+  if (strides) {
     shape.source = with_images(shape.images, shape.in);
     shape.kept = with_images(shape.images, shape.out);
     shape.apart = with_images(1, shape.strides);
@@ -73,7 +74,7 @@ struct IntegerConvFamily {
       return out.refuse(kName, "integer_depthwise is the kernel for it");
     const auto offer = [&](Layout layout) {
       const std::vector<IntegerConfig> configs =
-          integer_configs(as_matrix(integer_conv_shape(*region, layout)), region->code.conv.epilogue,
+          integer_configs(as_matrix(integer_conv_shape(*region, layout), IntegerDot::bytes), region->code.conv.epilogue,
                           static_cast<bool>(region->code.sums.result), info.isa, problem.device.byte_dots);
       if (configs.empty()) return out.refuse(kName, "bytes and an activation that needs many registers");
       for (const IntegerConfig& config : configs)
@@ -89,16 +90,17 @@ struct IntegerConvFamily {
     const SignedWeights weights(region.node());
     const Code code{region.code, weights.have_zeros(), config};
     const Layout layout = tactic.in[static_cast<size_t>(region.code.conv.input)];
-    return {code, integer_constants(as_matrix(integer_conv_shape(region, layout)), config, code.sums(), weights, region,
-                                    cpu_info(problem.device).isa)};
+    return {code, integer_constants(as_matrix(integer_conv_shape(region, layout), config.dot), config, code.sums(),
+                                    weights, region, cpu_info(problem.device).isa)};
   }
 
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
-    return integer_constants(as_matrix(integer_conv_shape(code.region, shapes)), code.config, code.sums(), info.isa);
+    return integer_constants(as_matrix(integer_conv_shape(code.region, shapes), code.config.dot), code.config,
+                             code.sums(), info.isa);
   }
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
-    const IntegerShape shape = as_matrix(integer_conv_shape(code.region, shapes));
+    const IntegerShape shape = as_matrix(integer_conv_shape(code.region, shapes), code.config.dot);
     require_integer_kernel(shape, code.config, code.sums(), info.isa);
     return make_integer_kernel(shape, code.config, code.sums(), shapes, info.isa);
   }

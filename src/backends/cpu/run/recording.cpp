@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "backends/cpu/run/team.h"
 #include "base/error.h"
@@ -22,6 +23,24 @@ class FlushDenormals {
  private:
   static constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
   const unsigned saved_;
+};
+
+/// Brings memory that a kernel will read into the second-level cache, a few lines at a call.
+class Ahead {
+ public:
+  explicit Ahead(std::span<const std::byte> bytes) : left_(bytes.first(std::min(bytes.size(), kMost))) {}
+  bool step() {
+    if (left_.empty()) return false;
+    const std::span<const std::byte> lines = left_.first(std::min(left_.size(), kStep));
+    for (size_t at = 0; at < lines.size(); at += kAlignment)
+      _mm_prefetch(reinterpret_cast<const char*>(lines.data() + at), _MM_HINT_T1);
+    left_ = left_.subspan(lines.size());
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMost = 256 << 10, kStep = 4 * kAlignment;
+  std::span<const std::byte> left_;
 };
 
 }  // namespace
@@ -84,12 +103,25 @@ void CpuRecording::run_chain(const Chain& chain) const {
   });
 }
 
+size_t CpuRecording::reader_from(size_t from, size_t end) const {
+  while (from < end && kernels_[from]->read_first(0, workers_, launches_[from].constants).empty()) ++from;
+  return from;
+}
+
 void CpuRecording::work(const Chain& chain, int worker) const {
+  std::optional<size_t> next;  // whose constants are brought near
+  Ahead ahead({});
   for (size_t i = chain.begin; i < chain.end; ++i) {
     const CpuKernel& kernel = *kernels_[i];
     const Bindings bindings = launches_[i].bindings();
     const int shares = kernel.serial() ? 1 : workers_;
     for (int phase = 0; phase < kernel.phases(); ++phase) {
+      const size_t from = phase + 1 < kernel.phases() ? i : i + 1;
+      if (!next || *next < from) {
+        next = reader_from(from, chain.end);
+        if (*next != chain.end)
+          ahead = Ahead(kernels_[*next]->read_first(worker, workers_, launches_[*next].constants));
+      }
       const size_t on_board = phase_of_[i] + static_cast<size_t>(phase);
       for (int k = 0; k < shares; ++k) {
         const int share = (worker + k) % shares;
@@ -97,7 +129,7 @@ void CpuRecording::work(const Chain& chain, int worker) const {
         if (!stopped()) kernel.run(phase, share, shares, bindings);
         board_->finish(on_board, shares);
       }
-      board_->wait(on_board, shares);
+      board_->wait(on_board, shares, [&] { return ahead.step(); });
     }
   }
 }

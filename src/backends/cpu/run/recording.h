@@ -35,6 +35,8 @@ class CpuRecording final : public Recording {
   bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   /// One worker's part of a chain.
   void work(const Chain& chain, int worker) const;
+  /// The launch at or behind `from` whose constants are worth bringing near; that of the end where there is none.
+  size_t reader_from(size_t from, size_t end) const;
 
   std::vector<AlignedBuffer> prepared_;  // constants of launches in other forms
   std::vector<Launch> launches_;

@@ -40,12 +40,14 @@ class ShareBoard {
     if (next == complete(shares) && sleepers_.load() > 0) count.notify_all();
   }
 
-  void wait(size_t phase, int shares) noexcept {
+  /// `idle` is called while the others work; false: it has nothing more to do.
+  template <typename Idle>
+  void wait(size_t phase, int shares, const Idle& idle) noexcept {
     std::atomic<uint32_t>& count = done_[phase].count;
     const uint32_t wanted = complete(shares);
     for (int spins = 0; spins < kSpins; ++spins) {
       if (count.load(std::memory_order_acquire) == wanted) return;
-      _mm_pause();
+      if (!idle()) _mm_pause();
     }
     ++sleepers_;  // sequentially consistent: either this is seen, or wait() sees the new count
     for (uint32_t seen = count.load(); seen != wanted; seen = count.load()) count.wait(seen);

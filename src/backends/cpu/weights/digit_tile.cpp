@@ -14,7 +14,7 @@ using Xbyak::Reg64;
 
 constexpr int64_t kUnrolled = 8;  // units of a block
 constexpr int64_t kAhead =
-    4 << 10;  // bytes of weights that are asked for before they are read: pages are no border then
+    8 << 10;  // bytes of weights that are asked for before they are read: pages are no border then
 constexpr int kDigits = DigitFormat::kDigits;
 
 class DigitTile {

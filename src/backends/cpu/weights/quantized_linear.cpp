@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kMostVectors = 8, kMostRows = 28;
 constexpr int64_t kFewRows = 32, kManyRows = 6;  // of which there is an offer in the other way too
+constexpr size_t kMostResults = 4;               // of matmuls of one x
 constexpr int64_t kUnpackedFor = 128;            // rows, whose x stays in L2 beside a panel
 
 struct QuantizedTile {
@@ -47,17 +48,22 @@ struct QuantizedTile {
 
 struct QuantizedLinearCode {
   LinearCode linear;
+  std::vector<int64_t> columns;  // of each result, where several matmuls have one x; linear.n is their sum
   int64_t block = 1;
   bool bytes = false;  // codes are of 8 bits, not 4
   ZeroPoints zeros = ZeroPoints::none;
   QuantizedTile tile;
   static void fields(auto& self, auto& visit) {
     LinearCode::fields(self.linear, visit);
+    visit("columns", self.columns, 1, LinearCode::kMostColumns, kMostResults);
     visit("block", self.block, 1, LinearCode::kMostColumns);
     visit("bytes", self.bytes);
     visit("zeros", self.zeros);
     QuantizedTile::fields(self.tile, visit);
   }
+  /// Columns of a result.
+  int64_t columns_of(size_t result) const { return columns.empty() ? linear.n : columns[result]; }
+  size_t results() const { return std::max<size_t>(columns.size(), 1); }
   QuantizedFormat format() const { return {.k = linear.k, .block = block, .bits = bytes ? 8 : 4, .zeros = zeros}; }
 };
 
@@ -68,13 +74,12 @@ class PanelWriter {
   PanelWriter(const QuantizedWeights& weights, const QuantizedFormat& format, int64_t panel)
       : w_(weights), f_(format), panel_(panel) {}
 
-  Tensor write() {
-    const int64_t padded = round_up(w_.n, panel_);
-    TensorBuilder builder(DType::u8, {padded, f_.column_bytes()});
-    to_ = builder.bytes();
-    for (first_ = 0; first_ < padded; first_ += panel_)
+  /// Returns where the next panels go.
+  std::byte* write(std::byte* to) {
+    to_ = to;
+    for (first_ = 0; first_ < w_.n; first_ += panel_)
       for (int64_t block = 0; block < f_.blocks(); ++block) write_block(block);
-    return builder.finish();
+    return to_;
   }
 
  private:
@@ -93,8 +98,9 @@ class PanelWriter {
       return j < w_.n ? values[static_cast<size_t>(block * w_.n + j)] : 0.0F;
     };
     each_column([&](int64_t j) { put(of(w_.scales, j)); });
-    if (f_.zeros == ZeroPoints::bytes) each_column([&](int64_t j) { put(static_cast<int8_t>(of(w_.zeros, j))); });
-    if (f_.zeros == ZeroPoints::floats) each_column([&](int64_t j) { put(of(w_.zeros, j)); });
+    const auto zero = [&](int64_t j) { return w_.zeros.empty() ? 0 : of(w_.zeros, j); };
+    if (f_.zeros == ZeroPoints::bytes) each_column([&](int64_t j) { put(static_cast<int8_t>(zero(j))); });
+    if (f_.zeros == ZeroPoints::floats) each_column([&](int64_t j) { put(zero(j)); });
     const int64_t begin = block * f_.block, end = std::min(begin + f_.block, f_.k);
     for (int64_t p = begin; p < end; p += QuantizedFormat::kUnit) write_unit(p, end);
   }
@@ -138,6 +144,14 @@ class QuantizedLinear : public CpuKernel {
   int phases() const override { return pads_ ? 2 : 1; }
   bool serial() const override { return m_ * code_.linear.n * code_.linear.k < kSmallWork; }
 
+  std::span<const std::byte> read_first(int worker, int workers,
+                                        std::span<const void* const> constants) const override {
+    const Share share = share_of(panels(), worker, workers);
+    const int64_t bytes = panel_ * format_.column_bytes();
+    return {static_cast<const std::byte*>(constants[0]) + share.begin * bytes,
+            static_cast<size_t>((share.end - share.begin) * bytes)};
+  }
+
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
     if (phase + 1 < phases()) prepare_x(worker, workers, bindings);
     else multiply(worker, workers, bindings);
@@ -175,13 +189,23 @@ class QuantizedLinear : public CpuKernel {
   const float* bias(const Bindings& bindings, int64_t panel) const {
     return code_.linear.epilogue.bias ? floats(bindings.constants[1]) + panel * panel_ : nullptr;
   }
-  int64_t place(int64_t row, int64_t panel) const { return row * code_.linear.n + panel * panel_; }
-  const float* residual(const Bindings& bindings, int64_t place) const {
-    const int64_t input = code_.linear.epilogue.residual;
-    return input < 0 ? nullptr : floats(bindings.inputs[static_cast<size_t>(input)]) + place;
+  /// Where a row and panel begin.
+  struct Place {
+    size_t result;
+    int64_t offset;  // in it
+  };
+  Place place(int64_t row, int64_t panel) const {
+    size_t result = 0;
+    int64_t column = panel * panel_;
+    for (; result + 1 < code_.results() && column >= code_.columns[result]; ++result) column -= code_.columns[result];
+    return {result, row * code_.columns_of(result) + column};
   }
-  float* result(const Bindings& bindings, int64_t place) const {
-    return static_cast<float*>(bindings.outputs[0]) + place;
+  const float* residual(const Bindings& bindings, const Place& place) const {
+    const int64_t input = code_.linear.epilogue.residual;
+    return input < 0 ? nullptr : floats(bindings.inputs[static_cast<size_t>(input)]) + place.offset;
+  }
+  float* result(const Bindings& bindings, const Place& place) const {
+    return static_cast<float*>(bindings.outputs[place.result]) + place.offset;
   }
 
  private:
@@ -225,21 +249,23 @@ class TileFunctions {
 /// Codes become floats in the registers of the tile.
 class FewRows : public QuantizedLinear {
  public:
-  FewRows(const QuantizedLinearCode& code, int64_t rows, Isa isa)
-      : QuantizedLinear(code, rows, isa), floats_(isa, [&](Emitter& e, bool last_row, bool last_panel) {
-          return emit_quantized_tile(e, spec_of(last_row, last_panel, isa));
-        }) {}
+  FewRows(const QuantizedLinearCode& code, int64_t rows, Isa isa) : QuantizedLinear(code, rows, isa) {
+    for (size_t result = 0; result < code.results(); ++result)
+      floats_.push_back(std::make_unique<TileFunctions>(isa, [&](Emitter& e, bool last_row, bool last_panel) {
+        return emit_quantized_tile(e, spec_of(result, last_row, last_panel, isa));
+      }));
+  }
 
  protected:
   int64_t blocks() const { return (rows() + code().tile.rows - 1) / code().tile.rows; }
 
-  QuantizedTileSpec spec_of(bool last_row, bool last_panel, Isa isa) const {
+  QuantizedTileSpec spec_of(size_t result, bool last_row, bool last_panel, Isa isa) const {
     const int64_t left = rows() % code().tile.rows, columns = columns_of(last_panel), lanes = lanes_of(isa);
     OutputSpec output;
     output.pixels = static_cast<int>(last_row && left != 0 ? left : code().tile.rows);
     output.vectors = static_cast<int>((columns + lanes - 1) / lanes);
     output.tail = static_cast<int>(columns % lanes);
-    output.dst_pixel = output.residual_pixel = code().linear.n * 4;
+    output.dst_pixel = output.residual_pixel = code().columns_of(result) * 4;
     output.epilogue = code().linear.epilogue.epilogue();
     return {.format = format(), .output = output, .panel = panel(), .x_row = x_row() * 4};
   }
@@ -249,11 +275,12 @@ class FewRows : public QuantizedLinear {
     const Share share = share_of(panels() * blocks(), worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
       const int64_t at = item / blocks(), block = item % blocks(), row = block * code().tile.rows;
-      multiply_tile(block, at,
+      const Place to = place(row, at);
+      multiply_tile({to.result, block, at},
                     {.src = x(bindings) + row * x_row(),
                      .weights = reinterpret_cast<const float*>(weights(bindings, at)),
-                     .dst = result(bindings, place(row, at)),
-                     .residual = residual(bindings, place(row, at)),
+                     .dst = result(bindings, to),
+                     .residual = residual(bindings, to),
                      .bias = bias(bindings, at),
                      .prefetch = nullptr,
                      .rows = 0,
@@ -261,26 +288,35 @@ class FewRows : public QuantizedLinear {
                     workers, bindings);
     }
   }
-  virtual void multiply_tile(int64_t block, int64_t panel, const TileArgs& args, int, const Bindings&) const {
-    floats_.at(block + 1 == blocks(), panel + 1 == panels())(&args);
+  struct Tile {
+    size_t result;
+    int64_t block, panel;
+  };
+  virtual void multiply_tile(const Tile& tile, const TileArgs& args, int, const Bindings&) const {
+    function(floats_, tile)(&args);
+  }
+
+  using ResultFunctions = std::vector<std::unique_ptr<TileFunctions>>;  // of each result
+  TileFunction function(const ResultFunctions& functions, const Tile& tile) const {
+    return functions[tile.result]->at(tile.block + 1 == blocks(), tile.panel + 1 == panels());
   }
 
  private:
-  TileFunctions floats_;
+  ResultFunctions floats_;
 };
 
 /// x becomes digits first. Rows that digits cannot say are multiplied as floats.
 class DigitRows final : public FewRows {
  public:
   DigitRows(const QuantizedLinearCode& code, int64_t rows, const CpuInfo& info)
-      : FewRows(code, rows, info.isa),
-        split_(split_digits(info.isa)),
-        workers_(info.workers),
-        tiles_(info.isa, [&](Emitter& e, bool last_row, bool last_panel) {
-          QuantizedTileSpec tile = spec_of(last_row, last_panel, info.isa);
-          tile.x_row = digit_row();
-          return emit_digit_tile(e, {tile, code.tile.dots});
-        }) {}
+      : FewRows(code, rows, info.isa), split_(split_digits(info.isa)), workers_(info.workers) {
+    for (size_t result = 0; result < code.results(); ++result)
+      tiles_.push_back(std::make_unique<TileFunctions>(info.isa, [&](Emitter& e, bool last_row, bool last_panel) {
+        QuantizedTileSpec tile = spec_of(result, last_row, last_panel, info.isa);
+        tile.x_row = digit_row();
+        return emit_digit_tile(e, {tile, code.tile.dots});
+      }));
+  }
 
   size_t workspace_bytes() const override {
     return FewRows::workspace_bytes() + static_cast<size_t>(round_up(rows() * digit_row(), 64) + workers_ * blocks());
@@ -316,19 +352,18 @@ class DigitRows final : public FewRows {
     }
   }
 
-  void multiply_tile(int64_t block, int64_t panel, const TileArgs& args, int workers,
-                     const Bindings& bindings) const override {
+  void multiply_tile(const Tile& tile, const TileArgs& args, int workers, const Bindings& bindings) const override {
     for (int64_t worker = 0; worker < workers; ++worker)
-      if (failed(bindings, worker)[block] != std::byte{0})
-        return FewRows::multiply_tile(block, panel, args, workers, bindings);
+      if (failed(bindings, worker)[tile.block] != std::byte{0})
+        return FewRows::multiply_tile(tile, args, workers, bindings);
     TileArgs own = args;
-    own.src = reinterpret_cast<const float*>(digits(bindings) + block * code().tile.rows * digit_row());
-    tiles_.at(block + 1 == blocks(), panel + 1 == panels())(&own);
+    own.src = reinterpret_cast<const float*>(digits(bindings) + tile.block * code().tile.rows * digit_row());
+    function(tiles_, tile)(&own);
   }
 
   SplitDigits split_;
   int64_t workers_;
-  TileFunctions tiles_;
+  ResultFunctions tiles_;
 };
 
 /// Panels become floats in a worker's own memory, for some hundred rows at a time.
@@ -371,7 +406,8 @@ class ManyRows final : public QuantizedLinear {
         worker * unpacked();
     const Share share = share_of(chunks_ * panels(), worker, workers);
     for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t chunk = item / panels(), at = item % panels(), first = place(chunk * chunk_, at);
+      const int64_t chunk = item / panels(), at = item % panels();
+      const Place first = place(chunk * chunk_, at);
       unpack_(weights(bindings, at), floats);
       const GemmKernel& matmul = matmuls_[(chunk + 1 == chunks_ ? 2U : 0U) + (at + 1 == panels() ? 1U : 0U)];
       matmul.run(0, 1,
@@ -391,16 +427,18 @@ class ManyRows final : public QuantizedLinear {
 
 struct QuantizedLinearFamily {
   static constexpr std::string_view kName = "quantized_linear";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   static constexpr bool kPacksForIsa = true;
   using Params = QuantizedTile;
   using Code = QuantizedLinearCode;
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
-    const std::optional<QuantizedLinearRegion> region = read_quantized_linear_region(problem.region);
-    if (!region) return;
+    const std::vector<QuantizedLinearRegion> regions = read_quantized_linear_regions(problem.region);
+    if (regions.empty()) return;
+    const QuantizedLinearRegion* region = &regions[0];
     if (info.isa == Isa::scalar) return out.refuse(kName, "needs AVX2");
     if (!region->match) return out.refuse(kName, region->match.refusal);
+    if (regions.size() > kMostResults) return out.refuse(kName, "so many matmuls of one input");
     if (problem.symbolic.node_count() != problem.region.node_count())
       return out.refuse(kName, "an operand depends on the input's shape");
     const int64_t bits = bits_of(region->node().input(1)->type.dtype) == 8 ? 8 : 4, n = region->code.n,
@@ -409,9 +447,17 @@ struct QuantizedLinearFamily {
     if (m <= kFewRows) add_few(tiles, m, n, bits, region->may_have_zeros(), info.isa);
     if (m <= kFewRows && bits == 4 && block_of(*region) <= kMostDigitRows) add_digits(tiles, m, n, problem.device);
     if (m >= kManyRows) add_many(tiles, {.m = m, .n = n, .k = region->code.k}, info);
-    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    for (const QuantizedTile& tile : tiles)
-      out.offer({"cpu", std::string(kName), write_fields(tile), in, {Layout::linear}});
+    if (regions.size() > 1) {
+      // A panel is of one result, and few rows are what waits for memory.
+      std::erase_if(tiles, [&](const QuantizedTile& tile) {
+        return tile.unpacks || std::ranges::any_of(regions, [&](const QuantizedLinearRegion& one) {
+                 return one.code.n % tile.panel(info.isa) != 0;
+               });
+      });
+      if (tiles.empty()) return out.refuse(kName, "several matmuls, for whose columns or rows there is no tile");
+    }
+    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear), results(regions.size(), in[0]);
+    for (const QuantizedTile& tile : tiles) out.offer({"cpu", std::string(kName), write_fields(tile), in, results});
   }
 
   static Cost cost(const Problem&, const Params& tile, const Tactic&) {
@@ -421,15 +467,19 @@ struct QuantizedLinearFamily {
   }
 
   static Built<Code> compile(const Problem& problem, const Params& tile, const Tactic&) {
-    const QuantizedLinearRegion region = *read_quantized_linear_region(problem.region);
-    const QuantizedWeights weights = region.weights();
-    const ZeroPoints zeros = weights.zeros.empty()   ? ZeroPoints::none
-                             : weights.integer_zeros ? ZeroPoints::bytes
-                                                     : ZeroPoints::floats;
-    const Code code{region.code, weights.block, weights.bits == 8, zeros, tile};
+    const std::vector<QuantizedLinearRegion> regions = read_quantized_linear_regions(problem.region);
+    std::vector<QuantizedWeights> weights;
+    for (const QuantizedLinearRegion& region : regions) weights.push_back(region.weights());
+    Code code{regions[0].code, {}, weights[0].block, weights[0].bits == 8, zeros_of(weights), tile};
+    if (regions.size() > 1) {
+      code.linear.n = 0;
+      for (const QuantizedWeights& one : weights) code.columns.push_back(one.n), code.linear.n += one.n;
+    }
     const int64_t panel = tile.panel(cpu_info(problem.device).isa);
-    return {code,
-            with_packed_bias(PanelWriter(weights, code.format(), panel).write(), region.bias(), weights.n, 1, panel)};
+    TensorBuilder packed(DType::u8, {round_up(code.linear.n, panel), code.format().column_bytes()});
+    std::byte* to = packed.bytes();
+    for (const QuantizedWeights& one : weights) to = PanelWriter(one, code.format(), panel).write(to);
+    return {code, with_packed_bias(packed.finish(), regions[0].bias(), code.linear.n, 1, panel)};
   }
 
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo& info) {
@@ -439,14 +489,15 @@ struct QuantizedLinearFamily {
   }
 
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
-    code.linear.require_operands(shapes);
     const QuantizedTile& tile = code.tile;
+    if (code.columns.empty()) code.linear.require_operands(shapes);
+    else require_results(code, shapes, tile.panel(info.isa));
     const QuantizedFormat format = code.format();
     HONE_CHECK(code.block <= code.linear.k, "a matmul in the plan has {} rows in blocks of {}", code.linear.k,
                code.block);
     HONE_CHECK(tile.fits(info.isa, format.bits, code.zeros != ZeroPoints::none),
                "a matmul of few bits in the plan has tiles of {} by {} vectors", tile.rows, tile.vectors);
-    const int64_t rows = elements(shapes.outputs[0].dims) / code.linear.n;
+    const int64_t rows = elements(shapes.outputs[0].dims) / code.columns_of(0);
     HONE_CHECK(rows > 0, "a matmul in the plan has no rows");
     require_sizes(Dims{rows + info.workers * tile.panel(info.isa), format.padded_k() + format.blocks()});
     const int64_t heads = format.blocks() * DigitFormat::kHeadBytes;
@@ -462,6 +513,39 @@ struct QuantizedLinearFamily {
   }
 
  private:
+  /// The form that says all of them.
+  static ZeroPoints zeros_of(const std::vector<QuantizedWeights>& weights) {
+    ZeroPoints zeros = ZeroPoints::none;
+    for (const QuantizedWeights& one : weights) {
+      if (one.zeros.empty()) continue;
+      if (!one.integer_zeros) return ZeroPoints::floats;
+      zeros = ZeroPoints::bytes;
+    }
+    return zeros;
+  }
+
+  /// Of several matmuls, which have no epilogue.
+  static void require_results(const Code& code, const KernelShapes& shapes, int64_t panel) {
+    const LinearCode& linear = code.linear;
+    HONE_CHECK(!code.tile.unpacks && !linear.epilogue.bias && linear.epilogue.residual < 0 &&
+                   linear.input < static_cast<int64_t>(shapes.inputs.size()) &&
+                   shapes.outputs.size() == code.columns.size(),
+               "matmuls of one input in the plan have {} results", shapes.outputs.size());
+    const ConcreteType& x = shapes.inputs[static_cast<size_t>(linear.input)];
+    int64_t columns = 0;
+    for (size_t i = 0; i < code.columns.size(); ++i) {
+      const ConcreteType& y = shapes.outputs[i];
+      columns += code.columns[i];
+      for (const ConcreteType* type : {&x, &y})
+        HONE_CHECK(type->dtype == DType::f32 && type->layout == Layout::linear && !type->dims.empty(),
+                   "matmuls of one input in the plan have an operand that is not f32 in linear layout");
+      HONE_CHECK(x.dims.back() == linear.k && y.dims.back() == code.columns[i] && code.columns[i] % panel == 0 &&
+                     elements(x.dims) / linear.k == elements(y.dims) / code.columns[i],
+                 "matmuls of one input in the plan take {} to {}", join_dims(x.dims), join_dims(y.dims));
+    }
+    HONE_CHECK(columns == linear.n, "matmuls of one input in the plan have {} columns, not {}", columns, linear.n);
+  }
+
   /// Of several widths, as many rows as there are registers for.
   static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, int64_t bits, bool zeros, Isa isa) {
     const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);

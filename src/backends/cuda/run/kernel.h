@@ -23,6 +23,10 @@ class CudaKernel : public Kernel {
   /// What enqueue() launches, if all of it waits for its operands as await_operands() does. Empty: it calls a library, which
   /// may launch kernels that begin early and read some operand without waiting; the recording sees to it that they cannot.
   virtual std::vector<CUfunction> waiting_functions() const { return {}; }
+  /// Whether enqueue() may be called while a graph is captured; what may not stands between two graphs.
+  virtual bool capturable() const { return true; }
+  /// Whether the last thing that enqueue() puts into the stream is a kernel, which the one behind it may overlap.
+  virtual bool ends_with_kernel() const { return true; }
   /// Runs on the host, on copies of the operands in host memory: the recording makes them. Called instead of enqueue().
   virtual bool on_host() const { return false; }
   virtual void run_on_host(const Bindings&) const {}

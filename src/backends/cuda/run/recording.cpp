@@ -25,8 +25,8 @@ CudaRecording::CudaRecording(std::vector<Launch> launches, CudaDevice& device)
     waiting_.insert(functions.begin(), functions.end());
     calls_library_.push_back(functions.empty() && !kernel->on_host());
     workspace = std::max(workspace, kernel->workspace_bytes());
-    if (runs_.empty() || runs_.back().on_host || kernel->on_host())
-      runs_.push_back({i, i + 1, kernel->on_host(), nullptr});
+    const bool alone = kernel->on_host() || !kernel->capturable();
+    if (runs_.empty() || runs_.back().alone || alone) runs_.push_back({i, i + 1, kernel->on_host(), alone, nullptr});
     else runs_.back().end = i + 1;
   }
   for (int i = 0; i < kStreams; ++i) capture_streams_.push_back(std::make_unique<CudaStream>(context_));
@@ -52,7 +52,7 @@ void CudaRecording::replay(Stream& stream) {
       run_on_host(run.begin, own);
       continue;
     }
-    if (graphs && run.graph == nullptr)
+    if (graphs && run.graph == nullptr && !run.alone)
       capture_failure_ = capture(run, [&](CUgraph graph) {
         check(driver().cuGraphInstantiate(&run.graph, graph, 0), "making a graph ready");
       });
@@ -62,11 +62,16 @@ void CudaRecording::replay(Stream& stream) {
 }
 
 void CudaRecording::join_capture(CUstream stream) {
-  for (const Run& run : runs_)
+  for (const Run& run : runs_) {
+    if (run.alone && !run.on_host)
+      throw Error(fmt::format("step {} of {} is an operator of the program that may not be captured in a CUDA graph",
+                              run.begin + 1, launches_.size()),
+                  "it says HONE_OPERATOR_CAPTURABLE if it may; enqueue such a network without capturing");
     if (run.on_host)
       throw Error(fmt::format("step {} of {} runs on the host and cannot be captured in a CUDA graph", run.begin + 1,
                               launches_.size()),
                   "hone inspect lists the layers of the source reference; enqueue such a network without capturing");
+  }
   const bool as_node = capture_failure_.empty() && driver().cuStreamGetCaptureInfo != nullptr;  // since 12.3
   for (const Run& run : runs_)
     if (!as_node || !capture(run, [&](CUgraph graph) { add_to_capture(stream, graph); }).empty())
@@ -132,7 +137,7 @@ void CudaRecording::launch_branches(const Run& run) {
       check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
     // Only behind a kernel of the same branch, and waiting for nothing else.
     const bool early = overlaps_ && follows[branch] && slots[i].waits.empty();
-    follows[branch] = true;
+    follows[branch] = kernels_[run.begin + i]->ends_with_kernel();
     launch(run.begin + i, stream.handle(),
            branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data(), early);
     if (!waited[i]) continue;

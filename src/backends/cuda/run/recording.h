@@ -41,7 +41,7 @@ class CudaRecording final : public Recording {
  private:
   struct Run {
     size_t begin = 0, end = 0;
-    bool on_host = false;
+    bool on_host = false, alone = false;  // alone: no graph is made of it
     CUgraphExec graph = nullptr;
   };
   static constexpr int kStreams = 4;  // branches of a graph
