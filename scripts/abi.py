@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare the C interface with the last release's, by libabigail: additions pass, what was taken away or changed fails.
 
-    abi.py            compares include/hone/hone.h, and what it includes, with tests/capi/hone.abi
+    abi.py            compares include/hone/*.h with tests/capi/hone.abi
     abi.py --write    writes that file: part of making a release
 
-What is compared is a library of one empty function for each declaration of the header, compiled with what debuggers read: the
-functions, structs and enumerations of hone.h to the byte, and nothing of what is behind them, in a second. That libhone.so shows
+What is compared is a library of one empty function for each declaration of the headers, compiled with what debuggers read: the
+functions, structs and enumerations of the headers to the byte, and nothing of what is behind them, in a second. That libhone.so shows
 exactly these functions is another test's matter (tests/test_install.py); that it has them with these parameters, the compiler's.
 
 A struct may have more members at its end (docs/c-api.md). abidiff has no words for that which do not let other changes pass too, so
@@ -16,7 +16,6 @@ and one that lies in what used to be padding would be read from programs that ne
 
 import argparse
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -28,16 +27,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER, BASELINE = ROOT / "include/hone/hone.h", ROOT / "tests/capi/hone.abi"
 
 
-def declarations(header):
-    """The text of the header and of its parts, which lie beside it."""
-    text = header.read_text(encoding="utf-8")
-    return text + "".join((header.parent / part).read_text(encoding="utf-8") for part in re.findall(r'#include "hone/(\w+\.h)"', text))
+def parts(header):
+    """The header and those beside it."""
+    return [header, *sorted(path for path in header.parent.glob("*.h") if path != header)]
 
 
 def stub(header):
-    """A source that defines what the header declares."""
-    lines = ['#include "hone.h"']
-    for result, name, parameters in functions(declarations(header)):
+    """A source that defines what the headers declare."""
+    lines = [f'#include "{part.name}"' for part in parts(header)]
+    for result, name, parameters in functions("".join(part.read_text(encoding="utf-8") for part in parts(header))):
         listed = ", ".join(f"{kind} {called}" for kind, called, _ in parameters) or "void"
         lines.append(f"{result} {name}({listed}) {{ {'' if result == 'void' else 'return 0; '}}}")
     return "\n".join(lines) + "\n"

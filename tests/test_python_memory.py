@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -198,7 +199,7 @@ def slow(tmp_path_factory):
     """An engine that computes for long enough that others are seen to work meanwhile."""
     from onnx import helper
 
-    nodes = [helper.make_node("MatMul", ["x" if at == 0 else f"h{at}", "w"], [f"h{at + 1}" if at < 63 else "y"]) for at in range(64)]
+    nodes = [helper.make_node("MatMul", ["x" if at == 0 else f"h{at}", "w"], [f"h{at + 1}" if at < 23 else "y"]) for at in range(24)]
     path = tiny.save(tmp_path_factory.mktemp("slow") / "slow.onnx", nodes, {"w": np.eye(512, dtype=np.float32)}, [("x", [1024, 512])])
     return hone.build(path, ["--builderOptimizationLevel=0"], "cpu/1").engine("cpu/1")
 
@@ -312,6 +313,11 @@ def test_outputs_are_placed_by_a_function(engine, folder):
             context.run_bound()
         context.place_output("y", None)
         is_right(context.run({"x": rows(2)})["y"], rows(2))
+    kept = engine.context()
+    kept.place_output("y", place)
+    seen = weakref.ref(kept)
+    del kept
+    assert seen() is None  # the function does not keep its context
     path = tiny.save(folder / "places.onnx", [helper.make_node("NonZero", ["x"], ["y"])], outputs=[("y", None, 7)])
     with hone.build(path, FLAGS).engine().context() as context:
         found = []

@@ -177,11 +177,13 @@ class Context(Object):
         if function is None:
             return self.handle.set_output_function(name, None)
 
+        bound = self.bound  # not self: the library's context keeps the function
+
         def place(shape, _):
             memory = memory_of(function(tuple(shape)))
             if memory is None or not memory.writable:
                 raise Error(f"the function for the output {name} returned no memory that can be written")
-            self.bound[name] = memory.owner
+            bound[name] = memory.owner
             return memory.address
 
         return self.handle.set_output_function(name, place)
