@@ -181,11 +181,11 @@ typedef struct hone_device_info {
   double clock_ghz;    /* 0: not known */
   /* Bit 1 << dtype for each type that its kernels multiply faster than by way of f32. */
   uint32_t multiplied_types;
-  int whole_networks;      /* gains by computing all of a network in f16 or bf16, not convolutions alone */
   double memory_clock_ghz; /* 0: not known */
+  const char* libraries;   /* what its kernels come from, with versions */
   int memory_bus_bits;     /* 0: not known */
   int error_correction;    /* of the memory: 1, 0, or -1 where it is not known */
-  const char* libraries;   /* what its kernels come from, with versions */
+  int whole_networks;      /* gains by computing all of a network in f16 or bf16, not convolutions alone */
 } hone_device_info;
 
 /* What a device has been seen to do at best; 0: not known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of hone.h, which includes it, that tools ask for: what models, plans and devices say of themselves beyond what running takes,
- * further ways to steer a build, measuring and checking. The rules of hone.h hold.
+ * The part of Hone's C interface that tools ask for: what models, plans and devices say of themselves beyond what running takes, further
+ * ways to steer a build, measuring and checking. The rules of hone.h hold.
  */
 #ifndef HONE_TOOLS_H
 #define HONE_TOOLS_H
@@ -21,7 +21,7 @@ HONE_API const char* hone_device_kind(size_t index);
 /* What there is to say of an input or output beside hone_tensor. Texts belong to the model or the plan. */
 typedef struct hone_tensor_details {
   size_t size;
-  const char* type;   /* "float32[n,3,224,224]": sizes that are not fixed by their names */
+  const char* type;   /* "f32[n,3,224,224]": sizes that are not fixed by their names */
   const char* layout; /* how its bytes lie: "linear", "channels_last", "blocked8", "blocked16", ... */
   int has_range;      /* the network accepts integers from `low` to `high` alone */
   int64_t low, high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function of hone.h with one wrong argument: a status and a message, never a crash. The calls themselves come from the header
+// Every function of hone.h and tools.h with one wrong argument: a status and a message, never a crash. The calls themselves come from the header
 // (scripts/capi_calls.py); here stands what a right argument is.
 #include <climits>
 #include <cstdint>

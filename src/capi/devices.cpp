@@ -89,11 +89,11 @@ hone_status hone_device_describe(const hone_device* device, hone_device_info* in
                           .core_bytes = known.core_bytes,
                           .clock_ghz = known.clock_ghz,
                           .multiplied_types = multiplied_types(known),
-                          .whole_networks = known.half_networks,
                           .memory_clock_ghz = known.memory_clock_ghz,
+                          .libraries = device->texts->kept("libraries", device->backend->versions),
                           .memory_bus_bits = known.memory_bus_bits,
                           .error_correction = known.error_correction ? int{*known.error_correction} : -1,
-                          .libraries = device->texts->kept("libraries", device->backend->versions)});
+                          .whole_networks = known.half_networks});
   });
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/state_error.h"
 #include "capi/handle.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 
 namespace hone::capi {
 

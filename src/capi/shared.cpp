@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // libhone.so: the C interface alone is visible.
-#include "hone/hone.h"
+#include "hone/tools.h"

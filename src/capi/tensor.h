@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "capi/guard.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 #include "tensor/tensor.h"
 
 namespace hone::capi {

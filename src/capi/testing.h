@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "hone/hone.h"
+#include "hone/tools.h"
 #include "onnx/model_writer.h"
 
 namespace hone::capi {

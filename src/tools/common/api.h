@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/error_text.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 
 namespace hone {
 

@@ -21,7 +21,7 @@ struct NetworkTensor {
   bool is_input = true, by_value = false, ranked = true;
   DType dtype = DType::f32;
   Dims dims;                // -1: not fixed
-  std::string type, sizes;  // "float32[n,3,8,8]" and "n,3,8,8"
+  std::string type, sizes;  // "f32[n,3,8,8]" and "n,3,8,8"
   Layout layout = Layout::linear;
   std::optional<RandomRange> range;
 
