@@ -2,6 +2,8 @@
 
 #include "regions/cached_attention.h"
 
+#include <algorithm>
+
 #include "ops/ops.h"
 #include "regions/region_match.h"
 
