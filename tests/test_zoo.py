@@ -91,6 +91,9 @@ def has_bf16_matmuls(folder):
     return next(backend for backend in json.loads(Program(folder, "hone")("doctor", "--json"))["backends"] if backend["name"] == "cpu")["bf16Matmuls"]
 
 
+BF16_BY_ESTIMATE = ["--bf16", "--builderOptimizationLevel=0"]  # on a busy machine measuring may choose FP32 everywhere
+
+
 def check_that_bf16_is_used(trtexec):
     log = trtexec("--loadEngine=m.plan", "--iterations=1", "--duration=0", "--warmUp=0")
     used = next(line for line in log.splitlines() if "Precision used:" in line)
@@ -127,7 +130,7 @@ def test_digits_cnn_loses_little_in_bf16(folder, trtexec, zoo, monkeypatch):
             pytest.skip("bf16 needs AVX-512")
     data = np.load(materialise.ZOO / "digits.npz")
     images, labels = data["test_images"], data["test_labels"]
-    logits = digits_logits(trtexec, zoo, images, ["--bf16"])
+    logits = digits_logits(trtexec, zoo, images, BF16_BY_ESTIMATE)
     check_that_bf16_is_used(trtexec)
     accuracy = float((logits.argmax(1) == labels).mean())
     print(f"digits_cnn in bf16: {100 * accuracy:.2f} % of {len(labels)} images")
@@ -150,13 +153,13 @@ def nats_per_byte(logits, targets):
     return float((np.log(np.exp(logits).sum(-1)) - chosen).mean())
 
 
-def byte_gpt_nats(trtexec, zoo, flags=()):
-    """The nats per byte of Hone, of ONNX Runtime and as trained."""
+def byte_gpt_nats(trtexec, zoo, flags=(), typical=8):
+    """The nats per byte of Hone, of ONNX Runtime and as trained; built for `typical` windows, run with eight."""
     data = np.load(materialise.ZOO / "bytes.npz")
     windows = data["windows"].astype(np.int64)
     context, targets = windows[:, :-1], windows[:, 1:]
     count, length = 8, context.shape[1]
-    build_trained(trtexec, zoo("byte_gpt"), f"--minShapes=bytes:1x{length}", f"--optShapes=bytes:{count}x{length}",
+    build_trained(trtexec, zoo("byte_gpt"), f"--minShapes=bytes:1x{length}", f"--optShapes=bytes:{typical}x{length}",
                   f"--maxShapes=bytes:{count}x{length}", flags=flags)
     session = reference_session(zoo("byte_gpt"))
     found, expected = [], []
@@ -185,7 +188,7 @@ def test_byte_gpt_loses_little_in_int8(trtexec, zoo):
 def test_byte_gpt_loses_little_in_bf16(folder, trtexec, zoo):
     if not has_bf16_matmuls(folder):
         pytest.skip("this processor has no matmuls of bf16")
-    found, expected, _ = byte_gpt_nats(trtexec, zoo, ["--bf16"])
+    found, expected, _ = byte_gpt_nats(trtexec, zoo, BF16_BY_ESTIMATE, typical=1)
     check_that_bf16_is_used(trtexec)
     assert found - expected <= 0.005
 

@@ -3,6 +3,7 @@
 // The tactic of fused attention whose matmuls may be rounded to bf16. tile_attention_kernel.h does the work.
 #include "backends/cpu/attention/attention_family.h"
 #include "backends/cpu/attention/tile_attention_kernel.h"
+#include "backends/cpu/support/tile_operands.h"
 
 namespace hone::cpu {
 namespace {
@@ -10,7 +11,11 @@ namespace {
 /// Keys whose scores are computed together.
 struct KeyBlock {
   int64_t keys = 1;
-  static void fields(auto& self, auto& visit) { visit("keys", self.keys, 1, 1 << 20); }
+  TileOperand operands = TileOperand::bf16;
+  static void fields(auto& self, auto& visit) {
+    visit("keys", self.keys, 1, 1 << 20);
+    visit("operands", self.operands);
+  }
 };
 
 constexpr KeyBlock kBlocks[] = {{256}, {512}};  // scores of 32 and 64 KB
@@ -35,6 +40,7 @@ class TileAttention final : public CpuKernel {
 
 struct TileAttentionFamily : AttentionFamilyOf<KeyBlock> {
   static constexpr std::string_view kName = "tile_attention";
+  static constexpr int kVersion = 2;
   static constexpr Cost kCost = {.arithmetic = 0.8, .operands = 2};
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {

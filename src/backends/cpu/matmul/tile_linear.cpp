@@ -4,6 +4,7 @@
 #include "backends/cpu/matmul/matrix_tiles.h"
 
 #include "backends/cpu/matmul/linear_region.h"
+#include "backends/cpu/support/tile_operands.h"
 #include "base/checked.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -80,15 +81,15 @@ Cost tile_cost(double arithmetic, int64_t pixels, const ConvShape& shape) {
 
 struct TileLinearFamily {
   static constexpr std::string_view kName = "tile_linear";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
-  using Params = NoParams;
+  using Params = TileOperands;
   using Code = LinearCode;
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     if (!problem.allowed.bf16 || !offered_linear_region(problem, kName, out)) return;
     if (std::string reason = reason_against(info); !reason.empty()) return out.refuse(kName, std::move(reason));
-    out.offer(linear_tactic(kName, problem, {}));
+    out.offer(linear_tactic(kName, problem, write_fields(Params())));
   }
   static Cost cost(const Problem& problem, const Params&, const Tactic&) {
     const LinearCode code = read_linear_region(problem.region)->code;
@@ -114,9 +115,9 @@ struct TileLinearFamily {
 
 struct TileConvFamily {
   static constexpr std::string_view kName = "tile_conv";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr bool kPacksForIsa = true;
-  using Params = NoParams;
+  using Params = TileOperands;
   using Code = ConvCode;
 
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
@@ -130,7 +131,7 @@ struct TileConvFamily {
     if (shape.groups > 1) reason = "groups leave most of a tile empty";
     if (shape.ic < kFewChannels) reason = "few input channels leave most of a tile empty";
     if (!reason.empty()) return out.refuse(kName, std::move(reason));
-    out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, {}));
+    out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, write_fields(Params())));
   }
   static Cost cost(const Problem& problem, const Params&, const Tactic&) {
     const ConvShape shape = conv_shape(*read_conv_region(problem.region), Layout::channels_last);

@@ -73,6 +73,7 @@ class DynamicQuantize final : public CpuKernel {
 
 struct DynamicQuantizeFamily : NodeFamily<DynamicQuantizeCode> {
   static constexpr std::string_view kName = "dynamic_quantize";
+  static constexpr int kVersion = 2;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);

@@ -108,28 +108,50 @@ size_t CpuRecording::reader_from(size_t from, size_t end) const {
   return from;
 }
 
+size_t CpuRecording::serial_until(size_t begin, size_t end) const {
+  while (begin < end && kernels_[begin]->serial()) ++begin;
+  return begin;
+}
+
+void CpuRecording::run_serial(size_t begin, size_t end) const {
+  for (size_t i = begin; i < end; ++i)
+    for (int phase = 0; phase < kernels_[i]->phases(); ++phase)
+      if (!stopped()) kernels_[i]->run(phase, 0, 1, launches_[i].bindings());
+  // The board forgets nothing by itself: every phase of a replay is finished, the one that others wait for last.
+  for (size_t phase = end < phase_of_.size() ? phase_of_[end] : phases_; phase-- > phase_of_[begin] + 1;)
+    if (board_->claim(phase, 0)) board_->finish(phase, 1);
+  board_->finish(phase_of_[begin], 1);
+}
+
 void CpuRecording::work(const Chain& chain, int worker) const {
   std::optional<size_t> next;  // whose constants are brought near
   Ahead ahead({});
+  const auto wait = [&](size_t on_board, int shares, size_t from) {
+    if (!next || *next < from) {
+      next = reader_from(from, chain.end);
+      if (*next != chain.end) ahead = Ahead(kernels_[*next]->read_first(worker, workers_, launches_[*next].constants));
+    }
+    board_->wait(on_board, shares, [&] { return ahead.step(); });
+  };
   for (size_t i = chain.begin; i < chain.end; ++i) {
+    // Neighbours that one worker does are one piece of work: that of the first of their phases.
+    if (const size_t behind = serial_until(i, chain.end); behind != i) {
+      if (board_->claim(phase_of_[i], 0)) run_serial(i, behind);
+      wait(phase_of_[i], 1, behind);
+      i = behind - 1;
+      continue;
+    }
     const CpuKernel& kernel = *kernels_[i];
     const Bindings bindings = launches_[i].bindings();
-    const int shares = kernel.serial() ? 1 : workers_;
     for (int phase = 0; phase < kernel.phases(); ++phase) {
-      const size_t from = phase + 1 < kernel.phases() ? i : i + 1;
-      if (!next || *next < from) {
-        next = reader_from(from, chain.end);
-        if (*next != chain.end)
-          ahead = Ahead(kernels_[*next]->read_first(worker, workers_, launches_[*next].constants));
-      }
       const size_t on_board = phase_of_[i] + static_cast<size_t>(phase);
-      for (int k = 0; k < shares; ++k) {
-        const int share = (worker + k) % shares;
+      for (int k = 0; k < workers_; ++k) {
+        const int share = (worker + k) % workers_;
         if (!board_->claim(on_board, share)) continue;
-        if (!stopped()) kernel.run(phase, share, shares, bindings);
-        board_->finish(on_board, shares);
+        if (!stopped()) kernel.run(phase, share, workers_, bindings);
+        board_->finish(on_board, workers_);
       }
-      board_->wait(on_board, shares, [&] { return ahead.step(); });
+      wait(on_board, workers_, phase + 1 < kernel.phases() ? i : i + 1);
     }
   }
 }

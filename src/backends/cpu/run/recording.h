@@ -35,6 +35,10 @@ class CpuRecording final : public Recording {
   bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   /// One worker's part of a chain.
   void work(const Chain& chain, int worker) const;
+  /// Where a run of launches that one worker does ends.
+  size_t serial_until(size_t begin, size_t end) const;
+  /// Of the claimed first phase and all behind it.
+  void run_serial(size_t begin, size_t end) const;
   /// The launch at or behind `from` whose constants are worth bringing near; that of the end where there is none.
   size_t reader_from(size_t from, size_t end) const;
 

@@ -20,7 +20,6 @@ HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kChunk = 64;  // elements whose integers are kept at a time
 constexpr float kLeast = 0x1p-100F, kMost = 0x1p126F;
 
 /// Of the magnitudes, compared as their bits are: a NaN is above all.
@@ -36,41 +35,29 @@ HWY_INLINE float largest(const float* x, int64_t count) {
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
 }
 
-/// Elements as integers, rounded to even; behind the last one zeros.
-HWY_INLINE void integers(const float* x, int64_t count, int64_t padded, float steps, int32_t* to) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V factor = hn::Set(d, steps);
-  std::fill(to + count / lanes * lanes, to + padded, 0);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::NearestInt(hn::Mul(load(d, x + i), factor)), di, to + i);
-  if (i == count) return;
-  HWY_ALIGN int32_t last[kMaxLanes];
-  hn::Store(hn::NearestInt(hn::Mul(load_some(d, x + i, static_cast<size_t>(count - i), 0), factor)), di, last);
-  std::copy(last, last + (count - i), to + i);
-}
-
-using Ints = hn::CappedTag<int32_t, DigitFormat::kUnit>;
+using Ints = hn::RebindToSigned<D>;
 
 /// Vectors of sums, one for each digit.
 struct Sums {
   hn::Vec<Ints> of[DigitFormat::kDigits];
 };
 
-HWY_INLINE void split_unit(const int32_t* values, Sums& sums, int8_t* to) {
-  constexpr int64_t kUnit = DigitFormat::kUnit;
-  const Ints d;
+/// A vector of elements as integers: their digits go to the units that have begun by `end`.
+HWY_INLINE void split_vector(hn::Vec<Ints> value, Sums& sums, int8_t* units, const int8_t* end) {
+  constexpr int64_t kUnit = DigitFormat::kUnit, kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+  constexpr int64_t kPart = kLanes < kUnit ? kLanes : kUnit;
   const hn::Rebind<int8_t, Ints> bytes;
-  for (int64_t i = 0; i < kUnit; i += static_cast<int64_t>(hn::Lanes(d))) {
-    auto value = hn::LoadU(d, values + i);
+  HWY_ALIGN int8_t digits[kMaxLanes];
 #pragma GCC unroll 3
-    for (int digit = DigitFormat::kDigits - 1; digit >= 0; --digit) {
-      const auto low = hn::ShiftRight<24>(hn::ShiftLeft<24>(value));
-      sums.of[digit] = hn::Add(sums.of[digit], low);
-      hn::StoreU(hn::DemoteTo(bytes, low), bytes, to + digit * kUnit + i);
-      value = hn::ShiftRight<8>(hn::Sub(value, low));
-    }
+  for (int digit = DigitFormat::kDigits - 1; digit >= 0; --digit) {
+    const auto low = hn::ShiftRight<24>(hn::ShiftLeft<24>(value));
+    sums.of[digit] = hn::Add(sums.of[digit], low);
+    hn::StoreU(hn::DemoteTo(bytes, low), bytes, digits);
+    int8_t* to = units + digit * kUnit;
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kLanes; part += kPart, to += DigitFormat::kUnitBytes)
+      if (to < end) std::memcpy(to, digits + part, kPart);
+    value = hn::ShiftRight<8>(hn::Sub(value, low));
   }
 }
 
@@ -84,20 +71,24 @@ bool SplitBlock(const float* x, int64_t count, std::byte* to) {
   const float most = largest(x, count);
   const bool fits = most == 0 || (most >= kLeast && most <= kMost);
   const float step = fits && most != 0 ? step_of(most) : 0, steps = step == 0 ? 0 : 1 / step;
-  const Ints d;
-  Sums sums{{hn::Zero(d), hn::Zero(d), hn::Zero(d)}};
-  std::byte* unit = to + DigitFormat::kHeadBytes;
-  for (int64_t first = 0; fits && first < count; first += kChunk) {
-    const int64_t given = std::min(kChunk, count - first),
-                  units = (given + DigitFormat::kUnit - 1) / DigitFormat::kUnit;
-    HWY_ALIGN int32_t values[kChunk];
-    integers(x + first, given, units * DigitFormat::kUnit, steps, values);
-    for (int64_t i = 0; i < units; ++i, unit += DigitFormat::kUnitBytes)
-      split_unit(values + i * DigitFormat::kUnit, sums, reinterpret_cast<int8_t*>(unit));
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto nothing = hn::Zero(Ints());
+  Sums sums{{nothing, nothing, nothing}};
+  const V factor = hn::Set(d, steps);
+  const int64_t units = (count + DigitFormat::kUnit - 1) / DigitFormat::kUnit;
+  auto* first = reinterpret_cast<int8_t*>(to + DigitFormat::kHeadBytes);
+  const int8_t* end = first + units * DigitFormat::kUnitBytes;
+  for (int64_t i = 0; fits && i < units * DigitFormat::kUnit; i += lanes) {
+    const int64_t left = count - i;
+    const V given =
+        left >= lanes ? load(d, x + i) : load_some(d, x + i, static_cast<size_t>(std::max<int64_t>(left, 0)), 0);
+    int8_t* unit = first + i / DigitFormat::kUnit * DigitFormat::kUnitBytes + i % DigitFormat::kUnit;
+    split_vector(hn::NearestInt(hn::Mul(given, factor)), sums, unit, end);
   }
   double sum = 0;
   for (int digit = 0; digit < DigitFormat::kDigits; ++digit) {
-    const int32_t bytes = hn::GetLane(hn::SumOfLanes(d, sums.of[digit]));
+    const int32_t bytes = hn::GetLane(hn::SumOfLanes(Ints(), sums.of[digit]));
     const auto start = static_cast<int32_t>(-DigitFormat::kMiddle * bytes);
     std::memcpy(to + DigitFormat::start(digit), &start, sizeof start);
     sum = sum * 256 + bytes;

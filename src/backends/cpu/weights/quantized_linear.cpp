@@ -12,6 +12,7 @@
 #include "backends/cpu/jit/tile_code.h"
 #include "backends/cpu/matmul/gemm_kernel.h"
 #include "backends/cpu/weights/digit_tile.h"
+#include "backends/cpu/weights/quantized_panels.h"
 #include "backends/cpu/weights/quantized_tile.h"
 #include "base/checked.h"
 #include "regions/quantized_region.h"
@@ -65,68 +66,6 @@ struct QuantizedLinearCode {
   int64_t columns_of(size_t result) const { return columns.empty() ? linear.n : columns[result]; }
   size_t results() const { return std::max<size_t>(columns.size(), 1); }
   QuantizedFormat format() const { return {.k = linear.k, .block = block, .bits = bytes ? 8 : 4, .zeros = zeros}; }
-};
-
-// ---- Packing ----
-
-class PanelWriter {
- public:
-  PanelWriter(const QuantizedWeights& weights, const QuantizedFormat& format, int64_t panel)
-      : w_(weights), f_(format), panel_(panel) {}
-
-  /// Returns where the next panels go.
-  std::byte* write(std::byte* to) {
-    to_ = to;
-    for (first_ = 0; first_ < w_.n; first_ += panel_)
-      for (int64_t block = 0; block < f_.blocks(); ++block) write_block(block);
-    return to_;
-  }
-
- private:
-  template <typename T>
-  void put(T value) {
-    std::memcpy(to_, &value, sizeof value);
-    to_ += sizeof value;
-  }
-  template <typename Body>
-  void each_column(Body&& body) const {
-    for (int64_t j = first_; j < first_ + panel_; ++j) body(j);
-  }
-
-  void write_block(int64_t block) {
-    const auto of = [&](const std::vector<float>& values, int64_t j) {
-      return j < w_.n ? values[static_cast<size_t>(block * w_.n + j)] : 0.0F;
-    };
-    each_column([&](int64_t j) { put(of(w_.scales, j)); });
-    const auto zero = [&](int64_t j) { return w_.zeros.empty() ? 0 : of(w_.zeros, j); };
-    if (f_.zeros == ZeroPoints::bytes) each_column([&](int64_t j) { put(static_cast<int8_t>(zero(j))); });
-    if (f_.zeros == ZeroPoints::floats) each_column([&](int64_t j) { put(zero(j)); });
-    const int64_t begin = block * f_.block, end = std::min(begin + f_.block, f_.k);
-    for (int64_t p = begin; p < end; p += QuantizedFormat::kUnit) write_unit(p, end);
-  }
-
-  void write_unit(int64_t begin, int64_t end) {
-    const auto code = [&](int64_t i, int64_t j) {
-      const bool given = begin + i < end && j < w_.n;
-      return given ? w_.codes[static_cast<size_t>((begin + i) * w_.n + j)] : int8_t{0};
-    };
-    if (f_.bits == 8) {
-      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i) each_column([&](int64_t j) { put(code(i, j)); });
-      return;
-    }
-    each_column([&](int64_t j) {
-      uint32_t word = 0;
-      for (int64_t i = 0; i < QuantizedFormat::kUnit; ++i)
-        word |= static_cast<uint32_t>(code(i, j) + QuantizedFormat::kMiddle) << (4 * QuantizedFormat::place(i));
-      put(word);
-    });
-  }
-
-  const QuantizedWeights& w_;
-  const QuantizedFormat f_;
-  const int64_t panel_;
-  int64_t first_ = 0;
-  std::byte* to_ = nullptr;
 };
 
 // ---- Kernels ----
@@ -478,7 +417,7 @@ struct QuantizedLinearFamily {
     const int64_t panel = tile.panel(cpu_info(problem.device).isa);
     TensorBuilder packed(DType::u8, {round_up(code.linear.n, panel), code.format().column_bytes()});
     std::byte* to = packed.bytes();
-    for (const QuantizedWeights& one : weights) to = PanelWriter(one, code.format(), panel).write(to);
+    for (const QuantizedWeights& one : weights) to = write_panels(one, code.format(), panel, to);
     return {code, with_packed_bias(packed.finish(), regions[0].bias(), code.linear.n, 1, panel)};
   }
 
@@ -562,7 +501,7 @@ struct QuantizedLinearFamily {
     return std::min(region.node().attrs.integer("block_size"), region.code.k);
   }
 
-  /// Of each width as many rows as there are registers for; where vectors are short also without VNNI, which few of them have.
+  /// As many rows as there are registers for; where vectors are short also without VNNI, which few of them have.
   static void add_digits(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, const DeviceInfo& device) {
     const Isa isa = cpu_info(device).isa;
     const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
