@@ -60,6 +60,7 @@ LAYERS = {
     "tools/documents": ENGINE_TOOLS,
     "tools/trtexec": ENGINE_TOOLS,
     "tools/model": [*MODEL_TOOLS, "builder/prepare/io_formats.h", "builder/prepare/quantize.h"],
+    "tools/model/read.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
     "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
     "tools/quantize": MODEL_TOOLS,
     "tools/commands/quantize.cpp": MODEL_TOOLS,

@@ -133,7 +133,7 @@ def test_pkg_config_names_what_a_program_needs(folder, place):
 
 
 def test_the_library_shows_its_interface_alone(place):
-    header = "\n".join(path.read_text() for path in (place / "include/hone").glob("*.h"))
+    header = "\n".join(path.read_text() for path in sorted((place / "include/hone").glob("*.h")))
     declared = set(re.findall(r"^HONE_API [^;]*?\b(hone_\w+)\(", header, re.MULTILINE))
     shown = {line.split()[-1] for line in run("nm", "-D", "--defined-only", place / "lib/libhone.so").splitlines()}
     assert shown == declared and len(shown) > 30

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 import tiny
-from conftest import PACKAGE, ROOT, Program
+from conftest import PACKAGE, ROOT, UNIT, Program
 from onnx import helper
 
 RUN = ("--iterations=1", "--warmUp=0", "--duration=0", "--builderOptimizationLevel=0")
@@ -98,6 +98,18 @@ def test_a_failing_operator_names_its_node(place):
 def test_results_stay_the_same_however_the_engine_is_run(place):
     said = Program(place.folder, "hone")("check", "model.onnx", "--staticPlugins=libcustom_operator.so")
     assert "differ" not in said, said
+
+
+def test_a_library_in_cpp(place):
+    place("--onnx=model.onnx", f"--staticPlugins={UNIT / 'libcpp_operators.so'}", "--shapes=x:3x4", "--loadInputs=x:x.raw",
+          "--exportOutput=y.json", *RUN)
+    values = json.loads((place.folder / "y.json").read_text())[0]["values"]
+    np.testing.assert_allclose(np.reshape(values, (3, 8)), expected(1.5), rtol=1e-6, atol=1e-6)
+
+
+def test_operators_of_a_program_in_cpp(folder):
+    done = subprocess.run([UNIT / "use_operators", folder / "m.plan"], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def python(folder, text):

@@ -13,7 +13,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 #include "capi/progress.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"

@@ -12,5 +12,5 @@ set(from ${CMAKE_SOURCE_DIR}/scripts/capi_calls.py ${CMAKE_SOURCE_DIR}/include/h
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${from} ${calls} COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
-hone_test(capi SOURCES tools/benchmark_test.cpp building_test.cpp calls_test.cpp contexts_test.cpp operators_gpu_test.cpp operators_test.cpp streams_test.cpp DEPS capi LIBS protozero LABELS fast threaded)
+hone_test(capi SOURCES tools/benchmark_test.cpp building_test.cpp calls_test.cpp contexts_test.cpp operators/gpu_test.cpp operators/operators_test.cpp streams_test.cpp DEPS capi LIBS protozero LABELS fast threaded)
 target_include_directories(hone_capi_test PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)

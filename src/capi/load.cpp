@@ -5,7 +5,7 @@
 
 #include "builder/events/log_lines.h"
 #include "builder/portable.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 
 namespace hone::capi {
 namespace {

@@ -3,7 +3,7 @@
 // Loading in a build without importer, passes, tuner and builder: a plan fits or it does not.
 #include "capi/load.h"
 
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 
 namespace hone::capi {
 

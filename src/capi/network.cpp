@@ -8,7 +8,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/log.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 #include "capi/tensor.h"
 #include "onnx/importer.h"
 #include "onnx/proto.h"

@@ -5,7 +5,7 @@
 #include "capi/handles.h"
 #include "capi/load.h"
 #include "capi/log.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 #include "capi/tensor.h"
 #include "plan/json.h"
 

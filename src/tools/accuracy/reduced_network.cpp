@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "builder/build.h"
+#include "ir/custom.h"
 #include "precision/choose.h"
 #include "tools/accuracy/counterparts.h"
 #include "tools/common/keep_list.h"
@@ -82,7 +83,8 @@ Plan ReducedNetwork::exact_plan(const std::vector<std::string>& tensors) const {
 }
 
 std::unique_ptr<RunningPlan> ReducedNetwork::running(Plan plan) const {
-  return std::make_unique<RunningPlan>(std::move(plan), *device_.backend, device_.device, samples_.at(0), nullptr);
+  return std::make_unique<RunningPlan>(std::move(plan), *device_.backend, device_.device, samples_.at(0), nullptr,
+                                       custom_operators(model_.graph));
 }
 
 Trial ReducedNetwork::trial(const NodeNames& kept) {

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "builder/prepare/quantize.h"
 #include "describe/precision.h"
-#include "onnx/importer.h"
 #include "quantize/read_scales.h"
 #include "tools/accuracy/accuracy_plot.h"
 #include "tools/accuracy/layer_errors.h"
@@ -22,6 +21,7 @@
 #include "tools/model/calibration.h"
 #include "tools/model/handles.h"
 #include "tools/model/layer_flags.h"
+#include "tools/model/read.h"
 
 namespace hone {
 namespace {
@@ -59,7 +59,7 @@ std::optional<double> budget_of(const FriendlyLine& line) {
 }
 
 hone_model import_model(const std::string& path, const Logger& log) {
-  ImportedModel imported = import_onnx(path, log);
+  ImportedModel imported = read_model(path, log);
   return {std::move(imported.graph), std::move(imported.live), std::move(imported.folded)};
 }
 

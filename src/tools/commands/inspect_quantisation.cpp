@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "builder/conversions.h"
 #include "builder/events/log_lines.h"
-#include "onnx/importer.h"
 #include "tools/commands/commands.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/terminal.h"
 #include "tools/model/handles.h"
+#include "tools/model/read.h"
 
 namespace hone {
 namespace {
@@ -46,7 +46,7 @@ int inspect_quantisation(const FriendlyLine& line) {
     throw Error(fmt::format("{} is no ONNX model by its name", line.file),
                 "--quantisation takes a file that ends in .onnx; hone inspect PLAN --layers shows what a plan uses");
   const Logger log = quiet_logger();
-  ImportedModel model = import_onnx(line.options.tool.onnx, log);
+  ImportedModel model = read_model(line.options.tool.onnx, log);
   const OpenDevice device = open_device(line.options.tool.device);
   BuildOptions options = line.options.build;
   options.profiles = model_profiles(tensors_of(model.graph), options.profiles, line.options.tool.shape_arguments, log);

@@ -3,8 +3,8 @@
 // `hone quantize`: a model in f32 becomes a standard one with QuantizeLinear and DequantizeLinear, after one pass over samples; or one
 // in FP16 or BF16.
 #include "base/clock.h"
-#include "onnx/importer.h"
 #include "tools/commands/commands.h"
+#include "tools/model/read.h"
 #include "tools/quantize/report.h"
 #include "tools/quantize/written_model.h"
 
@@ -63,7 +63,7 @@ struct Written {
 };
 
 Written write(const FriendlyLine& line, const QuantizeRequest& request, const Logger& log) {
-  ImportedModel imported = import_onnx(request.model, log);
+  ImportedModel imported = read_model(request.model, log);
   const KeepsFloats keeps = kept_nodes(line, imported, log);
   if (request.to_few_bits()) {
     hone_model model{std::move(imported.graph), {}, {}};

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "options/flag.h"
 #include "options/parse.h"
+#include "tools/common/operator_libraries.h"
 
 namespace hone {
 namespace {
@@ -134,6 +135,7 @@ int run_friendly(const FriendlyCommand& command, std::span<const std::string> ar
       fmt::print("{}", friendly_help(command));
       return 0;
     }
+    open_operator_libraries(line.options.tool, Logger([](Severity, std::string_view) {}));
     return tool(line);
   } catch (const Error& error) {
     fmt::print(stderr, "hone {}: {}\n", command.name, error.what());

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
-#include "tools/common/operator_libraries.h"
 #include "tools/model/prepare.h"
 #include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
@@ -68,7 +67,6 @@ Owned<hone_device> device_for_streams(const Options& options) {
 }
 
 void Session::build() {
-  open_operator_libraries(options_.tool, voices_.tool);
   auto model = import_model(options_.tool.onnx, voices_);
   monitor_memory("the import");
   const auto options = prepare_build(*model, *device_, options_, voices_.tool);
@@ -111,7 +109,6 @@ void Session::monitor_memory(std::string_view phase) const {
 }
 
 void Session::read() {
-  open_operator_libraries(options_.tool, voices_.tool);
   const std::string& path = options_.tool.load_engine;
   const double start = now_ms();
   try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/quantize/written_model.h"
+#include "tools/model/read.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,6 @@
 #include <limits>
 
 #include "base/file.h"
-#include "onnx/importer.h"
 #include "ops/ops.h"
 #include "quantize/calibration_cache.h"
 
@@ -103,7 +103,7 @@ std::set<std::string> product_results(const Graph& graph) {
 
 std::vector<TensorError> verified(const QuantizeRequest& request, const hone_model& exact,
                                   const std::set<std::string>& results, const Logger& log) {
-  const hone_model written{import_onnx(request.out, log).graph, {}, {}};
+  const hone_model written{read_model(request.out, log).graph, {}, {}};
   std::set<std::string> tensors;
   for (const Node* node : written.graph.nodes())
     for (const Value* output : node->outputs)

@@ -12,6 +12,7 @@
 #include "options/blocks.h"
 #include "options/parse.h"
 #include "tools/common/inference.h"
+#include "tools/common/operator_libraries.h"
 #include "tools/common/session.h"
 #include "tools/trtexec/memory_usage.h"
 #include "tools/trtexec/routes.h"
@@ -84,6 +85,7 @@ void report_engine(const Session& session, const Options& options, const Logger&
 bool set_up_engine(Session& session, const Options& options, const Voices& voices) {
   constexpr std::string_view kFailed = "Engine set up failed";
   const bool built = phase(kFailed, voices.tool, [&] {
+    open_operator_libraries(options.tool, voices.tool);
     if (!options.tool.load_engine.empty()) return session.read();
     try {
       session.build();

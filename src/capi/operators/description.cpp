@@ -6,14 +6,14 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 
 namespace hone::capi {
 namespace {
 
 constexpr unsigned kAllFlags =
     HONE_OPERATOR_FOLDABLE | HONE_OPERATOR_CAPTURABLE | HONE_OPERATOR_RANDOM | HONE_OPERATOR_REPLACES;
-constexpr size_t kMostOutputs = 64, kMostInputs = 0xffff;
+constexpr size_t kMostOutputs = 64, kMostInputs = 0xfffe;  // 0xffff: OpDef does not ask for the first ones
 constexpr int kMostThreads = 1024;
 /// Types with bytes.
 constexpr uint32_t kTensorTypes = ((1u << HONE_SEQUENCE) - 1) & ~(1u << HONE_STRING);

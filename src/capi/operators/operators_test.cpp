@@ -225,6 +225,75 @@ TEST(Operators, ThatFailOrAreWrongAreErrorsWithTheNodesName) {
   EXPECT_NE(import(scale_operator(), network({}, "Other")).find("--staticPlugins"), std::string::npos);
 }
 
+/// Relu of x[1,3,4,5] through com.acme::Scale and back, as an image's layers are.
+Blob image(const std::string& domain, const std::string& op) {
+  std::string weights(3 * 3 * sizeof(float), '\0');
+  for (int i = 0; i < 3; ++i) reinterpret_cast<float*>(weights.data())[i * 4] = 1;
+  return W::model(W::graph(
+      {.nodes = {W::node("Conv", {"x", "w"}, {"c"}, {}, "conv"), W::node(op, {"c"}, {"s"}, {}, "scale", domain),
+                 W::node("Conv", {"s", "w"}, {"y"}, {}, "conv2")},
+       .initializers = {W::raw_tensor("w", 1, {3, 3, 1, 1}, weights)},
+       .inputs = {W::value("x", 1, {W::dim(1), W::dim(3), W::dim(4), W::dim(5)})},
+       .outputs = {W::value("y", 1, {W::dim(1), W::dim(3), W::dim(4), W::dim(5)})}}));
+}
+
+/// What the network makes of 1, 2, 3, ... over that many.
+std::vector<float> run_image(const Blob& bytes) {
+  const auto device = make<hone_device>(hone_device_create, "cpu", nullptr);
+  const auto model = make<hone_model>(hone_model_create_from_memory, bytes.data(), bytes.size(), nullptr, nullptr);
+  const auto plan = make<hone_plan>(hone_plan_create_from_model, model.get(), device.get(), nullptr, nullptr);
+  const auto engine = make<hone_engine>(hone_engine_create, plan.get(), device.get(), nullptr);
+  const auto context = make<hone_context>(hone_context_create, engine.get(), 0);
+  std::vector<float> x(60), y(60);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  must(hone_context_bind(context.get(), "x", x.data(), HONE_MEMORY_HOST));
+  must(hone_context_bind(context.get(), "y", y.data(), HONE_MEMORY_HOST));
+  must(hone_context_run(context.get()));
+  return y;
+}
+
+TEST(Operators, TakeImagesAsTheirNeighboursHaveThem) {
+  hone_operator op = scale_operator();
+  op.layouts = 1u << HONE_LAYOUT_LINEAR | 1u << HONE_LAYOUT_CHANNELS_LAST;
+  const Registration registration(op);
+  saw_channels_last = false;
+  const std::vector<float> y = run_image(image("com.acme", "Scale"));
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 2 * static_cast<float>(i));
+  EXPECT_TRUE(saw_channels_last) << "both layouts are tried";
+}
+
+TEST(Operators, TakeThePlaceOfHonesOwnWhereTheySaySo) {
+  hone_operator op = scale_operator();
+  op.domain = nullptr;
+  op.name = "Identity";
+  for (const unsigned flags : {0u, unsigned{HONE_OPERATOR_REPLACES}}) {
+    op.flags = flags;
+    const Registration registration(op);
+    EXPECT_EQ(run_image(image("", "Identity"))[7], flags == 0 ? 7 : 14);
+  }
+}
+
+TEST(Operators, AreCalledForConstantsOnlyIfTheySaySo) {
+  const Blob bytes = W::model(W::graph(
+      {.nodes = {W::node("Scale", {"c"}, {"s"}, {}, "scale", "com.acme"), W::node("Add", {"x", "s"}, {"y"}, {}, "add")},
+       .initializers = {W::raw_tensor("c", 1, {1}, std::string(4, '\0'))},
+       .inputs = {W::value("x", 1, {W::dim(3)})},
+       .outputs = {W::value("y", 1, {W::dim(3)})}}));
+  for (const unsigned flags : {0u, unsigned{HONE_OPERATOR_FOLDABLE}}) {
+    hone_operator op = scale_operator();
+    op.flags = flags;
+    const Registration registration(op);
+    const auto device = make<hone_device>(hone_device_create, "cpu", nullptr);
+    const auto model = make<hone_model>(hone_model_create_from_memory, bytes.data(), bytes.size(), nullptr, nullptr);
+    const char* level[] = {"--builderOptimizationLevel=0"};
+    const auto options = make<hone_options>(hone_options_create, level, size_t{1});
+    calls = 0;
+    const auto plan = make<hone_plan>(hone_plan_create_from_model, model.get(), device.get(), options.get(), nullptr);
+    EXPECT_EQ(calls, flags == 0 ? 0 : 1);
+    EXPECT_EQ(hone_plan_operators(plan.get()), flags == 0 ? 1u : 0u) << "what was folded needs no operator any more";
+  }
+}
+
 TEST(Operators, DescriptionsThatContradictThemselvesAreRefused) {
   const auto refused = [](const std::function<void(hone_operator&)>& change) {
     hone_operator op = scale_operator();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program's operators: registering, libraries of them, and whether a plan finds what it needs.
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 
 #include <dlfcn.h>
 
@@ -72,9 +72,8 @@ std::vector<std::shared_ptr<CustomOperator>> operators_in(void* library, const s
   const auto list =
       reinterpret_cast<hone_library_operators_fn>(dlsym(library, HONE_LIBRARY_OPERATORS));  // NOLINT: so says POSIX
   if (list == nullptr)
-    throw Error(
-        fmt::format("the library exports no {}()", HONE_LIBRARY_OPERATORS),
-        "libraries of operators export it (operators.h); plugins of TensorRT are others");
+    throw Error(fmt::format("the library exports no {}()", HONE_LIBRARY_OPERATORS),
+                "libraries of operators export it (operators.h); plugins of TensorRT are others");
   const hone_operator* const* operators = list(HONE_API_VERSION);
   HONE_CHECK(operators != nullptr, "the library refuses Hone's interface of version {}", HONE_API_VERSION);
   std::vector<std::shared_ptr<CustomOperator>> result;
@@ -82,17 +81,25 @@ std::vector<std::shared_ptr<CustomOperator>> operators_in(void* library, const s
   return result;
 }
 
+bool is_open(Registered& list, const std::string& path) {
+  const std::lock_guard lock(list.mutex);
+  return std::ranges::find(list.opened, path) != list.opened.end();
+}
+
+/// The library's own code, which may register operators itself, runs while the list is free.
 void open_library(const std::string& path, unsigned flags, const Logger& log) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const std::string whole = std::filesystem::canonical(path).string();
   Registered& list = registered();
-  const std::lock_guard lock(list.mutex);
-  if (std::ranges::find(list.opened, whole) != list.opened.end()) return;
+  if (is_open(list, whole)) return;
   std::unique_ptr<void, Close> library = opened(whole);
   const std::vector<std::shared_ptr<CustomOperator>> operators =
       operators_in(library.get(), std::filesystem::path(whole).filename().string(), hash_hex(file->bytes()), flags);
-  add(list, operators);
-  list.opened.push_back(whole);
+  {
+    const std::lock_guard lock(list.mutex);
+    add(list, operators);
+    list.opened.push_back(whole);
+  }
   static_cast<void>(library.release());  // open as long as the process: operators may be anywhere
   for (const auto& op : operators) log.info("Registered {}", op->text());
 }
@@ -166,7 +173,7 @@ hone_status hone_operator_register(const hone_operator* op) {
 hone_status hone_operator_unregister(const char* domain, const char* name) {
   return guarded([&] {
     require(name, "name");
-    const std::string_view wanted = domain == nullptr ? "" : domain;
+    const std::string_view given = domain == nullptr ? "" : domain, wanted = given == "ai.onnx" ? "" : given;
     hone::capi::Registered& list = hone::capi::registered();
     const std::lock_guard lock(list.mutex);
     const size_t gone =

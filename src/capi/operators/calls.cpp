@@ -6,7 +6,7 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
-#include "capi/operators.h"
+#include "capi/operators/operators.h"
 #include "capi/tensor.h"
 
 namespace hone::capi {
