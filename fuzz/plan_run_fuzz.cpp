@@ -124,7 +124,7 @@ void run(const std::string& file, Choices& choices) {
   device->start(choices.one_in(2) ? GuardedMemory::Side::low : GuardedMemory::Side::high);
   Plan plan = load_plan(Blob::copy(file));
   guard_constants(plan, *device);
-  const auto engine = Engine::load(std::move(plan), *bench().backend, device);
+  const auto engine = Engine::load(std::move(plan), *bench().backend, device, sample_operators());
   const std::unique_ptr<ExecutionContext> context = engine->context();
   bind_all(engine->plan(), *engine, *context, *device, choices);
   const std::unique_ptr<Stream> stream = device->stream();

@@ -6,6 +6,7 @@
 
 #include "builder/build.h"
 #include "device/regions_testing.h"
+#include "ir/custom.h"
 #include "ops/all.h"
 #include "ops/ops.h"
 
@@ -164,6 +165,8 @@ constexpr std::string_view kRegions[] = {
     "(%x: f32[N,6]) {\n %z = EyeLike(%x) {k=1}\n return %z\n}",
     // a result of as many rows as there are
     "(%x: bool[N,9]) {\n %z = NonZero(%x)\n return %z\n}",
+    // an operator of the program
+    "(%x: f32[N,6]) {\n %w = constant f32[6]!01\n %z = fuzz::Scale(%x, %w) {factor=2.5}\n return %z\n}",
     // recurrent layers
     "(%x: f32[4,N,5], %l: i32[N], %h0: f32[2,N,9], %c0: f32[2,N,9]) {\n %w = constant f32[2,36,5]!01\n %r = constant "
     "f32[2,36,9]!02\n %b = constant f32[2,72]!03\n %p = constant f32[2,27]!04\n %y, %h, %c = LSTM(%x, %w, %r, %b, %l, "
@@ -225,8 +228,29 @@ Plan plan_of_tactic(const Graph& symbolic, const Tactic& tactic, const Compiled&
   return plan;
 }
 
+std::shared_ptr<const OpDef> scale_operator() {
+  auto op = std::make_shared<CustomOperator>();
+  op->domain = "fuzz";
+  op->name = "Scale";
+  op->def.min_inputs = op->def.max_inputs = 2;
+  op->results = {{.dtype = {}, .as_input = 0, .sizes = "x0"}};
+  op->workspace_text = "count(x0) * 4";
+  op->on_host = [](CustomCall& call) {
+    const CustomTensor &x = call.inputs.at(0), &w = call.inputs.at(1), &y = call.outputs.at(0);
+    const int64_t count = elements(x.dims), weights = elements(w.dims);
+    if (x.dtype != DType::f32 || w.dtype != DType::f32 || y.dtype != DType::f32 || elements(y.dims) != count ||
+        weights == 0)
+      throw Error("Scale wants floats", "");
+    for (int64_t i = 0; i < count; ++i)
+      static_cast<float*>(const_cast<void*>(y.data))[i] =
+          static_cast<const float*>(x.data)[i] * static_cast<const float*>(w.data)[i % weights];
+  };
+  op->complete();
+  return op->as_op();
+}
+
 Graph parsed(std::string_view text) {
-  Graph graph = parse_graph(text, find_op);
+  Graph graph = parse_graph(text, find_among(sample_operators()));
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     if (graph.outputs()[i]->name.empty()) graph.outputs()[i]->name = fmt::format("result {}", i);
   return graph;
@@ -287,6 +311,11 @@ Plan network(std::string_view text, const Backend& backend, Device& device) {
 }
 
 }  // namespace
+
+const OperatorList& sample_operators() {
+  static const OperatorList operators{scale_operator()};
+  return operators;
+}
 
 std::vector<PlanSample> plan_samples(const Backend& backend, Device& device) {
   std::vector<PlanSample> samples;

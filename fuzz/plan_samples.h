@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "ir/graph.h"
 #include "plan/plan.h"
 
 namespace hone::fuzz {
@@ -18,6 +19,8 @@ struct PlanSample {
   Plan plan;
 };
 
+/// The program's operators that the samples call: who loads them brings these.
+const OperatorList& sample_operators();
 std::vector<PlanSample> plan_samples(const Backend& backend, Device& device);
 
 }  // namespace hone::fuzz
