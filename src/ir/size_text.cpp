@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/size_text.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "base/error.h"
