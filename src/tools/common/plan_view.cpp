@@ -71,7 +71,8 @@ std::vector<PlanProfile> profiles_of(const hone_plan* plan) {
 std::vector<PlanLayer> layers_of(const hone_plan* plan, int profile) {
   std::vector<PlanLayer> layers;
   for (size_t i = 0; i < hone_plan_layers(plan, profile); ++i) {
-    PlanLayer& layer = layers.emplace_back(ask<hone_layer>(hone_plan_layer, plan, profile, i));
+    layers.push_back({ask<hone_layer>(hone_plan_layer, plan, profile, i), {}});
+    PlanLayer& layer = layers.back();
     for (size_t node = 0; node < layer.known.nodes; ++node)
       layer.nodes.emplace_back(ask<const char*>(hone_plan_layer_node, plan, profile, i, node));
   }
