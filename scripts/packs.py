@@ -48,13 +48,25 @@ def declared(path):
 
 
 @functools.cache
-def includes(path):
-    found = {path}
+def included(path):
+    """What the file itself includes of ours."""
+    found = []
     for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE):
         for folder in (path.parent, ROOT / "src", ROOT / "include"):
             if (folder / name).is_file() and not name.endswith((".def", ".cpp")):
-                found |= includes(folder / name)
+                found.append(folder / name)
                 break
+    return found
+
+
+@functools.cache
+def includes(path):
+    """The file and all that it sees; headers of the C interface include each other."""
+    found, left = set(), [path]
+    while left:
+        if (header := left.pop()) not in found:
+            found.add(header)
+            left += included(header)
     return found
 
 

@@ -27,7 +27,7 @@ WEIGHTS = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 def engine(tmp_path_factory):
     path = tiny.perceptron(tmp_path_factory.mktemp("model") / "model.onnx")
     device = hone.Device("cuda:0")
-    return hone.build(path, ["--builderOptimizationLevel=0"], device, profiles=[PROFILE]).engine(device)
+    return hone.build(path, ["--builderOptimizationLevel=0", "--noTF32"], device, profiles=[PROFILE]).engine(device)
 
 
 def rows(count):

@@ -228,7 +228,7 @@ HONE_API hone_status hone_stream_copy(hone_stream* stream, void* destination, co
 HONE_API hone_status hone_stream_wait(hone_stream* stream, hone_event* event);
 /* Waits until all work is done. Returns the status of the first inference that failed since the last call, if any did. */
 HONE_API hone_status hone_stream_synchronize(hone_stream* stream);
-/* Behind the end of its work. */
+/* Behind the end of its work, which is not waited for where the stream is being captured. */
 HONE_API void hone_stream_destroy(hone_stream* HONE_NULLABLE stream);
 
 /* A place in a stream's work. */

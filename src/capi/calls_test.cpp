@@ -79,8 +79,7 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_node> || std::is_same_v<T, hone_tensor_details> || std::is_same_v<T, hone_profile> ||
     std::is_same_v<T, hone_range> || std::is_same_v<T, hone_shape> || std::is_same_v<T, hone_knob> ||
     std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
-    std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> ||
-    std::is_same_v<T, hone_operator_info>;
+    std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;

@@ -219,7 +219,7 @@ void hone_stream_destroy(hone_stream* stream) {
     if (stream->worker) stream->worker->require_other_thread();
     if (stream->caller) stream->caller->require_other_thread();
     const std::unique_ptr<hone_stream> freed(stream);
-    if (stream->stream) stream->stream->synchronize();
+    if (stream->stream && !stream->stream->capturing()) stream->stream->synchronize();  // would end the capture
   });
 }
 
