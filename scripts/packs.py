@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_LINES = 3000
 DECLARATION = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum class|enum|using) (\w+)"
                          r"|(?:[\w:<>,&*\s\[\]().\"]+?[\s&*])([a-zA-Z_]\w*)(?:\(|\{|\[| = |;)")
-# Compiled once per instruction set, by including itself; or written for a name that a macro gives.
-ALONE = re.compile(r"foreach_target\.h|^#undef ", re.MULTILINE)
+# Compiled once per instruction set, by including itself; written for a name that a macro gives; with names that an enumeration brings.
+ALONE = re.compile(r"foreach_target\.h|^#undef |^using enum ", re.MULTILINE)
 # Told apart by the type they take, wherever they stand; or given a name of their own in each file by cmake/hone.cmake.
 APART = {"field_names", "reason_against"}
 # What gives a file's reason_against a name of its own.

@@ -89,7 +89,7 @@ class Registration {
 };
 
 /// y = relu(Scale(relu(x w))) of x[n,4].
-Blob network(std::vector<std::string> attributes = {}, const std::string& op = "Scale") {
+Blob network(const std::vector<std::string>& attributes = {}, const std::string& op = "Scale") {
   std::string weights;
   for (int i = 0; i < 12; ++i) {
     const auto value = static_cast<float>(i + 1);
@@ -97,7 +97,7 @@ Blob network(std::vector<std::string> attributes = {}, const std::string& op = "
   }
   return W::model(W::graph(
       {.nodes = {W::node("MatMul", {"x", "w"}, {"h"}, {}, "multiply"), W::node("Relu", {"h"}, {"r"}, {}, "clip"),
-                 W::node(op, {"r"}, {"s"}, std::move(attributes), "scale", "com.acme"),
+                 W::node(op, {"r"}, {"s"}, attributes, "scale", "com.acme"),
                  W::node("Neg", {"s"}, {"m"}, {}, "minus"), W::node("Abs", {"m"}, {"y"}, {}, "abs")},
        .initializers = {W::raw_tensor("w", 1, {4, 3}, weights)},
        .inputs = {W::value("x", 1, {W::dim("n"), W::dim(4)})},
