@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -24,7 +25,7 @@ class Browser:
     def __enter__(self):
         to_read, self.to = os.pipe()
         self.of, of_write = os.pipe()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # its helpers may still write
 
         def place():  # the browser reads from 3 and writes to 4
             read, write = os.dup(to_read), os.dup(of_write)
@@ -32,7 +33,7 @@ class Browser:
             os.dup2(write, 4)
 
         self.process = subprocess.Popen([program(), *FLAGS, f"--user-data-dir={self.folder.name}"], preexec_fn=place, close_fds=False,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(of_write)
         self.answers, self.number, self.buffer = {}, 0, b""
@@ -44,7 +45,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.to)
         os.close(self.of)

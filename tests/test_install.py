@@ -42,7 +42,7 @@ def place(tmp_path_factory):
 def programs(place, tmp_path_factory):
     """The examples, by find_package."""
     build = tmp_path_factory.mktemp("examples")
-    run("cmake", "-S", EXAMPLES, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={place}", "-Dhone_DIR=")
+    run("cmake", "-G", "Ninja", "-S", EXAMPLES, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={place}", "-Dhone_DIR=")
     run("cmake", "--build", build)
     return build
 
