@@ -46,7 +46,7 @@ void convert_layout(const std::byte* source, std::byte* target, DType dtype, std
                     Layout to) {
   const auto bytes = static_cast<size_t>(byte_size(dtype, dims, to));
   if (same_bytes(dims, from, to)) {
-    std::memcpy(target, source, bytes);
+    if (bytes > 0) std::memcpy(target, source, bytes);
     return;
   }
   CopyRow& copy = copy_row_of(size_of(dtype));
