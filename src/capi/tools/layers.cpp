@@ -6,23 +6,17 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/tensor.h"
+#include "capi/tools/profile.h"
 #include "plan/size.h"
 #include "tensor/json.h"
 
-using hone::capi::ArgumentError;
 using hone::capi::fill;
 using hone::capi::guarded;
+using hone::capi::profile_of;
 using hone::capi::require;
 using hone::capi::require_index;
 
 namespace {
-
-const hone::Profile& profile_of(const hone_plan* plan, int profile) {
-  require(plan, "plan");
-  if (profile < 0) throw ArgumentError(fmt::format("profile is {}", profile));
-  require_index(static_cast<size_t>(profile), plan->plan->profiles.size(), "profile");
-  return plan->plan->profiles[static_cast<size_t>(profile)];
-}
 
 const hone::Step& step_of(const hone_plan* plan, int profile, size_t layer) {
   const hone::Profile& of = profile_of(plan, profile);

@@ -5,6 +5,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/tensor.h"
+#include "capi/tools/profile.h"
 #include "describe/explain.h"
 #include "describe/layer_info.h"
 #include "describe/precision.h"
@@ -12,17 +13,11 @@
 using hone::capi::ArgumentError;
 using hone::capi::fill;
 using hone::capi::guarded;
+using hone::capi::profile_of;
 using hone::capi::require;
 using hone::capi::require_index;
 
 namespace {
-
-const hone::Profile& profile_of(const hone_plan* plan, int profile) {
-  require(plan, "plan");
-  if (profile < 0) throw ArgumentError(fmt::format("profile is {}", profile));
-  require_index(static_cast<size_t>(profile), plan->plan->profiles.size(), "profile");
-  return plan->plan->profiles[static_cast<size_t>(profile)];
-}
 
 std::map<std::string, hone::Dims> shapes_of(const hone_shape* shapes, size_t count) {
   std::map<std::string, hone::Dims> result;
