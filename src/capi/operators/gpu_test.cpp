@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/folder_testing.h"
+#include "capi/operators/network_testing.h"
 #include "capi/testing.h"
 
 namespace hone::capi {
@@ -15,21 +16,8 @@ namespace {
 
 using W = onnx::ModelWriter;
 
-/// y = |−Shift(x w)| with com.acme::Shift(v) = v + by.
-Blob network() {
-  std::string weights;
-  for (int i = 0; i < 12; ++i) {
-    const auto value = static_cast<float>(i + 1);
-    weights.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  return W::model(W::graph(
-      {.nodes = {W::node("MatMul", {"x", "w"}, {"h"}, {}, "multiply"), W::node("Relu", {"h"}, {"r"}, {}, "clip"),
-                 W::node("Shift", {"r"}, {"s"}, {W::real_attr("by", 0.5f)}, "shift", "com.acme"),
-                 W::node("Neg", {"s"}, {"m"}, {}, "minus"), W::node("Abs", {"m"}, {"y"}, {}, "abs")},
-       .initializers = {W::raw_tensor("w", 1, {4, 3}, weights)},
-       .inputs = {W::value("x", 1, {W::dim("n"), W::dim(4)})},
-       .outputs = {W::value("y", 1, {W::dim("n"), W::dim(3)})}}));
-}
+/// y = |−Shift(relu(x w))| with com.acme::Shift(v) = v + by.
+Blob network() { return network_around("Shift", "shift", {W::real_attr("by", 0.5f)}); }
 
 int64_t count_of(const hone_operand& operand) {
   return std::accumulate(operand.dims, operand.dims + operand.rank, int64_t{1}, std::multiplies());

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/folder_testing.h"
 #include "base/text.h"
+#include "capi/operators/network_testing.h"
 #include "capi/testing.h"
 
 namespace hone::capi {
@@ -90,18 +91,7 @@ class Registration {
 
 /// y = relu(Scale(relu(x w))) of x[n,4].
 Blob network(const std::vector<std::string>& attributes = {}, const std::string& op = "Scale") {
-  std::string weights;
-  for (int i = 0; i < 12; ++i) {
-    const auto value = static_cast<float>(i + 1);
-    weights.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  return W::model(W::graph(
-      {.nodes = {W::node("MatMul", {"x", "w"}, {"h"}, {}, "multiply"), W::node("Relu", {"h"}, {"r"}, {}, "clip"),
-                 W::node(op, {"r"}, {"s"}, attributes, "scale", "com.acme"),
-                 W::node("Neg", {"s"}, {"m"}, {}, "minus"), W::node("Abs", {"m"}, {"y"}, {}, "abs")},
-       .initializers = {W::raw_tensor("w", 1, {4, 3}, weights)},
-       .inputs = {W::value("x", 1, {W::dim("n"), W::dim(4)})},
-       .outputs = {W::value("y", 1, {W::dim("n"), W::dim(3)})}}));
+  return network_around(op, "scale", attributes);
 }
 
 void expect_scaled(const hone_engine* engine, float factor) {
