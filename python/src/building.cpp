@@ -394,8 +394,7 @@ void add_plans(nb::module_& module) {
           "load", [](const std::string& path) { return Plan::make(hone_plan_create_from_file, path.c_str()); },
           "Reads a file.")
       .def_static(
-          "parse",
-          [](nb::bytes bytes) { return Plan::make(hone_plan_create_from_memory, bytes.data(), bytes.size()); },
+          "parse", [](nb::bytes bytes) { return Plan::make(hone_plan_create_from_memory, bytes.data(), bytes.size()); },
           "Reads what bytes() gave.")
       .def(
           "tensors",
@@ -411,8 +410,9 @@ void add_plans(nb::module_& module) {
             return note == nullptr ? std::nullopt : std::optional<std::string>(note);
           },
           "What set_note() left under this name.")
-      .def("ranges", ranges, "Per input of a profile whose sizes are not all fixed: its name, smallest, likeliest and "
-                             "largest shape.")
+      .def("ranges", ranges,
+           "Per input of a profile whose sizes are not all fixed: its name, smallest, likeliest and "
+           "largest shape.")
       .def(
           "save",
           [](const Plan& self, const std::string& path) {

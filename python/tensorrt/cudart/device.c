@@ -31,7 +31,8 @@ static const struct error errors[] = {
     {CUDA_MEMORY_ALLOCATION, "cudaErrorMemoryAllocation", "there is not enough memory"},
     {CUDA_INVALID_MEMCPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "there is no such direction of a copy"},
     {CUDA_INVALID_DEVICE, "cudaErrorInvalidDevice", "there is no such device: the processor is device 0"},
-    {CUDA_INVALID_RESOURCE_HANDLE, "cudaErrorInvalidResourceHandle", "the stream or event was not made here, or is gone"},
+    {CUDA_INVALID_RESOURCE_HANDLE, "cudaErrorInvalidResourceHandle",
+     "the stream or event was not made here, or is gone"},
     {CUDA_NOT_READY, "cudaErrorNotReady", "work is still under way"},
     {CUDA_NOT_SUPPORTED, "cudaErrorNotSupported", "a processor has no such thing"},
 };

@@ -43,7 +43,8 @@ CUDART_API int cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   return allocate(pointer, bytes, CUDART_MANAGED);
 }
 CUDART_API int cudaMallocAsync(void** pointer, size_t bytes, void* stream) {
-  return cudart_is_stream(stream) ? allocate(pointer, bytes, CUDART_MEMORY) : cudart_failed(CUDA_INVALID_RESOURCE_HANDLE);
+  return cudart_is_stream(stream) ? allocate(pointer, bytes, CUDART_MEMORY)
+                                  : cudart_failed(CUDA_INVALID_RESOURCE_HANDLE);
 }
 CUDART_API int cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   if (pitch == NULL || width > SIZE_MAX - ALIGNMENT) return cudart_failed(CUDA_INVALID_VALUE);

@@ -12,9 +12,7 @@ struct event {
   int recorded;
 };
 
-int cudart_is_stream(const void* stream) {
-  return (uintptr_t)stream <= 2 || cudart_kind_of(stream) == CUDART_STREAM;
-}
+int cudart_is_stream(const void* stream) { return (uintptr_t)stream <= 2 || cudart_kind_of(stream) == CUDART_STREAM; }
 static int checked(const void* stream) {
   return cudart_is_stream(stream) ? CUDA_SUCCESS : cudart_failed(CUDA_INVALID_RESOURCE_HANDLE);
 }
@@ -109,8 +107,8 @@ CUDART_API int cudaEventElapsedTime(float* milliseconds, void* begin, void* end)
   if (!is_event(begin) || !is_event(end)) return cudart_failed(CUDA_INVALID_RESOURCE_HANDLE);
   const struct event *first = begin, *last = end;
   if (!first->recorded || !last->recorded) return cudart_failed(CUDA_INVALID_RESOURCE_HANDLE);
-  *milliseconds =
-      (float)((double)(last->at.tv_sec - first->at.tv_sec) * 1e3 + (double)(last->at.tv_nsec - first->at.tv_nsec) * 1e-6);
+  *milliseconds = (float)((double)(last->at.tv_sec - first->at.tv_sec) * 1e3 +
+                          (double)(last->at.tv_nsec - first->at.tv_nsec) * 1e-6);
   return CUDA_SUCCESS;
 }
 CUDART_API int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) {
