@@ -9,6 +9,20 @@ from . import _enums, _surface
 _NAMES = {
     "_values": "Dims Dims2 DimsHW Dims3 Dims4 Permutation Weights IHostMemory nptype volume",
     "_logger": "ILogger Logger",
+    "_profiles": "IOptimizationProfile",
+    "_timing_cache": "ITimingCache TimingCacheKey TimingCacheValue",
+    "_config": "IBuilderConfig",
+    "_progress": "IProgressMonitor",
+    "_calibration": "IInt8Calibrator IInt8EntropyCalibrator IInt8EntropyCalibrator2 IInt8LegacyCalibrator IInt8MinMaxCalibrator",
+    "_algorithms": "IAlgorithm IAlgorithmContext IAlgorithmIOInfo IAlgorithmSelector IAlgorithmVariant",
+    "_listeners": "IOutputAllocator IDebugListener IProfiler Profiler IGpuAllocator IGpuAsyncAllocator IErrorRecorder",
+    "_context": "IExecutionContext",
+    "_inspector": "EngineInspector",
+    "_engine": "ICudaEngine ISerializationConfig IRuntimeConfig",
+    "_plugins": """IPluginRegistry PluginField PluginFieldCollection PluginFieldCollection_ IPluginCreator IPluginCreatorInterface
+        IPluginCreatorV3One IPluginCreatorV3Quick IPluginResource IPluginResourceContext IVersionedInterface InterfaceInfo
+        get_plugin_registry get_builder_plugin_registry init_libnvinfer_plugins""",
+    "_runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
 }
 
 _TYPES = {"float32": "FLOAT", "float16": "HALF", "int8": "INT8", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "uint8": "UINT8",
