@@ -293,5 +293,6 @@ def has_member(cls, name):
 def trim(classes):
     """Takes the members away that this release's classes do not have."""
     for cls in classes:
-        for name in [name for name in vars(cls) if not has_member(cls.__name__, name)]:
-            delattr(cls, name)
+        for part in [cls, *(base for base in cls.__mro__ if base.__name__.startswith("_"))]:
+            for name in [name for name in vars(part) if not has_member(cls.__name__, name)]:
+                delattr(part, name)
