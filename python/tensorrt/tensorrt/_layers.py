@@ -145,7 +145,7 @@ class ILayer:
     @precision.setter
     def precision(self, dtype):
         _of_type(DataType, dtype, "precision")
-        if self._record.network._strong:
+        if self._record.network._strongly_typed:
             return self._record.network._failed(f"{self.name}: the network is strongly typed, the precision of a layer cannot be set")
         self._record.precision = dtype
 

@@ -22,12 +22,12 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
     def __init__(self, builder=None, flags=0, logger=None):
         self._builder, self._bits = builder, int(flags)
         self._logger = logger if logger is not None else builder._logger
-        self._strong = bool(self._bits >> int(CreationFlag.STRONGLY_TYPED) & 1) if hasattr(CreationFlag, "STRONGLY_TYPED") else False
+        self._strongly_typed = bool(self._bits >> int(CreationFlag.STRONGLY_TYPED) & 1) if hasattr(CreationFlag, "STRONGLY_TYPED") else False
         self.name = f"Unnamed Network {INetworkDefinition._made}"
         INetworkDefinition._made += 1
         self._inputs, self._outputs, self._records = [], [], []
         self._tensors = {}  # {name: ITensor}
-        self._shape_outputs, self._debug, self._unfused = set(), {}, False
+        self._shape_outputs, self._debug, self._unfused_debug = set(), {}, False
         self._source, self._folder, self._file_weights, self._parsed_model = None, None, {}, None
         self._weight_names, self._refittable = {}, set()
         self._dirty, self._shape_tensors, self._positions = False, None, None
@@ -100,7 +100,7 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
 
     def serialize(self):
         """The network as an ONNX file."""
-        return IHostMemory(self._model().bytes)
+        return IHostMemory(self._model().data)
 
     def _model(self, wanted=None):
         """The ONNX model and what a build needs to know: _to_onnx.LoweredModel."""
@@ -181,12 +181,15 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._own(tensor, "is_debug_tensor")
         return tensor in self._debug
 
+    def _debug_names(self):
+        return [tensor._name for tensor in self._debug]
+
     def mark_unfused_tensors_as_debug_tensors(self):
-        self._unfused = True
+        self._unfused_debug = True
         return True
 
     def unmark_unfused_tensors_as_debug_tensors(self):
-        self._unfused = False
+        self._unfused_debug = False
         return True
 
     # -- weights --
@@ -309,7 +312,7 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._dirty = self._dirty or not record.typed
 
     def _set_output_type(self, record, index, dtype):
-        if self._strong and record.kind not in ("FILL", "TOPK", "NON_ZERO"):
+        if self._strongly_typed and record.kind not in ("FILL", "TOPK", "NON_ZERO"):
             return self._failed(f"{record.name}: the network is strongly typed, types of outputs cannot be set")
         record.types[index] = dtype
         self._changed(record)

@@ -60,7 +60,7 @@ class ITensor:
     def dtype(self, dtype):
         if not isinstance(dtype, DataType):
             raise TypeError(f"dtype: {dtype!r} is no tensorrt.DataType")
-        if self._network._strong and self._record is not None:
+        if self._network._strongly_typed and self._record is not None:
             return self._network._failed(f"{self._name}: the network is strongly typed, the types of its tensors follow from its inputs")
         self._network._retype(self, dtype)
 
@@ -97,6 +97,10 @@ class ITensor:
     @property
     def is_execution_tensor(self):
         return self not in _shape_tensors.of(self._network)[1]
+
+    @property
+    def _marked_for_shapes(self):
+        return self in self._network._shape_outputs
 
     @property
     def dynamic_range(self):

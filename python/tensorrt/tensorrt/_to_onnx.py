@@ -8,6 +8,7 @@ outputs whose type the program chose are cast at the edge.
 
 import dataclasses
 
+import hone
 import numpy as np
 
 from . import _onnx, _to_onnx_flow, _to_onnx_layers, _to_onnx_more
@@ -18,7 +19,7 @@ DOMAIN = "hone.layers"
 LOWER = {**_to_onnx_layers.LOWER, **_to_onnx_more.LOWER}
 
 
-class CannotLower(Exception):
+class CannotLower(hone.Error):
     """A layer has no meaning as it stands; the text says which and why."""
 
 
@@ -144,13 +145,14 @@ def _converts(record, at, dtype):
 class LoweredModel:
     """What a build needs to know of a network."""
 
-    bytes: bytes  # of the ONNX model
+    data: bytes  # of the ONNX model
+    path: str | None  # a file instead of them
     folder: str | None  # where its external data lie
     inputs: list  # ITensor, in order
     outputs: list
     nodes: dict  # {layer: [names or beginnings of names of its nodes]}, a beginning ends in "/"
     weights: dict  # {(layer, role): name of the weight}
-    tensors: dict  # {name of a tensor of the network: name in the model}, where they differ
+    tensors: dict  # {name of a tensor of the network: name in the model}
 
 
 class Lowering:
@@ -180,8 +182,8 @@ class Lowering:
         self.graph.nodes[:0] = before
         self.graph.nodes += after
         data = self.model.bytes()
-        differ = {tensor._name: name for tensor, name in self.names.items() if name != tensor._name}
-        return LoweredModel(data, network._folder, list(network._inputs), list(self.outputs), self.nodes, self.weights, differ)
+        tensors = {tensor._name: name for tensor, name in self.names.items()}
+        return LoweredModel(data, None, network._folder, list(network._inputs), list(self.outputs), self.nodes, self.weights, tensors)
 
     # -- inputs and outputs --
 
