@@ -160,7 +160,7 @@ def _parametric_relu(e, r):
 
 
 def _lrn(e, r):
-    e.node("LRN", [e.input(0)], e.out(), size=e.param("window_size"), alpha=float(e.param("alpha")) * e.param("window_size"),
+    e.node("LRN", [e.input(0)], e.out(), size=e.param("window_size"), alpha=float(e.param("alpha")),
            beta=float(e.param("beta")), bias=float(e.param("k")))
 
 
