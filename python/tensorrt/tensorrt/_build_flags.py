@@ -33,12 +33,12 @@ def flags_of(config, strongly_typed):
     flags += ["--stronglyTyped"] if strongly_typed else [_PRECISIONS[name] for name in precisions(config)]
     if not config._has("TF32"):
         flags.append("--noTF32")
-    if config.avg_timing_iterations != 1:
-        flags.append(f"--avgTiming={config.avg_timing_iterations}")
-    if config.min_timing_iterations != 1:
-        flags.append(f"--minTiming={config.min_timing_iterations}")
-    if config.max_num_tactics != -1:
-        flags.append(f"--maxTactics={config.max_num_tactics}")
+    if config._avg_timing != 1:
+        flags.append(f"--avgTiming={config._avg_timing}")
+    if config._min_timing != 1:
+        flags.append(f"--minTiming={config._min_timing}")
+    if config._max_tactics != -1:
+        flags.append(f"--maxTactics={config._max_tactics}")
     if "WORKSPACE" in config._pools:
         flags.append(f"--memPoolSize=workspace:{config._pools['WORKSPACE']}B")
     if config.hardware_compatibility_level.name != "NONE" and "--versionCompatible" not in flags:

@@ -21,7 +21,7 @@ from ._progress import Told as ToldProgress
 from ._reports import Told, called, relay
 from ._runtime import Runtime, _announce
 from ._timing_cache import ITimingCache
-from ._to_onnx import network_model
+from ._to_onnx import CannotLower, network_model
 from ._values import IHostMemory
 
 
@@ -138,7 +138,10 @@ class Builder(Told):
         """(what network_model() gives, Hone's model)."""
         if network.num_outputs == 0:
             raise Refused("the network has no outputs; mark one (INetworkDefinition.mark_output())")
-        lowered = network_model(network)
+        try:
+            lowered = network_model(network)
+        except CannotLower as error:
+            raise Refused(str(error)) from None
         receive, threshold = relay(self._logger)
         if lowered.path is not None:
             return lowered, hone.Model.load(lowered.path, receive, threshold)
@@ -178,14 +181,14 @@ class _Build:
             return self._built(flags, profiles, formats)
 
     def _built(self, flags, profiles, formats):
-        debug = [name for name in self.network._debug_names() if name not in self.model.inputs]
+        debug = [self.lowered.tensors.get(name, name) for name in self.network._debug_names() if name not in self.model.inputs]
         note = _build_flags.note_of(self.network, self.config, formats, self._shape_values(), self._shape_outputs(),
                                     self.network._debug_names())
         if self.network._unfused_debug:
             note["unfused"] = True
         if self.config._cache is None and not self.config._has("DISABLE_TIMING_CACHE"):
             self.config._cache = ITimingCache(b"", self.logger)
-        monitor = self.config.progress_monitor
+        monitor = self.config._monitor
         told = None if monitor is None else ToldProgress(monitor)
         receive, threshold = relay(self.logger)
 
@@ -194,9 +197,9 @@ class _Build:
                                     timing_cache=cache, progress=told, debug=debug, notes={NOTE: json.dumps(note)})
 
         cache = None if self.config._cache is None or self.config._has("DISABLE_TIMING_CACHE") else self.config._cache._cache
-        if self.config.algorithm_selector is not None:
+        if self.config._selector is not None:
             flags = [flag for flag in flags if flag != "--noBuilderCache"]  # times are how a choice is made
-            plan = _algorithms.select(self.config.algorithm_selector, build, cache, self.builder)
+            plan = _algorithms.select(self.config._selector, build, cache, self.builder)
         else:
             plan = build(cache)
         if told is not None and told.cancelled:
@@ -236,7 +239,7 @@ class _Build:
                 for tensor in self.inputs if tensor.is_shape_tensor}
 
     def _shape_outputs(self):
-        return [tensor.name for tensor in self.outputs if getattr(tensor, "_marked_for_shapes", False)]
+        return [tensor.name for tensor in self.outputs if tensor in self.network._shape_outputs]
 
     # ---- types ----
 
@@ -249,7 +252,8 @@ class _Build:
         for index in range(self.network.num_layers):
             layer = self.network.get_layer(index)
             if layer.precision_is_set and layer.precision.name in words:
-                types.update({node: words[layer.precision.name] for node in self.lowered.nodes.get(layer.name, ())})
+                types.update({node + "*" * node.endswith("/"): words[layer.precision.name]
+                              for node in self.lowered.nodes.get(layer.name, ())})
         return types
 
     def _int8_flags(self, flags, folder):
@@ -261,10 +265,10 @@ class _Build:
         if kinds & {"QUANTIZE", "DEQUANTIZE"}:
             return []
         tensors = {id(tensor): tensor for layer in layers for tensor in (layer.get_output(at) for at in range(layer.num_outputs)) if tensor}
-        ranges = {tensor.name: max(abs(end) for end in tensor.dynamic_range)
+        ranges = {self.lowered.tensors.get(tensor.name, tensor.name): max(abs(end) for end in tensor.dynamic_range)
                   for tensor in [*self.inputs, *tensors.values()] if tensor.dynamic_range}
         text = None
-        if self.config.int8_calibrator is not None:
+        if self.config._calibrator is not None:
             text = self._calibrated(tensors.values())
         if text is None and not ranges:
             self.builder._warned("BuilderFlag.INT8 is set, but the network has neither Q/DQ layers nor a calibrator nor dynamic ranges: "
@@ -283,9 +287,9 @@ class _Build:
             if _dynamic(known) and (profile is None or tensor.name not in profile._shapes):
                 raise Refused(f"calibration needs the shapes of the input {tensor.name} (IBuilderConfig.set_calibration_profile())")
             shapes[tensor.name] = profile._shapes[tensor.name][1] if _dynamic(known) else known
-        names = [tensor.name for tensor in tensors if tensor.dtype == _enums.DataType.FLOAT and tensor.name in self.lowered.tensors]
+        names = [self.lowered.tensors.get(tensor.name, tensor.name) for tensor in tensors if tensor.dtype == _enums.DataType.FLOAT]
         try:
-            return _calibration.cache_of(self.config.int8_calibrator, self.model, names, shapes, [tensor.name for tensor in self.inputs],
+            return _calibration.cache_of(self.config._calibrator, self.model, names, shapes, [tensor.name for tensor in self.inputs],
                                          self.logger)
         except _calibration.CalibrationFailed as error:
             raise Refused(f"INT8 calibration: {error}") from None

@@ -200,7 +200,10 @@ class IExecutionContext(Told):
 
     def set_device_memory(self, memory, size):
         """Memory for activations of the program's, 256-byte aligned."""
-        self._memory = (int(memory), int(size))
+        self._use_memory(int(memory), int(size))
+
+    def _use_memory(self, memory, size):
+        self._memory = (memory, size)
         try:
             self._renew()
             if self._memory[0]:
@@ -209,7 +212,7 @@ class IExecutionContext(Told):
             self._failed(_native.text_of(error))
 
     def _set_device_memory(self, memory):
-        self.set_device_memory(memory, self._engine.device_memory_size_v2)
+        self._use_memory(int(memory), self._engine._most_memory())
 
     device_memory = property(None, _set_device_memory, doc="The same, as large as the engine says.")
 

@@ -82,7 +82,7 @@ class ICudaEngine(Told):
         self._notes = json.loads(plan.note(NOTE) or "{}")
         self._load(plan)
         self._shape_values = self._notes.get("shape_inputs", {})
-        self._streaming_budget = self.streamable_weights_size
+        self._streaming_budget = self._streamable()
         self._refit_weights = {}  # {name: array} of a plan without weights, until all are there
 
     def _load(self, plan):
@@ -227,8 +227,12 @@ class ICudaEngine(Told):
 
     @property
     def profiling_verbosity(self):
-        """What it tells of its layers."""
-        return _enums.ALL["ProfilingVerbosity"](self._notes.get("profiling_verbosity", 0))
+        """What it tells of its layers; of a plan that trtexec made, by what it tells."""
+        if "profiling_verbosity" in self._notes:
+            return _enums.ProfilingVerbosity(self._notes["profiling_verbosity"])
+        layers = json.loads(self._plan.layers_json(0)).get("Layers", [])
+        detailed = bool(layers) and isinstance(layers[0], dict)
+        return _enums.ProfilingVerbosity.DETAILED if detailed else _enums.ProfilingVerbosity.LAYER_NAMES_ONLY
 
     @property
     def engine_capability(self):
@@ -268,15 +272,11 @@ class ICudaEngine(Told):
     def _memory(self, profile):
         return self._engine.memory_bytes(profile) if self._engine is not None else 0
 
-    @property
-    def device_memory_size_v2(self):
-        """Bytes that a context needs, whatever the profile."""
+    def _most_memory(self):
         return max((self._memory(profile) for profile in range(len(self._ranges))), default=0)
 
-    @property
-    def device_memory_size(self):
-        """The same."""
-        return self.device_memory_size_v2
+    device_memory_size_v2 = property(_most_memory, doc="Bytes that a context needs, whatever the profile.")
+    device_memory_size = property(_most_memory, doc="The same.")
 
     def get_device_memory_size_for_profile_v2(self, profile_index):
         """Bytes that a context needs at a profile's largest shapes."""
@@ -284,12 +284,15 @@ class ICudaEngine(Told):
 
     def get_device_memory_size_for_profile(self, profile_index):
         """The same."""
-        return self.get_device_memory_size_for_profile_v2(profile_index)
+        return self._memory(profile_index) if self._profile_known(profile_index) else 0
+
+    def _streamable(self):
+        return max(1, self._info.weight_bytes) if self._notes.get("weight_streaming") else 0
 
     @property
     def streamable_weights_size(self):
         """Bytes of weights, where the build allowed them to be streamed; all stay where they are used."""
-        return max(1, self._info.weight_bytes) if self._notes.get("weight_streaming") else 0
+        return self._streamable()
 
     @property
     def weight_streaming_budget_v2(self):
@@ -298,8 +301,8 @@ class ICudaEngine(Told):
 
     @weight_streaming_budget_v2.setter
     def weight_streaming_budget_v2(self, budget):
-        if not 0 <= budget <= self.streamable_weights_size:
-            self._failed(f"a budget of {budget} bytes for weights; it is between 0 and {self.streamable_weights_size}")
+        if not 0 <= budget <= self._streamable():
+            self._failed(f"a budget of {budget} bytes for weights; it is between 0 and {self._streamable()}")
             return
         self._streaming_budget = budget
 
@@ -312,7 +315,7 @@ class ICudaEngine(Told):
 
     def get_weight_streaming_automatic_budget(self):
         """All of them: nothing is gained by streaming."""
-        return self.streamable_weights_size
+        return self._streamable()
 
     @property
     def weight_streaming_scratch_memory_size(self):

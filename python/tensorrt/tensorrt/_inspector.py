@@ -53,15 +53,22 @@ class EngineInspector(Told):
         return json.dumps({"Layers": layers, "Bindings": bindings})
 
 
+_TYPES = {"Float": "FP32", "Half": "FP16", "BFloat16": "BF16", "Int8": "INT8", "Int32": "INT32", "Int64": "INT64", "Bool": "BOOL"}
+
+
 def _in_words_of(layer):
     """A layer in the words of this release: 11 tells types and layouts of tensors apart."""
-    if not isinstance(layer, dict) or _surface.MAJOR != "11":
+    if not isinstance(layer, dict):
         return layer
+    layer.setdefault("Origin", layer.get("ParameterType", layer.get("LayerType", "")).upper())
     for side in ("Inputs", "Outputs"):
         for tensor in layer.get(side, []):
-            words = tensor.pop("Format/Datatype", None)
-            if words is not None:
-                tensor["Datatype"], tensor["Format"] = words.split(" ")[-1], words
+            kind, layout = tensor.pop("Format/Datatype", ""), tensor.pop("Layout", None)
+            kind, layout = _TYPES.get(kind, kind), "Row major linear" if layout is None else layout
+            if _surface.MAJOR == "11":
+                tensor["Datatype"], tensor["Format"] = kind, f"{layout} format"
+            else:
+                tensor["Format/Datatype"] = f"{layout} {kind} format"
     return layer
 
 

@@ -2,6 +2,7 @@
 """Runtime: makes engines of plans, which come as bytes or from a reader of the program's."""
 
 import struct
+import sys
 
 import hone
 
@@ -131,4 +132,4 @@ def _announce(told, said=[]):  # noqa: B006: once in a process
     info = _native.device().info
     told._said(f"Hone {hone.version()} as TensorRT {_surface.VERSION}, on {info.name} ({info.kind})")
     if _native.shim_advice():
-        told._warned(_native.shim_advice())
+        print(f"tensorrt (Hone): {_native.shim_advice()}", file=sys.stderr)  # not for programs that read what loggers write

@@ -22,6 +22,7 @@ _NAMES = {
     "_plugins": """IPluginRegistry PluginField PluginFieldCollection PluginFieldCollection_ IPluginCreator IPluginCreatorInterface
         IPluginCreatorV3One IPluginCreatorV3Quick IPluginResource IPluginResourceContext IVersionedInterface InterfaceInfo
         get_plugin_registry get_builder_plugin_registry init_libnvinfer_plugins""",
+    "_builder": "Builder",
     "_runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
 }
 
