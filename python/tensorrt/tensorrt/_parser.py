@@ -15,6 +15,12 @@ ErrorCode, OnnxParserFlag = _enums.ALL["ErrorCode"], _enums.ALL["OnnxParserFlag"
 _NO_PLUGIN = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
 
 
+def get_nv_onnx_parser_version():
+    """As a number: two digits a part."""
+    major, minor, patch = (int(part) for part in _surface.VERSION.split("."))
+    return major * 10000 + minor * 100 + patch
+
+
 class ParserError:
     """Why a model or one of its nodes was refused."""
 

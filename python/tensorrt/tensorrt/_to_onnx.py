@@ -215,7 +215,7 @@ class Lowering:
         if isinstance(unit, _to_onnx_flow.Group):
             return self._added(unit.name, *_to_onnx_flow.lower(unit, self))
         if unit.node is not None and not unit.edited:
-            return [self.parsed(unit)]
+            return self.parsed(unit)
         emitter = emitted(unit, self.names)
         return self._added(unit.name, emitter.nodes, emitter.tensors, [self.names[each] for each in unit.outputs], unit)
 
@@ -223,7 +223,7 @@ class Lowering:
         """The node of the file, with the names that tensors have by now."""
         self._keep(record)
         self.nodes[record.name] = [record.node.name or record.name]
-        return parsed_node(record, self.names)
+        return parsed_nodes(record, self.names)
 
     def _keep(self, record):
         for name in [each for each in record.operands if isinstance(each, str)] + list(record.params.get("captured_weights", ())):
@@ -255,8 +255,10 @@ class Lowering:
         return [_onnx.Node(kind, inputs, outputs, name, DOMAIN)]
 
 
-def parsed_node(record, names):
-    """The node of a parsed layer over other names."""
+def parsed_nodes(record, names):
+    """The node of a parsed layer over other names; none for a weight whose tensor has its name."""
+    if record.kind == "CONSTANT" and names[record.outputs[0]] == record.operands[0]:
+        return []
     node, captured = record.node, record.params.get("captured", {})
     renames = {old: names[tensor] for old, tensor in captured.items() if names[tensor] != old}
     made = node.renamed(renames) if renames else node.renamed({})
@@ -264,7 +266,7 @@ def parsed_node(record, names):
     at = {old: names[tensor] for old, tensor in record.params["made"].items()}
     made.outputs = [at.get(old, old) for old in node.outputs]
     made.name = node.name or record.name
-    return made
+    return [made]
 
 
 def network_model(network, wanted=None):

@@ -144,7 +144,14 @@ def _matrix_multiply(e, r):
 
 
 def _constant(e, r):
-    e.node("Identity", [e.weights("CONSTANT", e.param("shape", ()))], e.out())
+    held = e.weights("CONSTANT", e.param("shape", ()))
+    if held is None:  # sizes of 0
+        from ._elements import element_of_type
+
+        kind = _onnx.numpy_of(element_of_type(r.weights["CONSTANT"].dtype))
+        held = e.constant(np.zeros(e.param("shape"), kind))
+    if held != e.out():
+        e.node("Identity", [held], e.out())
 
 
 def _shuffle(e, r):

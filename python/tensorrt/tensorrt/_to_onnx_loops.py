@@ -40,7 +40,7 @@ class _Body:
         for record in _sorted_inside(self.lowering.network, self.inside, needed):
             if record.node is not None and not record.edited:
                 self.lowering._keep(record)
-                made.append(_to_onnx.parsed_node(record, names))
+                made += _to_onnx.parsed_nodes(record, names)
                 continue
             emitter = _to_onnx.emitted(record, names, record.name + suffix)
             self.tensors.update(emitter.tensors)

@@ -23,8 +23,7 @@ def _asked(nodes, tensors, inputs, outputs, network, functions=()):
         model.opsets = {**source.opsets, **({_to_onnx.DOMAIN: 1} if functions else {})}
         model.opsets.setdefault("", _to_onnx.OPSET)
     read = hone.Model.parse(model.bytes(), network._folder)
-    found = {name: (HONE[kind], list(sizes) if rank_known else None)
-             for name, kind, is_input, sizes, *more in read.handle.tensors() if not is_input for rank_known in [True]}
+    found = {name: (HONE[kind], list(sizes)) for name, kind, is_input, sizes, *_ in read.handle.tensors() if not is_input}
     read.close()
     return found
 
@@ -67,7 +66,7 @@ def _type_together(network, records):
                     return
                 inputs[tensor] = _boundary(tensor)
         made.update(record.outputs)
-        nodes.append(_to_onnx.parsed_node(record, names))
+        nodes += _to_onnx.parsed_nodes(record, names)
         _file_weights(network, record, tensors)
     outputs = [names[tensor] for record in records for tensor in record.outputs]
     try:
@@ -136,7 +135,7 @@ def _type_alone(network, record):
 def _nodes_of(network, record, names, tensors, functions):
     if record.node is not None and not record.edited:
         _file_weights(network, record, tensors)
-        return [_to_onnx.parsed_node(record, names)]
+        return _to_onnx.parsed_nodes(record, names)
     if record.kind in _to_onnx_flow.FLAT:
         emitter = _to_onnx.Emitter(names, record)
         _to_onnx_flow.FLAT[record.kind](emitter, record)

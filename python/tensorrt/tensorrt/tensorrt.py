@@ -9,6 +9,20 @@ from . import _enums, _surface
 _NAMES = {
     "_values": "Dims Dims2 DimsHW Dims3 Dims4 Permutation Weights IHostMemory nptype volume",
     "_logger": "ILogger Logger",
+    "_tensors": "ITensor",
+    "_layers": "ILayer",
+    "_layer_classes": """IConvolutionLayer IDeconvolutionLayer IFullyConnectedLayer IPoolingLayer IActivationLayer IElementWiseLayer IUnaryLayer
+        IMatrixMultiplyLayer IConstantLayer IShuffleLayer ISliceLayer IIdentityLayer ICastLayer IFillLayer IConcatenationLayer ISoftMaxLayer
+        IReduceLayer ITopKLayer IGatherLayer IScatterLayer IScaleLayer IResizeLayer IShapeLayer ISelectLayer INonZeroLayer IOneHotLayer
+        IQuantizeLayer IDequantizeLayer IDynamicQuantizeLayer INormalizationLayer IParametricReLULayer ILRNLayer IPaddingLayer IEinsumLayer
+        IGridSampleLayer INMSLayer IReverseSequenceLayer ICumulativeLayer ISqueezeLayer IUnsqueezeLayer IAssertionLayer
+        IRaggedSoftMaxLayer IRotaryEmbeddingLayer IKVCacheUpdateLayer IMoELayer IDistCollectiveLayer IPluginV2Layer IPluginV3Layer
+        IRNNv2Layer""",
+    "_loops": """ILoop ILoopBoundaryLayer ITripLimitLayer IRecurrenceLayer IIteratorLayer ILoopOutputLayer IIfConditional
+        IIfConditionalBoundaryLayer IConditionLayer IIfConditionalInputLayer IIfConditionalOutputLayer IAttention
+        IAttentionBoundaryLayer IAttentionInputLayer IAttentionOutputLayer""",
+    "_network": "INetworkDefinition",
+    "_parser": "OnnxParser OnnxParserRefitter ParserError get_nv_onnx_parser_version",
     "_profiles": "IOptimizationProfile",
     "_timing_cache": "ITimingCache TimingCacheKey TimingCacheValue",
     "_config": "IBuilderConfig",
