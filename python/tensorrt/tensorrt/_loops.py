@@ -92,8 +92,8 @@ class _Owner:
         self.name = f"{word} {len(network._owners)}"
         network._owners.append(self)
 
-    def _boundary(self, kind, inputs, outputs, cls, **params):
-        layer = self._network._add(kind, inputs, outputs, cls=cls, **params)
+    def _boundary(self, layer_kind, inputs, outputs, cls, /, **params):
+        layer = self._network._add(layer_kind, inputs, outputs, None, cls, **params)
         if layer is not None:
             layer._record.owner = self
         return layer

@@ -319,24 +319,24 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         if index < len(record.outputs) and record.outputs[index].is_network_output and record.node is not None:
             record.outputs[index]._asked = dtype
 
-    def _add(self, kind, inputs, outputs=1, weights=None, cls=None, **params):
+    def _add(self, layer_kind, inputs, outputs=1, held=None, cls=None, /, *, weights=None, **params):
         """A layer, None where it is refused."""
         for tensor in inputs:
             if tensor is not None and not isinstance(tensor, ITensor):
                 raise TypeError(f"{type(tensor).__name__} is no tensorrt.ITensor")
             if tensor is not None and tensor._network is not self:
                 return self._failed(f"{tensor._name} belongs to another network")
-        if not hasattr(LayerType, kind):
-            return self._failed(f"tensorrt {_surface.VERSION} has no layers of the kind {kind}")
-        record = Record(self, kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records)}) [{word_of(kind)}]"), inputs, params)
-        record.weights = weights or {}
+        if not hasattr(LayerType, layer_kind):
+            return self._failed(f"tensorrt {_surface.VERSION} has no layers of the kind {layer_kind}")
+        record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records)}) [{word_of(layer_kind)}]"), inputs, params)
+        record.weights = weights or held or {}
         for at in range(outputs):
             name = f"{record.name}_output" + (f"_{at + 1}" if outputs > 1 else "")
             record.outputs.append(self._new_tensor(record, at, name))
         self._append(record)
         from ._loops import class_of
 
-        return record.view(cls or class_of(kind))
+        return record.view(cls or class_of(layer_kind))
 
     def _append(self, record):
         self._records.append(record)

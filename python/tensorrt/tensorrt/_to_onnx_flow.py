@@ -64,6 +64,11 @@ def order(network):
     return sort(units)
 
 
+def reads(record):
+    """The tensors that a layer depends on where it stands alone: a recurrence depends on what closes its loop only as part of it."""
+    return [tensor for tensor in (record.inputs[:1] if record.kind == "RECURRENCE" else record.inputs) if tensor is not None]
+
+
 def _records(unit):
     return unit.records if isinstance(unit, Group) else [unit]
 
@@ -83,7 +88,8 @@ def sort(units):
                 continue
             done.add(unit)
             waiting.append((unit, True))
-            sources = [made.get(tensor) for record in _records(unit) for tensor in record.inputs if tensor is not None]
+            group = isinstance(unit, Group)
+            sources = [made.get(tensor) for record in _records(unit) for tensor in (record.inputs if group else reads(record)) if tensor is not None]
             waiting += [(source, False) for source in reversed(sources) if source is not None and source is not unit and source not in done]
     return result
 

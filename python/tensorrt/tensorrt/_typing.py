@@ -30,8 +30,7 @@ def _asked(nodes, tensors, inputs, outputs, network, functions=()):
 
 def type_all(network):
     """Types of all layers that have none yet."""
-    order = [record for unit in _to_onnx_flow.order(network) for record in
-             (unit.records if isinstance(unit, _to_onnx_flow.Group) else [unit]) if not record.typed]
+    order = [record for record in _to_onnx_flow.sort(network._records) if not record.typed]
     parsed = [record for record in order if record.node is not None and not record.edited]
     if len(parsed) > 1:
         _type_together(network, parsed)
@@ -97,7 +96,7 @@ def _cone(tensors):
             ends[tensor] = True
             continue
         records[record] = True
-        waiting += [each for each in record.inputs if each is not None]
+        waiting += _to_onnx_flow.reads(record)
     for record in records:
         for tensor in record.outputs:
             ends.pop(tensor, None)
@@ -105,8 +104,12 @@ def _cone(tensors):
 
 
 def _type_alone(network, record):
-    missing = [tensor for tensor in record.inputs if tensor is not None and tensor._element is None]
-    if missing and record.kind not in ("RECURRENCE", "LOOP_OUTPUT"):
+    if not record.outputs:
+        record.typed, record.failure = True, None
+        return
+    operands = _to_onnx_flow.reads(record)
+    missing = [tensor for tensor in operands if tensor._element is None]
+    if missing:
         return _failed(network, record, f"the type of its input {missing[0]._name} is not known", quiet=True)
     if record.kind == "CONSTANT" and record.node is None:
         held = record.weights["CONSTANT"]
@@ -116,10 +119,10 @@ def _type_alone(network, record):
     names = network._names()
     try:
         nodes, tensors, functions, inputs = [], {}, [], {}
-        cone, ends = _cone([each for each in record.inputs if each is not None])
+        cone, ends = _cone(operands)
         chosen = sorted(cone, key=network._position) + [record]
         made = {tensor for each in chosen for tensor in each.outputs}
-        for tensor in ends + [each for one in chosen for each in one.inputs if each is not None]:
+        for tensor in ends + [each for one in chosen for each in _to_onnx_flow.reads(one)]:
             if tensor not in made:
                 inputs[tensor] = _boundary(tensor)
         for each in chosen:
