@@ -20,7 +20,7 @@ def close(found, expected, tolerance=2e-5):
 
 
 def constant(network, values):
-    values = np.ascontiguousarray(values)
+    values = np.require(values, requirements="C")
     return network.add_constant(values.shape, values).get_output(0)
 
 

@@ -51,7 +51,7 @@ def infer(data, inputs):
     context, allocator, kept = engine.create_execution_context(), Allocator(), []
     for name in engine:
         if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT:
-            kept.append(np.ascontiguousarray(inputs[name]))
+            kept.append(np.require(inputs[name], requirements="C"))
             assert context.set_input_shape(name, kept[-1].shape)
             context.set_tensor_address(name, kept[-1].ctypes.data)
         else:

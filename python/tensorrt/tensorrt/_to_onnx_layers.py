@@ -219,10 +219,16 @@ def _and(e, so_far, mask, axis, rank):
 
 
 def _strict(e, x, start, size, stride, axes):
-    """Slice; behind the last element of a negative stride may lie -1, which ONNX would read from the end."""
-    end = e.node("Add", [start, e.node("Mul", [size, stride])])
-    far = e.node("Sub", [end, e.constant(2 ** 40, np.int64)])
-    end = e.node("Where", [e.node("Less", [end, e.constant(0, np.int64)]), far, end])
+    """Slice. Behind the last element of a negative stride lies -1, which ONNX would read from the end; what is known now is computed
+    now, so that sizes stay known."""
+    far = -2 ** 40
+    if not (e.has(1) or e.has(2) or e.has(3)):
+        ends = [at + count * step for at, count, step in zip(e.param("start"), e.param("shape"), e.param("stride"))]
+        end = e.ints([far if last < 0 else last for last in ends])
+    else:
+        end = e.node("Add", [start, e.node("Mul", [size, stride])])
+        if e.has(3) or any(step < 0 for step in e.param("stride", ())):
+            end = e.node("Where", [e.node("Less", [end, e.constant(0, np.int64)]), e.constant(far, np.int64), end])
     e.node("Slice", [x, start, end, e.ints(axes), stride], e.out())
 
 
