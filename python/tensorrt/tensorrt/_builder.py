@@ -269,7 +269,8 @@ class _Build:
                   for tensor in [*self.inputs, *tensors.values()] if tensor.dynamic_range}
         text = None
         if self.config._calibrator is not None:
-            text = self._calibrated(tensors.values())
+            text = self._calibrated([tensor for layer in layers if layer.type.name != "CONSTANT"
+                                     for tensor in (layer.get_output(at) for at in range(layer.num_outputs)) if tensor])
         if text is None and not ranges:
             self.builder._warned("BuilderFlag.INT8 is set, but the network has neither Q/DQ layers nor a calibrator nor dynamic ranges: "
                                  "it is built without INT8")
@@ -279,6 +280,16 @@ class _Build:
         path.write_bytes(_calibration.with_ranges(text, ranges) if ranges else text)
         return [f"--calib={path}"]
 
+    def _observed_model(self, tensors):
+        """Hone's model with these tensors as outputs; of a network whose bodies hold some of them, with its own outputs alone."""
+        try:
+            lowered = network_model(self.network, tensors)
+        except CannotLower as error:
+            self.builder._warned(f"INT8 calibration sees inputs and outputs alone: {error}")
+            return self.model
+        receive, _ = relay(self.logger)
+        return hone.Model.parse(lowered.data, lowered.folder, receive, 2)
+
     def _calibrated(self, tensors):
         profile = self.config._calibration_profile or (self.config._profiles[0] if self.config._profiles else None)
         shapes = {}
@@ -287,9 +298,9 @@ class _Build:
             if _dynamic(known) and (profile is None or tensor.name not in profile._shapes):
                 raise Refused(f"calibration needs the shapes of the input {tensor.name} (IBuilderConfig.set_calibration_profile())")
             shapes[tensor.name] = profile._shapes[tensor.name][1] if _dynamic(known) else known
-        names = [self.lowered.tensors.get(tensor.name, tensor.name) for tensor in tensors if tensor.dtype == _enums.DataType.FLOAT]
+        model = self._observed_model([tensor for tensor in tensors if tensor.dtype == _enums.DataType.FLOAT])
         try:
-            return _calibration.cache_of(self.config._calibrator, self.model, names, shapes, [tensor.name for tensor in self.inputs],
-                                         self.logger)
+            return _calibration.cache_of(self.config._calibrator, model, self.lowered.tensors, shapes,
+                                         [tensor.name for tensor in self.inputs], self.logger)
         except _calibration.CalibrationFailed as error:
             raise Refused(f"INT8 calibration: {error}") from None

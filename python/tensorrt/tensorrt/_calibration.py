@@ -93,13 +93,13 @@ def _batch(calibrator, names):
 
 
 class _Observed:
-    """The network in f32, all of whose tensors can be read behind each inference."""
+    """The network in f32; `model` has all of its tensors as outputs."""
 
-    def __init__(self, model, tensors, shapes, logger):
+    def __init__(self, model, shapes, logger):
         profiles = [{name: (shape,) * 3 for name, shape in shapes.items() if -1 in model.inputs[name][1]}]
         receive, threshold = relay(logger)
         plan = model.build(["--builderOptimizationLevel=0", "--noTF32", "--noBuilderCache"], _native.device(), receive, min(threshold, 2),
-                           profiles=profiles if profiles[0] else (), debug=tensors)
+                           profiles=profiles if profiles[0] else ())
         self.engine = hone.Engine(plan, _native.device())
         self.context = self.engine.context()
         self.shapes = shapes
@@ -112,8 +112,7 @@ class _Observed:
             feeds[name] = _array_at(address, self.shapes[name], dtype)
             if dtype == np.float32:
                 add(name, feeds[name])
-        results = self.context.run(feeds)
-        for name, value in {**self.context.debug_values(), **results}.items():
+        for name, value in self.context.run(feeds).items():
             if getattr(value, "dtype", None) == np.float32:
                 add(name, value)
 
@@ -136,9 +135,9 @@ def _text(scales, method):
     return (head + "".join(f"{name}: {struct.pack('>f', scale).hex()}\n" for name, scale in scales.items())).encode()
 
 
-def cache_of(calibrator, model, tensors, shapes, inputs, logger):
-    """The calibration cache for a network, read or made. `model` is Hone's, `tensors` the names to be observed, `shapes` {input: sizes}
-    of the samples, `inputs` the inputs' names in the network's order. CalibrationFailed says why there is none."""
+def cache_of(calibrator, model, names, shapes, inputs, logger):
+    """The calibration cache for a network, read or made. `model` is Hone's, with all tensors as outputs, `names` what
+    the build calls them, `shapes` {input: sizes} of the samples, `inputs` the inputs' names in the network's order. CalibrationFailed says why there is none."""
     method = _method(calibrator)
     known = called(calibrator.read_calibration_cache)
     if known is not None and len(known) > 0:
@@ -146,11 +145,11 @@ def cache_of(calibrator, model, tensors, shapes, inputs, logger):
     addresses = _batch(calibrator, list(inputs))
     if addresses is None:
         raise CalibrationFailed("the calibrator has neither samples nor a cache")
-    observed, histograms = _Observed(model, tensors, shapes, logger), {}
+    observed, histograms = _Observed(model, shapes, logger), {}
     while addresses is not None:
         observed.run(dict(zip(inputs, addresses)), lambda name, values: histograms.setdefault(name, Histogram()).add(values))
         addresses = _batch(calibrator, list(inputs))
-    scales = {name: (_threshold(histogram, method, calibrator) or 1.0) / 127 for name, histogram in histograms.items()}
+    scales = {names.get(name, name): (_threshold(histogram, method, calibrator) or 1.0) / 127 for name, histogram in histograms.items()}
     text = _text(scales, method)
     called(calibrator.write_calibration_cache, memoryview(text))
     return text
