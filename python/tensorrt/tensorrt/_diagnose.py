@@ -6,6 +6,7 @@ Operators without a rule are told all at once.
 """
 
 import re
+import struct
 
 import hone
 
@@ -37,7 +38,10 @@ def ask(model, chosen, folder):
     """{tensor: (element, sizes)} of the nodes; raises hone.Error."""
     from ._elements import HONE
 
-    read = hone.Model.parse(_probe(model, chosen).bytes(), folder)
+    try:
+        read = hone.Model.parse(_probe(model, chosen).bytes(), folder)
+    except UnicodeDecodeError:
+        raise hone.Error("a name in the model is no UTF-8 text") from None
     found = {name: (HONE[kind], list(sizes)) for name, kind, is_input, sizes, *_ in read.handle.tensors() if not is_input}
     read.close()
     return found
@@ -56,6 +60,14 @@ def _without(model, chosen, bad):
 
 
 def examine(model, folder):
+    """_examined(); a model whose fields are not what ONNX says is wrong as a whole."""
+    try:
+        return _examined(model, folder)
+    except (_onnx.Malformed, ValueError, TypeError, AttributeError, struct.error) as error:
+        return {}, [], f"a field of the model is not what ONNX says: {error}"
+
+
+def _examined(model, folder):
     """(types of all tensors that are right, [(node's index, text, whether its operator is unknown)], text of what is wrong with the
     whole model or None)."""
     chosen, refused = list(range(len(model.graph.nodes))), {}
@@ -71,7 +83,7 @@ def examine(model, folder):
         found = [int(number) for number in (_UNKNOWN if unknown else _AT).findall(head)]
         found = [at for at in found if at in set(chosen)]
         if not found:
-            return {}, [(at, *refused[at]) for at in sorted(refused)], _native.text_of(error_of(text))
+            return {}, [(at, *refused[at]) for at in sorted(refused)], _native.text_of(hone.Error(text))
         if not unknown:
             found = found[:1]
         reason = re.sub(r"\bnode_\d+\b", "the node", head.split("\n")[0]) + (f" (hint: {hint.strip()})" if hint and not unknown else "")
@@ -79,6 +91,3 @@ def examine(model, folder):
         chosen = _without(model, chosen, set(found))
     return {}, [(at, *refused[at]) for at in sorted(refused)], None
 
-
-def error_of(text):
-    return hone.Error(text)

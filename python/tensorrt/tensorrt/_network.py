@@ -25,6 +25,10 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._strongly_typed = bool(self._bits >> int(CreationFlag.STRONGLY_TYPED) & 1) if hasattr(CreationFlag, "STRONGLY_TYPED") else False
         self.name = f"Unnamed Network {INetworkDefinition._made}"
         INetworkDefinition._made += 1
+        self._clear()
+
+    def _clear(self):
+        """No layers, no tensors."""
         self._inputs, self._outputs, self._records = [], [], []
         self._tensors = {}  # {name: ITensor}
         self._shape_outputs, self._debug, self._unfused_debug = set(), {}, False

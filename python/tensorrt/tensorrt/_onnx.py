@@ -464,7 +464,7 @@ class Model:
             raise Malformed("there is no graph in it")
         try:
             model.graph = Graph.read(graph)
-        except (TypeError, AttributeError):
+        except (TypeError, AttributeError, ValueError, struct.error):
             raise Malformed("a field has another kind than ONNX says") from None
         return model
 

@@ -5,6 +5,7 @@ What Hone can read of a model decides: the parser asks it for the types of all t
 """
 
 import os
+import struct
 
 from . import _diagnose, _enums, _native, _onnx, _surface
 from ._elements import type_of_element
@@ -208,7 +209,11 @@ class OnnxParser(Told):
                 self._refuse(ParserError(ErrorCode.UNSUPPORTED_GRAPH, f"the input {info.name} has a type that no tensor has here", "importInput"))
         if self._errors:
             return False
-        self._layers = fill(network, model, folder, types)
+        try:
+            self._layers = fill(network, model, folder, types)
+        except (_onnx.Malformed, ValueError, TypeError, struct.error) as error:
+            network._clear()
+            return self._refuse(ParserError(ErrorCode.INVALID_GRAPH, f"the model's contents contradict each other: {error}", "importModel"))
         return True
 
     # -- asking --
