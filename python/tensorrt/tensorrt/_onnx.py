@@ -20,7 +20,7 @@ _NUMBERS = {np.dtype(name): number for number, name in _NUMPY.items()}
 _FOREIGN = {"bfloat16": BFLOAT16, "float8_e4m3fn": FLOAT8E4M3FN, "int4": INT4, "float4_e2m1fn": FLOAT4E2M1, "float8_e8m0fnu": FLOAT8E8M0}
 
 
-class Malformed(Exception):
+class Malformed(ValueError):
     """The bytes are no ONNX model."""
 
 
@@ -29,6 +29,8 @@ class Malformed(Exception):
 def _varint(data, at):
     value = shift = 0
     while True:
+        if at >= len(data):
+            raise Malformed("the file ends within a number")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
