@@ -135,10 +135,14 @@ class IExecutionContext(Told):
 
     def get_tensor_strides(self, name):
         """Elements from one index to the next, by dimension; -1 while unknown."""
-        shape = tuple(self.get_tensor_shape(name))
-        strides = [1] * len(shape)
-        for at in range(len(shape) - 2, -1, -1):
-            strides[at] = -1 if -1 in (shape[at + 1], strides[at + 1]) else strides[at + 1] * shape[at + 1]
+        shape, of = tuple(self.get_tensor_shape(name)), self._engine.get_tensor_format(name).name
+        axes = list(range(len(shape)))  # as they follow each other in memory
+        if of in ("HWC", "DHWC") and len(shape) >= len(of):
+            axes.append(axes.pop(-len(of)))
+        strides, step = [0] * len(shape), 1
+        for axis in reversed(axes):
+            strides[axis] = step
+            step = -1 if -1 in (step, shape[axis]) else step * shape[axis]
         return Dims(strides)
 
     def infer_shapes(self):

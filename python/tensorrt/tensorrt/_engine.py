@@ -96,6 +96,7 @@ class ICudaEngine(Told):
         self._numbers = {name: dtype for name, dtype, *_ in tensors}  # hone_dtype
         self._unbound = {name for name, _, _, _, by_value, *_ in tensors if by_value}  # the data decide their sizes
         self._names = list(self._sides)
+        self._memories = {}  # {profile: bytes}, those that were asked for
         self._ranges = [plan.ranges(profile) for profile in range(self._info.profiles)]
 
     # ---- inputs and outputs ----
@@ -270,7 +271,20 @@ class ICudaEngine(Told):
     # ---- memory ----
 
     def _memory(self, profile):
-        return self._engine.memory_bytes(profile) if self._engine is not None else 0
+        """What a profile's plan says, or where kernels need more at its largest shapes, what a context says."""
+        if self._engine is None:
+            return 0
+        if profile not in self._memories:
+            needed = self._engine.memory_bytes(profile)
+            try:
+                with hone.Context(self._engine, profile) as context:
+                    for name, (_, _, most) in self._ranges[profile].items():
+                        context.set_shape(name, most)
+                    needed = max(needed, context.memory_bytes())
+            except hone.Error:  # where the data decide sizes, only runs tell
+                pass
+            self._memories[profile] = needed
+        return self._memories[profile]
 
     def _most_memory(self):
         return max((self._memory(profile) for profile in range(len(self._ranges))), default=0)
