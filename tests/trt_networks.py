@@ -41,7 +41,8 @@ class Allocator(trt.IOutputAllocator):
 
 
 TYPES = {np.dtype(kind): getattr(trt, name) for kind, name in (("f4", "float32"), ("f2", "float16"), ("i4", "int32"), ("i8", "int64"),
-                                                              ("i1", "int8"), ("u1", "uint8"), ("?", "bool"))}
+                                                              ("i1", "int8"), ("u1", "uint8"), ("?", "bool"))
+         if hasattr(trt, name)}
 
 
 def infer(data, inputs):

@@ -10,7 +10,7 @@ from ._layers import Record
 from ._parsed import reader
 from ._parser_kinds import kind_of, weight_places
 from ._tensors import ITensor
-from ._values import weights_of
+from ._values import type_of_array, weights_of
 
 
 def constants(model):
@@ -33,6 +33,12 @@ def _constant(node):
         if name in kinds:
             return _onnx.Tensor(memoryview(_onnx.tensor(node.outputs[0], np.asarray(value, kinds[name]))))
     return None
+
+
+def _weights(held, folder):
+    """What a CONSTANT layer shows; none where the release has no such type."""
+    array = held.array(folder)
+    return {} if array is None or type_of_array(array.dtype) is None else {"CONSTANT": weights_of(array)}
 
 
 class _Filling:
@@ -80,7 +86,7 @@ class _Filling:
         record = Record(self.network, "CONSTANT", self.network._fresh_layer_name(name), [], {"shape": tuple(held.shape), "weight": name})
         record.default_name, record.metadata = False, f"[ONNX Layer: {name}]"
         record.node = _onnx.Node("Identity", [name], [name], f"{name}/constant")
-        record.operands, record.read = [name], lambda: ({}, {"CONSTANT": weights_of(held.array(self.folder))})
+        record.operands, record.read = [name], lambda: ({}, _weights(held, self.folder))
         record.params["made"] = {}
         self._output(record, name, held.element, list(held.shape))
         # under the file's own name stands the weight, so the layer's tensor is another name of it in the model
