@@ -212,3 +212,29 @@ def test_weights_lie_outside_of_the_file(folder):
 
 def perceptron_again(folder):
     return onnx.load(folder / "m.onnx")
+
+
+def test_a_parsed_layers_parameters_change_where_they_say_all():
+    model, x = perceptron(), reals(1, 2, 4, 4)
+    network, _, _, log = parsed(model)
+    conv = network.get_layer(0)
+    conv.__class__ = trt.IConvolutionLayer
+    kernel = conv.kernel.reshape(3, 2, 3, 3)
+    conv.padding_nd = (0, 0)
+    network.unmark_output(network.get_output(0))
+    network.mark_output(conv.get_output(0))
+    assert tuple(conv.get_output(0).shape) == (1, 3, 2, 2)
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (1, 2))
+    np.testing.assert_allclose(infer(build(network, log=log), {"x": x})["a"][0], np.einsum("chwij,kcij->khw", windows, kernel), rtol=1e-4,
+                               atol=1e-4)
+
+
+def test_a_parsed_layer_of_which_they_do_not_is_refused():
+    model = model_of([helper.make_node("HardSwish", ["x"], ["y"], "swish")], {"x": [4]}, ["y"], opset=14)
+    network, _, _, log = parsed(model)
+    layer = network.get_layer(0)
+    layer.__class__ = trt.IActivationLayer
+    layer.alpha = 2.0
+    builder = network.builder
+    assert builder.build_serialized_network(network, builder.create_builder_config()) is None
+    assert any("HardSwish" in text and "cannot be changed" in text for text in log.errors())

@@ -218,6 +218,9 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         """How a layer's weights are called in the model."""
         held = record.weights[role]
         named = self._weight_names.get((held._address, len(held))) if len(held) else None
+        if record.operands and role in ("KERNEL", "BIAS"):  # of the file it was read from
+            at = 1 if role == "KERNEL" else 2
+            named = named or (record.operands[at] if at < len(record.operands) and isinstance(record.operands[at], str) else None)
         return named or (f"{record.name} {role}" if role != "CONSTANT" else record.params.get("weight") or f"{record.name} CONSTANT")
 
     # -- what layers and tensors ask --

@@ -161,3 +161,17 @@ _READ = {
     "LRN": lambda record, op, attributes, operand: ({"window_size": attributes.get("size", 0), "alpha": attributes.get("alpha", 1e-4),
                                                      "beta": attributes.get("beta", 0.75), "k": attributes.get("bias", 1.0)}, {}),
 }
+
+# Operators whose parameters say all that the node does, and attributes that no parameter has.
+_WHOLE = """Conv ConvTranspose MaxPool AveragePool Relu Sigmoid Tanh LeakyRelu Elu Softsign Clip Add Mul Sub Div Pow Max Min And Or Xor Equal Greater
+    Less Exp Log Sqrt Reciprocal Abs Neg Ceil Floor Erf Not Sign Round ReduceSum ReduceProd ReduceMax ReduceMin ReduceMean Transpose Concat
+    MatMul""".split()
+_BEYOND = ("output_padding", "output_shape", "dilations", "storage_order", "noop_with_empty_axes")
+
+
+def can_change(record):
+    """Whether a parsed layer can be lowered of its parameters."""
+    node = record.node
+    beyond = [name for name, value in node.attributes().items() if name in _BEYOND and not (name == "dilations" and node.op.startswith("Conv"))
+              and value not in (0, [1] * 3, [1] * 2, [1])]
+    return node.op in _WHOLE and node.domain == "" and not beyond and len(record.outputs) == 1 and len(node.inputs) <= 3

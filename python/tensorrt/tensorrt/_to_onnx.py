@@ -11,7 +11,7 @@ import dataclasses
 import hone
 import numpy as np
 
-from . import _onnx, _to_onnx_flow, _to_onnx_layers, _to_onnx_more
+from . import _onnx, _parsed, _to_onnx_flow, _to_onnx_layers, _to_onnx_more
 from ._elements import element_of_type
 
 OPSET = 24  # that layers made by add_* are written in
@@ -117,6 +117,8 @@ class Emitter:
 def emitted(record, names, prefix=None):
     """The nodes of a layer made by add_*."""
     emitter = Emitter(names, record, prefix)
+    if record.node is not None and record.kind != "CONSTANT" and not _parsed.can_change(record):
+        emitter.fail(f"it stands for the ONNX operator {record.node.op}, of which its parameters do not say all; they cannot be changed")
     lower = LOWER.get(record.kind)
     if lower is None:
         emitter.fail(f"Hone has no meaning for a layer of the kind {record.kind}")
