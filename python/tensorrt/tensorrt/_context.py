@@ -7,6 +7,7 @@ On a processor an inference is over when execute_async_v3() returns; on a GPU it
 """
 
 import math
+import weakref
 
 import hone
 
@@ -319,11 +320,15 @@ class IExecutionContext(Told):
         return True
 
     def _placing(self, name, stream):
-        """A function that gives an output memory when the data have decided its size."""
+        """A function that gives an output memory when the data have decided its size. Hone's context keeps it, so it may not keep this one."""
+        weakly = weakref.ref(self)
+
         def place(shape, _):
-            if name in self._allocators:
-                return allocate(self, name, tuple(shape), stream)
-            return self._addresses.get(name, 0)
+            context = weakly()
+            if context is None:
+                return 0
+            return allocate(context, name, tuple(shape), stream) if name in context._allocators else context._addresses.get(name, 0)
+
         return place
 
     def _run(self, stream):
