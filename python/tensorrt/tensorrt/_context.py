@@ -53,7 +53,6 @@ class IExecutionContext(Told):
         self._handle = self._inner.handle
         self._generation = self._engine._generation
         self._given = {}  # {name: address} that Hone's context has
-        self._with_function = set()  # outputs that it asks for memory
         self._shapes_given = False
         if self._memory[0]:
             self._handle.set_memory(*self._memory)
@@ -309,7 +308,6 @@ class IExecutionContext(Told):
                 return self._failed(f"the output {name} has neither an address nor an allocator", False, "INVALID_STATE")
             if name in self._engine._unbound:  # asked for memory when its size is known
                 self._handle.set_output_function(name, self._placing(name, stream))
-                self._with_function.add(name)
                 continue
             if allocator is not None:
                 shape = tuple(self._handle.shape(name))

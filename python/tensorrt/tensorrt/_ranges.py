@@ -9,6 +9,8 @@ one (the least relative entropy).
 import numpy as np
 
 BINS, LEVELS = 2048, 128
+VALUES_PER_BIN = 4
+MOST_CLIPPED = 3e-4  # large values carry the signal: what clips more harms more than finer steps help
 
 
 class Histogram:
@@ -40,30 +42,31 @@ class Histogram:
 
     def least_entropy(self):
         """The threshold that loses least; the largest magnitude where there is little to compare."""
-        counts = self.counts.copy()
-        counts[0] = counts[1]  # zeros (of ReLU, of padding) are exact in any case
-        if np.count_nonzero(counts) < LEVELS:
+        total, used = self.counts.sum(), int(np.flatnonzero(self.counts).max(initial=-1)) + 1
+        if total == 0:
             return self.largest
-        best, threshold = np.inf, self.largest
-        for end in range(LEVELS, BINS + 1, 16):
-            if counts[:end].sum() == 0:
-                continue
-            loss = _relative_entropy(counts, end)
-            if loss < best:
-                best, threshold = loss, min(self.largest, end * self.width)
-        return threshold
+        factor = -(-used * VALUES_PER_BIN // int(total))  # of few values a fine histogram is holes: bins are joined
+        counts = np.add.reduceat(self.counts[:used], np.arange(0, used, factor))
+        if len(counts) <= LEVELS:
+            return self.largest
+        counts[0] = counts[1]  # zeros (of ReLU, of padding) are exact in any case
+        clipped = total - np.cumsum(np.add.reduceat(self.counts[:used], np.arange(0, used, factor)))
+        best, least = len(counts), _divergence(counts, len(counts))
+        for cut in range(LEVELS, len(counts)):
+            if clipped[cut - 1] <= MOST_CLIPPED * total and (loss := _divergence(counts, cut)) < least:
+                best, least = cut, loss
+        return min(self.largest, best * factor * self.width)
 
 
-def _relative_entropy(counts, end):
-    """Of what is seen when magnitudes above bin `end` are clipped and the rest is rounded to LEVELS steps."""
-    true = counts[:end].copy()
-    true[-1] += counts[end:].sum()
-    group = np.minimum(np.arange(end) * LEVELS // end, LEVELS - 1)
-    there = counts[:end] > 0
-    members = np.bincount(group, there, LEVELS)
-    sums = np.bincount(group, counts[:end], LEVELS)
-    rounded = np.where(there, (sums / np.maximum(members, 1))[group], 0)
-    true, rounded = true / true.sum(), rounded / rounded.sum()
-    shown = (true > 0) & (rounded > 0)
-    hidden = true[(true > 0) & (rounded == 0)].sum()  # clipped into a bin that is empty else
-    return float((true[shown] * np.log(true[shown] / rounded[shown])).sum() + 20.0 * hidden)
+def _divergence(counts, cut):
+    """Of what LEVELS levels keep of the first `cut` bins from those bins with all that is beyond in the last of them. A level stands for
+    its bins in use, each as often as the others; an empty last bin counts as half a value."""
+    inside, rest = counts[:cut], counts[cut:].sum()
+    starts = np.arange(LEVELS) * cut // LEVELS
+    sums, filled = np.add.reduceat(inside, starts), np.add.reduceat((inside > 0).astype(float), starts)
+    level = np.repeat(np.arange(LEVELS), np.diff(np.append(starts, cut)))
+    kept = np.where(inside > 0, (sums / np.maximum(filled, 1))[level], 0.5)
+    true = inside.copy()
+    true[-1] += rest
+    there = true > 0
+    return float((true[there] * np.log(true[there] / kept[there])).sum() / counts.sum() - np.log(counts.sum() / inside.sum()))
