@@ -31,6 +31,8 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   hone::Sample sample = {};  // what --best compares engines on
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
+  hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
+      : graph(std::move(network)), live(std::move(alive)), folded(std::move(gone)) {}
   explicit hone_model(hone::ImportedModel imported)
       : graph(std::move(imported.graph)),
         live(std::move(imported.live)),
