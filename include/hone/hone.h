@@ -315,7 +315,8 @@ HONE_API void hone_model_destroy(hone_model* HONE_NULLABLE model);
 HONE_API size_t hone_model_weights(const hone_model* model);
 HONE_API hone_status hone_model_weight(const hone_model* model, size_t index, hone_tensor* tensor);
 /* Other contents for a weight, of its type and sizes, copied; for hone_plan_create_from_refit() or a build. While nobody else uses the
- * model. HONE_ERROR: the import has computed with the weight, so that it is no longer there by itself. */
+ * model. HONE_ERROR: the import has computed with the weight, so that it is no longer there by itself; sizes depend on it; two tensors
+ * have the name; or the model is a plan's network, and the weight a part of it (hone_weight.refusal). */
 HONE_API hone_status hone_model_set_weight(hone_model* model, const char* name, const void* data, size_t bytes);
 
 typedef enum hone_attribute_kind {
@@ -378,12 +379,13 @@ HONE_API hone_status hone_model_create_from_network(const hone_network* network,
                                                     hone_model** model);
 
 /* Builds for the device. Reads the timing cache that the options name and writes it when done. HONE_ERROR: options do not fit the
- * model, or it has a node that nothing runs. */
+ * model, or it has a node that nothing runs. HONE_INVALID_STATE: weights are missing (refit.h). */
 HONE_API hone_status hone_plan_create_from_model(const hone_model* model, const hone_device* device,
                                                  const hone_options* HONE_NULLABLE options,
                                                  const hone_log* HONE_NULLABLE log, hone_plan** plan);
 /* The same engine with the weights of `model`, the same network as the plan's. Nothing is timed. HONE_ERROR: the plan was built
- * neither with --refit, nor with --stripWeights, which takes its own weights back; or the network is another one. */
+ * neither with --refit, nor with --stripWeights, which takes its own weights back; or the network is another one.
+ * HONE_INVALID_STATE: weights are missing (refit.h, which has the way without a model). */
 HONE_API hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model* model,
                                                  const hone_device* device, const hone_log* HONE_NULLABLE log,
                                                  hone_plan** refitted);
@@ -578,6 +580,8 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 }
 #endif
 
+#include "hone/diagnosis.h" /* what is wrong with a model */
 #include "hone/operators.h" /* operators of one's own */
+#include "hone/refit.h"     /* other weights for a plan */
 #include "hone/tools.h"     /* what only tools ask for */
 #endif

@@ -13,12 +13,14 @@ library until they are closed, by hand (close()), at the end of a with block, or
 
 from .arrays import DTYPES, Tensor, empty
 from .base import INFO, VERBOSE, WARNING, Cancelled, Error, version
-from .building import Candidate, Layer, Model, Network, Plan, PlanInfo, TimingCache, build, load
+from .building import Candidate, Layer, Model, Network, Plan, PlanInfo, TimingCache, Weight, build, load
 from .devices import Ceilings, Device, DeviceInfo, Event, Stream
+from .diagnosis import DiagnosedNode, Diagnosis, Diagnostic, Problem, diagnose
 from .operators import Operator, open_operators, operator
 from .progress import Progress, ProgressBar
 from .running import Context, Engine, Enqueued
 
-__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "Engine",
-           "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo", "Progress", "ProgressBar", "Stream",
-           "Tensor", "TimingCache", "build", "empty", "load", "open_operators", "operator", "version"]
+__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "DiagnosedNode",
+           "Diagnosis", "Diagnostic", "Engine", "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo",
+           "Problem", "Progress", "ProgressBar", "Stream", "Tensor", "TimingCache", "Weight", "build", "diagnose", "empty", "load",
+           "open_operators", "operator", "version"]

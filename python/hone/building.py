@@ -104,6 +104,17 @@ def _attribute(value):
     return 3, [int(item) for item in items]
 
 
+class Weight(NamedTuple):
+    """What a refit asks of a weight."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    node: str  # that reads it first
+    role: str  # what it is there: "Kernel", "Bias", "Scale", "Shift", "Constant"
+    missing: bool  # its plan came without it: to be given
+    refusal: str | None  # why a refit does not take another one in its place
+
+
 class Model(Object):
     """An ONNX model, read and checked. `log(severity, text)` receives what the reader has to say; `inputs` and `outputs` are
     {name: (dtype, sizes)}, where sizes that are not fixed are -1."""
@@ -128,6 +139,17 @@ class Model(Object):
     def weights(self) -> Sides:
         """{name: (dtype, sizes)} of what set_weight() can exchange."""
         return {name: (DTYPES[dtype], tuple(sizes)) for name, dtype, _, sizes, *_ in self.handle.weights()}
+
+    def weight_details(self) -> dict[str, Weight]:
+        """{name: Weight} of the same."""
+        return {name: Weight(*kind, *rest) for (name, kind), (_, *rest) in zip(self.weights().items(), self.handle.weight_details())}
+
+    def weight(self, name: str) -> np.ndarray:
+        """What a weight holds, copied; types that numpy lacks come as in DTYPES."""
+        if name not in self.weights():
+            self.handle.weight_data(name)  # says why
+        dtype, shape = self.weights()[name]
+        return np.frombuffer(self.handle.weight_data(name), dtype).reshape(shape)
 
     def set_weight(self, name: str, values: Any) -> None:
         """Other contents for a weight, of its type and sizes, copied: for a build or Plan.refit()."""
@@ -258,10 +280,19 @@ class Plan(Object):
         """The layers as trtexec --exportLayerInfo writes them."""
         return self.handle.layers_json(profile)
 
-    def refit(self, model: Model | str | os.PathLike, device: str | Device = "cpu", log: Log | None = None,
+    def network(self) -> Model:
+        """The network that the plan keeps: built with --refit, with its weights; loaded from a file without weights, they are
+        missing until they are given. For other weights and refit()."""
+        return Model(_hone.Model.from_plan(self.handle))
+
+    def refit(self, model: Model | str | os.PathLike | Mapping[str, Any], device: str | Device = "cpu", log: Log | None = None,
               threshold: int = WARNING) -> Plan:
-        """A new plan: the same engine with the weights of `model`, a Model or a path. Nothing is timed; the plan must have been
-        built with --refit."""
+        """A new plan: the same engine with the weights of `model`, a Model or a path, or with weights by name, {name: values}, for
+        which no model is needed. Nothing is timed; the plan must have been built with --refit."""
+        if isinstance(model, Mapping):
+            weights, model = model, self.network()
+            for name, values in weights.items():
+                model.set_weight(name, values)
         model = model if isinstance(model, Model) else Model.load(model)
         return Plan(self.handle.refit(model.handle, device_of(device).handle, log, threshold))
 

@@ -305,6 +305,19 @@ void add_options(nb::module_& module) {
           "A text for those who load the plan.");
 }
 
+using WeightInfo = std::tuple<nb::object, nb::object, nb::object, bool, nb::object>;
+
+std::vector<WeightInfo> weight_details(const Model& model) {
+  std::vector<WeightInfo> result;
+  for (size_t i = 0; i < hone_model_weights(model.get()); ++i) {
+    auto raw = sized<hone_weight>();
+    check(hone_model_weight_details(model.get(), i, &raw));
+    result.emplace_back(text(raw.name), text(raw.node), text(raw.role), raw.missing != 0,
+                        raw.refusal == nullptr ? nb::none() : text(raw.refusal));
+  }
+  return result;
+}
+
 void add_models(nb::module_& module) {
   nb::class_<Network>(module, "Network", "A network that a program puts together.")
       .def("__init__", [](Network* self, int opset) { new (self) Network(Network::make(hone_network_create, opset)); })
@@ -371,6 +384,22 @@ void add_models(nb::module_& module) {
                            [&](size_t i, hone_tensor* t) { return hone_model_weight(self.get(), i, t); });
           },
           "What set_weight() can exchange.")
+      .def("weight_details", weight_details, "Of each weight: node, role, whether it is missing, why it stays.")
+      .def(
+          "weight_data",
+          [](const Model& self, const std::string& name) {
+            const void* data = nullptr;
+            size_t bytes = 0;
+            check(hone_model_weight_data(self.get(), name.c_str(), &data, &bytes));
+            return nb::bytes(data, bytes);
+          },
+          "The contents of a weight.")
+      .def_static(
+          "from_plan",
+          [](const Plan& plan) {
+            return Model::make(hone_model_create_from_plan, static_cast<const hone_plan*>(plan.get()));
+          },
+          "The network that a plan keeps.")
       .def(
           "set_weight",
           [](const Model& self, const std::string& name, uintptr_t address, size_t bytes) {

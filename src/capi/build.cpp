@@ -8,7 +8,7 @@
 
 #include "base/error_text.h"
 #include "builder/events/log_lines.h"
-#include "builder/refit.h"
+#include "builder/refit/refit.h"
 #include "capi/build_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
@@ -73,6 +73,11 @@ hone_plan* finished(hone::Plan plan, const hone_model& model, const Notes& notes
   std::erase_if(plan.folded, [&](const hone::FoldedNode& folded) {
     return std::ranges::find(model.live, folded.node) == model.live.end();
   });
+  if (plan.refit) {
+    plan.refit->live = model.live;
+    plan.refit->folded = model.folded;
+    plan.refit->consumed = model.consumed;
+  }
   return new hone_plan(std::move(plan));
 }
 
@@ -83,7 +88,7 @@ hone_status hone_model_create_from_file(const char* onnx_path, const hone_log* l
     require(onnx_path, "onnx_path");
     require(model, "model");
     hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log), hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    *model = new hone_model(std::move(imported));
   });
 }
 
@@ -95,7 +100,7 @@ hone_status hone_model_create_from_memory(const void* bytes, size_t size, const 
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
     hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder,
                                                            hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    *model = new hone_model(std::move(imported));
   });
 }
 
@@ -138,6 +143,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     require(device, "device");
     require(plan, "plan");
     if (options != nullptr) require(options, "options");
+    model->require_whole();
     hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
     build_options.folded_by_import = model->folded;
     const hone::Logger logger = logger_for(log);
@@ -167,6 +173,7 @@ hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model*
     require(model, "model");
     require(device, "device");
     require(refitted, "refitted");
+    model->require_whole();
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
     *refitted = finished(

@@ -2,6 +2,8 @@
 //
 // The C interface's networks that are put together by hand: they become an ONNX file, which the importer reads, so that operators mean
 // and refuse what they do in files.
+#include "capi/network.h"
+
 #include <protozero/pbf_writer.hpp>
 
 #include "capi/build_handles.h"
@@ -143,7 +145,9 @@ std::string node_message(const hone_node& node, size_t number) {
   return message;
 }
 
-std::string file_of(const hone_network& network) {
+}  // namespace
+
+std::string hone::capi::file_of(const hone_network& network) {
   std::string graph, file;
   for (const std::string& node : network.nodes) pbf_writer(graph).add_message(1, node);
   pbf_writer(graph).add_string(2, "network");
@@ -163,8 +167,6 @@ std::string file_of(const hone_network& network) {
   pbf_writer(file).add_message(8, opset);
   return file;
 }
-
-}  // namespace
 
 hone_status hone_network_create(int opset, hone_network** network) {
   return guarded([&] {
@@ -216,7 +218,7 @@ hone_status hone_network_bytes(hone_network* network, const void** bytes, size_t
     require(network, "network");
     require(bytes, "bytes");
     require(size, "size");
-    network->file = file_of(*network);
+    network->file = hone::capi::file_of(*network);
     *bytes = network->file.data();
     *size = network->file.size();
   });
@@ -228,8 +230,9 @@ hone_status hone_model_create_from_network(const hone_network* network, const ho
   return guarded([&] {
     require(network, "network");
     require(model, "model");
-    hone::ImportedModel imported = hone::import_onnx_bytes(
-        hone::Blob::copy(file_of(*network)), hone::capi::logger_for(log), {}, hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    hone::ImportedModel imported =
+        hone::import_onnx_bytes(hone::Blob::copy(hone::capi::file_of(*network)), hone::capi::logger_for(log), {},
+                                hone::capi::program_operators());
+    *model = new hone_model(std::move(imported));
   });
 }

@@ -2,98 +2,20 @@
 //
 // The walk over a model: inputs, initialisers, nodes in order, outputs; the same for bodies and for functions, which are
 // inlined with their names prefixed. What a node becomes is its operator's rule.
-#include "onnx/importer.h"
-
 #include <algorithm>
 #include <set>
-#include <unordered_set>
 
 #include "base/limits.h"
-#include "base/utf8.h"
-#include "onnx/folded_nodes.h"
+#include "base/node_error.h"
 #include "onnx/node_context.h"
-#include "onnx/parse_log.h"
-#include "onnx/proto.h"
 #include "onnx/required_operands.h"
-#include "onnx/rules.h"
-#include "onnx/scope.h"
-#include "onnx/symbols.h"
-#include "onnx/tensor_data.h"
+#include "onnx/walk.h"
 #include "ops/ops.h"
 
-namespace hone {
-namespace onnx {
+namespace hone::onnx {
 namespace {
 
 constexpr int kOldestOpset = 1, kNewestOpset = 28;
-
-/// Attributes of the enclosing function call, by name; what a reference attribute takes its value from.
-using AttributeValues = std::map<std::string_view, const AttributeProto*>;
-
-/// Where nodes are being imported.
-struct Place {
-  Scope& scope;
-  const OpsetVersions& opsets;
-  std::string prefix;                           // of node and value names: the path of function calls
-  const AttributeValues* attributes = nullptr;  // null outside functions
-};
-
-/// Counts while it lives.
-class Level {
- public:
-  explicit Level(int& depth) : depth_(depth) { ++depth_; }
-  ~Level() { --depth_; }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
-
- private:
-  int& depth_;
-};
-
-class Importer {
- public:
-  Importer(const ModelProto& model, ModelData& data, const Logger& log, const OperatorList& operators)
-      : model_(model), data_(data), log_(log), rules_(model, operators) {}
-
-  Graph run();
-  /// Those that run() read.
-  std::vector<OnnxNode> take_nodes() { return std::move(nodes_); }
-
- private:
-  void check_opset() const;
-  void add_input(Place& place, const ValueProto& input);
-  TensorType type_of(const ValueProto& value);
-  void add_initializers(Place& place, const GraphProto& graph);
-  void add_outputs(Place& place, const GraphProto& graph);
-  void import_nodes(Place& place, const std::vector<NodeProto>& nodes);
-  void import_node(Place& place, const NodeProto& node, const std::string& name);
-  void inline_branch(Place& place, const NodeProto& node, const GraphProto& branch);
-  void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
-  std::vector<Value*> find_operands(Place& place, const NodeProto& node);
-  Attrs import_attributes(const Place& place, const NodeProto& node,
-                          std::map<std::string_view, const GraphProto*>& graphs);
-  std::vector<std::unique_ptr<Graph>> import_bodies(Place& place,
-                                                    const std::map<std::string_view, const GraphProto*>& graphs,
-                                                    const std::string& name, const std::vector<TensorType>* formals,
-                                                    std::vector<Value*>& operands);
-  void define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values);
-  std::string unique_node_name(std::string name);
-
-  const ModelProto& model_;
-  ModelData& data_;
-  ParseLog log_;
-  Rules rules_;
-  Symbols symbols_;
-  std::unordered_set<std::string> node_names_;
-  std::unordered_map<std::string, int> name_counters_;
-  std::vector<const FunctionProto*> calls_;
-  size_t node_count_ = 0;
-  int depth_ = 0;  // of bodies and calls
-  std::vector<OnnxNode> nodes_;
-  int body_depth_ = 0;
-};
-
-std::string text_of(std::string_view view) { return valid_utf8(view); }
 
 /// The condition of an If where the model's structure decides it.
 std::optional<bool> known_condition(const Value* condition) {
@@ -121,9 +43,17 @@ DType key_of_map(const ValueProto& value) {
   return *key;
 }
 
+}  // namespace
+
+bool Importer::attempt(Problem problem, const std::function<void()>& body) {
+  if (diagnoser_ != nullptr) return diagnoser_->attempt(problem, body);
+  body();
+  return true;
+}
+
 Graph Importer::run() {
-  check_opset();
-  rules_.check_all(model_);
+  if (!attempt(Problem::version, [&] { check_opset(); })) return {};
+  if (diagnoser_ == nullptr) rules_.check_all(model_);
   Graph graph;
   graph.name = text_of(model_.graph->name);
   Scope scope(graph);
@@ -131,14 +61,15 @@ Graph Importer::run() {
   std::unordered_set<std::string_view> initialized;
   for (const TensorProto& tensor : model_.graph->initializers) initialized.insert(tensor.name);
   for (const ValueProto& input : model_.graph->inputs)
-    if (!initialized.contains(input.name)) add_input(place, input);
+    if (!initialized.contains(input.name) && !attempt(Problem::type, [&] { add_input(place, input); }))
+      scope.define_unread(input.name, Unread::tensor);
   add_initializers(place, *model_.graph);
-  import_nodes(place, model_.graph->nodes);
-  add_outputs(place, *model_.graph);
+  attempt(Problem::graph, [&] { import_nodes(place, model_.graph->nodes); });
+  attempt(Problem::graph, [&] { add_outputs(place, *model_.graph); });
   return graph;
 }
 
-void Importer::check_opset() const {
+void Importer::check_opset() {
   const auto at = model_.opsets.find("");
   if (at == model_.opsets.end()) {
     const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(),
@@ -149,9 +80,11 @@ void Importer::check_opset() const {
   if (at->second < kOldestOpset)
     throw Error(fmt::format("the model uses opset {}; the oldest supported is {}", at->second, kOldestOpset),
                 "convert it with onnx.version_converter.convert_version(model, 17)");
-  if (at->second > kNewestOpset)
-    log_.logger().warning("The model uses opset {}, newer than {}; its operators are read as of opset {}", at->second,
-                          kNewestOpset, kNewestOpset);
+  if (at->second <= kNewestOpset) return;
+  const std::string text = fmt::format("The model uses opset {}, newer than {}; its operators are read as of opset {}",
+                                       at->second, kNewestOpset, kNewestOpset);
+  log_.logger().warning("{}", text);
+  if (diagnoser_ != nullptr) diagnoser_->warn(Problem::version, text);
 }
 
 void Importer::add_input(Place& place, const ValueProto& input) {
@@ -186,11 +119,16 @@ TensorType Importer::type_of(const ValueProto& value) {
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
   if (graph.has_sparse)
     throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
-  for (const TensorProto& tensor : graph.initializers) {
-    HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
-    log_.initializer(tensor.name);
-    place.scope.define(tensor.name, place.scope.graph().add_constant(data_.tensor(tensor), text_of(tensor.name)));
-  }
+  for (const TensorProto& tensor : graph.initializers)
+    if (&graph != &*model_.graph) add_initializer(place, tensor);
+    else if (!attempt(Problem::weight, [&] { add_initializer(place, tensor); }))
+      place.scope.define_unread(tensor.name, Unread::tensor);
+}
+
+void Importer::add_initializer(Place& place, const TensorProto& tensor) {
+  HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
+  log_.initializer(tensor.name);
+  place.scope.define(tensor.name, place.scope.graph().add_constant(data_.tensor(tensor), text_of(tensor.name)));
 }
 
 void Importer::add_outputs(Place& place, const GraphProto& graph) {
@@ -207,6 +145,10 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
                               .op;
   std::vector<Value*> outputs;
   for (const ValueProto& output : graph.outputs) {
+    if (place.scope.unread(output.name) != Unread::none) {
+      if (&graph == &*model_.graph) continue;
+      require_read(place, output.name);
+    }
     const std::optional<Value*> found = place.scope.find(output.name);
     if (!found || *found == nullptr)
       throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name),
@@ -228,7 +170,7 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
     outputs.push_back(value);
     if (&graph == &*model_.graph) log_.network_output(output.name);
   }
-  HONE_CHECK(!outputs.empty() || &graph != &*model_.graph, "the graph has no outputs");
+  HONE_CHECK(!graph.outputs.empty() || &graph != &*model_.graph, "the graph has no outputs");
   target.set_outputs(std::move(outputs));
 }
 
@@ -237,8 +179,11 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
     throw Error(fmt::format("functions and bodies are nested more than {} deep", kMaxNesting),
                 "flatten the functions and the If, Loop and Scan bodies of the model");
   const Level level(depth_);
-  for (const size_t i : sorted_order(nodes)) {
+  const std::vector<size_t> order = sorted_order(nodes);
+  if (diagnoser_ != nullptr && in_model()) diagnoser_->set_order(order);
+  for (const size_t i : order) {
     const NodeProto& node = nodes[i];
+    if (diagnoser_ != nullptr && in_model()) diagnoser_->enter(i);
     if (++node_count_ > kMaxNodes)
       throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes),
                   "export it without nested functions");
@@ -248,8 +193,45 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
           return fmt::format("importing node {} ({}, opset {})", name, node.op_type,
                              opset_of(place.opsets, node.domain));
         },
-        [&] { import_node(place, node, name); });
+        [&] {
+          if (diagnoser_ == nullptr) import_node(place, node, name);
+          else diagnose_node(place, node, name);
+        });
+    if (diagnoser_ != nullptr && in_model()) diagnoser_->leave();
   }
+}
+
+void Importer::diagnose_node(Place& place, const NodeProto& node, const std::string& name) {
+  const size_t calls = calls_.size();
+  const int bodies = body_depth_;
+  stage_ = Problem::graph;
+  diagnoser_->attempt(node, name, place.opsets, stage_, [&] { import_node(place, node, name); });
+  calls_.resize(calls);
+  body_depth_ = bodies;
+  for (const std::string_view output : node.outputs)
+    if (!output.empty() && !place.scope.defines(output)) stand_in(place, output);
+}
+
+void Importer::stand_in(Place& place, std::string_view tensor) {
+  const ValueProto* type = in_model() ? diagnoser_->type_of(tensor) : nullptr;
+  try {
+    HONE_CHECK(type != nullptr, "the model does not say the type of {}", tensor);
+    place.scope.define(tensor, place.scope.graph().add_input(text_of(tensor), type_of(*type)));
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {
+    place.scope.define_unread(tensor, Unread::result);
+  }
+}
+
+void Importer::require_read(const Place& place, std::string_view tensor) const {
+  const Unread why = place.scope.unread(tensor);
+  if (why == Unread::result)
+    throw Unjudged(fmt::format("it reads '{}', which a node makes that is refused or not judged, and whose type the "
+                               "model does not say",
+                               tensor),
+                   "run onnx.shape_inference: where types are known, nodes are judged by themselves");
+  HONE_CHECK_AS(TypeError, why != Unread::tensor, "its input '{}' cannot be read", tensor);
 }
 
 std::string Importer::unique_node_name(std::string name) {
@@ -259,6 +241,9 @@ std::string Importer::unique_node_name(std::string name) {
                 "shorten the names of the functions' nodes");
   std::string candidate = name;
   while (!node_names_.insert(candidate).second) candidate = fmt::format("{}_{}", name, ++name_counters_[name] + 1);
+  if (candidate != name && diagnoser_ != nullptr && in_model())
+    diagnoser_->warn(Problem::name,
+                     fmt::format("two nodes are called {}; this one is {} in logs and plans", name, candidate));
   return candidate;
 }
 
@@ -274,6 +259,7 @@ std::vector<Value*> Importer::find_operands(Place& place, const NodeProto& node)
     if (!value)
       throw Error(fmt::format("its input '{}' is not defined by any node, input or initialiser", name),
                   "the model is incomplete; export it again");
+    if (*value == nullptr) require_read(place, name);
     operands.push_back(*value);
   }
   return operands;
@@ -283,16 +269,18 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.node_begins(name, node.op_type);
   if (const FunctionProto* function = rules_.function(node)) return call_function(place, node, *function, name);
   const int opset = opset_of(place.opsets, node.domain);
-  const RuleMatch match = rules_.find(node, opset);
-  HONE_CHECK(match, "the operator {} is not supported", node.op_type);
+  const RuleMatch match = rules_.require(node, opset);
   nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
                     body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
+  stage_ = Problem::operand;
   check_operands(node, *match.rule, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
+  stage_ = Problem::attribute;
   Attrs attrs = import_attributes(place, node, graphs);
   HONE_CHECK(graphs.empty() || match.op->custom == nullptr, "operators of programs take no graphs as attributes");
+  stage_ = Problem::graph;
   if (node.op_type == "If" && node.domain.empty() && operands.size() == 1)
     if (const std::optional<bool> taken = known_condition(operands[0])) {
       const auto branch = graphs.find(*taken ? "then_branch" : "else_branch");
@@ -309,6 +297,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     --body_depth_;
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
+  stage_ = Problem::operand;
   NodeContext context(place.scope, std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
                       std::move(operands), node.outputs, std::move(attrs), std::move(bodies));
   const std::vector<Value*>& results = context.run(*match.op, *match.rule);
@@ -328,6 +317,7 @@ void Importer::inline_branch(Place& place, const NodeProto& node, const GraphPro
   std::vector<Value*> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::optional<Value*> value = scope.find(branch.outputs[i].name);
+    if (value && *value == nullptr) require_read(inner, branch.outputs[i].name);
     HONE_CHECK(value && *value != nullptr, "the branch does not define its output '{}'", branch.outputs[i].name);
     results.push_back(*value);
     if (scope.defines(branch.outputs[i].name) && results.back()->producer != nullptr)
@@ -406,36 +396,46 @@ std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
                                                             std::vector<Value*>& operands) {
   std::vector<std::unique_ptr<Graph>> bodies;
   std::vector<Value*> captured;  // the same list, in the same order, for every body of the node
+  std::optional<Unjudged> unjudged;
   for (const auto& entry : graphs) {
     const std::string_view attribute = entry.first;  // clang 14 captures no structured bindings
-    const GraphProto* proto = entry.second;
-    with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
-              [&] {
-                auto graph = std::make_unique<Graph>();
-                graph->name = text_of(attribute);  // which of the node's bodies it is
-                Scope scope(*graph, &place.scope);
-                Place inner{scope, place.opsets, place.prefix, place.attributes};
-                if (formals != nullptr) {
-                  HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
-                             proto->inputs.size(), formals->size());
-                  for (size_t i = 0; i < formals->size(); ++i)
-                    scope.define(proto->inputs[i].name, formal_input(*graph, proto->inputs[i], (*formals)[i]));
-                } else {
-                  for (const ValueProto& input : proto->inputs) add_input(inner, input);
-                }
-                for (Value* outside : captured) scope.capture(outside);
-                add_initializers(inner, *proto);
-                import_nodes(inner, proto->nodes);
-                add_outputs(inner, *proto);
-                for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
-                  captured.push_back(scope.captured()[i]);
-                  for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
-                }
-                bodies.push_back(std::move(graph));
-              });
+    const GraphProto& body = *entry.second;
+    try {
+      with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
+                [&] { import_body(place, attribute, body, formals, captured, bodies); });
+    } catch (const Unjudged& error) {
+      unjudged = error;  // what is wrong with the others is told as well
+    }
   }
+  if (unjudged) throw Unjudged(*unjudged);
   operands.insert(operands.end(), captured.begin(), captured.end());
   return bodies;
+}
+
+void Importer::import_body(Place& place, std::string_view attribute, const GraphProto& body,
+                           const std::vector<TensorType>* formals, std::vector<Value*>& captured,
+                           std::vector<std::unique_ptr<Graph>>& bodies) {
+  auto graph = std::make_unique<Graph>();
+  graph->name = text_of(attribute);  // which of the node's bodies it is
+  Scope scope(*graph, &place.scope);
+  Place inner{scope, place.opsets, place.prefix, place.attributes};
+  if (formals != nullptr) {
+    HONE_CHECK(body.inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
+               body.inputs.size(), formals->size());
+    for (size_t i = 0; i < formals->size(); ++i)
+      scope.define(body.inputs[i].name, formal_input(*graph, body.inputs[i], (*formals)[i]));
+  } else {
+    for (const ValueProto& input : body.inputs) add_input(inner, input);
+  }
+  for (Value* outside : captured) scope.capture(outside);
+  add_initializers(inner, body);
+  import_nodes(inner, body.nodes);
+  add_outputs(inner, body);
+  for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
+    captured.push_back(scope.captured()[i]);
+    for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
+  }
+  bodies.push_back(std::move(graph));
 }
 
 void Importer::call_function(Place& place, const NodeProto& node, const FunctionProto& function,
@@ -474,6 +474,7 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   std::vector<Value*> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::optional<Value*> value = scope.find(function.outputs[i]);
+    if (value && *value == nullptr) require_read(inner, function.outputs[i]);
     HONE_CHECK(node.outputs[i].empty() || (value && *value != nullptr),
                "the function {} does not define its output '{}'", function.name, function.outputs[i]);
     results.push_back(node.outputs[i].empty() ? nullptr : *value);
@@ -485,61 +486,4 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   log_.node_outputs(name, node.op_type, node.outputs, results);
 }
 
-OnnxSummary summarize(const ModelProto& model) {
-  return {.ir_version = model.ir_version,
-          .opset = model.opsets.contains("") ? model.opsets.at("") : 0,
-          .producer_name = text_of(model.producer_name),
-          .producer_version = text_of(model.producer_version),
-          .domain = text_of(model.domain),
-          .doc_string = text_of(model.doc_string),
-          .model_version = model.model_version};
-}
-
-/// The block that every run of the parser begins with; values stand in column 19.
-void print_summary(const std::string& name, const OnnxSummary& summary, const Logger& log) {
-  const std::string rule(64, '-');
-  log.info("{}", rule);
-  log.info("Input filename:   {}", name);
-  log.info("ONNX IR version:  0.0.{}", summary.ir_version);
-  log.info("Opset version:    {}", summary.opset);
-  log.info("Producer name:    {}", summary.producer_name);
-  log.info("Producer version: {}", summary.producer_version);
-  log.info("Domain:           {}", summary.domain);
-  log.info("Model version:    {}", summary.model_version);
-  log.info("Doc string:       {}", summary.doc_string);
-  log.info("{}", rule);
-}
-
-ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
-                          const std::string& directory, const std::string& name, const OperatorList& operators) {
-  const ModelProto model = parse_model(bytes);
-  OnnxSummary summary = summarize(model);
-  print_summary(name, summary, log);
-  ModelData data(std::move(owner), directory);
-  Importer importer(model, data, log, operators);
-  Graph graph = importer.run();
-  std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
-  std::vector<std::string> folded = folded_nodes(live, graph);
-  return {std::move(graph), std::move(summary), importer.take_nodes(), std::move(live), std::move(folded)};
-}
-
-}  // namespace
-}  // namespace onnx
-
-ImportedModel import_onnx(const std::string& path, const Logger& log, const OperatorList& operators) {
-  return with_note([&] { return fmt::format("importing {}", path); },
-                   [&] {
-                     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-                     const size_t slash = path.rfind('/');
-                     return onnx::import_from(file->bytes(), file, log,
-                                              slash == std::string::npos ? "." : path.substr(0, slash + 1), path,
-                                              operators);
-                   });
-}
-
-ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory,
-                                const OperatorList& operators) {
-  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)", operators);
-}
-
-}  // namespace hone
+}  // namespace hone::onnx

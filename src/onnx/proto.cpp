@@ -309,6 +309,10 @@ GraphProto read_graph(pbf_reader message, int depth) {
         break;
       case 11: each_message(message, [&](pbf_reader value) { graph.inputs.push_back(read_value(value)); }); break;
       case 12: each_message(message, [&](pbf_reader value) { graph.outputs.push_back(read_value(value)); }); break;
+      case 13:
+        if (is_bytes(message)) graph.value_types.push_back(view_bytes(message));
+        else message.skip();
+        break;
       case 15:
         graph.has_sparse = true;
         message.skip();
@@ -401,6 +405,14 @@ ModelProto parse_model(Bytes bytes) {
   }
   if (!model.graph) throw Error("the file holds no ONNX graph", std::string(kNotOnnxHint));
   return model;
+}
+
+ValueProto parse_value(Bytes bytes) {
+  try {
+    return read_value(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  } catch (const protozero::exception& error) {
+    throw_not_onnx(error.what(), bytes.size());
+  }
 }
 
 std::string_view canonical_domain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }

@@ -92,6 +92,7 @@ struct GraphProto {
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<ValueProto> inputs, outputs;
+  std::vector<Bytes> value_types;  // of inner tensors, as parse_value() reads them
   bool has_sparse = false;
 };
 
@@ -115,6 +116,8 @@ struct ModelProto {
 
 /// Throws Error when the bytes are not an ONNX model. The result views `bytes`.
 ModelProto parse_model(Bytes bytes);
+/// One of GraphProto::value_types. Throws Error when it is damaged.
+ValueProto parse_value(Bytes bytes);
 /// What reading a file of so many bytes says when its encoding is damaged: an Error.
 [[noreturn]] void throw_not_onnx(std::string_view why, size_t bytes);
 

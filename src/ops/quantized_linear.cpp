@@ -3,6 +3,7 @@
 // QuantizedLinear, the passes' own: x[..., K] times weights that stay integers of few bits, [K, N], because reading them is what
 // a product of few rows takes its time for. Each column has a scale, and perhaps a zero point, for every `block_size` rows; the
 // last block may be shorter. It means DequantizeLinear of the weights, then MatMul, x being rounded nowhere.
+#include "base/node_error.h"
 #include "ops/gemm_loops.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -23,7 +24,8 @@ void infer_quantized_linear(InferContext& context) {
   check_rank(context, 1, 2, "QuantizedLinear's weight");
   const Shape &x = context.shape(0), &w = context.shape(1);
   HONE_CHECK(x.rank() >= 1, "QuantizedLinear of a scalar");
-  HONE_CHECK(is_small_integer(context.dtype(1)), "QuantizedLinear's weight is {}", name_of(context.dtype(1)));
+  HONE_CHECK_AS(TypeError, is_small_integer(context.dtype(1)), "QuantizedLinear's weight is {}",
+                name_of(context.dtype(1)));
   const int64_t block = context.attrs().integer("block_size");
   HONE_CHECK(block > 0 && w[0].is_constant(), "QuantizedLinear in blocks of {} of {}", block, w[0].text());
   check_equal(x[x.rank() - 1], w[0], "inner sizes of QuantizedLinear");
