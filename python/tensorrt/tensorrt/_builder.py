@@ -186,6 +186,8 @@ class _Build:
                                     self.network._debug_names())
         if self.network._unfused_debug:
             note["unfused"] = True
+        if self.config._has("REFIT") or self.config._has("STRIP_PLAN"):
+            note["weights"] = [[layer, role, name] for (layer, role), name in self.lowered.weights.items()]
         if self.config._cache is None and not self.config._has("DISABLE_TIMING_CACHE"):
             self.config._cache = ITimingCache(b"", self.logger)
         monitor = self.config._monitor

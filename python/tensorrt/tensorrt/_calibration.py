@@ -109,7 +109,7 @@ class _Observed:
         feeds = {}
         for name, address in addresses.items():
             dtype = self.engine.inputs[name][0]
-            feeds[name] = _array_at(address, self.shapes[name], dtype)
+            feeds[name] = array_at(address, self.shapes[name], dtype)
             if dtype == np.float32:
                 add(name, feeds[name])
         for name, value in self.context.run(feeds).items():
@@ -117,7 +117,7 @@ class _Observed:
                 add(name, value)
 
 
-def _array_at(address, shape, dtype):
+def array_at(address, shape, dtype):
     """What lies at an address of the device, as an array of the host's."""
     count = math.prod(shape) * dtype.itemsize
     if not _native.on_host():

@@ -120,11 +120,9 @@ class _AddMoreLayers:
         return self._failed("add_attention_v2: use add_attention")
 
     def _plugin_layer(self, kind, inputs, plugin):
-        from . import _plugin_nodes
+        from ._plugin_layers import add_plugin_layer
 
-        if not hasattr(_plugin_nodes, "add_plugin_layer"):
-            return self._failed("plugins cannot be added to a network by hand; bring the operator as an ONNX node")
-        return _plugin_nodes.add_plugin_layer(self, kind, inputs, plugin)
+        return add_plugin_layer(self, kind, inputs, plugin)
 
     def add_plugin_v2(self, inputs, plugin):
         return self._plugin_layer("PLUGIN_V2", list(inputs), plugin)

@@ -10,6 +10,7 @@ import struct
 from . import _diagnose, _enums, _native, _onnx, _surface
 from ._elements import type_of_element
 from ._fill import fill
+from ._plugin_layers import prepare
 from ._reports import Told
 
 ErrorCode, OnnxParserFlag = _enums.ALL["ErrorCode"], _enums.ALL["OnnxParserFlag"]
@@ -147,7 +148,9 @@ class OnnxParser(Told):
     def _read(self, data):
         """The model; None where the bytes are none."""
         try:
-            return _onnx.Model.read(bytes(data))
+            model = _onnx.Model.read(bytes(data))
+            prepare(model)
+            return model
         except _onnx.Malformed as error:
             self._refuse(ParserError(ErrorCode.MODEL_DESERIALIZE_FAILED, f"Failed to parse the ONNX model: {error}", "deserializeOnnxModel"))
             return None

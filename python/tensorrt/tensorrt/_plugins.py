@@ -202,13 +202,14 @@ _registry = IPluginRegistry()
 
 
 def get_plugin_registry():
-    """The one of the process."""
+    """The one of the process. TensorRT's own plugins are in it from the start: there is no library to load for them."""
+    init_libnvinfer_plugins(None)
     return _registry
 
 
 def get_builder_plugin_registry(capability):
     """The same: there is one."""
-    return _registry
+    return get_plugin_registry()
 
 
 def init_libnvinfer_plugins(logger, namespace=""):

@@ -11,12 +11,12 @@ import dataclasses
 import hone
 import numpy as np
 
-from . import _onnx, _parsed, _to_onnx_flow, _to_onnx_layers, _to_onnx_more
+from . import _onnx, _parsed, _plugin_layers, _to_onnx_flow, _to_onnx_layers, _to_onnx_more
 from ._elements import element_of_type
 
 OPSET = 24  # that layers made by add_* are written in
 DOMAIN = "hone.layers"
-LOWER = {**_to_onnx_layers.LOWER, **_to_onnx_more.LOWER}
+LOWER = {**_to_onnx_layers.LOWER, **_to_onnx_more.LOWER, **_plugin_layers.LOWER}
 
 
 class CannotLower(hone.Error):

@@ -37,6 +37,7 @@ _NAMES = {
         IPluginCreatorV3One IPluginCreatorV3Quick IPluginResource IPluginResourceContext IVersionedInterface InterfaceInfo
         get_plugin_registry get_builder_plugin_registry init_libnvinfer_plugins""",
     "_builder": "Builder",
+    "_refitter": "Refitter",
     "_runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
 }
 
