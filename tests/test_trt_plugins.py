@@ -190,3 +190,148 @@ def test_fields_read_back_by_type():
     assert text.data == b"abc" and text.size == 3
     assert trt.PluginField("empty").size == 0
     assert len(trt.PluginFieldCollection([text])) == 1
+
+
+def power_plugin(seen):
+    """(creator class) of y = x ** exponent and the number of elements of x, by numpy on the addresses that enqueue() gets."""
+    import ctypes
+
+    class Power(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
+        def __init__(self, exponent):
+            trt.IPluginV3.__init__(self)
+            trt.IPluginV3OneCore.__init__(self)
+            trt.IPluginV3OneBuild.__init__(self)
+            trt.IPluginV3OneRuntime.__init__(self)
+            self.plugin_name, self.plugin_version, self.plugin_namespace, self.num_outputs = "Power", "1", "", 2
+            self.exponent = exponent
+
+        def get_capability_interface(self, type):
+            return self
+
+        def get_output_data_types(self, input_types):
+            return [input_types[0], trt.int32]
+
+        def get_output_shapes(self, inputs, shape_inputs, expr_builder):
+            count = trt.DimsExprs(1)
+            count[0] = expr_builder.operation(trt.DimensionOperation.PROD, inputs[0][0], expr_builder.constant(1))
+            return [inputs[0], count]
+
+        def supports_format_combination(self, pos, in_out, num_inputs):
+            return in_out[pos].desc.format == trt.TensorFormat.LINEAR and (pos == 2 or in_out[pos].desc.type == trt.float32)
+
+        def configure_plugin(self, inputs, outputs):
+            seen.append(("configure", tuple(inputs[0].desc.dims)))
+
+        def get_fields_to_serialize(self):
+            return trt.PluginFieldCollection([trt.PluginField("exponent", np.array([self.exponent], np.float32), trt.PluginFieldType.FLOAT32)])
+
+        def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+            count = int(np.prod(tuple(input_desc[0].dims)))
+            x = np.frombuffer((ctypes.c_float * count).from_address(inputs[0]), np.float32)
+            y = np.frombuffer((ctypes.c_float * count).from_address(outputs[0]), np.float32)
+            y[...] = x ** self.exponent
+            rows = output_desc[1].dims[0]
+            np.frombuffer((ctypes.c_int32 * rows).from_address(outputs[1]), np.int32)[...] = count
+            return 0
+
+        def clone(self):
+            return Power(self.exponent)
+
+    class Creator(trt.IPluginCreatorV3One):
+        def __init__(self):
+            trt.IPluginCreatorV3One.__init__(self)
+            self.name, self.plugin_version, self.plugin_namespace = "Power", "1", ""
+            self.field_names = trt.PluginFieldCollection([trt.PluginField("exponent", np.array([]), trt.PluginFieldType.FLOAT32)])
+
+        def create_plugin(self, name, fc, phase):
+            seen.append(("create", phase))
+            return Power(float(fc[0].data[0]))
+
+    return Creator, Power
+
+
+def test_plugins_of_the_third_interface_run_and_are_made_again_from_the_plan():
+    seen, log, x = [], Log(), RANDOM.uniform(1, 2, (3, 4)).astype(np.float32)
+    make, plugin = power_plugin(seen)
+    registry, creator = trt.get_plugin_registry(), make()
+    assert registry.register_creator(creator, "")
+    try:
+        builder = trt.Builder(log)
+        network = builder.create_network()
+        layer = network.add_plugin_v3([network.add_input("x0", trt.float32, (3, 4))], [], plugin(3.0))
+        assert layer.type == trt.LayerType.PLUGIN_V3 and tuple(layer.get_output(0).shape) == (3, 4) and layer.get_output(1).dtype == trt.int32
+        for at, name in enumerate(("y", "count")):
+            layer.get_output(at).name = name
+            network.mark_output(layer.get_output(at))
+        data = build(network, log=log)
+        found = infer(data, {"x0": x})
+        np.testing.assert_allclose(found["y"], x ** 3, rtol=1e-5)
+        assert found["count"].tolist() == [12, 12, 12] and ("configure", (3, 4)) in seen
+        from tensorrt import _plugin_operators
+
+        _plugin_operators.forget()
+        np.testing.assert_allclose(infer(data, {"x0": x})["y"], x ** 3, rtol=1e-5)
+        assert ("create", trt.TensorRTPhase.RUNTIME) in seen
+        found = parsed(model("Power", [x.shape], [("y", 1), ("count", 6)], domain="acme", exponent=2.0), x)
+        np.testing.assert_allclose(found["y"], x ** 2, rtol=1e-5)
+    finally:
+        registry.deregister_creator(creator)
+    _plugin_operators.forget()
+    assert trt.Runtime(log).deserialize_cuda_engine(data) is None and "there is no creator" in log.errors()[-1]
+
+
+def test_plugins_of_the_second_interface_run():
+    import ctypes
+
+    class Negate(trt.IPluginV2DynamicExt):
+        def __init__(self):
+            trt.IPluginV2DynamicExt.__init__(self)
+            self.plugin_type, self.plugin_version, self.plugin_namespace, self.num_outputs = "Negate", "1", "", 1
+
+        def get_output_datatype(self, index, input_types):
+            return input_types[0]
+
+        def get_output_dimensions(self, output_index, inputs, expr_builder):
+            return trt.DimsExprs([inputs[0][1], inputs[0][0]])
+
+        def supports_format_combination(self, pos, in_out, num_inputs):
+            return in_out[pos].format == trt.TensorFormat.LINEAR
+
+        def serialize(self):
+            return b"nothing"
+
+        def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+            rows, columns = tuple(input_desc[0].dims)
+            x = np.frombuffer((ctypes.c_float * (rows * columns)).from_address(inputs[0]), np.float32).reshape(rows, columns)
+            y = np.frombuffer((ctypes.c_float * (rows * columns)).from_address(outputs[0]), np.float32).reshape(columns, rows)
+            y[...] = -x.T
+            return 0
+
+        def clone(self):
+            return self
+
+    log, x = Log(), RANDOM.standard_normal((2, 5)).astype(np.float32)
+    builder = trt.Builder(log)
+    network = builder.create_network()
+    layer = network.add_plugin_v2([network.add_input("x", trt.float32, (-1, 5))], Negate())
+    layer.get_output(0).name = "y"
+    network.mark_output(layer.get_output(0))
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    profile.set_shape("x", (1, 5), (2, 5), (4, 5))
+    config.add_optimization_profile(profile)
+    data = build(network, config, log)
+    for rows in (x, np.ones((4, 5), np.float32)):
+        np.testing.assert_array_equal(infer(data, {"x": rows})["y"], -rows.T)
+
+
+def test_plugins_that_raise_are_refused_with_their_words():
+    class Broken(trt.IPluginV2DynamicExt):
+        num_outputs, plugin_type, plugin_version = 1, "Broken", "1"
+
+        def get_output_datatype(self, index, input_types):
+            raise RuntimeError("no idea")
+
+    log = Log()
+    network = trt.Builder(log).create_network()
+    assert network.add_plugin_v2([network.add_input("x", trt.float32, (2,))], Broken()) is None
+    assert "the plugin Broken failed: RuntimeError: no idea" in log.errors()[-1]

@@ -12,7 +12,7 @@ import tempfile
 
 import hone
 
-from . import _algorithms, _build_flags, _calibration, _enums, _native, _plugins, _surface
+from . import _algorithms, _build_flags, _calibration, _enums, _native, _plugin_operators, _plugins, _surface
 from ._config import IBuilderConfig
 from ._engine import NOTE
 from ._network import INetworkDefinition
@@ -186,6 +186,9 @@ class _Build:
                                     self.network._debug_names())
         if self.network._unfused_debug:
             note["unfused"] = True
+        plugins = _plugin_operators.notes_of(self.lowered.data) if self.lowered.data else []
+        if plugins:
+            note["plugins"] = plugins
         if self.config._has("REFIT") or self.config._has("STRIP_PLAN"):
             note["weights"] = [[layer, role, name] for (layer, role), name in self.lowered.weights.items()]
         if self.config._cache is None and not self.config._has("DISABLE_TIMING_CACHE"):

@@ -9,7 +9,7 @@ import json
 
 import hone
 
-from . import _enums, _native
+from . import _enums, _native, _plugin_operators
 from ._context import IExecutionContext
 from ._inspector import EngineInspector
 from ._reports import Told, relay
@@ -80,6 +80,7 @@ class ICudaEngine(Told):
         self._runtime, self._logger = runtime, logger  # what it was made of lives as long
         self._generation = 0
         self._notes = json.loads(plan.note(NOTE) or "{}")
+        _plugin_operators.bring(self._notes.get("plugins", ()))
         self._load(plan)
         self._shape_values = self._notes.get("shape_inputs", {})
         self._streaming_budget = self._streamable()

@@ -438,7 +438,8 @@ class Graph:
 def function(name, domain, inputs, outputs, nodes, opset):
     """A FunctionProto with a version of ONNX's operators of its own."""
     return (chunk(1, name) + b"".join(chunk(4, each) for each in inputs) + b"".join(chunk(5, each) for each in outputs)
-            + b"".join(chunk(7, node.bytes()) for node in nodes) + chunk(9, chunk(1, "") + integer(2, opset)) + chunk(10, domain))
+            + b"".join(chunk(7, node.bytes()) for node in nodes) + chunk(9, chunk(1, "") + integer(2, opset))
+            + b"".join(chunk(9, chunk(1, each) + integer(2, 1)) for each in sorted({node.domain for node in nodes} - {""})) + chunk(10, domain))
 
 
 class Model:
@@ -472,5 +473,6 @@ class Model:
 
     def bytes(self):
         parts = [integer(1, max(self.ir, 8)), chunk(2, "hone-tensorrt"), chunk(7, self.graph.bytes())]
-        parts += [chunk(8, chunk(1, domain) + integer(2, version)) for domain, version in self.opsets.items()]
+        parts += [chunk(8, chunk(1, domain) + integer(2, version)) for domain, version in {**dict.fromkeys((node.domain for node in self.graph.nodes if node.domain), 1),
+                                                                                       **self.opsets}.items()]
         return b"".join(parts + [chunk(25, each) for each in self.functions])

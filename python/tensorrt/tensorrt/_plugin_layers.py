@@ -9,10 +9,11 @@ import struct
 
 import numpy as np
 
-from . import _onnx
+from . import _enums, _onnx
+from ._elements import type_of_element
+from ._plugin_operators import DOMAIN, Refused, operator_of, plugin_of
 from ._plugins import get_plugin_registry
 
-DOMAIN = "hone.plugins"
 OPSET = 18  # that functions are written in
 _ADDED = {"plugin_version", "plugin_namespace"}  # attributes that say which plugin, and are none of its parameters
 
@@ -85,7 +86,10 @@ def prepare(model):
         try:
             attributes = node.attributes()
             creator = creator_of(node, attributes)
+            if creator is None:
+                continue
             if not hasattr(creator, "lower"):
+                _as_operator(model, node, creator, attributes)
                 continue
             rank = rank or _ranks(model)
         except (ValueError, TypeError, AttributeError, struct.error):
@@ -103,18 +107,36 @@ def prepare(model):
         node.op, node.domain, node.raw_attributes = kind, DOMAIN, []
 
 
+def _as_operator(model, node, creator, attributes):
+    """A node that a program's own creator has a plugin for. Inputs whose type the file does not say are taken for FLOAT."""
+    elements = {info.name: info.element for info in [*model.graph.inputs, *map(_onnx.Info.read, model.graph.infos)]}
+    elements.update({name: tensor.element for name, tensor in model.graph.tensors.items()})
+    types = [type_of_element(elements.get(name)) or _enums.DataType.FLOAT for name in node.inputs]
+    try:
+        operator, _ = operator_of(plugin_of(creator, node.name, attributes), types)
+    except Refused:
+        return  # the parser says that nobody has the operator
+    model.opsets[DOMAIN] = 1
+    node.op, node.domain, node.raw_attributes = operator, DOMAIN, []
+
+
 def add_plugin_layer(network, kind, inputs, plugin):
     """A layer of a plugin; None with the reason in the log."""
-    lower = getattr(getattr(plugin, "_creator", None), "lower", None)
-    if lower is None:
-        return network._failed(f"{type(plugin).__name__} is no plugin of a creator of TensorRT's own (get_plugin_registry()); plugins of a "
-                               "program's cannot be added yet", code="UNSUPPORTED_STATE")
-    return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
+    if hasattr(getattr(plugin, "_creator", None), "lower"):
+        return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
+    try:
+        operator, outputs = operator_of(plugin, [tensor.dtype for tensor in inputs])
+    except Refused as error:
+        return network._failed(str(error))
+    return network._add(kind, inputs, outputs, plugin=plugin, operator=operator)
 
 
 def _lower(e, record):
-    plugin = e.param("plugin")
-    plugin._creator.lower(e, plugin._parameters)
+    plugin, operator = e.param("plugin"), e.param("operator")
+    if operator is None:
+        plugin._creator.lower(e, plugin._parameters)
+    else:
+        e.node(operator, [e.input(at) for at in range(len(record.inputs))], [e.out(at) for at in range(len(record.outputs))], DOMAIN)
 
 
 LOWER = {"PLUGIN_V2": _lower, "PLUGIN_V3": _lower}

@@ -36,6 +36,9 @@ _NAMES = {
     "_plugins": """IPluginRegistry PluginField PluginFieldCollection PluginFieldCollection_ IPluginCreator IPluginCreatorInterface
         IPluginCreatorV3One IPluginCreatorV3Quick IPluginResource IPluginResourceContext IVersionedInterface InterfaceInfo
         get_plugin_registry get_builder_plugin_registry init_libnvinfer_plugins""",
+    "_plugin_classes": """DimsExprs IDimensionExpr IExprBuilder PluginTensorDesc DynamicPluginTensorDesc IPluginCapability IPluginV2 IPluginV2Ext
+        IPluginV2DynamicExtBase IPluginV2DynamicExt IPluginV3 IPluginV3OneCore IPluginV3OneBuild IPluginV3OneBuildV2 IPluginV3OneRuntime
+        IPluginV3QuickCore IPluginV3QuickBuild IPluginV3QuickAOTBuild IPluginV3QuickRuntime ISymExpr ISymExprs KernelLaunchParams""",
     "_builder": "Builder",
     "_refitter": "Refitter",
     "_runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
