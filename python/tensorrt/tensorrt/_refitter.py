@@ -18,11 +18,12 @@ _Role, _Location = _enums.ALL["WeightsRole"], _enums.TensorLocation
 class Refitter(Told):
     """Exchanges weights of an engine that was built with BuilderFlag.REFIT or STRIP_PLAN."""
 
+    max_threads, weights_validation = 1, True  # kept
+
     def __init__(self, engine, logger):
         if not callable(getattr(logger, "log", None)):
             raise TypeError("Refitter(engine, logger): the logger is a tensorrt.ILogger")
         self._engine, self._logger = engine, logger
-        self.max_threads, self.weights_validation = 1, True
         self._staged, self._known = {}, None
         self._layers = {(layer, role): name for layer, role, name in engine._notes.get("weights", ())}
         if not engine.refittable:
