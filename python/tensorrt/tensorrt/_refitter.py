@@ -44,6 +44,8 @@ class Refitter(Told):
             except hone.Error as error:
                 return self._failed(_native.text_of(error), {}, "INVALID_STATE")
             self._known = {name: detail for name, detail in details.items() if detail.refusal is None}
+            for name, detail in self._known.items():  # layers that were read from a file have their node's name
+                self._layers.setdefault((detail.node, detail.role.upper()), name)
         return self._known
 
     def _dtype(self, name):
@@ -72,6 +74,7 @@ class Refitter(Told):
 
     def set_weights(self, layer_name, role, weights):
         """The same by layer and role."""
+        self._details()
         name = self._layers.get((layer_name, _Role(role).name))
         if name is None:
             return self._failed(f"the layer {layer_name!r} has no weights of the role {_Role(role).name} that could be exchanged", False)
@@ -106,16 +109,17 @@ class Refitter(Told):
         return [name for name, detail in self._details().items() if detail.missing and name not in self._staged]
 
     def _in_layers(self, names):
+        names = set(names)
         found = [(layer, getattr(_Role, role)) for (layer, role), name in self._layers.items() if name in names and hasattr(_Role, role)]
         return [layer for layer, _ in found], [role for _, role in found]
 
     def get_all(self):
         """(layers, roles) of all that can be exchanged."""
-        return self._in_layers(set(self.get_all_weights()))
+        return self._in_layers(self.get_all_weights())
 
     def get_missing(self):
         """(layers, roles) of those that are missing."""
-        return self._in_layers(set(self.get_missing_weights()))
+        return self._in_layers(self.get_missing_weights())
 
     # ---- putting in ----
 
