@@ -34,6 +34,7 @@ class IExecutionContext(Told):
         self._memory = (0, 0)
         self._profile, self._generation = 0, -1
         self._shapes, self._addresses, self._allocators, self._placed = {}, {}, {}, {}
+        self._shape_contents = {}  # of 8.x's set_shape_input()
         self._debug_listener, self._debug_off, self._debug_on = None, set(), False
         self._unfused_debug = False
         self._profiler, self._layer_times = None, []
@@ -263,10 +264,10 @@ class IExecutionContext(Told):
     def execute_v2(self, bindings):
         """Runs on addresses in the engine's order and waits."""
         addresses = [int(address) for address in bindings]
-        if len(addresses) != len(self._engine._names):
-            return self._failed(f"execute_v2() was given {len(addresses)} addresses for {len(self._engine._names)} inputs and outputs", False)
-        for name, address in zip(self._engine._names, addresses):
-            self._addresses[name] = address
+        count = len(self._engine._names)
+        if len(addresses) not in (count, count * len(self._engine._ranges)):  # 8.x has bindings for each profile
+            return self._failed(f"execute_v2() was given {len(addresses)} addresses for {count} inputs and outputs", False)
+        self._addresses.update(zip(self._engine._names, addresses[self._profile * count:] if len(addresses) > count else addresses))
         done = self.execute_async_v3(0)
         if done and not _native.on_host():
             _native.stream(0).synchronize()

@@ -9,7 +9,7 @@ import json
 
 import hone
 
-from . import _enums, _native, _plugin_operators
+from . import _bindings, _enums, _native, _plugin_operators, _surface
 from ._context import IExecutionContext
 from ._inspector import EngineInspector
 from ._reports import Told, relay
@@ -114,7 +114,7 @@ class ICudaEngine(Told):
         return self._names[index]
 
     def __getitem__(self, index):
-        if isinstance(index, str):
+        if isinstance(index, str) and _surface.MAJOR == "8":
             return self._binding_index(index)
         if not -len(self._names) <= index < len(self._names):
             raise IndexError(f"engine[{index}]: it has {len(self._names)} inputs and outputs")
@@ -395,3 +395,8 @@ class ICudaEngine(Told):
 
     def __del__(self):
         return None
+
+
+if _surface.MAJOR == "8":
+    _bindings.attach_to_engine(ICudaEngine)
+    _bindings.attach_to_context(IExecutionContext)
