@@ -77,14 +77,13 @@ class IExecutionContext(Told):
         self._renew()
         if self._shapes_given:
             return
-        dynamic = [name for name in self._inputs() if -1 in self._engine._sides[name][1]]
         try:
-            for name in dynamic:
-                self._handle.set_shape(name, list(self._shapes[name]))
+            for name in self._engine._dynamic:
+                self._handle.set_shape(name, list(self._input_shape(name)))
         except hone.Error:  # sizes of one symbol change together: begin without any
             self._handle.set_profile(self._profile)
-            for name in dynamic:
-                self._handle.set_shape(name, list(self._shapes[name]))
+            for name in self._engine._dynamic:
+                self._handle.set_shape(name, list(self._input_shape(name)))
         self._shapes_given = True
 
     @property
@@ -226,8 +225,8 @@ class IExecutionContext(Told):
         try:
             self._give_shapes()
             return self._handle.memory_bytes()
-        except (hone.Error, KeyError) as error:
-            return self._failed(f"shapes are missing: {', '.join(self._missing()) or error}", 0)
+        except hone.Error as error:
+            return self._failed(f"shapes are missing: {', '.join(self._missing()) or _native.text_of(error)}", 0)
 
     # ---- profiles ----
 

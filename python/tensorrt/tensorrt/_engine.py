@@ -99,6 +99,24 @@ class ICudaEngine(Told):
         self._names = list(self._sides)
         self._memories = {}  # {profile: bytes}, those that were asked for
         self._ranges = [plan.ranges(profile) for profile in range(self._info.profiles)]
+        self._dynamic = [name for name, (_, shape, is_input) in self._sides.items() if is_input and -1 in shape]  # Hone asks for their sizes
+        if len(self._ranges) == 1:
+            self._narrow(self._ranges[0])
+
+    def _narrow(self, ranges):
+        """What the only profile leaves no choice is fixed, as in TensorRT's engines, and what follows from it for outputs."""
+        for name in self._dynamic:
+            dtype, shape, _ = self._sides[name]
+            least, _, most = ranges.get(name, (shape, shape, shape))
+            self._sides[name] = dtype, tuple(low if size == -1 and low == high else size for size, low, high in zip(shape, least, most)), True
+        inputs, outputs = ([name for name, side in self._sides.items() if side[2] == is_input and -1 in side[1]] for is_input in (True, False))
+        if inputs or not outputs or not self._dynamic or self._engine is None:
+            return
+        with hone.Context(self._engine) as context:
+            for name in self._dynamic:
+                context.set_shape(name, self._sides[name][1])
+            for name in [name for name in outputs if name not in self._unbound]:
+                self._sides[name] = self._sides[name][0], tuple(context.shape(name)), False
 
     # ---- inputs and outputs ----
 
