@@ -330,3 +330,48 @@ def test_layouts_of_inputs_and_outputs_are_the_engine_s():
     values, found = RANDOM.standard_normal((1, 4, 5, 3)).astype(np.float32), np.zeros((1, 3, 4, 5), np.float32)
     assert context.execute_v2([values.ctypes.data, found.ctypes.data])
     np.testing.assert_array_equal(found, np.maximum(values, 0).transpose(0, 3, 1, 2))
+
+
+def reshaping(values, kind=trt.int64):
+    """The engine of y = reshape(x[6], size), whose `size` is a shape tensor with (min, opt, max) values."""
+    log = Log()
+    builder = trt.Builder(log)
+    network = builder.create_network()
+    x, size = network.add_input("x", trt.float32, (6,)), network.add_input("size", kind, (2,))
+    shuffle = network.add_shuffle(x)
+    shuffle.set_input(1, size)
+    shuffle.get_output(0).name = "y"
+    network.mark_output(shuffle.get_output(0))
+    assert size.is_shape_tensor and not x.is_shape_tensor
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    profile.set_shape_input("size", *values)
+    assert [list(each) for each in profile.get_shape_input("size")] == [list(each) for each in values]
+    config.add_optimization_profile(profile)
+    return log, trt.Runtime(log).deserialize_cuda_engine(build(network, config, log))
+
+
+def test_values_of_shape_tensors_decide_sizes_when_it_runs():
+    log, engine = reshaping(([1, 1], [2, 3], [6, 6]))
+    assert engine.is_shape_inference_io("size") and engine.get_tensor_location("size") == trt.TensorLocation.HOST
+    assert engine.get_tensor_profile_values("size", 0) == [[1, 1], [2, 3], [6, 6]] and engine.get_tensor_shape("y") == (-1, -1)
+    context, allocator, x = engine.create_execution_context(), Allocator(), rows(2).reshape(6)
+    context.set_output_allocator("y", allocator)
+    context.set_tensor_address("x", x.ctypes.data)
+    assert context.infer_shapes() == ["size"]
+    for wanted in ([2, 3], [6, 1]):
+        size = np.array(wanted, np.int64)
+        context.set_tensor_address("size", size.ctypes.data)
+        assert context.infer_shapes() == [] and context.execute_async_v3(1) and allocator.shapes["y"] == tuple(wanted)
+        assert (allocator.memory["y"][:24].view(np.float32) == x).all()
+    outside = np.array([7, 1], np.int64)
+    context.set_tensor_address("size", outside.ctypes.data)
+    assert context.execute_async_v3(1) is False and "(7, 1) is outside" in log.errors()[-1]
+
+
+def test_values_that_the_profile_fixes_are_constants_of_the_engine():
+    log, engine = reshaping(([2, 3], [2, 3], [2, 3]), trt.int32)
+    assert engine.get_tensor_shape("y") == (2, 3) and list(engine) == ["x", "size", "y"]
+    context, x, y, size = engine.create_execution_context(), rows(2).reshape(6), np.zeros((2, 3), np.float32), np.array([2, 3], np.int32)
+    assert context.execute_v2([x.ctypes.data, size.ctypes.data, y.ctypes.data]) and (y.reshape(-1) == x).all()
+    size[:] = 3, 2
+    assert context.execute_v2([x.ctypes.data, size.ctypes.data, y.ctypes.data]) is False and "(3, 2) is outside" in log.errors()[-1]

@@ -12,7 +12,7 @@ import tempfile
 
 import hone
 
-from . import _algorithms, _build_flags, _calibration, _enums, _native, _plugin_operators, _plugins, _surface
+from . import _algorithms, _build_flags, _calibration, _enums, _native, _plugin_operators, _plugins, _shape_values, _surface
 from ._config import IBuilderConfig
 from ._engine import NOTE
 from ._network import INetworkDefinition
@@ -170,6 +170,11 @@ class _Build:
     def plan(self):
         """The plan; None where the program cancelled it."""
         self.lowered, self.model = self.builder._model(self.network)
+        values = _shape_values.fixed(self._shape_values())
+        if values and self.lowered.path is None:
+            receive, threshold = relay(self.logger)
+            data = _shape_values.with_constants(self.lowered.data, self.inputs, values)
+            self.model = hone.Model.parse(data, self.lowered.folder, receive, threshold)
         if self.strongly_typed and _build_flags.precisions(self.config):
             self.builder._warned("the network is strongly typed: " + ", ".join(_build_flags.precisions(self.config)) + " change nothing")
         flags = _build_flags.flags_of(self.config, self.strongly_typed)

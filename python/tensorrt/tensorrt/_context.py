@@ -14,6 +14,7 @@ import hone
 from . import _enums, _native
 from ._listeners import allocate, report_debug_tensors, report_layers
 from ._reports import Told
+from ._shape_values import complaint
 from ._values import Dims
 
 _NOTHING = 64  # an address for tensors without elements: nothing is read or written there
@@ -286,6 +287,8 @@ class IExecutionContext(Told):
                 if math.prod(self._input_shape(name)) != 0:
                     return self._failed(f"the input {name} has no address (set_tensor_address())", False, "INVALID_STATE")
                 address = _NOTHING
+            if name in self._engine._shape_values and self._out_of_profile(name, address):
+                return False
             if not _native.on_host() and self._engine.is_shape_inference_io(name):
                 value = _native.tensor_value(self._engine._numbers[name], self._input_shape(name), address)
                 self._handle.set_value(name, value)
@@ -294,6 +297,14 @@ class IExecutionContext(Told):
         if self._user_memory and not self._memory[0] and self._handle.memory_bytes() > 0:
             return self._failed("the context has no memory for activations (set_device_memory())", False, "INVALID_STATE")
         return True
+
+    def _out_of_profile(self, name, address):
+        """Whether a shape tensor holds what the profile does not serve; the log says so."""
+        values = self._engine._shape_values[name]
+        if self._profile >= len(values):
+            return False
+        wrong = complaint(name, self._engine._sides[name][0], self._input_shape(name), address, values[self._profile])
+        return wrong is not None and not self._failed(wrong, False)
 
     def _bind(self, name, address):
         if self._given.get(name) != address:

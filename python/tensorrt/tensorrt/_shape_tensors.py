@@ -6,13 +6,15 @@ integers. What a Shape layer makes counts as well.
 """
 
 from . import _onnx
+from ._parser_kinds import KINDS
 
 # Operands that say sizes, of layers made by add_* and of ONNX's nodes.
 _OF_LAYERS = {"SHUFFLE": (1,), "SLICE": (1, 2, 3, 5), "RESIZE": (1,), "FILL": (0,), "TOPK": (1,), "ONE_HOT": (2,), "SQUEEZE": (1,),
               "UNSQUEEZE": (1,), "TRIP_LIMIT": (0,), "LOOP_OUTPUT": (1,)}
 _OF_NODES = {"Reshape": (1,), "Slice": (1, 2, 3, 4), "Expand": (1,), "Tile": (1,), "ConstantOfShape": (0,), "Range": (0, 1, 2),
              "Resize": (2, 3), "Upsample": (1,), "Pad": (1, 3), "TopK": (1,), "Squeeze": (1,), "Unsqueeze": (1,), "Split": (1,),
-             "OneHot": (1,), "CenterCropPad": (1,), "AffineGrid": (1,), "Loop": (0,)}
+             "OneHot": (1,), "CenterCropPad": (1,), "AffineGrid": (1,), "Loop": (0,),
+             **dict.fromkeys(KINDS["REDUCE"].split(), (1,))}
 
 
 def may_decide_sizes(tensor):

@@ -259,7 +259,7 @@ def _fill(e, r):
             return e.node("RandomUniformLike" if kind == "RANDOM_UNIFORM" else "RandomNormalLike", [blank], e.out(), dtype=element, **how)
         how = dict(low=float(alpha), high=float(beta)) if kind == "RANDOM_UNIFORM" else dict(mean=float(alpha), scale=float(beta))
         return e.node("RandomUniform" if kind == "RANDOM_UNIFORM" else "RandomNormal", [], e.out(), shape=sizes, dtype=element, **how)
-    rank = e.sizes(0)[0] if e.has(0) else len(e.param("shape", ()))
+    rank = (e.sizes(0) or [0])[0] if e.has(0) else len(e.param("shape", ()))  # a number of rank 0 is a shape of rank 0
     first = e.cast(e.input(1), element) if e.has(1) else e.scalar(alpha, element)
     first = e.node("Reshape", [first, e.ints([])])
     if rank == 0:
