@@ -72,6 +72,8 @@ def _examined(model, folder):
     whole model or None)."""
     chosen, refused = list(range(len(model.graph.nodes))), {}
     while len(refused) < MOST:
+        if refused and not chosen:
+            return {}, [(at, *refused[at]) for at in sorted(refused)], None
         try:
             types = ask(model, chosen, folder)
         except hone.Error as error:

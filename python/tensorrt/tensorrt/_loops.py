@@ -10,7 +10,15 @@ class ILoopBoundaryLayer(ILayer):
     """A layer at the edge of a loop."""
 
     __slots__ = ()
-    loop = property(lambda self: self._record.owner)
+
+    @property
+    def loop(self):
+        """The loop; of a model's own, one that has a name alone."""
+        if self._record.owner is not None:
+            return self._record.owner
+        loop = object.__new__(ILoop)
+        loop._network, loop.name = self._record.network, self._record.name
+        return loop
 
 
 class ITripLimitLayer(ILoopBoundaryLayer):
