@@ -27,6 +27,7 @@ LAYERS = {
     "ir": ["base", "tensor"],
     "ops": ["base", "tensor", "ir"],
     "onnx": ["base", "tensor", "ir", "ops"],
+    "edit": ["base", "tensor", "ir", "ops", "onnx"],
     "passes": ["base", "tensor", "ir", "ops"],
     "quantize": ["base", "tensor", "ir", "ops", "onnx"],
     "plan": ["base", "tensor"],
