@@ -65,6 +65,7 @@ LAYERS = {
     "tools/model/read.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
     "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
     "tools/quantize": MODEL_TOOLS,
+    "tools/surgeon": [*MODEL_TOOLS, "edit"],
     "tools/commands/quantize.cpp": MODEL_TOOLS,
     "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
     "tools/accuracy": BUILD_TOOLS,

@@ -108,6 +108,8 @@ Rope encode(const Weight& weight);
 Rope encode(const Value& value);
 Rope encode(const Node& node);
 
+/// A TensorProto.
+Weight read_weight(std::string_view bytes);
 /// An empty model of this operator set.
 Model new_model(const std::string& graph_name, int64_t opset, int64_t ir_version);
 

@@ -43,22 +43,21 @@ void Importer::survey_input(Place& place, const ValueProto& input) {
 
 /// A weight whose data are not there is an input of its type.
 void Importer::survey_weight(Place& place, const TensorProto& tensor, bool reads) {
+  Graph& graph = place.scope.graph();
   try {
     HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
-    const std::optional<DType> dtype = dtype_of_onnx(tensor.data_type);
-    HONE_CHECK(dtype, "its element type {} is not supported", onnx_type_name(tensor.data_type));
-    for (const int64_t dim : tensor.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
-    const bool has_data = tensor.raw || !tensor.floats.empty() || !tensor.int32s.empty() || !tensor.int64s.empty() ||
-                          !tensor.doubles.empty() || !tensor.uint64s.empty() || !tensor.strings.empty();
-    Graph& graph = place.scope.graph();
-    Value* value = !reads && (tensor.is_external || (!has_data && elements(tensor.dims) > 0))
-                       ? graph.add_input(valid_utf8(tensor.name), {*dtype, Shape(std::span(tensor.dims))})
-                       : graph.add_constant(data_.tensor(tensor), valid_utf8(tensor.name));
-    place.scope.define(tensor.name, value);
+    place.scope.define(tensor.name, graph.add_constant(data_.tensor(tensor), valid_utf8(tensor.name)));
+    return;
   } catch (const Error& error) {
-    found_->problems.push_back({"", "", fmt::format("initialiser '{}': {}", tensor.name, error.message()), error.hint(), {}});
-    leave_open(place, tensor.name);
+    if (reads)
+      found_->problems.push_back(
+          {"", "", fmt::format("initialiser '{}': {}", tensor.name, error.message()), error.hint(), {}});
   }
+  const std::optional<DType> dtype = dtype_of_onnx(tensor.data_type);
+  const bool sized = std::ranges::all_of(tensor.dims, [](int64_t dim) { return dim >= 0; });
+  if (dtype && sized && !tensor.name.empty() && !place.scope.find(tensor.name))
+    place.scope.define(tensor.name, graph.add_input(valid_utf8(tensor.name), {*dtype, Shape(std::span(tensor.dims))}));
+  else leave_open(place, tensor.name);
 }
 
 void Importer::survey_node(Place& place, const NodeProto& node, const std::string& name) {
@@ -71,8 +70,11 @@ void Importer::survey_node(Place& place, const NodeProto& node, const std::strin
     try {
       return import_node(place, node, name);
     } catch (const Error& error) {
-      Problem problem{name, node.domain.empty() ? valid_utf8(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
-                      error.message(), error.hint(), {}};
+      Problem problem{name,
+                      node.domain.empty() ? valid_utf8(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
+                      error.message(),
+                      error.hint(),
+                      {}};
       for (const std::string_view input : node.inputs) {
         const std::optional<Value*> value = place.scope.find(input);
         problem.operands.push_back(value && *value != nullptr ? (*value)->type.text() : "?");

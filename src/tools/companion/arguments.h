@@ -49,6 +49,7 @@ class Arguments {
   /// Throws UsageError for what the command has no flag for, naming the nearest one.
   Arguments(const CompanionCommand& command, std::span<const std::string> words);
 
+  const CompanionCommand& command() const { return command_; }
   const std::vector<std::string>& files() const { return files_; }
   const std::string& file() const { return files_.at(0); }
   bool has(std::string_view flag) const { return given_.contains(flag); }
