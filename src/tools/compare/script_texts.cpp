@@ -3,7 +3,7 @@
 
 namespace hone {
 
-const char* const kPythonScript = R"PY(#!/usr/bin/env python3
+const char* const kPythonScript = R"SCRIPT(#!/usr/bin/env python3
 # Written by: @COMMAND@
 """Runs the model by each of the runners below on the same inputs, and holds each against the first. Exit 0: they agree; 1: they do not."""
 
@@ -123,9 +123,9 @@ def main():
 
 if __name__ == "__main__":
     sys.exit(main())
-)PY";
+)SCRIPT";
 
-const char* const kCppScript = R"CPP(// Written by: @COMMAND@
+const char* const kCppScript = R"TEXT(// Written by: @COMMAND@
 //
 // Runs the model on each of the devices below on the same inputs, and holds each against the first. Exit 0: they agree; 1: they do not.
 // Build: g++ -std=c++20 FILE $(pkg-config --cflags --libs hone)
@@ -280,6 +280,6 @@ int main() {
     return 1;
   }
 }
-)CPP";
+)TEXT";
 
 }  // namespace hone
