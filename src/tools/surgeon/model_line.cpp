@@ -28,13 +28,18 @@ const std::vector<CompanionFlag> kSave{
     {"--check", Takes::nothing, "", "run the old and the new model on the same inputs; their outputs must agree"},
 };
 
-/// Outputs that both models have, on inputs that both have; others get the same kind of values.
-void check_agreement(const edit::Model& before, const edit::Model& after, const Narrator& narrator) {
-  const auto import = [&](const edit::Model& model) {
-    return import_onnx_bytes(Blob::copy(edit::encode(model).text()), narrator.engine_log(), model.directory).graph;
-  };
-  Graph old_graph = import(before), new_graph = import(after);
+/// Of sizes that one model leaves open what the other says; 2 where neither does.
+SymbolValues sizes_for(const Graph& old_graph, const Graph& new_graph) {
   SymbolValues sizes;
+  for (const Value* a : old_graph.inputs())
+    for (const Value* b : new_graph.inputs()) {
+      if (a->name != b->name || a->type.shape.rank() != b->type.shape.rank()) continue;
+      for (size_t i = 0; i < a->type.shape.rank(); ++i) {
+        const Dim &x = a->type.shape[i], &y = b->type.shape[i];
+        if (x.is_constant() != y.is_constant())
+          sizes.emplace((x.is_constant() ? y : x).text(), (x.is_constant() ? x : y).value());
+      }
+    }
   for (const Graph* graph : {&old_graph, &new_graph})
     for (const Value* input : graph->inputs())
       for (const Dim& dim : input->type.shape) {
@@ -42,6 +47,16 @@ void check_agreement(const edit::Model& before, const edit::Model& after, const 
         dim.collect_symbols(symbols);
         for (const std::string& symbol : symbols) sizes.emplace(symbol, 2);
       }
+  return sizes;
+}
+
+/// Outputs that both models have, on inputs that both have; others get the same kind of values.
+void check_agreement(const edit::Model& before, const edit::Model& after, const Narrator& narrator) {
+  const auto import = [&](const edit::Model& model) {
+    return import_onnx_bytes(Blob::copy(edit::encode(model).text()), narrator.engine_log(), model.directory).graph;
+  };
+  Graph old_graph = import(before), new_graph = import(after);
+  const SymbolValues sizes = sizes_for(old_graph, new_graph);
   old_graph = old_graph.specialize(sizes);
   new_graph = new_graph.specialize(sizes);
   const std::vector<Tensor> old_inputs = random_inputs(old_graph, 1);
