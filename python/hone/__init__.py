@@ -19,6 +19,20 @@ from .operators import Operator, open_operators, operator
 from .progress import Progress, ProgressBar
 from .running import Context, Engine, Enqueued
 
+
+def __getattr__(name: str):
+    """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; and hone.torch."""
+    import importlib
+
+    if name in ("onnxruntime", "torch", "convert"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if not name.startswith("__"):
+        module = importlib.import_module(f"{__name__}.onnxruntime")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "Engine",
            "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo", "Progress", "ProgressBar", "Stream",
            "Tensor", "TimingCache", "build", "empty", "load", "open_operators", "operator", "version"]
