@@ -7,6 +7,7 @@ engine's, and the backward pass computes the graph once more in torch and differ
 
 from __future__ import annotations
 
+import atexit
 import json
 import pathlib
 import threading
@@ -19,7 +20,7 @@ import torch
 
 from ..base import Error, version
 from ..shaped import ShapedEngines, default_folder
-from . import exporting
+from . import exporting, tensors
 from .graph import Refused, Traced
 from .tensors import Runner, device_for
 
@@ -57,7 +58,7 @@ class Program:
         fixed = dict(zip(self.names, sizes))
         engines = ShapedEngines(lambda: exporting.model_of(export(), self.names, outputs), fixed, device, settings.flags,
                                 identity=identity + json.dumps(sizes).encode(), folder=settings.folder)
-        self.run = Runner(engines, outputs)
+        self.run = Runner(engines, outputs, traced.types)
 
     def fits(self, shapes: Sequence[Sequence[int]]) -> bool:
         """Whether the sizes that the export took for fixed are these."""
@@ -86,8 +87,8 @@ class State:
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for the arguments' sizes; exported, or found in the folder."""
-        tensors = [arguments[at] for at in self.traced.tensors]
-        shapes = [tuple(each.shape) for each in tensors]
+        inputs = [arguments[at] for at in self.traced.tensors]
+        shapes = [tuple(each.shape) for each in inputs]
         for program in self.programs:
             if program.fits(shapes):
                 return program
@@ -96,7 +97,7 @@ class State:
         def export():
             if not made:
                 axes = [self.traced.dynamic[at] for at in self.traced.tensors]
-                made.append(exporting.exported(self.traced.baked(arguments), tensors, axes))
+                made.append(exporting.exported(self.traced.baked(arguments), inputs, axes))
             return made.pop()
 
         for sizes in self._kept():
@@ -137,6 +138,17 @@ def _version(tensor):
     return -1 if tensor.is_inference() else tensor._version
 
 
+_compiled: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+@atexit.register
+def _close() -> None:
+    """torch keeps what it has compiled to the end and beyond; the library's objects go before their module does."""
+    for each in tuple(_compiled):
+        each.given_up, each.states = True, []
+    tensors.forget()
+
+
 class Compiled:
     """What torch calls in the graph's place."""
 
@@ -145,6 +157,7 @@ class Compiled:
         self.states: list[State] = []
         self.given_up = False
         self._lock = threading.Lock()
+        _compiled.add(self)
         self.traced = Traced(module, examples)
         self.rest = self.traced.rest()
         if not self.traced.computed:

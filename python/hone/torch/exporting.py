@@ -68,9 +68,27 @@ def check(program: torch.export.ExportedProgram) -> None:
     changed = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
     if changed:
         raise Refused(f"it changes {', '.join(changed)} in place")
+    given = {_storage(node) for node in program.graph.nodes if node.op == "placeholder"} - {None}
     for node in program.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _inert(node):
             raise Refused(f"{node.target} draws random numbers")
+        if given & {_storage(each) for each in _written(node)}:
+            raise Refused(f"{node.target} changes an input or a weight in place")
+
+
+def _storage(node):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+
+def _written(node):
+    """The operands that an operator writes."""
+    if "aten.batch_norm" in str(node.target) and node.args[5] or "aten.instance_norm" in str(node.target) and node.args[5]:
+        return node.args[3:5]  # running averages, which the schema does not tell
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None or not schema.is_mutable:
+        return []
+    return [value for known, value in zip(schema.arguments, node.args) if known.alias_info is not None and known.alias_info.is_write]
 
 
 def _inert(node):

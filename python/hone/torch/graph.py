@@ -71,6 +71,10 @@ class Traced:
             made = each.meta.get("example_value") if isinstance(each, fx.Node) else None
             if isinstance(made, torch.Tensor) and each.op != "placeholder" and _storage(made) not in given and each not in self.computed:
                 self.computed.append(each)
+        self.types = [each.meta["example_value"].dtype for each in self.computed]
+        for dtype in [*self.types, *(values[at].dtype for at in [*self.tensors, *self.weights])]:
+            if dtype.is_complex:
+                raise Refused(f"it has tensors of {dtype}")
 
     def _copied(self, results):
         """A module of the same operators with other results."""
@@ -106,7 +110,8 @@ class Traced:
         for at in self.numbers:
             node = found[self.places[at]]
             for user in list(node.users):
-                user.args, user.kwargs = fx.map_arg((user.args, user.kwargs), lambda each, node=node, at=at: int(arguments[at]) if each is node and isinstance(arguments[at], (int, torch.SymInt)) else arguments[at] if each is node else each)
+                user.args, user.kwargs = fx.map_arg((user.args, user.kwargs),
+                                                    lambda each, node=node, number=arguments[at]: number if each is node else each)
             graph.erase_node(node)
         graph.eliminate_dead_code()
         graph.lint()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from ..arrays import NAMES
+from ..base import Error
 from ..devices import Device, Stream
 from ..running import Context
 from ..shaped import ShapedEngines, Variant
@@ -27,6 +28,11 @@ def device_for(tensors: Sequence[torch.Tensor]) -> Device:
     return _devices[name]
 
 
+def forget() -> None:
+    """Frees the devices that were used: the program ends."""
+    _devices.clear()
+
+
 def _ready(tensor, place):
     tensor = tensor.detach()
     if tensor.device != place:
@@ -37,8 +43,8 @@ def _ready(tensor, place):
 class Runner:
     """Inferences of a model's engines."""
 
-    def __init__(self, engines: ShapedEngines, outputs: Sequence[str]):
-        self.engines, self.outputs = engines, list(outputs)
+    def __init__(self, engines: ShapedEngines, outputs: Sequence[str], types: Sequence[torch.dtype]):
+        self.engines, self.outputs, self.types = engines, list(outputs), dict(zip(outputs, types))
         self._streams: dict[tuple[int, int], Context] = {}  # of a GPU: what is queued in one stream is done in order
 
     def __call__(self, feeds: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
@@ -65,16 +71,17 @@ class Runner:
             self._streams[key] = variant.take()
         return self._streams[key]
 
-    @staticmethod
-    def _bind(context, feeds, place):
+    def _bind(self, context, feeds, place):
         for name, tensor in feeds.items():
             if name in context.engine.inputs:
                 if -1 in context.engine.inputs[name][1]:
                     context.set_shape(name, tuple(tensor.shape))
                 context.bind(name, tensor)
         made = {}
-        for name in context.engine.outputs:
+        for name in self.outputs:
             shape = context.shape(name)
+            if NAMES[context.engine.types[name]] != str(self.types[name]).removeprefix("torch."):
+                raise Error(f"the export gives {NAMES[context.engine.types[name]]} where the graph gives {self.types[name]}")
             if -1 in shape:  # the data decide
                 context.place_output(name, lambda sizes, name=name: made.setdefault(name, _empty(context, name, sizes, place)))
             else:
