@@ -24,7 +24,7 @@ def __getattr__(name: str):
     """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; and hone.torch."""
     import importlib
 
-    if name in ("onnxruntime", "torch", "convert"):
+    if name in ("onnxruntime", "torch"):
         return importlib.import_module(f"{__name__}.{name}")
     if not name.startswith("__"):
         module = importlib.import_module(f"{__name__}.onnxruntime")

@@ -198,6 +198,12 @@ class ShapedEngines:
         return [each.engine for each in self._variants]
 
 
+def with_level(level: int, flags: Sequence[str]) -> list[str]:
+    """Flags of a build, of this level where they do not say another."""
+    name = "--builderOptimizationLevel"
+    return [*([] if any(flag.startswith(name) for flag in flags) else [f"{name}={level}"]), *flags]
+
+
 def digest_of(*parts: Any) -> bytes:
     """Of bytes, one behind the other."""
     digest = hashlib.blake2b(digest_size=32)

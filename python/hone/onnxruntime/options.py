@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import operators
 from ..base import Error
+from ..shaped import with_level
 from .errors import Fail, NotImplemented
 
 
@@ -165,7 +166,7 @@ class SessionOptions(_Strict):
 
     def _flags(self) -> list[str]:
         level = {GraphOptimizationLevel.ORT_ENABLE_ALL: 3}.get(self.graph_optimization_level, int(self.graph_optimization_level))
-        return [f"--builderOptimizationLevel={level}", *shlex.split(self._entries.get("hone.flags", ""))]
+        return with_level(level, shlex.split(self._entries.get("hone.flags", "")))
 
 
 class RunOptions(_Strict):

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..base import Error, version
-from ..shaped import ShapedEngines, default_folder
+from ..shaped import ShapedEngines, default_folder, with_level
 from . import exporting, tensors
 from .graph import Refused, Traced
 from .tensors import Runner, device_for
@@ -44,7 +44,7 @@ class Settings:
             raise Error(f"there is no option {', '.join(options)}\n  hint: flags, cache")
         if isinstance(flags, str):
             flags = flags.split()
-        self.flags = [f"--builderOptimizationLevel={LEVELS[mode]}", *flags]
+        self.flags = with_level(LEVELS[mode], list(flags))
         self.folder = pathlib.Path(default_folder() if cache is True else cache) if cache else None
 
 

@@ -72,6 +72,8 @@ def check(program: torch.export.ExportedProgram) -> None:
     for node in program.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _inert(node):
             raise Refused(f"{node.target} draws random numbers")
+        if "aten.batch_norm" in str(node.target) and node.args[5]:
+            raise Refused(f"{node.target} is in training: it changes its running averages, and the exporter writes it as for inference")
         if given & {_storage(each) for each in _written(node)}:
             raise Refused(f"{node.target} changes an input or a weight in place")
 
@@ -83,7 +85,7 @@ def _storage(node):
 
 def _written(node):
     """The operands that an operator writes."""
-    if "aten.batch_norm" in str(node.target) and node.args[5] or "aten.instance_norm" in str(node.target) and node.args[5]:
+    if "aten.instance_norm" in str(node.target) and node.args[5]:
         return node.args[3:5]  # running averages, which the schema does not tell
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None or not schema.is_mutable:
