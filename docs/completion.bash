@@ -201,19 +201,37 @@ _hone() {
   local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
   local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect quantize accuracy report cache doctor trtexec help" -- "$current")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon quantize accuracy report cache doctor trtexec help" -- "$current")); return; fi
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
     trtexec\ *) _hone_trtexec; return ;;
     help\ *) second="flags man completion documents" ;;
     bench\ kernels) own="--device --repeats --json --help" others= second=""; ;;
+    check\ lint) own="--output --input-shapes --iterations --seed --val-range --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     inspect\ capability) own="--shapes --verbose --json --help" others=yes second=""; ;;
+    inspect\ model) own="--show --mode --layers --neighbours --list-unbounded-dds --model-type --display-as --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    inspect\ sparsity) own="--external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     inspect\ changes) own="--from --json --help" others=yes second=""; ;;
     inspect\ operators) own="--json --help" others= second=""; ;;
+    surgeon\ extract) own="--inputs --outputs --force-fallback-shape-inference --no-shape-inference --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ sanitize) own="--fold-constants --num-passes --no-fold-shapes --no-per-pass-shape-inference --partitioning --fold-size-threshold --cleanup --toposort --override-input-shapes --outputs --exclude-outputs --outputs-by-type --set-unbounded-dds-upper-bound --no-shape-inference --shape-inference --force-fallback-shape-inference --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ insert) own="--inputs --outputs --op --name --domain --attrs --new-outputs --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ remove) own="--node --op --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ replace) own="--pattern --with --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ set-attr) own="--node --op --remove --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ set-weight) own="--output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ set-dynamic) own="--dim --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ rename) own="--nodes --graph --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ copy) own="--output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ prune) own="--exclude --exclude-list --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ weight-strip) own="--exclude --exclude-list --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ weight-reconstruct) own="--output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ diff) own="--external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     build\ *) own="-o --min --opt --max --cache --effort --workspace --portable --json --help" others=yes second=""; [[ $previous == --effort ]] && words="0 1 2 3 4 5"; ;;
     run\ *) own="-i -s -o -n --json --help" others=yes second=""; ;;
     bench\ *) own="-s -i -t -n --streams --compute-only --threadSweep --json --help" others=yes second="kernels"; ;;
-    check\ *) own="-s -i -j -n -o --json --help" others=yes second=""; ;;
-    inspect\ *) own="--layers --why --quantisation --emit-c --json --help" others=yes second="capability changes operators"; ;;
+    check\ *) own="-s -i -j -n -o --json --help" others=yes second="lint"; ;;
+    inspect\ *) own="--layers --why --quantisation --emit-c --json --help" others=yes second="capability model sparsity changes operators"; ;;
+    surgeon\ *) own="--verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second="extract sanitize insert remove replace set-attr set-weight set-dynamic rename copy prune weight-strip weight-reconstruct diff"; ;;
     quantize\ *) own="-o --data --calib-data --method --calib-method --calib-cache --write-cache --mode --weights-only --keep-io-types --block --awq --gptq --equalize --smooth --bias-correction --asymmetric --include-ops --exclude-ops --include-nodes --exclude-nodes --sensitivity --budget --keep-list --verify --compare --threshold --json --help" others=yes second=""; ;;
     accuracy\ *) own="--data --reference -s --cache --budget --keep-list --plot --json --help" others=yes second=""; ;;
     report\ *) own="-o -pj --profiling_json -tj --text --group_tactics --sort_key -s -t --json --help" others=yes second=""; ;;

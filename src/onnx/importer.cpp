@@ -17,8 +17,10 @@
 #include "onnx/required_operands.h"
 #include "onnx/rules.h"
 #include "onnx/scope.h"
+#include "onnx/summary.h"
 #include "onnx/symbols.h"
 #include "onnx/tensor_data.h"
+#include "onnx/walk.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -26,72 +28,6 @@ namespace onnx {
 namespace {
 
 constexpr int kOldestOpset = 1, kNewestOpset = 28;
-
-/// Attributes of the enclosing function call, by name; what a reference attribute takes its value from.
-using AttributeValues = std::map<std::string_view, const AttributeProto*>;
-
-/// Where nodes are being imported.
-struct Place {
-  Scope& scope;
-  const OpsetVersions& opsets;
-  std::string prefix;                           // of node and value names: the path of function calls
-  const AttributeValues* attributes = nullptr;  // null outside functions
-};
-
-/// Counts while it lives.
-class Level {
- public:
-  explicit Level(int& depth) : depth_(depth) { ++depth_; }
-  ~Level() { --depth_; }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
-
- private:
-  int& depth_;
-};
-
-class Importer {
- public:
-  Importer(const ModelProto& model, ModelData& data, const Logger& log, const OperatorList& operators)
-      : model_(model), data_(data), log_(log), rules_(model, operators) {}
-
-  Graph run();
-  /// Those that run() read.
-  std::vector<OnnxNode> take_nodes() { return std::move(nodes_); }
-
- private:
-  void check_opset() const;
-  void add_input(Place& place, const ValueProto& input);
-  TensorType type_of(const ValueProto& value);
-  void add_initializers(Place& place, const GraphProto& graph);
-  void add_outputs(Place& place, const GraphProto& graph);
-  void import_nodes(Place& place, const std::vector<NodeProto>& nodes);
-  void import_node(Place& place, const NodeProto& node, const std::string& name);
-  void inline_branch(Place& place, const NodeProto& node, const GraphProto& branch);
-  void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
-  std::vector<Value*> find_operands(Place& place, const NodeProto& node);
-  Attrs import_attributes(const Place& place, const NodeProto& node,
-                          std::map<std::string_view, const GraphProto*>& graphs);
-  std::vector<std::unique_ptr<Graph>> import_bodies(Place& place,
-                                                    const std::map<std::string_view, const GraphProto*>& graphs,
-                                                    const std::string& name, const std::vector<TensorType>* formals,
-                                                    std::vector<Value*>& operands);
-  void define_results(Place& place, const NodeProto& node, const std::vector<Value*>& values);
-  std::string unique_node_name(std::string name);
-
-  const ModelProto& model_;
-  ModelData& data_;
-  ParseLog log_;
-  Rules rules_;
-  Symbols symbols_;
-  std::unordered_set<std::string> node_names_;
-  std::unordered_map<std::string, int> name_counters_;
-  std::vector<const FunctionProto*> calls_;
-  size_t node_count_ = 0;
-  int depth_ = 0;  // of bodies and calls
-  std::vector<OnnxNode> nodes_;
-  int body_depth_ = 0;
-};
 
 std::string text_of(std::string_view view) { return valid_utf8(view); }
 
@@ -120,6 +56,8 @@ DType key_of_map(const ValueProto& value) {
              onnx_type_name(value.map_key));
   return *key;
 }
+
+}  // namespace
 
 Graph Importer::run() {
   check_opset();
@@ -243,6 +181,10 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
       throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes),
                   "export it without nested functions");
     const std::string name = unique_node_name(place.prefix + display_name(node, i));
+    if (found_ != nullptr && depth_ == 1) {
+      survey_node(place, node, name);
+      continue;
+    }
     with_note(
         [&] {
           return fmt::format("importing node {} ({}, opset {})", name, node.op_type,
@@ -485,30 +427,7 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   log_.node_outputs(name, node.op_type, node.outputs, results);
 }
 
-OnnxSummary summarize(const ModelProto& model) {
-  return {.ir_version = model.ir_version,
-          .opset = model.opsets.contains("") ? model.opsets.at("") : 0,
-          .producer_name = text_of(model.producer_name),
-          .producer_version = text_of(model.producer_version),
-          .domain = text_of(model.domain),
-          .doc_string = text_of(model.doc_string),
-          .model_version = model.model_version};
-}
-
-/// The block that every run of the parser begins with; values stand in column 19.
-void print_summary(const std::string& name, const OnnxSummary& summary, const Logger& log) {
-  const std::string rule(64, '-');
-  log.info("{}", rule);
-  log.info("Input filename:   {}", name);
-  log.info("ONNX IR version:  0.0.{}", summary.ir_version);
-  log.info("Opset version:    {}", summary.opset);
-  log.info("Producer name:    {}", summary.producer_name);
-  log.info("Producer version: {}", summary.producer_version);
-  log.info("Domain:           {}", summary.domain);
-  log.info("Model version:    {}", summary.model_version);
-  log.info("Doc string:       {}", summary.doc_string);
-  log.info("{}", rule);
-}
+namespace {
 
 ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
                           const std::string& directory, const std::string& name, const OperatorList& operators) {

@@ -16,6 +16,8 @@
 #include "tools/common/inference.h"
 #include "tools/common/npy.h"
 #include "tools/common/terminal.h"
+#include "tools/compare/compare_run.h"
+#include "tools/compare/run_flags.h"
 
 namespace hone {
 namespace {
@@ -112,6 +114,9 @@ int run(const FriendlyLine& line) {
 
 const FriendlyCommand& describe_run() { return command(); }
 
-int run_run(Words words) { return run_friendly(command(), words, {}, run); }
+int run_run(Words words) {
+  if (asks_for_comparison(words)) return run_companion(comparison_command(), words, compare_runs);
+  return run_friendly(command(), words, {}, run);
+}
 
 }  // namespace hone
