@@ -12,6 +12,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "capi/operators/operators.h"
+#include "ir/range.h"
+#include "onnx/importer.h"
 #include "tools/common/operator_libraries.h"
 #include "tools/common/plan_view.h"
 #include "tools/compare/run_flags.h"
@@ -177,14 +180,15 @@ class ComparedRun {
   void find_accepted() {
     if (is_plan_ || inputs_.ranges.contains("")) return;
     if (std::ranges::none_of(face_.inputs, [](const KnownTensor& input) { return is_integer(input.dtype); })) return;
-    const auto bytes = face_.bytes.bytes();
-    hone_model* made = nullptr;
-    if (hone_model_create_from_memory(bytes.data(), bytes.size(), face_.folder.c_str(), nullptr, &made) != HONE_OK)
-      return;
-    const Owned<hone_model> model(made);
-    for (const NetworkTensor& io : tensors_of(model.get()))
-      if (io.is_input && io.range)
-        inputs_.accepted[io.name] = {static_cast<double>(io.range->low), static_cast<double>(io.range->high)};
+    try {
+      const ImportedModel model =
+          import_onnx_bytes(face_.bytes, narrator_.engine_log(), face_.folder, capi::program_operators());
+      for (const Value* input : model.graph.inputs())
+        if (const std::optional<IntegerRange> range = accepted_range(input))
+          inputs_.accepted[input->name] = {static_cast<double>(range->low), static_cast<double>(range->high)};
+    } catch (const Error&) {
+      return;  // the runners say what is wrong with the model
+    }
   }
 
   std::vector<TensorList> feeds() {
