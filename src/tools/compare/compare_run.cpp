@@ -12,14 +12,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "capi/operators/operators.h"
 #include "ir/range.h"
-#include "onnx/importer.h"
 #include "tools/common/operator_libraries.h"
 #include "tools/common/plan_view.h"
 #include "tools/compare/run_flags.h"
 #include "tools/compare/script.h"
 #include "tools/compare/taps.h"
+#include "tools/model/read.h"
 
 namespace hone {
 namespace {
@@ -181,8 +180,7 @@ class ComparedRun {
     if (is_plan_ || inputs_.ranges.contains("")) return;
     if (std::ranges::none_of(face_.inputs, [](const KnownTensor& input) { return is_integer(input.dtype); })) return;
     try {
-      const ImportedModel model =
-          import_onnx_bytes(face_.bytes, narrator_.engine_log(), face_.folder, capi::program_operators());
+      const ImportedModel model = hone::read_model(face_.path, narrator_.engine_log());
       for (const Value* input : model.graph.inputs())
         if (const std::optional<IntegerRange> range = accepted_range(input))
           inputs_.accepted[input->name] = {static_cast<double>(range->low), static_cast<double>(range->high)};
