@@ -279,7 +279,7 @@ class ComparedRun {
     return outputs;
   }
 
-  void tell_times(const std::string& runner, std::vector<double> times) {
+  void tell_times(const std::string& runner, const std::vector<double>& times) {
     const Statistics s = statistics_of(times);
     narrator_.info(
         "{} | Latency over {} iterations: mean {:.4g} ms, median {:.4g} ms, p90 {:.4g} ms, p95 {:.4g} ms, p99 {:.4g} "

@@ -89,7 +89,7 @@ std::string python_script(const Plot& plot) {
   }
   const ShapeTriple profile = plot.profile();
   for (const auto& [input, opt] : profile.opt) {
-    const auto side = [&](const std::map<std::string, Dims>& shapes) {
+    const auto side = [&input = input, &opt = opt](const std::map<std::string, Dims>& shapes) {
       return sizes_text(shapes.contains(input) ? shapes.at(input) : opt, "[", "]");
     };
     ranges += fmt::format("    {}: ({}, {}, {}),\n", quoted(input), side(profile.min), sizes_text(opt, "[", "]"),
@@ -138,7 +138,7 @@ std::string cpp_script(const Plot& plot) {
   }
   const ShapeTriple profile = plot.profile();
   for (const auto& [input, opt] : profile.opt) {
-    const auto side = [&](const std::map<std::string, Dims>& shapes) {
+    const auto side = [&input = input, &opt = opt](const std::map<std::string, Dims>& shapes) {
       return sizes_text(shapes.contains(input) ? shapes.at(input) : opt, "{", "}");
     };
     ranges += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(input), side(profile.min), sizes_text(opt, "{", "}"),
