@@ -201,7 +201,7 @@ _hone() {
   local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
   local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon quantize accuracy report cache doctor trtexec help" -- "$current")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon quantize accuracy report cache doctor trt-env trtexec help" -- "$current")); return; fi
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
     trtexec\ *) _hone_trtexec; return ;;
     help\ *) second="flags man completion documents" ;;
@@ -237,6 +237,7 @@ _hone() {
     report\ *) own="-o -pj --profiling_json -tj --text --group_tactics --sort_key -s -t --json --help" others=yes second=""; ;;
     cache\ *) own="--keys --keep --rejected --json --help" others= second=""; ;;
     doctor\ *) own="--limits --json --help" others= second=""; ;;
+    trt-env\ *) own="--stand-ins --print --json --help" others= second=""; ;;
   esac
   if [[ $current == --*=* ]]; then _hone_trtexec
   elif [[ $current == -* && -n $others ]]; then _hone_trtexec "$own"

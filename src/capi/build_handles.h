@@ -3,6 +3,7 @@
 // What the opaque types of the C interface's build side hold.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "builder/options.h"
@@ -28,6 +29,7 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   std::shared_ptr<hone::TimingCache> cache;  // the program's
   hone_progress progress = {};
   hone::Sample sample = {};  // what --best compares engines on
+  std::map<std::string, std::string> notes = {};  // for PlanMeta
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
   hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
