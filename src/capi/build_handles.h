@@ -28,7 +28,7 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   bool own_profiles = false;                 // those of `build` come from hone_options_add_profile()
   std::shared_ptr<hone::TimingCache> cache;  // the program's
   hone_progress progress = {};
-  hone::Sample sample = {};  // what --best compares engines on
+  hone::Sample sample = {};                       // what --best compares engines on
   std::map<std::string, std::string> notes = {};  // for PlanMeta
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
