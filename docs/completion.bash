@@ -201,7 +201,7 @@ _hone() {
   local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
   local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon quantize accuracy report cache doctor trtexec help" -- "$current")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon quantize accuracy report cache doctor trt-env trtexec help" -- "$current")); return; fi
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
     trtexec\ *) _hone_trtexec; return ;;
     help\ *) second="flags man completion documents" ;;
@@ -227,7 +227,7 @@ _hone() {
     surgeon\ weight-reconstruct) own="--output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     surgeon\ diff) own="--external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     build\ *) own="-o --min --opt --max --cache --effort --workspace --portable --json --help" others=yes second=""; [[ $previous == --effort ]] && words="0 1 2 3 4 5"; ;;
-    run\ *) own="-i -s -o -n --json --help" others=yes second=""; ;;
+    run\ *) own="-i -s -o -n --cpu --cuda --trt --onnxrt --ref --plan --device --onnxrt-lib --providers --graph-optimization-level --warm-up --time --sequential-runners --use-subprocess --stamp --onnx-outputs --onnx-exclude-outputs --onnx-outputs-by-type --external-data-dir --model-type --shape-inference --save-onnx --input-shapes --val-range --seed --iterations --load-inputs --save-inputs --data-loader-cmd --trt-min-shapes --trt-opt-shapes --trt-max-shapes --optimization-profile --fp16 --bf16 --fp8 --int8 --tf32 --precision-constraints --layer-precisions --sparse-weights --version-compatible --calibration-cache --load-timing-cache --save-timing-cache --error-on-timing-cache-miss --save-tactics --load-tactics --refittable --strip-plan --profiling-verbosity --builder-optimization-level --plugins --save-engine --allocation-strategy --workspace --pool-limit --tactic-sources --preview-features --hardware-compatibility-level --max-aux-streams --quantization-flags --weight-streaming-budget --runtime-platform --tiling-optimization-level --onnx-flags --load-runtime --dla-workspace-allocation-strategy --use-dla --allow-gpu-fallback --exclude-lean-runtime --disable-compilation-cache --weight-streaming --direct-io --trt-safety-restricted --strongly-typed --plugin-instancenorm --compare --atol --rtol --check-error-stat --error-quantile --index-tolerance --l2-threshold --cosine-similarity-threshold --psnr-threshold --snr-threshold --infinities-compare-equal --no-shape-check --fail-fast --check-average --validate --pairs --allow-unmatched --allow-prefix --postprocess --save-heatmaps --save-accuracy-results --load-outputs --save-outputs --gen-script --tap --isolate --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others=yes second=""; ;;
     bench\ *) own="-s -i -t -n --streams --compute-only --threadSweep --json --help" others=yes second="kernels"; ;;
     check\ *) own="-s -i -j -n -o --json --help" others=yes second="lint"; ;;
     inspect\ *) own="--layers --why --quantisation --emit-c --json --help" others=yes second="capability model sparsity changes operators"; ;;
@@ -237,6 +237,7 @@ _hone() {
     report\ *) own="-o -pj --profiling_json -tj --text --group_tactics --sort_key -s -t --json --help" others=yes second=""; ;;
     cache\ *) own="--keys --keep --rejected --json --help" others= second=""; ;;
     doctor\ *) own="--limits --json --help" others= second=""; ;;
+    trt-env\ *) own="--stand-ins --print --json --help" others= second=""; ;;
   esac
   if [[ $current == --*=* ]]; then _hone_trtexec
   elif [[ $current == -* && -n $others ]]; then _hone_trtexec "$own"

@@ -164,12 +164,14 @@ class Model(Object):
 
     def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO, *,
               profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, formats: Mapping[str, str] | None = None,
-              timing_cache: TimingCache | None = None, progress: Progress | bool | None = None) -> Plan:
+              timing_cache: TimingCache | None = None, progress: Progress | bool | None = None, debug: Iterable[str] = (),
+              notes: Mapping[str, str] | None = None) -> Plan:
         """The plan.
 
         `arguments` are trtexec's build flags. `profiles` are {input: (smallest, likeliest, largest shape)}; `layer_types` says what
         nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}, `formats` how inputs and outputs lie, {name: "fp16:hwc"}.
-        `progress` hears how far the build is; True shows a bar.
+        `progress` hears how far the build is; True shows a bar. `debug` names tensors that Context.debug_values() shall find; `notes`
+        are texts that Plan.note() finds again.
         Other threads run meanwhile; Ctrl-C ends the build."""
         options = _hone.Options([str(argument) for argument in arguments])
         for profile in profiles:
@@ -182,6 +184,10 @@ class Model(Object):
             options.set_format(tensor, layout)
         if timing_cache is not None:
             options.set_timing_cache(timing_cache.handle)
+        for tensor in debug:
+            options.mark_debug(tensor)
+        for key, text in (notes or {}).items():
+            options.set_note(key, text)
         told = ProgressBar() if progress is True else progress or None
         return Plan(_hone.build(self.handle, device_of(device).handle, options, told, log, threshold))
 
@@ -242,6 +248,13 @@ class Plan(Object):
     def __init__(self, handle: Any):
         self._handle = handle
 
+    @classmethod
+    def parse(cls, data: bytes) -> Plan:
+        """Of what bytes() gave, which is copied unless it begins at a multiple of 64 bytes."""
+        made = cls(_hone.Plan.parse(data))
+        made._data = data  # the library may read it where it lies
+        return made
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes a file that is whole or not there."""
         self.handle.save(os.fspath(path))
@@ -253,6 +266,14 @@ class Plan(Object):
     def json(self) -> str:
         """The plan without its weights, as text."""
         return self.handle.json()
+
+    def note(self, key: str) -> str | None:
+        """What build(notes=...) left in the plan under this name."""
+        return self.handle.note(key)
+
+    def ranges(self, profile: int = 0) -> Profile:
+        """{input: (smallest, likeliest, largest shape)} of the inputs whose sizes are not all fixed."""
+        return {name: tuple(map(tuple, shapes)) for name, *shapes in self.handle.ranges(profile)}
 
     def info(self) -> PlanInfo:
         """What it is."""
@@ -293,11 +314,11 @@ class Plan(Object):
 def build(path: str | os.PathLike, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None,
           threshold: int = INFO, *, profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None,
           formats: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
-          progress: Progress | bool | None = None) -> Plan:
+          progress: Progress | bool | None = None, debug: Iterable[str] = (), notes: Mapping[str, str] | None = None) -> Plan:
     """The plan of an ONNX file: Model.load(path).build(...), which says what the arguments are."""
     with Model.load(path, log, threshold) as model:
         return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, formats=formats,
-                           timing_cache=timing_cache, progress=progress)
+                           timing_cache=timing_cache, progress=progress, debug=debug, notes=notes)
 
 
 def load(path: str | os.PathLike) -> Plan:

@@ -131,6 +131,20 @@ PlanInfo describe(const Plan& plan) {
           info.refittable != 0, info.has_weights != 0, info.weight_bytes, info.file_bytes};
 }
 
+using Range = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>, std::vector<int64_t>>;
+std::vector<Range> ranges(const Plan& plan, int profile) {
+  auto info = sized<hone_profile>();
+  check(hone_plan_profile(plan.get(), profile, &info));
+  std::vector<Range> result;
+  for (size_t i = 0; i < info.ranges; ++i) {
+    auto range = sized<hone_range>();
+    check(hone_plan_range(plan.get(), profile, i, &range));
+    const auto dims = [&](const int64_t* from) { return std::vector<int64_t>(from, from + range.rank); };
+    result.emplace_back(range.input, dims(range.min), dims(range.opt), dims(range.max));
+  }
+  return result;
+}
+
 /// The members of hone_layer up to tuned_ms; names of nodes; tensors read and written; tactics tried.
 nb::tuple layer_at(const Plan& plan, int profile, size_t index) {
   auto layer = sized<hone_layer>();
@@ -283,7 +297,19 @@ void add_options(nb::module_& module) {
           [](const Options& self, const TimingCache& cache) {
             check(hone_options_set_timing_cache(self.get(), cache.get()));
           },
-          "Times are looked up there and added.");
+          "Times are looked up there and added.")
+      .def(
+          "mark_debug",
+          [](const Options& self, const std::string& tensor) {
+            check(hone_options_mark_debug(self.get(), tensor.c_str()));
+          },
+          "The tensor can be read after each run.")
+      .def(
+          "set_note",
+          [](const Options& self, const std::string& key, const std::string& text) {
+            check(hone_options_set_note(self.get(), key.c_str(), text.c_str()));
+          },
+          "A text for those who load the plan.");
 }
 
 using WeightInfo = std::tuple<nb::object, nb::object, nb::object, bool, nb::object>;
@@ -403,6 +429,26 @@ void add_plans(nb::module_& module) {
       .def_static(
           "load", [](const std::string& path) { return Plan::make(hone_plan_create_from_file, path.c_str()); },
           "Reads a file.")
+      .def_static(
+          "parse", [](nb::bytes bytes) { return Plan::make(hone_plan_create_from_memory, bytes.data(), bytes.size()); },
+          "Reads what bytes() gave.")
+      .def(
+          "tensors",
+          [](const Plan& self) {
+            return tensors(hone_plan_tensors(self.get()),
+                           [&](size_t i, hone_tensor* t) { return hone_plan_tensor(self.get(), i, t); });
+          },
+          "Inputs and outputs.")
+      .def(
+          "note",
+          [](const Plan& self, const std::string& key) -> std::optional<std::string> {
+            const char* note = hone_plan_note(self.get(), key.c_str());
+            return note == nullptr ? std::nullopt : std::optional<std::string>(note);
+          },
+          "What set_note() left under this name.")
+      .def("ranges", ranges,
+           "Per input of a profile whose sizes are not all fixed: its name, smallest, likeliest and "
+           "largest shape.")
       .def(
           "save",
           [](const Plan& self, const std::string& path) {

@@ -85,8 +85,11 @@ void name_formats(const hone::Graph& graph, std::map<std::string, hone::IoFormat
         "hone_options_set_format() takes names of inputs and outputs");
 }
 
-/// The plan as the caller sees it: nodes that nothing depends on are dead, not folded.
-hone_plan* finished(hone::Plan plan, const hone_model& model) {
+using Notes = std::map<std::string, std::string>;
+
+/// The plan as the caller sees it: with the program's notes; nodes that nothing depends on are dead, not folded.
+hone_plan* finished(hone::Plan plan, const hone_model& model, const Notes& notes) {
+  plan.meta.notes = notes;
   std::erase_if(plan.folded, [&](const hone::FoldedNode& folded) {
     return std::ranges::find(model.live, folded.node) == model.live.end();
   });
@@ -176,7 +179,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
                                                                      device->device, cache, listeners, options->sample)
                                             : hone::build(model->graph.clone(), build_options, *device->backend,
                                                           *device->device, cache, listeners);
-      *plan = finished(std::move(built), *model);
+      *plan = finished(std::move(built), *model, options == nullptr ? Notes() : options->notes);
     });
     progress.finish();
     write_cache(cache, build_options, logger);
@@ -196,6 +199,6 @@ hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model*
     hone::LogLines lines(logger);
     *refitted = finished(
         hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend, *device->device, {&lines}),
-        *model);
+        *model, plan->plan->meta.notes);
   });
 }

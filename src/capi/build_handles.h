@@ -30,7 +30,8 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   std::map<std::string, hone::IoFormat> formats = {};  // of inputs and outputs, by name
   std::shared_ptr<hone::TimingCache> cache;            // the program's
   hone_progress progress = {};
-  hone::Sample sample = {};  // what --best compares engines on
+  hone::Sample sample = {};                       // what --best compares engines on
+  std::map<std::string, std::string> notes = {};  // for PlanMeta
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
   hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})

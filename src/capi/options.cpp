@@ -153,6 +153,15 @@ hone_status hone_options_mark_debug(hone_options* options, const char* tensor) {
   });
 }
 
+hone_status hone_options_set_note(hone_options* options, const char* key, const char* text) {
+  return guarded([&] {
+    require(options, "options");
+    require(key, "key");
+    require(text, "text");
+    options->notes.insert_or_assign(key, text);
+  });
+}
+
 hone_status hone_options_set_sample(hone_options* options, const char* input, const hone_value* value) {
   return guarded([&] {
     require(options, "options");

@@ -136,14 +136,16 @@ LayerRecord read_record(const Json& json) {
 }
 
 Json meta_json(const PlanMeta& m) {
-  return {{"hone_version", m.hone_version},
-          {"backend", m.backend},
-          {"device", m.device},
-          {"architecture", m.architecture},
-          {"model", m.model},
-          {"options", m.options},
-          {"profiling_verbosity", m.profiling_verbosity},
-          {"precision", m.precision}};
+  Json json{{"hone_version", m.hone_version},
+            {"backend", m.backend},
+            {"device", m.device},
+            {"architecture", m.architecture},
+            {"model", m.model},
+            {"options", m.options},
+            {"profiling_verbosity", m.profiling_verbosity},
+            {"precision", m.precision}};
+  for (const auto& [key, note] : m.notes) json["notes"][key] = note;
+  return json;
 }
 /// Plans written before these members were there have neither ranges nor folded nodes.
 std::optional<ValueRange> read_value_range(const Json& io) {
@@ -223,6 +225,14 @@ PlanOperator read_operator(const Json& json) {
           .hash = text_member(json, "hash")};
 }
 
+std::map<std::string, std::string> read_notes(const Json& meta) {
+  std::map<std::string, std::string> notes;
+  if (!meta.contains("notes")) return notes;
+  HONE_CHECK(meta["notes"].is_object(), "'notes' is not an object");
+  for (const auto& [key, note] : meta["notes"].items()) notes.emplace(key, text(note));
+  return notes;
+}
+
 PlanMeta read_meta(const Json& json) {
   return {.hone_version = text_member(json, "hone_version"),
           .backend = text_member(json, "backend"),
@@ -231,7 +241,8 @@ PlanMeta read_meta(const Json& json) {
           .model = text_member(json, "model"),
           .options = text_member(json, "options"),
           .profiling_verbosity = text_member(json, "profiling_verbosity"),
-          .precision = text_member(json, "precision")};
+          .precision = text_member(json, "precision"),
+          .notes = read_notes(json)};
 }
 
 }  // namespace

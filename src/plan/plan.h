@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -100,6 +101,7 @@ struct PlanMeta {
   std::string options;  // build options that shaped the plan, as text
   std::string profiling_verbosity = "layer_names_only";
   std::string precision = "FP32";
+  std::map<std::string, std::string> notes = {};  // what the program that built it wants to find again; Hone reads none
 };
 
 /// The network before anything was chosen for a device: enough to choose again on another one.

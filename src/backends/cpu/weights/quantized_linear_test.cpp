@@ -105,11 +105,11 @@ TEST(QuantizedLinear, KnowsEveryNumberOfFloatsOfEightAndFourBitsAndOfTables) {
     for (const auto& [w, table] : kinds) {
       const Product product{w, m, n, k, block, Zeros::none, true, true, table};
       CheckOptions options{.tolerance = 0, .tuned = {{"N", 1}}, .run = {{{"N", 1}}, {{"N", 3}}}};
-      options.inputs = [&](const Graph& region) {
+      options.inputs = [](const Graph& region) {
         const Dims dims = region.inputs()[0]->type.shape.values();
+        const auto depth = static_cast<size_t>(dims.back());
         std::vector<double> values(static_cast<size_t>(elements(dims)), 0);
-        for (size_t row = 0; row * static_cast<size_t>(k) < values.size(); ++row)
-          values[row * static_cast<size_t>(k) + row * 7 % static_cast<size_t>(k)] = 1;
+        for (size_t row = 0; row * depth < values.size(); ++row) values[row * depth + row * 7 % depth] = 1;
         return std::vector{write_doubles(DType::f32, dims, values)};
       };
       EXPECT_GT(check_tactics(graph_of(product), "quantized_linear", options), 0) << product.text();
