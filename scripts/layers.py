@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
 # and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
-ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/commands",
-                "tools/documents", "tools/trtexec", "tools/model/prepare.h"]
+ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/companion", "tools/commands",
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare"]
 MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
 BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
                "tools/accuracy"]
@@ -27,6 +27,7 @@ LAYERS = {
     "ir": ["base", "tensor"],
     "ops": ["base", "tensor", "ir"],
     "onnx": ["base", "tensor", "ir", "ops"],
+    "edit": ["base", "tensor", "ir", "ops", "onnx"],
     "passes": ["base", "tensor", "ir", "ops"],
     "quantize": ["base", "tensor", "ir", "ops", "onnx"],
     "plan": ["base", "tensor"],
@@ -56,6 +57,7 @@ LAYERS = {
              "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,
+    "tools/companion": ENGINE_TOOLS,
     "tools/commands": ENGINE_TOOLS,
     "tools/documents": ENGINE_TOOLS,
     "tools/trtexec": ENGINE_TOOLS,
@@ -63,9 +65,13 @@ LAYERS = {
     "tools/model/read.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
     "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
     "tools/quantize": MODEL_TOOLS,
+    "tools/surgeon": [*MODEL_TOOLS, "edit"],
     "tools/commands/quantize.cpp": MODEL_TOOLS,
     "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
     "tools/accuracy": BUILD_TOOLS,
+    "tools/compare": [*MODEL_TOOLS],
+    "tools/compare/reference_runner.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
+    "tools/compare/taps.cpp": [*BUILD_TOOLS, "capi/operators/operators.h"],
     "tools/commands/accuracy.cpp": BUILD_TOOLS,
     "tools/commands/bench_kernels.cpp": BUILD_TOOLS,
     "tools/commands/inspect_capability.cpp": BUILD_TOOLS,

@@ -26,8 +26,9 @@ typedef enum hone_problem {
   HONE_PROBLEM_ATTRIBUTE, /* of a node: missing, unknown, or of a value that is not supported */
   HONE_PROBLEM_TYPE,      /* an element type that is not supported where it stands */
   HONE_PROBLEM_WEIGHT,    /* a constant whose data cannot be read */
-  HONE_PROBLEM_UNJUDGED,  /* the node reads what a refused node makes, and the file does not say its type */
-  HONE_PROBLEM_NAME       /* two nodes of one name */
+  HONE_PROBLEM_UNJUDGED, /* the node reads what a refused node makes, and the file does not say its type; an error where it reads an
+                             input or a constant that cannot be read */
+  HONE_PROBLEM_NAME /* two nodes of one name */
 } hone_problem;
 
 /* An entry. Texts belong to the diagnosis; "" where there is nothing to say. */

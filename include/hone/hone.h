@@ -266,6 +266,9 @@ HONE_API hone_status hone_options_set_range(hone_options* options, int profile, 
 /* The type that a node of the model, or all whose names a pattern with '*' fits, computes in: "fp32", "fp16", "bf16", "int8". "fp32"
  * keeps it out of what the flags allow. HONE_ERROR: there is no such type. */
 HONE_API hone_status hone_options_set_layer_type(hone_options* options, const char* node, const char* type);
+/* How an input or output of this name lies, in trtexec's words: "fp16:hwc", "fp32:chw8". It goes before what flags say. HONE_ERROR: there
+ * is no such format; of a name that the model lacks hone_plan_create_from_model() says so. */
+HONE_API hone_status hone_options_set_format(hone_options* options, const char* tensor, const char* format);
 /* Times are looked up in the cache, and those that are measured are added, beside the file that a flag names. NULL: none. The cache may
  * be destroyed before the options. */
 HONE_API hone_status hone_options_set_timing_cache(hone_options* options, hone_timing_cache* HONE_NULLABLE cache);
@@ -326,7 +329,8 @@ typedef enum hone_attribute_kind {
   HONE_ATTRIBUTE_INTEGERS,
   HONE_ATTRIBUTE_REALS,
   HONE_ATTRIBUTE_TEXTS,
-  HONE_ATTRIBUTE_TENSOR
+  HONE_ATTRIBUTE_TENSOR,
+  HONE_ATTRIBUTE_NETWORK
 } hone_attribute_kind;
 
 /* An attribute of a node; `kind` says which member counts. Lists have `count` entries. */
@@ -342,6 +346,9 @@ typedef struct hone_attribute {
   const char* const* texts;
   size_t count;
   const hone_value* tensor;
+  /* A body of If, Loop or Scan, as it is now: its inputs, constants, nodes and outputs. Names that it lacks are those around it, and
+   * so is the version of its operators. */
+  const hone_network* network;
 } hone_attribute;
 
 /* An operator of ONNX at work. A tensor has the name that it is given as an output; "" among the inputs stands for one that is left

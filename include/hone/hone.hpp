@@ -275,6 +275,10 @@ class Options : public detail::Object<hone_options> {
   void set_layer_type(const std::string& node, const std::string& type) {
     check(hone_options_set_layer_type(get(), node.c_str(), type.c_str()));
   }
+  /// Of an input or output: "fp16:hwc".
+  void set_format(const std::string& tensor, const std::string& format) {
+    check(hone_options_set_format(get(), tensor.c_str(), format.c_str()));
+  }
   void set_timing_cache(TimingCache& cache) { check(hone_options_set_timing_cache(get(), cache.get())); }
   /// Copies the struct, not what its pointer `user` means.
   void set_progress(const hone_progress& progress) { check(hone_options_set_progress(get(), &progress)); }

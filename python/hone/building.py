@@ -69,7 +69,8 @@ class Network(Object):
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], *, name: str | None = None, domain: str | None = None,
              **attributes: Any) -> str:
-        """An operator. "" among the inputs stands for one that is left out. Returns the first output's name."""
+        """An operator. "" among the inputs stands for one that is left out. An attribute that is a Network is a body of If, Loop or
+        Scan, as it is now; it sees the values around it. Returns the first output's name."""
         self.handle.add_node(op, list(inputs), list(outputs), name, domain, [(key, *_attribute(value)) for key, value in attributes.items()])
         return outputs[0]
 
@@ -88,6 +89,8 @@ class Network(Object):
 
 def _attribute(value):
     """(hone_attribute_kind, value)."""
+    if isinstance(value, Network):
+        return 7, value.handle
     if isinstance(value, np.ndarray):
         return 6, to_value(value)
     if isinstance(value, str):
@@ -160,13 +163,15 @@ class Model(Object):
         self.handle.set_weight(name, array.ctypes.data, array.nbytes)
 
     def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO, *,
-              profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
-              progress: Progress | bool | None = None, debug: Iterable[str] = (), notes: Mapping[str, str] | None = None) -> Plan:
+              profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, formats: Mapping[str, str] | None = None,
+              timing_cache: TimingCache | None = None, progress: Progress | bool | None = None, debug: Iterable[str] = (),
+              notes: Mapping[str, str] | None = None) -> Plan:
         """The plan.
 
         `arguments` are trtexec's build flags. `profiles` are {input: (smallest, likeliest, largest shape)}; `layer_types` says what
-        nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}. `progress` hears how far the build is; True shows a bar.
-        `debug` names tensors that Context.debug_values() shall find; `notes` are texts that Plan.note() finds again.
+        nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}, `formats` how inputs and outputs lie, {name: "fp16:hwc"}.
+        `progress` hears how far the build is; True shows a bar. `debug` names tensors that Context.debug_values() shall find; `notes`
+        are texts that Plan.note() finds again.
         Other threads run meanwhile; Ctrl-C ends the build."""
         options = _hone.Options([str(argument) for argument in arguments])
         for profile in profiles:
@@ -175,6 +180,8 @@ class Model(Object):
                 options.set_range(number, name, *map(list, shapes))
         for node, kind in (layer_types or {}).items():
             options.set_layer_type(node, kind)
+        for tensor, layout in (formats or {}).items():
+            options.set_format(tensor, layout)
         if timing_cache is not None:
             options.set_timing_cache(timing_cache.handle)
         for tensor in debug:
@@ -306,12 +313,12 @@ class Plan(Object):
 
 def build(path: str | os.PathLike, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None,
           threshold: int = INFO, *, profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None,
-          timing_cache: TimingCache | None = None, progress: Progress | bool | None = None, debug: Iterable[str] = (),
-          notes: Mapping[str, str] | None = None) -> Plan:
+          formats: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
+          progress: Progress | bool | None = None, debug: Iterable[str] = (), notes: Mapping[str, str] | None = None) -> Plan:
     """The plan of an ONNX file: Model.load(path).build(...), which says what the arguments are."""
     with Model.load(path, log, threshold) as model:
-        return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, timing_cache=timing_cache,
-                           progress=progress, debug=debug, notes=notes)
+        return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, formats=formats,
+                           timing_cache=timing_cache, progress=progress, debug=debug, notes=notes)
 
 
 def load(path: str | os.PathLike) -> Plan:

@@ -24,7 +24,7 @@ class Problem(enum.IntEnum):
     ATTRIBUTE = 5  # of a node: missing, unknown, or of a value that is not supported
     TYPE = 6  # an element type that is not supported where it stands
     WEIGHT = 7  # a constant whose data cannot be read
-    UNJUDGED = 8  # the node reads what a refused node makes, and the file does not say its type
+    UNJUDGED = 8  # the node reads what a refused node makes, or an input that cannot be read, and the file does not say its type
     NAME = 9  # two nodes of one name
 
 

@@ -192,6 +192,7 @@ struct Attribute {
       case HONE_ATTRIBUTE_REALS: reals = nb::cast<std::vector<float>>(value); break;
       case HONE_ATTRIBUTE_TEXTS: texts = nb::cast<std::vector<std::string>>(value); break;
       case HONE_ATTRIBUTE_TENSOR: raw.tensor = nb::cast<const Value&>(value).get(); break;
+      case HONE_ATTRIBUTE_NETWORK: raw.network = nb::cast<const Network&>(value).get(); break;
     }
   }
   /// When the object stays where it is.
@@ -285,6 +286,12 @@ void add_options(nb::module_& module) {
             check(hone_options_set_layer_type(self.get(), node.c_str(), type.c_str()));
           },
           "What nodes compute in.")
+      .def(
+          "set_format",
+          [](const Options& self, const std::string& tensor, const std::string& format) {
+            check(hone_options_set_format(self.get(), tensor.c_str(), format.c_str()));
+          },
+          "How an input or output lies.")
       .def(
           "set_timing_cache",
           [](const Options& self, const TimingCache& cache) {

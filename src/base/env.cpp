@@ -18,6 +18,7 @@ constexpr EnvVariable kTable[] = {
     {"HONE_CPU_BF16", "emulated", "take the CPU for one that multiplies bf16: right but slow, for tests of --bf16"},
     {"HONE_THREADS", "N", "worker threads of the CPU device; default: the cores this process may use"},
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},
+    {"HONE_ONNXRUNTIME_LIB", "FILE", "ONNX Runtime's library for hone run --onnxrt, where the loader does not find it"},
     {"HONE_POISON", "1",
      "fill memory that nobody may rely on with NaNs before every inference; results must not change"},
     {"HONE_TENSORRT_API", "8.6|10|11", "which release of TensorRT the Python module tensorrt shows; default: 10"},

@@ -65,6 +65,26 @@ void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& optio
   }
 }
 
+/// Formats by name as the builder takes them: one for each tensor.
+void name_formats(const hone::Graph& graph, std::map<std::string, hone::IoFormat> named, hone::BuildOptions& options) {
+  const auto fill = [&](const std::vector<hone::Value*>& values, std::vector<hone::IoFormat>& formats) {
+    if (std::ranges::none_of(values, [&](const hone::Value* value) { return named.contains(value->name); })) return;
+    if (formats.size() == 1) formats.resize(values.size(), formats[0]);
+    if (formats.empty()) formats.resize(values.size(), {.dtype = std::nullopt, .layout = hone::Layout::linear});
+    for (size_t i = 0; i < std::min(values.size(), formats.size()); ++i)
+      if (const auto at = named.find(values[i]->name); at != named.end()) {
+        formats[i] = at->second;
+        named.erase(at);
+      }
+  };
+  fill(graph.inputs(), options.input_formats);
+  fill(graph.outputs(), options.output_formats);
+  if (!named.empty())
+    throw hone::Error(
+        fmt::format("the model has no input or output called {}, which was given a format", named.begin()->first),
+        "hone_options_set_format() takes names of inputs and outputs");
+}
+
 using Notes = std::map<std::string, std::string>;
 
 /// The plan as the caller sees it: with the program's notes; nodes that nothing depends on are dead, not folded.
@@ -146,6 +166,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     model->require_whole();
     hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
     build_options.folded_by_import = model->folded;
+    if (options != nullptr) name_formats(model->graph, options->formats, build_options);
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
     hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);

@@ -26,10 +26,11 @@ struct hone_network : hone::capi::Handle<hone::capi::Kind::network> {
 };
 struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   hone::BuildOptions build = {};
-  bool own_profiles = false;                 // those of `build` come from hone_options_add_profile()
-  std::shared_ptr<hone::TimingCache> cache;  // the program's
+  bool own_profiles = false;                           // those of `build` come from hone_options_add_profile()
+  std::map<std::string, hone::IoFormat> formats = {};  // of inputs and outputs, by name
+  std::shared_ptr<hone::TimingCache> cache;            // the program's
   hone_progress progress = {};
-  hone::Sample sample = {};  // what --best compares engines on
+  hone::Sample sample = {};                       // what --best compares engines on
   std::map<std::string, std::string> notes = {};  // for PlanMeta
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {

@@ -82,8 +82,7 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_range> || std::is_same_v<T, hone_shape> || std::is_same_v<T, hone_knob> ||
     std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
     std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info> ||
-    std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> ||
-    std::is_same_v<T, hone_weight>;
+    std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
@@ -235,6 +234,7 @@ class Objects {
     if (name == "value") return "0";
     if (name == "onnx_path") return shared->model_path.c_str();
     if (name == "type") return "fp32";
+    if (name == "format") return "fp32:chw";
     if (name == "folder") return shared->folder.path().c_str();
     if (name == "path") return (function.ends_with("_save") ? shared->written : shared->plan_path).c_str();
     return name == "output" ? "y" : "x";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C interface's diagnoses of models.
-#include "onnx/diagnosis.h"
+#include "onnx/diagnosis/diagnosis.h"
 
 #include "capi/build_handles.h"
 #include "capi/guard.h"

@@ -12,15 +12,6 @@ namespace {
 
 using Names = std::set<std::string_view>;
 
-/// What a node reads, the bodies it carries included: they may use tensors from outside.
-void add_reads(const NodeProto& node, Names& names) {
-  const std::vector<std::string_view> read = names_read(node);
-  names.insert(read.begin(), read.end());
-  for (const AttributeProto& attribute : node.attributes)
-    if (attribute.graph != nullptr)
-      for (const NodeProto& inner : attribute.graph->nodes) add_reads(inner, names);
-}
-
 /// Backwards from the outputs. Nodes need not stand in order, so this repeats until nothing is added.
 std::vector<const NodeProto*> live_nodes(const GraphProto& model) {
   Names wanted;
@@ -55,6 +46,14 @@ void add_constants(const Graph& graph, std::set<std::string, std::less<>>& names
 }
 
 }  // namespace
+
+void add_reads(const NodeProto& node, std::set<std::string_view>& names) {
+  const std::vector<std::string_view> read = names_read(node);
+  names.insert(read.begin(), read.end());
+  for (const AttributeProto& attribute : node.attributes)
+    if (attribute.graph != nullptr)
+      for (const NodeProto& inner : attribute.graph->nodes) add_reads(inner, names);
+}
 
 std::vector<std::string> live_names(const GraphProto& model) {
   std::vector<const NodeProto*> nodes = live_nodes(model);

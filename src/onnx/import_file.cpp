@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model of a file or of memory: imported, with what the parser says of the file, or diagnosed.
-#include "onnx/diagnosis.h"
+#include "onnx/diagnosis/diagnosis.h"
 #include "onnx/folded_nodes.h"
+#include "onnx/summary.h"
 #include "onnx/walk.h"
 
 namespace hone {
 namespace onnx {
 namespace {
-
-OnnxSummary summarize(const ModelProto& model) {
-  return {.ir_version = model.ir_version,
-          .opset = model.opsets.contains("") ? model.opsets.at("") : 0,
-          .producer_name = text_of(model.producer_name),
-          .producer_version = text_of(model.producer_version),
-          .domain = text_of(model.domain),
-          .doc_string = text_of(model.doc_string),
-          .model_version = model.model_version};
-}
-
-/// The block that every run of the parser begins with; values stand in column 19.
-void print_summary(const std::string& name, const OnnxSummary& summary, const Logger& log) {
-  const std::string rule(64, '-');
-  log.info("{}", rule);
-  log.info("Input filename:   {}", name);
-  log.info("ONNX IR version:  0.0.{}", summary.ir_version);
-  log.info("Opset version:    {}", summary.opset);
-  log.info("Producer name:    {}", summary.producer_name);
-  log.info("Producer version: {}", summary.producer_version);
-  log.info("Domain:           {}", summary.domain);
-  log.info("Model version:    {}", summary.model_version);
-  log.info("Doc string:       {}", summary.doc_string);
-  log.info("{}", rule);
-}
 
 ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
                           const std::string& directory, const std::string& name, const OperatorList& operators) {
@@ -57,8 +33,8 @@ Diagnosis diagnose_from(Bytes bytes, std::shared_ptr<const void> owner, const st
   Diagnoser early(none, no_rules);  // of what keeps a model from being walked over
   std::optional<ModelProto> model;
   std::optional<Rules> rules;
-  if (!early.attempt(Problem::file, [&] { model = parse_model(bytes); })) return early.take();
-  if (!early.attempt(Problem::graph, [&] { rules.emplace(*model, operators); })) return early.take();
+  if (!early.attempt(ProblemKind::file, {}, [&] { model = parse_model(bytes); })) return early.take();
+  if (!early.attempt(ProblemKind::graph, {}, [&] { rules.emplace(*model, operators); })) return early.take();
   Diagnoser diagnoser(*model, *rules);
   ModelData data(std::move(owner), directory);
   Importer(*model, data, silent_logger(), *rules, &diagnoser).run();

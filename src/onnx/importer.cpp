@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/limits.h"
-#include "base/node_error.h"
 #include "onnx/node_context.h"
 #include "onnx/required_operands.h"
 #include "onnx/walk.h"
@@ -43,30 +42,46 @@ DType key_of_map(const ValueProto& value) {
   return *key;
 }
 
+void refuse_sparse(const GraphProto& graph) {
+  if (graph.has_sparse)
+    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
+}
+
 }  // namespace
 
-bool Importer::attempt(Problem problem, const std::function<void()>& body) {
-  if (diagnoser_ != nullptr) return diagnoser_->attempt(problem, body);
+bool Importer::attempt(ProblemKind problem, const std::string& where, const std::function<void()>& body) {
+  if (diagnoser_ != nullptr) return diagnoser_->attempt(problem, where, body);
   body();
   return true;
 }
 
 Graph Importer::run() {
-  if (!attempt(Problem::version, [&] { check_opset(); })) return {};
+  if (!attempt(ProblemKind::version, {}, [&] { check_opset(); })) return {};
   if (diagnoser_ == nullptr) rules_.check_all(model_);
   Graph graph;
   graph.name = text_of(model_.graph->name);
   Scope scope(graph);
   Place place{scope, model_.opsets, ""};
-  std::unordered_set<std::string_view> initialized;
-  for (const TensorProto& tensor : model_.graph->initializers) initialized.insert(tensor.name);
-  for (const ValueProto& input : model_.graph->inputs)
-    if (!initialized.contains(input.name) && !attempt(Problem::type, [&] { add_input(place, input); }))
-      scope.define_unread(input.name, Unread::tensor);
-  add_initializers(place, *model_.graph);
-  attempt(Problem::graph, [&] { import_nodes(place, model_.graph->nodes); });
-  attempt(Problem::graph, [&] { add_outputs(place, *model_.graph); });
+  add_edges(place);
+  attempt(ProblemKind::graph, {}, [&] { import_nodes(place, model_.graph->nodes); });
+  attempt(ProblemKind::graph, {}, [&] { add_outputs(place, *model_.graph); });
   return graph;
+}
+
+void Importer::add_edges(Place& place) {
+  const GraphProto& graph = *model_.graph;
+  std::unordered_set<std::string_view> initialized;
+  for (const TensorProto& tensor : graph.initializers) initialized.insert(tensor.name);
+  for (const ValueProto& input : graph.inputs)
+    if (!initialized.contains(input.name) &&
+        !attempt(ProblemKind::type, fmt::format("input '{}'", input.name), [&] { add_input(place, input); }))
+      place.scope.define_unread(input.name, Unread::tensor);
+  if (diagnoser_ == nullptr) return add_initializers(place, graph);
+  attempt(ProblemKind::type, {}, [&] { refuse_sparse(graph); });
+  for (const TensorProto& tensor : graph.initializers)
+    if (!attempt(ProblemKind::weight, fmt::format("initialiser '{}'", tensor.name),
+                 [&] { add_initializer(place, tensor); }))
+      stand_in(place, tensor);
 }
 
 void Importer::check_opset() {
@@ -84,7 +99,7 @@ void Importer::check_opset() {
   const std::string text = fmt::format("The model uses opset {}, newer than {}; its operators are read as of opset {}",
                                        at->second, kNewestOpset, kNewestOpset);
   log_.logger().warning("{}", text);
-  if (diagnoser_ != nullptr) diagnoser_->warn(Problem::version, text);
+  if (diagnoser_ != nullptr) diagnoser_->warn(ProblemKind::version, text);
 }
 
 void Importer::add_input(Place& place, const ValueProto& input) {
@@ -117,12 +132,8 @@ TensorType Importer::type_of(const ValueProto& value) {
 }
 
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
-  if (graph.has_sparse)
-    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
-  for (const TensorProto& tensor : graph.initializers)
-    if (&graph != &*model_.graph) add_initializer(place, tensor);
-    else if (!attempt(Problem::weight, [&] { add_initializer(place, tensor); }))
-      place.scope.define_unread(tensor.name, Unread::tensor);
+  refuse_sparse(graph);
+  for (const TensorProto& tensor : graph.initializers) add_initializer(place, tensor);
 }
 
 void Importer::add_initializer(Place& place, const TensorProto& tensor) {
@@ -183,11 +194,13 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
   if (diagnoser_ != nullptr && in_model()) diagnoser_->set_order(order);
   for (const size_t i : order) {
     const NodeProto& node = nodes[i];
-    if (diagnoser_ != nullptr && in_model()) diagnoser_->enter(i);
     if (++node_count_ > kMaxNodes)
       throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes),
                   "export it without nested functions");
+    const bool told = diagnoser_ != nullptr && in_model();
+    if (told) diagnoser_->enter(i);
     const std::string name = unique_node_name(place.prefix + display_name(node, i));
+    if (told) diagnoser_->set_name(name);
     with_note(
         [&] {
           return fmt::format("importing node {} ({}, opset {})", name, node.op_type,
@@ -197,15 +210,17 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
           if (diagnoser_ == nullptr) import_node(place, node, name);
           else diagnose_node(place, node, name);
         });
-    if (diagnoser_ != nullptr && in_model()) diagnoser_->leave();
+    if (told) diagnoser_->leave();
   }
 }
 
 void Importer::diagnose_node(Place& place, const NodeProto& node, const std::string& name) {
   const size_t calls = calls_.size();
   const int bodies = body_depth_;
-  stage_ = Problem::graph;
-  diagnoser_->attempt(node, name, place.opsets, stage_, [&] { import_node(place, node, name); });
+  stage_ = ProblemKind::graph;
+  diagnoser_->attempt(
+      node, name, place.opsets, stage_, [&] { import_node(place, node, name); },
+      [&] { return operand_types(place, node); });
   calls_.resize(calls);
   body_depth_ = bodies;
   for (const std::string_view output : node.outputs)
@@ -224,6 +239,26 @@ void Importer::stand_in(Place& place, std::string_view tensor) {
   }
 }
 
+/// A weight whose data are not there is an input of its type.
+void Importer::stand_in(Place& place, const TensorProto& tensor) {
+  const std::optional<DType> dtype = dtype_of_onnx(tensor.data_type);
+  const bool sized = std::ranges::all_of(tensor.dims, [](int64_t dim) { return dim >= 0; });
+  if (place.scope.defines(tensor.name)) return;
+  if (!dtype || !sized || tensor.name.empty() || tensor.dims.size() > kMaxRank)
+    return place.scope.define_unread(tensor.name, Unread::tensor);
+  const TensorType type{*dtype, Shape(std::span(tensor.dims))};
+  place.scope.define(tensor.name, place.scope.graph().add_input(text_of(tensor.name), type));
+}
+
+std::vector<std::string> Importer::operand_types(Place& place, const NodeProto& node) const {
+  std::vector<std::string> types;
+  for (const std::string_view input : node.inputs) {
+    const std::optional<Value*> value = place.scope.find(input);
+    types.push_back(value && *value != nullptr ? (*value)->type.text() : "?");
+  }
+  return types;
+}
+
 void Importer::require_read(const Place& place, std::string_view tensor) const {
   const Unread why = place.scope.unread(tensor);
   if (why == Unread::result)
@@ -231,7 +266,7 @@ void Importer::require_read(const Place& place, std::string_view tensor) const {
                                "model does not say",
                                tensor),
                    "run onnx.shape_inference: where types are known, nodes are judged by themselves");
-  HONE_CHECK_AS(TypeError, why != Unread::tensor, "its input '{}' cannot be read", tensor);
+  if (why == Unread::tensor) throw Unreadable(fmt::format("its input '{}' cannot be read", tensor));
 }
 
 std::string Importer::unique_node_name(std::string name) {
@@ -242,7 +277,7 @@ std::string Importer::unique_node_name(std::string name) {
   std::string candidate = name;
   while (!node_names_.insert(candidate).second) candidate = fmt::format("{}_{}", name, ++name_counters_[name] + 1);
   if (candidate != name && diagnoser_ != nullptr && in_model())
-    diagnoser_->warn(Problem::name,
+    diagnoser_->warn(ProblemKind::name,
                      fmt::format("two nodes are called {}; this one is {} in logs and plans", name, candidate));
   return candidate;
 }
@@ -273,14 +308,14 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
                     body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
-  stage_ = Problem::operand;
+  stage_ = ProblemKind::operand;
   check_operands(node, *match.rule, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
-  stage_ = Problem::attribute;
+  stage_ = ProblemKind::attribute;
   Attrs attrs = import_attributes(place, node, graphs);
   HONE_CHECK(graphs.empty() || match.op->custom == nullptr, "operators of programs take no graphs as attributes");
-  stage_ = Problem::graph;
+  stage_ = ProblemKind::graph;
   if (node.op_type == "If" && node.domain.empty() && operands.size() == 1)
     if (const std::optional<bool> taken = known_condition(operands[0])) {
       const auto branch = graphs.find(*taken ? "then_branch" : "else_branch");
@@ -297,7 +332,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     --body_depth_;
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
-  stage_ = Problem::operand;
+  stage_ = ProblemKind::operand;
   NodeContext context(place.scope, std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
                       std::move(operands), node.outputs, std::move(attrs), std::move(bodies));
   const std::vector<Value*>& results = context.run(*match.op, *match.rule);

@@ -407,12 +407,24 @@ ModelProto parse_model(Bytes bytes) {
   return model;
 }
 
-ValueProto parse_value(Bytes bytes) {
+namespace {
+
+/// What read(message) makes of the bytes.
+template <typename Read>
+auto parse_message(Bytes bytes, const Read& read) {
   try {
-    return read_value(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return read(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   } catch (const protozero::exception& error) {
     throw_not_onnx(error.what(), bytes.size());
   }
+}
+
+}  // namespace
+
+TensorProto parse_tensor(Bytes bytes) { return parse_message(bytes, read_tensor); }
+ValueProto parse_value(Bytes bytes) { return parse_message(bytes, read_value); }
+AttributeProto parse_attribute(Bytes bytes) {
+  return parse_message(bytes, [](const pbf_reader& message) { return read_attribute(message, 1); });
 }
 
 std::string_view canonical_domain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }

@@ -116,8 +116,10 @@ struct ModelProto {
 
 /// Throws Error when the bytes are not an ONNX model. The result views `bytes`.
 ModelProto parse_model(Bytes bytes);
-/// One of GraphProto::value_types. Throws Error when it is damaged.
+/// The same for messages inside of a model.
+TensorProto parse_tensor(Bytes bytes);
 ValueProto parse_value(Bytes bytes);
+AttributeProto parse_attribute(Bytes bytes);
 /// What reading a file of so many bytes says when its encoding is damaged: an Error.
 [[noreturn]] void throw_not_onnx(std::string_view why, size_t bytes);
 

@@ -35,4 +35,11 @@ Shape Symbols::shape(const ValueProto& input) {
   return Shape(std::move(dims));
 }
 
+std::map<std::string, std::string> Symbols::parameters() const {
+  std::map<std::string, std::string> all;
+  for (const std::string& symbol : taken_) all[symbol];
+  for (const auto& [parameter, dim] : by_parameter_) all[dim.text()] = parameter;
+  return all;
+}
+
 }  // namespace hone::onnx

@@ -17,6 +17,8 @@ namespace hone::onnx {
 class Symbols {
  public:
   Shape shape(const ValueProto& input);
+  /// Of each symbol, what the model calls it; "": nothing.
+  std::map<std::string, std::string> parameters() const;
 
  private:
   Dim named(std::string_view parameter);

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "onnx/diagnoser.h"
+#include "onnx/diagnosis/diagnoser.h"
 #include "onnx/importer.h"
 #include "onnx/parse_log.h"
 #include "onnx/proto.h"
 #include "onnx/rules.h"
 #include "onnx/scope.h"
+#include "onnx/survey.h"
 #include "onnx/symbols.h"
 #include "onnx/tensor_data.h"
 
@@ -55,17 +56,23 @@ class Importer {
       : model_(model), data_(data), log_(log), rules_(rules), diagnoser_(diagnoser) {}
 
   Graph run();
+  /// The same as far as it goes, without outputs; for who diagnoses.
+  void survey(Survey& found);
   /// Those that run() read.
   std::vector<OnnxNode> take_nodes() { return std::move(nodes_); }
 
  private:
   void check_opset();
   /// Runs `body`; where somebody diagnoses, an Error of it is an entry, and the answer false.
-  bool attempt(Problem problem, const std::function<void()>& body);
+  bool attempt(ProblemKind problem, const std::string& where, const std::function<void()>& body);
   void diagnose_node(Place& place, const NodeProto& node, const std::string& name);
   void stand_in(Place& place, std::string_view tensor);
+  void stand_in(Place& place, const TensorProto& tensor);
+  std::vector<std::string> operand_types(Place& place, const NodeProto& node) const;
   /// Throws for a tensor that could not be read.
   void require_read(const Place& place, std::string_view tensor) const;
+  /// The model's inputs and constants.
+  void add_edges(Place& place);
   void add_input(Place& place, const ValueProto& input);
   TensorType type_of(const ValueProto& value);
   void add_initializers(Place& place, const GraphProto& graph);
@@ -95,7 +102,7 @@ class Importer {
   ParseLog log_;
   const Rules& rules_;
   Diagnoser* diagnoser_;
-  Problem stage_ = Problem::graph;  // what an error that comes now is about
+  ProblemKind stage_ = ProblemKind::graph;  // what an error that comes now is about
   Symbols symbols_;
   std::unordered_set<std::string> node_names_;
   std::unordered_map<std::string, int> name_counters_;

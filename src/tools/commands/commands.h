@@ -20,9 +20,11 @@ using Words = std::span<const std::string>;
 #define SUBCOMMAND(first, second, help, file) \
   int run_##first##_##second(Words words);    \
   const FriendlyCommand& describe_##first##_##second();
+#define HYPHENATED(first, second, spelled, help, file) SUBCOMMAND(first, second, help, file)
 #include "tools/commands/commands.def"
 #undef COMMAND
 #undef SUBCOMMAND
+#undef HYPHENATED
 
 struct Command {
   std::string_view first, second;  // words; the second empty where there is none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a diagnosis says of models that are wrong in several places at once.
-#include "onnx/diagnosis.h"
+#include "onnx/diagnosis/diagnosis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,14 +85,17 @@ TEST(Diagnosis, LooksIntoBodiesBehindWhatIsRefused) {
   EXPECT_THAT(diagnosis.runs, IsEmpty());
 }
 
-TEST(Diagnosis, NodesBehindADamagedConstantAreRefused) {
-  const Diagnosis diagnosis = diagnose_onnx_bytes(
-      W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"a"}, {}, "reads"), W::node("Relu", {"x"}, {"y"})},
-                         .initializers = {W::raw_tensor("w", 1, {2}, "abc")},
-                         .inputs = {vector_value("x")},
-                         .outputs = {vector_value("y")}})));
-  EXPECT_THAT(entries_of(diagnosis), ElementsAre("-1 weight ", "0 type reads"));
-  EXPECT_THAT(diagnosis.runs, ElementsAre(ElementsAre(1)));
+TEST(Diagnosis, ADamagedConstantIsKnownByItsTypeAndAnUnsupportedInputIsNot) {
+  const Diagnosis diagnosis =
+      diagnose_onnx_bytes(W::model(W::graph({.nodes = {W::node("Add", {"x", "w"}, {"a"}, {}, "reads"),
+                                                       W::node("Relu", {"odd"}, {"b"}), W::node("Relu", {"x"}, {"y"})},
+                                             .initializers = {W::raw_tensor("w", 1, {2}, "abc")},
+                                             .inputs = {vector_value("x"), W::value("odd", 14, {W::dim(2)})},
+                                             .outputs = {vector_value("y")}})));
+  EXPECT_THAT(entries_of(diagnosis), ElementsAre("-1 type ", "-1 weight ", "1 unjudged Relu_1"));
+  EXPECT_THAT(diagnosis.entries[1].text, HasSubstr("initialiser 'w': "));
+  EXPECT_EQ(diagnosis.entries[2].severity, Severity::error);
+  EXPECT_THAT(diagnosis.runs, ElementsAre(ElementsAre(0), ElementsAre(2)));
 }
 
 TEST(Diagnosis, OfWhatIsNoModelOrHasACycle) {

@@ -16,7 +16,7 @@
 namespace hone {
 
 /// Of what kind an entry of a diagnosis is.
-enum class Problem : uint8_t {
+enum class ProblemKind : uint8_t {
   file,              // it is no ONNX model, or damaged
   graph,             // a tensor that nothing makes, two of one name, a cycle, a body that does not fit its node
   unknown_operator,  // neither Hone, nor the program, nor a function of the model has it
@@ -25,17 +25,18 @@ enum class Problem : uint8_t {
   attribute,         // of a node: missing, unknown, or of a value that is not supported
   type,              // an element type that is not supported where it stands
   weight,            // a constant whose data cannot be read
-  not_judged,        // the node reads what a refused node makes
+  not_judged,        // the node reads what a refused node makes, or what could not be read
   name               // two nodes of one name
 };
 
 struct Diagnostic {
   Severity severity = Severity::error;
-  Problem problem = Problem::graph;
+  ProblemKind problem = ProblemKind::graph;
   int64_t node = -1;  // of the model's own nodes in the file's order; -1: it is about none
   std::string name;   // of the node: of that in a body or a function where it is one
   std::string operator_type, domain;
   std::string text, hint;
+  std::vector<std::string> operands = {};  // of a node: types, "?" where they are not known
 };
 
 struct Diagnosis {

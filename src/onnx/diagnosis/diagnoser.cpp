@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Errors become entries: of which kind they are, where they were thrown says, or what the importer was looking at.
-#include "onnx/diagnoser.h"
+#include "onnx/diagnosis/diagnoser.h"
 
 #include <algorithm>
 
@@ -11,11 +11,11 @@
 namespace hone::onnx {
 namespace {
 
-Problem problem_of(const Error& error, Problem stage) {
-  if (dynamic_cast<const AttributeError*>(&error) != nullptr) return Problem::attribute;
-  if (dynamic_cast<const TypeError*>(&error) != nullptr) return Problem::type;
-  if (dynamic_cast<const UnknownOperator*>(&error) != nullptr) return Problem::unknown_operator;
-  if (dynamic_cast<const OtherVersion*>(&error) != nullptr) return Problem::version;
+ProblemKind problem_of(const Error& error, ProblemKind stage) {
+  if (dynamic_cast<const AttributeError*>(&error) != nullptr) return ProblemKind::attribute;
+  if (dynamic_cast<const TypeError*>(&error) != nullptr) return ProblemKind::type;
+  if (dynamic_cast<const UnknownOperator*>(&error) != nullptr) return ProblemKind::unknown_operator;
+  if (dynamic_cast<const OtherVersion*>(&error) != nullptr) return ProblemKind::version;
   return stage;
 }
 
@@ -38,7 +38,7 @@ Diagnoser::Diagnoser(const ModelProto& model, const Rules& rules) : rules_(rules
   }
   for (const std::span<const ValueProto> list : {std::span(graph.outputs), std::span<const ValueProto>(types_)})
     for (const ValueProto& value : list)
-      if (value.elem_type != 0 && value.shape && value.containers.empty() && value.is_tensor)
+      if (value.elem_type != 0 && value.is_tensor && (value.shape || !value.containers.empty()))
         types_by_name_.emplace(value.name, &value);
 }
 
@@ -47,8 +47,8 @@ const ValueProto* Diagnoser::type_of(std::string_view tensor) const {
   return at == types_by_name_.end() ? nullptr : at->second;
 }
 
-void Diagnoser::add(Severity severity, Problem problem, const NodeProto* node, const std::string& name,
-                    const Error& error) {
+Diagnostic& Diagnoser::add(Severity severity, ProblemKind problem, const NodeProto* node, const std::string& name,
+                           const Error& error) {
   Diagnostic entry{.severity = severity,
                    .problem = problem,
                    .node = node_,
@@ -59,22 +59,26 @@ void Diagnoser::add(Severity severity, Problem problem, const NodeProto* node, c
                    .hint = valid_utf8(error.hint())};
   diagnosis_.entries.push_back(std::move(entry));
   if (severity == Severity::error) ++errors_;
+  return diagnosis_.entries.back();
 }
 
-bool Diagnoser::attempt(Problem problem, const std::function<void()>& body) {
+bool Diagnoser::attempt(ProblemKind problem, const std::string& where, const std::function<void()>& body) {
   try {
     body();
     return true;
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {
-    add(Severity::error, problem_of(error, problem), nullptr, {}, error);
+    if (problem == ProblemKind::weight && ignores_weights_) return false;
+    Diagnostic& entry = add(Severity::error, problem_of(error, problem), nullptr, {}, error);
+    if (!where.empty()) entry.text = fmt::format("{}: {}", valid_utf8(where), entry.text);
     return false;
   }
 }
 
 void Diagnoser::attempt(const NodeProto& node, const std::string& name, const OpsetVersions& opsets,
-                        const Problem& stage, const std::function<void()>& body) {
+                        const ProblemKind& stage, const std::function<void()>& body,
+                        const std::function<std::vector<std::string>()>& operands) {
   const size_t entries = diagnosis_.entries.size(), errors = errors_;
   try {
     body();
@@ -83,13 +87,15 @@ void Diagnoser::attempt(const NodeProto& node, const std::string& name, const Op
   } catch (const Unjudged& error) {
     seen_.clear();
     if (errors_ == errors) check_operators(node, name, opsets);
-    if (diagnosis_.entries.size() == entries) add(Severity::info, Problem::not_judged, &node, name, error);
+    if (diagnosis_.entries.size() != entries) return;
+    const bool broken = dynamic_cast<const Unreadable*>(&error) != nullptr;
+    add(broken ? Severity::error : Severity::info, ProblemKind::not_judged, &node, name, error);
   } catch (const Error& error) {
-    add(Severity::error, problem_of(error, stage), &node, name, error);
+    add(Severity::error, problem_of(error, stage), &node, name, error).operands = operands();
   }
 }
 
-void Diagnoser::warn(Problem problem, std::string text, std::string hint) {
+void Diagnoser::warn(ProblemKind problem, std::string text, std::string hint) {
   add(Severity::warning, problem, nullptr, {}, Error(std::move(text), std::move(hint)));
 }
 
@@ -114,7 +120,7 @@ void Diagnoser::check_operators(const NodeProto& node, const std::string& name, 
   try {
     rules_.require(node, opset_of(opsets, node.domain));
   } catch (const Error& error) {
-    add(Severity::error, problem_of(error, Problem::unknown_operator), &node, name, error);
+    add(Severity::error, problem_of(error, ProblemKind::unknown_operator), &node, name, error);
   }
   for (const AttributeProto& attribute : node.attributes)
     if (attribute.graph)

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edit/compare.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "edit/names.h"
+
+namespace hone::edit {
+namespace {
+
+std::map<std::string, const Node*> nodes_by_key(const Graph& graph) {
+  std::map<std::string, const Node*> nodes;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    std::string key = node.name.empty() ? (node.outputs.empty() ? label_of(node, i) : node.outputs[0]) : node.name;
+    while (!nodes.emplace(key, &node).second) key += "'";
+  }
+  return nodes;
+}
+
+std::string title(const std::string& key, const Node& node) { return fmt::format("{} ({})", key, node.op_type); }
+
+std::string node_change(const Node& before, const Node& after) {
+  std::vector<std::string> parts;
+  if (before.op_type != after.op_type || before.domain != after.domain)
+    parts.push_back(fmt::format("op {} -> {}", before.op_type, after.op_type));
+  const auto list = [](const std::vector<std::string>& names) { return "[" + join(names, ", ") + "]"; };
+  if (before.inputs != after.inputs)
+    parts.push_back(fmt::format("inputs {} -> {}", list(before.inputs), list(after.inputs)));
+  if (before.outputs != after.outputs)
+    parts.push_back(fmt::format("outputs {} -> {}", list(before.outputs), list(after.outputs)));
+  for (const Attribute& attribute : after.attributes) {
+    const Attribute* old = before.attribute(attribute.name);
+    if (old == nullptr) {
+      parts.push_back(fmt::format("{} = {} added", attribute.name, attribute_text(attribute)));
+    } else if (attribute.bodies.empty()
+                   ? old->bytes != attribute.bytes
+                   : old->bodies.size() != attribute.bodies.size() ||
+                         !std::ranges::equal(old->bodies, attribute.bodies, [](const auto& a, const auto& b) {
+                           return encode(*a).text() == encode(*b).text();
+                         })) {
+      parts.push_back(fmt::format("{} {} -> {}", attribute.name, attribute_text(*old), attribute_text(attribute)));
+    }
+  }
+  for (const Attribute& attribute : before.attributes)
+    if (after.attribute(attribute.name) == nullptr) parts.push_back(fmt::format("{} removed", attribute.name));
+  return join(parts, "; ");
+}
+
+void compare_values(std::string_view what, const std::vector<Value>& before, const std::vector<Value>& after,
+                    ModelDifference& out) {
+  std::map<std::string, ValueType> old, now;
+  for (const Value& value : before) old.emplace(value.name, type_of(value));
+  for (const Value& value : after) now.emplace(value.name, type_of(value));
+  const auto text = [](const ValueType& type) {
+    return fmt::format("{} {}", numpy_name(type.element), sizes_text(type));
+  };
+  for (const auto& [name, type] : old) {
+    const auto at = now.find(name);
+    if (at == now.end()) out.others.push_back(fmt::format("{} {} removed", what, name));
+    else if (!(at->second == type))
+      out.others.push_back(fmt::format("{} {}: {} -> {}", what, name, text(type), text(at->second)));
+  }
+  for (const auto& [name, type] : now)
+    if (!old.contains(name)) out.others.push_back(fmt::format("{} {} added: {}", what, name, text(type)));
+}
+
+/// Whether the elements are the same; nothing where they cannot be read.
+std::optional<bool> same_elements(const Model& before, const Weight& a, const Model& after, const Weight& b) {
+  if (a.bytes == b.bytes && !a.file) return true;
+  try {
+    const Tensor x = tensor_of(before, a), y = tensor_of(after, b);
+    if (x.dtype() == DType::string) return x.strings() == y.strings();
+    return x.blob().text() == y.blob().text();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void compare_weights(const Model& before, const Model& after, ModelDifference& out) {
+  std::map<std::string, const Weight*> now;
+  for (const Weight& weight : after.graph.weights) now.emplace(weight.name, &weight);
+  std::set<std::string> old;
+  for (const Weight& weight : before.graph.weights) {
+    old.insert(weight.name);
+    const auto at = now.find(weight.name);
+    if (at == now.end()) {
+      out.others.push_back(fmt::format("weight {} removed", weight.name));
+    } else if (weight.dims != at->second->dims || weight.type != at->second->type) {
+      out.others.push_back(fmt::format("weight {}: {} [{}] -> {} [{}]", weight.name, numpy_name(weight.type),
+                                       join_dims(weight.dims, ","), numpy_name(at->second->type),
+                                       join_dims(at->second->dims, ",")));
+    } else if (const std::optional<bool> same = same_elements(before, weight, after, *at->second);
+               !same.value_or(false)) {
+      out.others.push_back(
+          fmt::format("weight {}: {}", weight.name, same ? "other values" : "its values cannot be read"));
+    }
+  }
+  for (const auto& [name, weight] : now)
+    if (!old.contains(name)) out.others.push_back(fmt::format("weight {} added", name));
+}
+
+}  // namespace
+
+ModelDifference compare(const Model& before, const Model& after) {
+  ModelDifference out;
+  const auto old = nodes_by_key(before.graph), now = nodes_by_key(after.graph);
+  for (const auto& [key, node] : old) {
+    const auto at = now.find(key);
+    if (at == now.end()) out.removed.push_back(title(key, *node));
+    else if (const std::string how = node_change(*node, *at->second); !how.empty())
+      out.changed.emplace_back(title(key, *at->second), how);
+  }
+  for (const auto& [key, node] : now)
+    if (!old.contains(key)) out.added.push_back(title(key, *node));
+  compare_values("input", before.graph.inputs, after.graph.inputs, out);
+  compare_values("output", before.graph.outputs, after.graph.outputs, out);
+  compare_weights(before, after, out);
+  std::map<std::string, int64_t> opsets;
+  for (const Opset& opset : before.opsets) opsets[opset.domain] = opset.version;
+  for (const Opset& opset : after.opsets) {
+    const auto at = opsets.find(opset.domain);
+    const std::string domain = opset.domain.empty() ? "ai.onnx" : opset.domain;
+    if (at == opsets.end()) out.others.push_back(fmt::format("operator set {} {} added", domain, opset.version));
+    else if (at->second != opset.version)
+      out.others.push_back(fmt::format("operator set {}: {} -> {}", domain, at->second, opset.version));
+  }
+  if (before.functions.size() != after.functions.size())
+    out.others.push_back(fmt::format("functions: {} -> {}", before.functions.size(), after.functions.size()));
+  return out;
+}
+
+}  // namespace hone::edit

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/compare/compare_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "ir/range.h"
+#include "tools/common/operator_libraries.h"
+#include "tools/common/plan_view.h"
+#include "tools/compare/run_flags.h"
+#include "tools/compare/script.h"
+#include "tools/compare/taps.h"
+#include "tools/model/read.h"
+
+namespace hone {
+namespace {
+
+/// What `cpu`, `onnxrt`, ... stand for on the command line.
+bool is_runner(std::string_view flag) {
+  return flag == "--cpu" || flag == "--cuda" || flag == "--trt" || flag == "--onnxrt" || flag == "--ref" ||
+         flag == "--plan";
+}
+
+std::string date_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "-%m/%d/%y-%H:%M:%S", &parts)};
+}
+
+/// A model and what shall run it.
+class ComparedRun {
+ public:
+  explicit ComparedRun(const Arguments& arguments)
+      : arguments_(arguments), narrator_(arguments), inputs_(input_request(arguments)) {}
+
+  ExitStatus run() {
+    narrator_.info("RUNNING | Command: hone run {}", join(arguments_.words(), " "));
+    read_model();
+    if (arguments_.has("--gen-script")) return write_script(arguments_, face_, narrator_);
+    check_something_to_do();
+    if (arguments_.has("--tap")) return compare_taps(arguments_, model_face("--tap"), feeds().front(), narrator_);
+    make_runners();
+    const std::vector<TensorList> iterations = feeds();
+    const bool good = compare(iterations);
+    narrator_.write(
+        good ? Narrator::Level::info : Narrator::Level::error,
+        fmt::format("{} | Command: hone run {}", good ? "PASSED" : "FAILED", join(arguments_.words(), " ")));
+    write_json_result(arguments_, verdict_.dump(2, ' ', false, Json::error_handler_t::replace));
+    return good ? ExitStatus::passed : ExitStatus::failed;
+  }
+
+ private:
+  void read_model() {
+    const std::string& path = arguments_.file();
+    need_file(path);
+    const std::string type = arguments_.value("--model-type");
+    is_plan_ = type.empty() ? !is_onnx_file(path) : type == "engine";
+    if (!is_plan_) {
+      face_ = face_of(arguments_, path);
+      if (const std::string save = arguments_.value("--save-onnx"); !save.empty()) {
+        narrator_.info("Saving ONNX model to: {}", save);
+        const auto bytes = face_.bytes.bytes();
+        write_file(save, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      }
+      return;
+    }
+    if (output_marks(arguments_).any())
+      throw UsageError(fmt::format("{} is a plan: its outputs cannot be changed", path),
+                       "--tap '*' shows the tensors inside of it");
+    Owned<hone_plan> plan;
+    try {
+      plan = make<hone_plan>(hone_plan_create_from_file, path.c_str());
+    } catch (const Error& error) {
+      throw StatusError(ExitStatus::no_file, fmt::format("{} cannot be loaded: {}", path, error.message()),
+                        error.hint());
+    }
+    face_.path = path;
+    const hone_plan_info info = info_of(plan.get());
+    plan_device_ = std::string_view(info.device_kind) == "cuda" ? "cuda:0" : "cpu";
+    model_of_plan_ = info.model;
+    for (const NetworkTensor& io : tensors_of(plan.get())) {
+      if (io.is_input) {
+        face_.inputs.push_back({io.name, io.dtype, io.dims});
+        face_.symbols.emplace_back(io.dims.size());
+        if (io.range)
+          inputs_.accepted[io.name] = {static_cast<double>(io.range->low), static_cast<double>(io.range->high)};
+      } else {
+        face_.outputs.push_back(io.name);
+      }
+    }
+  }
+
+  void check_something_to_do() const {
+    const bool any = std::ranges::any_of(arguments_.order(), is_runner);
+    if (any || arguments_.count("--load-outputs") > 0) return;
+    throw UsageError(
+        "no runner is selected, so that nothing would run",
+        "add --cpu, --cuda, --trt, --onnxrt, --ref or --plan FILE; hone run MODEL alone runs once and shows outputs");
+  }
+
+  std::string unique(const std::string& kind) {
+    return fmt::format("{}-{}{}", kind, ordinals_[kind]++, arguments_.has("--stamp") ? date_text() : "");
+  }
+
+  OnnxRuntimeRequest onnxruntime_request() const {
+    OnnxRuntimeRequest request{arguments_.value("--onnxrt-lib"), arguments_.values("--providers"), 99};
+    const std::string level = arguments_.value("--graph-optimization-level");
+    if (level == "ORT_DISABLE_ALL") request.optimization = 0;
+    else if (level == "ORT_ENABLE_BASIC") request.optimization = 1;
+    else if (level == "ORT_ENABLE_EXTENDED") request.optimization = 2;
+    else if (!level.empty() && level != "ORT_ENABLE_ALL")
+      throw UsageError(fmt::format("--graph-optimization-level {}: there is no such level", level),
+                       "ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED or ORT_ENABLE_ALL");
+    return request;
+  }
+
+  /// The model behind a plan, for runners that need one.
+  const ModelFace& model_face(std::string_view runner) {
+    if (!is_plan_) return face_;
+    if (!plan_model_) {
+      const std::string beside =
+          (std::filesystem::path(face_.path).parent_path() / std::filesystem::path(model_of_plan_).filename()).string();
+      const std::string found = std::filesystem::exists(model_of_plan_) ? model_of_plan_ : beside;
+      if (model_of_plan_.empty() || !std::filesystem::exists(found))
+        throw UsageError(fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
+                         fmt::format("hone run MODEL.onnx --plan {} {}", face_.path, runner));
+      plan_model_ = read_face(found);
+    }
+    return *plan_model_;
+  }
+
+  void make_runners() {
+    const EngineRequest request = engine_request(arguments_, narrator_);
+    open_libraries();
+    bool saved = false;
+    std::vector<std::string> plans;
+    for (const auto& words : arguments_.all("--plan")) plans.push_back(words.front());
+    size_t plan = 0;
+    for (const std::string& flag : arguments_.order()) {
+      if (flag == "--onnxrt") {
+        runners_.push_back(
+            make_onnxruntime_runner(unique("onnxrt"), model_face(flag), onnxruntime_request(), narrator_));
+      } else if (flag == "--ref") {
+        runners_.push_back(make_reference_runner(unique("ref"), model_face(flag), narrator_));
+      } else if (flag == "--plan") {
+        runners_.push_back(make_plan_runner(unique("plan"), plans[plan++], arguments_.value("--device", "cpu"),
+                                            request.profile, narrator_));
+      } else if (is_runner(flag)) {
+        EngineRequest own = request;
+        own.device = flag == "--cpu" ? "cpu" : flag == "--cuda" ? "cuda:0" : is_plan_ ? plan_device_ : best_device();
+        if (saved) own.save_engine = own.save_cache = own.save_tactics = "";  // the first one's
+        saved = true;
+        const std::string name = unique(own.device == "cpu" ? "cpu" : "cuda");
+        if (is_plan_) runners_.push_back(make_plan_runner(name, face_.path, own.device, own.profile, narrator_));
+        else runners_.push_back(make_engine_runner(name, face_, std::move(own), narrator_));
+      }
+    }
+  }
+
+  void open_libraries() const {
+    ToolOptions tool;
+    tool.plugins = arguments_.values("--plugins");
+    for (const std::string& flag : arguments_.trtexec_flags())
+      if (flag.starts_with("--staticPlugins=")) tool.plugins.push_back(flag.substr(16));
+    open_operator_libraries(tool, narrator_.engine_log());
+  }
+
+  /// Integers that index something are drawn within what they index.
+  void find_accepted() {
+    if (is_plan_ || inputs_.ranges.contains("")) return;
+    if (std::ranges::none_of(face_.inputs, [](const KnownTensor& input) { return is_integer(input.dtype); })) return;
+    try {
+      const ImportedModel model = hone::read_model(face_.path, narrator_.engine_log());
+      for (const Value* input : model.graph.inputs())
+        if (const std::optional<IntegerRange> range = accepted_range(input))
+          inputs_.accepted[input->name] = {static_cast<double>(range->low), static_cast<double>(range->high)};
+    } catch (const Error&) {
+      return;  // the runners say what is wrong with the model
+    }
+  }
+
+  std::vector<TensorList> feeds() {
+    std::vector<KnownTensor> known = face_.inputs;
+    for (KnownTensor& input : known)
+      if (const auto given = inputs_.shapes.find(input.name);
+          given != inputs_.shapes.end() && given->second.size() == input.dims.size())
+        input.dims = given->second;
+    std::vector<TensorList> iterations;
+    if (arguments_.has("--load-inputs")) iterations = load_inputs(arguments_.values("--load-inputs"), known);
+    if (arguments_.has("--data-loader-cmd")) iterations = from_program(known);
+    for (const TensorList& iteration : iterations)
+      for (const KnownTensor& input : known) input_for(iteration, input.name);
+    if (iterations.empty()) {
+      find_accepted();
+      const std::vector<KnownTensor> resolved = resolved_inputs(face_, inputs_, narrator_);
+      for (int64_t i = 0; i < inputs_.iterations; ++i)
+        iterations.push_back(draw_inputs(resolved, inputs_, i, narrator_, i == 0));
+    }
+    return iterations;
+  }
+
+  std::vector<TensorList> from_program(const std::vector<KnownTensor>& known) const {
+    const std::string program = arguments_.value("--data-loader-cmd");
+    std::FILE* pipe = popen(program.c_str(), "r");
+    if (pipe == nullptr) throw StatusError(ExitStatus::no_file, fmt::format("{} cannot be started", program));
+    std::vector<TensorList> iterations;
+    std::string text;
+    char part[4096];
+    while (const size_t got = std::fread(part, 1, sizeof part, pipe)) text.append(part, got);
+    if (pclose(pipe) != 0)
+      throw StatusError(ExitStatus::no_file, fmt::format("{} failed", program),
+                        "--data-loader-cmd's program has to exit with 0");
+    for (const std::string_view line : split(text, '\n'))
+      if (!trim(line).empty())
+        for (TensorList& each : load_inputs({std::string(trim(line))}, known)) iterations.push_back(std::move(each));
+    return iterations;
+  }
+
+  TensorList postprocessed(TensorList outputs) const {
+    for (const std::string& word : arguments_.values("--postprocess")) {
+      const size_t at = word.find("top-");
+      if (at == std::string::npos)
+        throw UsageError(fmt::format("--postprocess {}: only top-K is known", word),
+                         "for example top-3 or y:top-5,axis=1");
+      const std::string name = at == 0 ? "" : word.substr(0, at - 1);
+      const std::vector<std::string_view> parts = split(std::string_view(word).substr(at + 4), ',');
+      const std::optional<int64_t> count = parse_integer(parts[0]);
+      std::optional<int64_t> axis = -1;
+      if (parts.size() > 1 && parts[1].starts_with("axis=")) axis = parse_integer(parts[1].substr(5));
+      if (!count || *count < 1 || !axis)
+        throw UsageError(fmt::format("--postprocess {} cannot be understood", word),
+                         "for example top-3 or y:top-5,axis=1");
+      for (NamedTensor& each : outputs)
+        if (name.empty() || each.name == name) each.tensor = top_places(each.tensor, *count, *axis);
+    }
+    return outputs;
+  }
+
+  bool validate(const std::string& runner, const TensorList& outputs) {
+    bool good = true;
+    for (const NamedTensor& each : outputs) {
+      narrator_.info("Validating output: {} (check_inf=True, check_nan=True)", each.name);
+      const auto indent = narrator_.indented();
+      const Finiteness found = finiteness_of(each.tensor);
+      if (found.infinities > 0)
+        narrator_.error("Inf Detected | One or more non-finite values were encountered in this output: {} of {}",
+                        found.infinities, each.tensor.size());
+      if (found.nans > 0)
+        narrator_.error("NaN Detected | One or more NaNs were encountered in this output: {} of {}", found.nans,
+                        each.tensor.size());
+      const bool fine = found.infinities + found.nans == 0;
+      if (fine) narrator_.info("PASSED | Output: {} is valid", each.name);
+      else narrator_.error("FAILED | Errors detected in output: {}", each.name);
+      verdict_["validation"].push_back({{"runner", runner},
+                                        {"name", each.name},
+                                        {"passed", fine},
+                                        {"infinities", found.infinities},
+                                        {"nans", found.nans}});
+      good &= fine;
+    }
+    return good;
+  }
+
+  TensorList infer(Runner& runner, const TensorList& feed, std::vector<double>& times) {
+    for (int64_t i = arguments_.integer("--warm-up", 0); i > 0 && times.empty(); --i) runner.infer(feed);
+    const double start = now_ms();
+    TensorList outputs = runner.infer(feed);
+    times.push_back(now_ms() - start);
+    return outputs;
+  }
+
+  void tell_times(const std::string& runner, const std::vector<double>& times) {
+    const Statistics s = statistics_of(times);
+    narrator_.info(
+        "{} | Latency over {} iterations: mean {:.4g} ms, median {:.4g} ms, p90 {:.4g} ms, p95 {:.4g} ms, p99 {:.4g} "
+        "ms",
+        runner, times.size(), s.mean, s.median, s.p90, s.p95, s.p99);
+    verdict_["latency"][runner] = {{"mean", s.mean}, {"median", s.median}, {"p90", s.p90},
+                                   {"p95", s.p95},   {"p99", s.p99},       {"iterations", times.size()}};
+  }
+
+  bool compare(const std::vector<TensorList>& iterations);
+
+  const Arguments& arguments_;
+  const Narrator narrator_;
+  InputRequest inputs_;
+  ModelFace face_;
+  bool is_plan_ = false;
+  std::string plan_device_, model_of_plan_;
+  std::optional<ModelFace> plan_model_;
+  std::map<std::string, int> ordinals_;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  Json verdict_{{"passed", false}};
+};
+
+bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
+  std::vector<RunResult> loaded;
+  std::vector<std::string> names, precisions;
+  for (const auto& runner : runners_) {
+    narrator_.info("{} | Activating and starting inference", runner->name());
+    runner->prepare(iterations);
+    names.push_back(runner->name());
+    precisions.push_back(runner->precision());
+  }
+  if (arguments_.has("--load-outputs")) {
+    narrator_.info("Loading inference results from {}", join(arguments_.values("--load-outputs"), ", "));
+    loaded = load_results(arguments_.values("--load-outputs"));
+  }
+  for (const RunResult& result : loaded) names.push_back(result.runner);
+  verdict_["model"] = face_.path;
+  verdict_["runners"] = names;
+  const bool live = !runners_.empty();
+  size_t count = live ? iterations.size() : loaded.empty() ? 0 : loaded[0].iterations.size();
+  bool good = true;
+  for (const RunResult& result : loaded) {
+    if (result.iterations.size() == count) continue;
+    const std::string text =
+        fmt::format("{} has {} iterations, {} has {}", result.runner, result.iterations.size(), names[0], count);
+    if (arguments_.has("--allow-prefix")) {
+      narrator_.warning("{}; as many are compared as both have", text);
+    } else {
+      narrator_.error("FAILED | {} (--allow-prefix compares as many as both have)", text);
+      good = false;
+    }
+  }
+  for (const RunResult& result : loaded) count = std::min(count, result.iterations.size());
+  Comparison comparison(comparison_request(arguments_, precisions, narrator_), names, face_.produced, narrator_);
+  std::vector<RunResult> kept(runners_.size());
+  std::vector<std::vector<double>> times(runners_.size());
+  const bool keeps = arguments_.has("--save-outputs"), compares = names.size() > 1;
+  for (size_t r = 0; r < runners_.size(); ++r) kept[r].runner = runners_[r]->name();
+  for (size_t i = 0; i < std::max(count, live ? iterations.size() : count); ++i) {
+    narrator_.info("Streaming iteration {}", i);
+    if (live)
+      narrator_.info("    ---- Inference Input(s) ----\n    {}",
+                     join(split(metadata_text(iterations[i]), '\n'), "\n    "));
+    std::vector<TensorList> outputs;
+    for (size_t r = 0; r < runners_.size(); ++r) {
+      outputs.push_back(infer(*runners_[r], iterations[i], times[r]));
+      narrator_.info("{}\n    ---- Inference Output(s) ----\n    {}", names[r],
+                     join(split(metadata_text(outputs[r]), '\n'), "\n    "));
+      if (arguments_.has("--validate")) good &= validate(names[r], outputs[r]);
+      if (keeps) kept[r].iterations.push_back(outputs[r]);
+    }
+    if (!compares || i >= count) continue;
+    for (const RunResult& result : loaded) outputs.push_back(result.iterations[i]);
+    for (TensorList& list : outputs) list = postprocessed(std::move(list));
+    if (!comparison.add(outputs)) break;
+  }
+  if (compares) good &= comparison.finish();
+  verdict_["pairs"] = comparison.json();
+  if (!comparison.first_divergence().empty()) verdict_["firstDivergence"] = comparison.first_divergence();
+  if (arguments_.has("--time"))
+    for (size_t r = 0; r < runners_.size(); ++r) tell_times(names[r], times[r]);
+  if (const std::string path = arguments_.value("--save-inputs"); !path.empty() && live) {
+    narrator_.info("Saving inference input data to {}", path);
+    save_inputs(path, iterations);
+  }
+  if (keeps) {
+    narrator_.info("Saving inference results to {}", arguments_.value("--save-outputs"));
+    save_results(arguments_.value("--save-outputs"), kept);
+  }
+  if (const std::string path = arguments_.value("--save-accuracy-results"); !path.empty()) {
+    narrator_.info("Saving accuracy results to {}", path);
+    write_file(path, comparison.accuracy_json().dump(4));
+  }
+  verdict_["passed"] = good;
+  return good;
+}
+
+}  // namespace
+
+ExitStatus compare_runs(const Arguments& arguments) { return ComparedRun(arguments).run(); }
+
+}  // namespace hone
