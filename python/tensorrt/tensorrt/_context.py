@@ -10,6 +10,7 @@ import math
 import weakref
 
 import hone
+from hone.arrays import NAMES, Tensor
 
 from . import _enums, _native
 from ._listeners import allocate, report_debug_tensors, report_layers
@@ -34,7 +35,7 @@ class IExecutionContext(Told):
         self._user_memory = getattr(strategy, "name", strategy) == "USER_MANAGED"
         self._memory = (0, 0)
         self._profile, self._generation = 0, -1
-        self._shapes, self._addresses, self._allocators, self._placed = {}, {}, {}, {}
+        self._shapes, self._addresses, self._allocators, self._placed, self._staged = {}, {}, {}, {}, {}
         self._shape_contents = {}  # of 8.x's set_shape_input()
         self._debug_listener, self._debug_off, self._debug_on = None, set(), False
         self._unfused_debug = False
@@ -313,6 +314,7 @@ class IExecutionContext(Told):
 
     def _placed_all(self, stream):
         """Outputs have memory: their addresses, or what their allocators give."""
+        self._staged.clear()
         for name in self._outputs():
             allocator, address = self._allocators.get(name), self._addresses.get(name, 0)
             if allocator is None and not address:
@@ -325,8 +327,23 @@ class IExecutionContext(Told):
                 address = allocate(self, name, shape, stream)
                 if not address:
                     return self._failed(f"the allocator of the output {name} gave no memory", False, "FAILED_ALLOCATION")
+            elif not _native.on_host() and self._engine.is_shape_inference_io(name):
+                address = self._stage(name, address)
             self._bind(name, address)
         return True
+
+    def _stage(self, name, address):
+        """Memory of a GPU's for an output that the program reads from the host: a shape tensor."""
+        staged = Tensor(_native.device(), self._handle.shape(name), NAMES[self._engine._numbers[name]])
+        self._staged[name] = staged, address
+        return staged.address
+
+    def _bring_to_host(self, stream):
+        """Shape tensors to where the program wants them, before the call returns."""
+        for staged, address in self._staged.values():
+            _native.stream(stream).handle.copy(address, staged.address, staged.nbytes)
+        if self._staged:
+            _native.stream(stream).synchronize()
 
     def _placing(self, name, stream):
         """A function that gives an output memory when the data have decided its size. Hone's context keeps it, so it may not keep this one."""
@@ -343,6 +360,8 @@ class IExecutionContext(Told):
     def _run(self, stream):
         debug = self._debug_on and self._debug_listener is not None
         if self._profiler is not None:
+            if not _native.on_host():
+                _native.stream(stream).synchronize()  # the inputs are there: layers are timed in a stream of their own
             self._layer_times = self._handle.profile()
             if self.enqueue_emits_profile:
                 self.report_to_profiler()
@@ -350,8 +369,9 @@ class IExecutionContext(Told):
             self._handle.run()
         else:
             self._handle.enqueue(_native.stream(stream).handle)
-            if debug:
-                self._handle.wait()
+            if debug or self._engine._unbound:
+                self._handle.wait()  # allocators hear of sizes that the data decide before the call returns
+            self._bring_to_host(stream)
         if debug:
             report_debug_tensors(self, stream)
         return True
