@@ -7,7 +7,7 @@ NVIDIA's library are refused. `__hone__` is Hone's own version.
 
 import hone as _hone
 
-from . import _surface
+from ._base import surface as _surface
 from . import tensorrt  # noqa: F401: the same classes under the name that annotations use
 from .tensorrt import *  # noqa: F403
 from .tensorrt import _itemsize  # noqa: F401
