@@ -6,26 +6,25 @@ network may be built again and with other configurations.
 """
 
 import json
-import os
 import pathlib
 import tempfile
 
 import hone
 
-from .._base import enums, native, surface
+from .._base import enums, native
+from .._base.reports import Told, called, relay
+from .._base.values import IHostMemory
 from .._engine import shape_values
+from .._engine.engine import NOTE
+from .._engine.runtime import Runtime, _announce
+from .._lowering.to_onnx import CannotLower, network_model
+from .._network.network import INetworkDefinition
 from .._plugins import operators as plugin_operators, registry as plugin_registry
 from . import algorithms, build_flags, calibration
 from .config import IBuilderConfig
-from .._engine.engine import NOTE
-from .._network.network import INetworkDefinition
 from .profiles import IOptimizationProfile
 from .progress import Told as ToldProgress
-from .._base.reports import Told, called, relay
-from .._engine.runtime import Runtime, _announce
 from .timing_cache import ITimingCache
-from .._lowering.to_onnx import CannotLower, network_model
-from .._base.values import IHostMemory
 
 
 class Refused(Exception):

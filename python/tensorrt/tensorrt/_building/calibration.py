@@ -13,8 +13,8 @@ import hone
 import numpy as np
 
 from .._base import enums, native, surface
-from .ranges import Histogram
 from .._base.reports import called, relay
+from .ranges import Histogram
 
 _Algo = enums.get("CalibrationAlgoType")
 _METHODS = ("LEGACY_CALIBRATION", "ENTROPY_CALIBRATION", "ENTROPY_CALIBRATION_2", "MINMAX_CALIBRATION")

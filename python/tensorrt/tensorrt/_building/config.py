@@ -4,8 +4,8 @@
 import os
 
 from .._base import enums, native, surface
-from .profiles import IOptimizationProfile
 from .._base.reports import Told
+from .profiles import IOptimizationProfile
 from .timing_cache import timing_cache
 
 _BuilderFlag, _PoolType, _Preview = enums.BuilderFlag, enums.MemoryPoolType, enums.PreviewFeature

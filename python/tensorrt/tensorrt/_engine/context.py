@@ -12,11 +12,11 @@ import weakref
 import hone
 from hone.arrays import NAMES, Tensor
 
-from .._base import enums, native
-from .listeners import allocate, report_debug_tensors, report_layers
+from .._base import native
 from .._base.reports import Told
-from .shape_values import complaint
 from .._base.values import Dims
+from .listeners import allocate, report_debug_tensors, report_layers
+from .shape_values import complaint
 
 _NOTHING = 64  # an address for tensors without elements: nothing is read or written there
 

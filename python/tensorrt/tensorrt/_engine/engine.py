@@ -10,12 +10,12 @@ import json
 import hone
 
 from .._base import enums, native, surface
+from .._base.reports import Told, relay
+from .._base.values import Dims, IHostMemory
 from .._plugins import operators as plugin_operators
 from . import bindings
 from .context import IExecutionContext
 from .inspector import EngineInspector
-from .._base.reports import Told, relay
-from .._base.values import Dims, IHostMemory
 
 NOTE = "tensorrt"  # the note's name in a plan
 

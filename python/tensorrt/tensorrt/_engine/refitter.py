@@ -9,9 +9,9 @@ import hone
 import numpy as np
 
 from .._base import enums, native
-from .._building import calibration
 from .._base.reports import Told, relay
 from .._base.values import Weights, type_of_array, weights_of
+from .._building import calibration
 
 _Role, _Location = enums.ALL["WeightsRole"], enums.TensorLocation
 

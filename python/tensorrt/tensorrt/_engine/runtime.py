@@ -6,10 +6,10 @@ import sys
 
 import hone
 
-from .._base import enums, native, surface
+from .._base import native, surface
+from .._base.reports import Told, called
 from .._plugins import registry as plugin_registry
 from .engine import ICudaEngine
-from .._base.reports import Told, called
 
 MAGIC = b"HONEPLAN"
 HEADER = 48  # bytes that say how long a plan is

@@ -12,10 +12,10 @@ import hone
 import numpy as np
 
 from .._base import onnx
+from .._base.elements import element_of_type
 from .._parser import parsed
 from .._plugins import layers as plugin_layers
 from . import flow, layers, layers_more
-from .._base.elements import element_of_type
 
 OPSET = 24  # that layers made by add_* are written in
 DOMAIN = "hone.layers"

@@ -6,8 +6,8 @@ import operator
 import numpy as np
 
 from .._base import enums
-from .tensors import ITensor
 from .._base.values import DimsHW, sizes_of, weights_of
+from .tensors import ITensor
 
 DataType = enums.ALL["DataType"]
 _PaddingMode, _SampleMode = enums.ALL["PaddingMode"], enums.ALL["SampleMode"]

@@ -2,14 +2,14 @@
 """INetworkDefinition: inputs, layers, outputs. Layers come from add_* (_network_add*.py) or from a parser; both are records in one list."""
 
 from .._base import enums, surface
+from .._base.reports import Told
+from .._base.values import IHostMemory, sizes_of, weights_of
 from . import tensor_types
-from .layers import ILayer, LayerType, Record, word_of
 from .add import _AddLayers
 from .add_more import _AddMoreLayers
+from .layers import ILayer, LayerType, Record, word_of
 from .loops import _AddFlow
-from .._base.reports import Told
 from .tensors import ITensor
-from .._base.values import IHostMemory, sizes_of, weights_of
 
 DataType = enums.ALL["DataType"]
 CreationFlag = enums.ALL["NetworkDefinitionCreationFlag"]

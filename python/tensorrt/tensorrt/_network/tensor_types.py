@@ -8,9 +8,9 @@ types that are known by now; small tensors of integers, whose contents decide si
 import hone
 
 from .._base import native, onnx
+from .._base.elements import HONE, element_of_type, type_of_element
 from .._lowering import flow, to_onnx
 from . import shape_tensors
-from .._base.elements import HONE, element_of_type, type_of_element
 
 
 def _asked(nodes, tensors, inputs, outputs, network, functions=()):

@@ -2,8 +2,8 @@
 """ITensor: a value of a network, with a name that no other has. What type and sizes it has is worked out when somebody asks (_typing.py)."""
 
 from .._base import enums
-from . import shape_tensors
 from .._base.values import Dims, sizes_of
+from . import shape_tensors
 
 DataType, TensorFormat, TensorLocation = (enums.ALL[name] for name in ("DataType", "TensorFormat", "TensorLocation"))
 ANY_FORMAT = (1 << len(TensorFormat.__members__)) - 1

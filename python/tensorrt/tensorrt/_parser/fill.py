@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a model that Hone reads to the records of a network: a layer for each node, and one for each weight that a layer reads as a tensor."""
 
-import struct
-
 import numpy as np
 
 from .._base import onnx
-from .._network.layers import Record
-from .parsed import reader
-from .kinds import kind_of, weight_places
-from .._network.tensors import ITensor
 from .._base.values import type_of_array, weights_of
+from .._network.layers import Record
+from .._network.tensors import ITensor
+from .kinds import kind_of, weight_places
+from .parsed import reader
 
 
 def constants(model):

@@ -7,12 +7,12 @@ What Hone can read of a model decides: the parser asks it for the types of all t
 import os
 import struct
 
-from .._base import enums, native, onnx, surface
-from . import diagnose
+from .._base import enums, onnx, surface
 from .._base.elements import type_of_element
-from .fill import fill
-from .._plugins.layers import prepare
 from .._base.reports import Told
+from .._plugins.layers import prepare
+from . import diagnose
+from .fill import fill
 
 ErrorCode, OnnxParserFlag = enums.ALL["ErrorCode"], enums.ALL["OnnxParserFlag"]
 _NO_PLUGIN = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'

@@ -13,9 +13,9 @@ import numpy as np
 from hone import _hone
 
 from .._base import enums, native
+from .._base.values import Dims
 from .classes import DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IPluginV3, PluginTensorDesc
 from .registry import PluginField, PluginFieldCollection, get_plugin_registry
-from .._base.values import Dims
 
 DOMAIN = "hone.plugins"
 _Part, _Phase, _FieldType = enums.get("PluginCapabilityType"), enums.get("TensorRTPhase"), enums.ALL["PluginFieldType"]
