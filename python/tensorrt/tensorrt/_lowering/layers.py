@@ -20,7 +20,7 @@ def _auto_pad(e):
 def _kernel(e, transposed):
     """(kernel, bias) of a convolution, weights or tensors."""
     maps, groups, window = e.param("num_output_maps"), e.param("num_groups", 1), list(e.param("kernel_size"))
-    channels = e.sizes(0)[1]
+    channels = e.sizes(0)[-len(window) - 1]
     shape = [channels, maps // groups, *window] if transposed else [maps, channels // groups, *window]
     kernel = e.input(1) if e.has(1) else e.weights("KERNEL", shape, e.element(0))
     if kernel is None:
@@ -29,18 +29,38 @@ def _kernel(e, transposed):
     return [kernel] + ([bias] if bias is not None else [])
 
 
+def _images(e, spatial):
+    """The input with one batch dimension, and what gives the output the dimensions in front of its channels back."""
+    sizes = e.sizes(0)
+    front = len(sizes) - spatial - 1
+    if front < 2:
+        return e.input(0), None
+    if any(size < 0 for size in sizes):
+        e.fail(f"it has {front} dimensions in front of its channels, so its sizes have to be known")
+    return e.node("Reshape", [e.input(0), e.ints([-1, *sizes[front:]])]), sizes[:front]
+
+
+def _fronted(e, made, front):
+    """The output with these dimensions in front."""
+    if front is not None:
+        behind = e.node("Shape", [made], start=1)
+        e.node("Reshape", [made, e.node("Concat", [e.ints(front), behind], axis=0)], e.out())
+
+
 def _convolution(e, r):
-    auto = _auto_pad(e)
-    e.node("Conv", [e.input(0), *_kernel(e, False)], e.out(), kernel_shape=list(e.param("kernel_size")), strides=list(e.param("stride")),
-           dilations=list(e.param("dilation")), group=e.param("num_groups", 1), auto_pad=auto,
-           pads=None if auto else [*e.param("pre_padding"), *e.param("post_padding")])
+    auto, (x, front) = _auto_pad(e), _images(e, len(e.param("kernel_size")))
+    made = e.node("Conv", [x, *_kernel(e, False)], None if front else e.out(), kernel_shape=list(e.param("kernel_size")), strides=list(e.param("stride")),
+                  dilations=list(e.param("dilation")), group=e.param("num_groups", 1), auto_pad=auto,
+                  pads=None if auto else [*e.param("pre_padding"), *e.param("post_padding")])
+    _fronted(e, made, front)
 
 
 def _deconvolution(e, r):
-    auto = _auto_pad(e)
-    e.node("ConvTranspose", [e.input(0), *_kernel(e, True)], e.out(), kernel_shape=list(e.param("kernel_size")),
-           strides=list(e.param("stride")), dilations=list(e.param("dilation")), group=e.param("num_groups", 1), auto_pad=auto,
-           pads=None if auto else [*e.param("pre_padding"), *e.param("post_padding")])
+    auto, (x, front) = _auto_pad(e), _images(e, len(e.param("kernel_size")))
+    made = e.node("ConvTranspose", [x, *_kernel(e, True)], None if front else e.out(), kernel_shape=list(e.param("kernel_size")),
+                  strides=list(e.param("stride")), dilations=list(e.param("dilation")), group=e.param("num_groups", 1), auto_pad=auto,
+                  pads=None if auto else [*e.param("pre_padding"), *e.param("post_padding")])
+    _fronted(e, made, front)
 
 
 def _fully_connected(e, r):
@@ -182,11 +202,10 @@ def _slice(e, r):
     """Rows start + i * stride of each axis; outside of the tensor what the mode says."""
     start, size, stride = _slice_operands(e)
     mode, x, rank = e.param("mode").name, e.input(0), e.rank(0)
-    if e.has(5):
-        e.fail("axes as a tensor are not lowered; set ISliceLayer.axes")
-    axes = list(e.param("axes") or range(rank))
     if mode in ("STRICT_BOUNDS", "DEFAULT"):
+        axes = e.cast(e.input(5), onnx.INT64) if e.has(5) else e.ints(list(e.param("axes") or range(rank)))
         return _strict(e, x, start, size, stride, axes)
+    axes = _known_axes(e, rank)
     sizes = e.node("Shape", [x])
     inside, zero, one = None, e.constant(0, np.int64), e.constant(1, np.int64)
     for at, axis in enumerate(axes):
@@ -212,6 +231,16 @@ def _slice(e, r):
     return e.node("Identity", [x], e.out())
 
 
+def _known_axes(e, rank):
+    """The axes as numbers; as a tensor they have to be a constant."""
+    if not e.has(5):
+        return list(e.param("axes") or range(rank))
+    held = e.contents(5)
+    if held is None:
+        e.fail("its axes are a tensor that is no constant; only mode STRICT_BOUNDS takes those")
+    return [int(axis) % rank for axis in held]
+
+
 def _and(e, so_far, mask, axis, rank):
     """A mask of one axis, spread over all."""
     spread = e.node("Unsqueeze", [mask, e.ints([at for at in range(rank) if at != axis])]) if rank > 1 else mask
@@ -229,7 +258,7 @@ def _strict(e, x, start, size, stride, axes):
         end = e.node("Add", [start, e.node("Mul", [size, stride])])
         if e.has(3) or any(step < 0 for step in e.param("stride", ())):
             end = e.node("Where", [e.node("Less", [end, e.constant(0, np.int64)]), e.constant(far, np.int64), end])
-    e.node("Slice", [x, start, end, e.ints(axes), stride], e.out())
+    e.node("Slice", [x, start, end, axes, stride], e.out())
 
 
 def _identity(e, r):
@@ -239,7 +268,16 @@ def _identity(e, r):
 def _cast(e, r):
     from .._base.elements import element_of_type
 
-    e.cast(e.input(0), element_of_type(e.param("to_type")), e.out())
+    target, ranges = element_of_type(e.param("to_type")), r.outputs[0]._range
+    if target == onnx.INT8 and ranges is not None and e.element(0) == onnx.FLOAT:  # INT8 stands for this range
+        scaled = e.node("Div", [e.input(0), e.scalar(max(ranges) / 127, onnx.FLOAT)])
+        scaled = e.node("Clip", [scaled, e.scalar(-127.0, onnx.FLOAT), e.scalar(127.0, onnx.FLOAT)])
+        e.cast(e.node("Round", [scaled]), target, e.out())
+    elif target == onnx.UINT8 and e.element(0) in (onnx.FLOAT, onnx.FLOAT16, onnx.BFLOAT16):  # 0 below 0, what is above wraps
+        whole = e.cast(e.node("Relu", [e.input(0)]), onnx.INT64)
+        e.cast(e.node("Mod", [whole, e.constant(256, np.int64)]), target, e.out())
+    else:
+        e.cast(e.input(0), target, e.out())
 
 
 def _fill(e, r):
@@ -251,7 +289,7 @@ def _fill(e, r):
     kind, alpha, beta = e.param("operation").name, e.param("alpha", 0.0), e.param("beta", 1.0)
     if kind != "LINSPACE":
         if e.has(1) or e.has(2):
-            e.fail("bounds of random numbers as tensors are not lowered")
+            return _random_between(e, shape, kind, element)
         sizes = [int(size) for size in e.param("shape", ())]
         if e.has(0):
             blank = e.node("ConstantOfShape", [shape], value=np.zeros(1, np.float32))
@@ -276,6 +314,16 @@ def _fill(e, r):
         row = e.node("Unsqueeze", [row, e.ints([at for at in range(rank) if at != axis])]) if rank > 1 else row
         total = row if total is None else e.node("Add", [total, row])
     e.node("Add", [first, total], e.out())
+
+
+def _random_between(e, shape, kind, element):
+    """Random numbers whose bounds, or mean and scale, are tensors."""
+    blank = e.node("ConstantOfShape", [shape], value=np.zeros(1, np.float32))
+    drawn = e.node("RandomUniformLike" if kind == "RANDOM_UNIFORM" else "RandomNormalLike", [blank], dtype=onnx.FLOAT)
+    first, second = (e.node("Reshape", [e.cast(e.input(at), onnx.FLOAT), e.ints([])]) if e.has(at) else e.scalar(e.param(word, default), onnx.FLOAT)
+                     for at, word, default in ((1, "alpha", 0.0), (2, "beta", 1.0)))
+    wide = e.node("Sub", [second, first]) if kind == "RANDOM_UNIFORM" else second
+    e.cast(e.node("Add", [e.node("Mul", [drawn, wide]), first]), element, e.out())
 
 
 def _concatenation(e, r):

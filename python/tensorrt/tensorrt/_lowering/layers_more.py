@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers made by add_* are in ONNX's words, second half: choosing, gathering, normalising, quantising, attention."""
+"""What layers made by add_* are in ONNX's words, second half: choosing, gathering, normalising."""
 
 import numpy as np
 
@@ -33,25 +33,25 @@ def _gather(e, r):
     if mode == "DEFAULT" and not batch:
         e.node("Gather", [e.input(0), e.input(1)], e.out(), axis=axis)
     elif mode == "DEFAULT":
-        if batch != 1 or axis < 1:
-            e.fail("more than one elementwise dimension is not lowered")
-        _gather_in_batches(e, axis)
+        if axis < batch:
+            e.fail(f"its axis {axis} is one of its {batch} elementwise dimensions")
+        _gather_in_batches(e, axis, batch)
     elif mode == "ELEMENT":
         e.node("GatherElements", [e.input(0), e.cast(e.input(1), onnx.INT64)], e.out(), axis=axis)
     else:
         e.node("GatherND", [e.input(0), e.cast(e.input(1), onnx.INT64)], e.out(), batch_dims=batch)
 
 
-def _gather_in_batches(e, axis):
-    """The axis goes to place 1, GatherND with one batch dimension, and the axes of the indices to where it was."""
-    rank, places = e.rank(0), e.rank(1) - 1
-    order = [0, axis, *(at for at in range(1, rank) if at != axis)]
+def _gather_in_batches(e, axis, batch):
+    """The axis goes behind the batch dimensions, GatherND, and the axes of the indices to where it was."""
+    rank, places = e.rank(0), e.rank(1) - batch
+    order = [*range(batch), axis, *(at for at in range(batch, rank) if at != axis)]
     data = e.node("Transpose", [e.input(0)], perm=order)
-    indices = e.node("Unsqueeze", [e.cast(e.input(1), onnx.INT64), e.ints([places + 1])])
-    found = e.node("GatherND", [data, indices], batch_dims=1)
-    before = list(range(1 + places, 1 + places + axis - 1))
-    behind = list(range(1 + places + axis - 1, rank + places - 1))
-    e.node("Transpose", [found], e.out(), perm=[0, *before, *range(1, 1 + places), *behind])
+    indices = e.node("Unsqueeze", [e.cast(e.input(1), onnx.INT64), e.ints([places + batch])])
+    found = e.node("GatherND", [data, indices], batch_dims=batch)
+    first = batch + places
+    before, behind = range(first, first + axis - batch), range(first + axis - batch, rank + places - 1)
+    e.node("Transpose", [found], e.out(), perm=[*range(batch), *before, *range(batch, first), *behind])
 
 
 def _scatter(e, r):
@@ -89,8 +89,8 @@ def _resize(e, r):
         scales, sizes = e.constant(e.param("scales"), np.float32), ""
     elif e.param("shape") is not None:
         scales, sizes = "", e.ints(list(e.param("shape")))
-    else:
-        e.fail("it has neither a shape nor scales")
+    else:  # the size that it has
+        scales, sizes = e.constant([1.0] * e.rank(0), np.float32), ""
     e.node("Resize", [e.input(0), "", scales, sizes] if sizes else [e.input(0), "", scales], e.out(), mode=mode,
            coordinate_transformation_mode=how, nearest_mode=rounding if mode == "nearest" else None,
            exclude_outside=int(bool(e.param("exclude_outside", False))), cubic_coeff_a=float(e.param("cubic_coeff", -0.75)))
@@ -102,29 +102,6 @@ def _non_zero(e, r):
 
 def _one_hot(e, r):
     e.node("OneHot", [e.input(0), e.input(2), e.input(1)], e.out(), axis=e.param("axis", -1))
-
-
-def _quantize(e, r):
-    element = element_of_type(r.types.get(0) or e.param("to_type"))
-    blocks = e.param("block_shape")
-    if blocks:
-        e.fail("blocks are not lowered; bring the network as ONNX with block_size")
-    zero = [e.input(2)] if e.has(2) else []
-    e.node("QuantizeLinear", [e.input(0), e.input(1), *zero], e.out(), axis=_scale_axis(e), output_dtype=None if zero else element)
-
-
-def _dequantize(e, r):
-    if e.param("block_shape"):
-        e.fail("blocks are not lowered; bring the network as ONNX with block_size")
-    element = element_of_type(r.types.get(0) or e.param("to_type"))
-    zero = [e.input(2)] if e.has(2) else []
-    made = e.node("DequantizeLinear", [e.input(0), e.input(1), *zero], axis=_scale_axis(e))
-    e.node("Identity", [made], e.out()) if element == e.element(1) else e.cast(made, element, e.out())
-
-
-def _scale_axis(e):
-    axis = e.param("axis", -1)
-    return None if not e.rank(1) else axis
 
 
 def _normalization(e, r):
@@ -227,39 +204,12 @@ def _ragged_softmax(e, r):
     e.node("Where", [inside, e.node("Softmax", [low], axis=-1), e.scalar(0.0, e.element(0))], e.out())
 
 
-def _rotary_embedding(e, r):
-    e.node("RotaryEmbedding", [e.input(0), e.input(1), e.input(2)] + ([e.input(3)] if e.has(3) else []), e.out(),
-           interleaved=int(bool(e.param("interleaved", False))), rotary_embedding_dim=e.param("rotary_embedding_dim", 0) or None)
-
-
-def _attention(e, r):
-    """Products of query and key are not scaled: who wants that scales the query. Masked by a tensor and by the order."""
-    owner, element = r.owner, e.element(0)
-    if owner.normalization_quantize_scale is not None:
-        e.fail("a quantised normalisation is not lowered")
-    rank = e.rank(0)
-    order = list(range(rank))
-    order[-2:] = order[:-3:-1]
-    weights = e.node("MatMul", [e.input(0), e.node("Transpose", [e.input(1)], perm=order)])
-    low = e.scalar(-3.0e38 if element != onnx.FLOAT16 else -6.0e4, element)
-    shape = e.node("Shape", [weights], start=rank - 2)
-    if owner.causal:
-        ones = e.node("Expand", [e.constant(True), shape])
-        weights = e.node("Where", [e.cast(e.node("Trilu", [e.cast(ones, onnx.INT32)], upper=0), onnx.BOOL), weights, low])
-    if e.has(3):
-        weights = e.node("Where", [e.input(3), weights, low]) if e.element(3) == onnx.BOOL else e.node("Add", [weights, e.input(3)])
-    if owner.norm_op.name == "SOFTMAX":
-        weights = e.node("Softmax", [weights], axis=-1)
-    e.node("MatMul", [weights, e.input(2)], e.out())
-
-
 def _nothing(e, r):
     """A layer that computes nothing: an assertion holds, or it was not asked."""
 
 
 LOWER = {"TOPK": _topk, "GATHER": _gather, "SCATTER": _scatter, "SCALE": _scale, "RESIZE": _resize, "NON_ZERO": _non_zero,
-         "ONE_HOT": _one_hot, "QUANTIZE": _quantize, "DEQUANTIZE": _dequantize, "NORMALIZATION": _normalization,
+         "ONE_HOT": _one_hot, "NORMALIZATION": _normalization,
          "PARAMETRIC_RELU": _parametric_relu, "LRN": _lrn, "PADDING": _padding, "EINSUM": _einsum, "GRID_SAMPLE": _grid_sample, "NMS": _nms,
          "REVERSE_SEQUENCE": _reverse_sequence, "CUMULATIVE": _cumulative, "SQUEEZE": _axes("Squeeze"), "UNSQUEEZE": _axes("Unsqueeze"),
-         "ASSERTION": _nothing, "RAGGED_SOFTMAX": _ragged_softmax, "ROTARY_EMBEDDING": _rotary_embedding, "ATTENTION_INPUT": _nothing,
-         "ATTENTION_OUTPUT": _attention}
+         "ASSERTION": _nothing, "RAGGED_SOFTMAX": _ragged_softmax, "ATTENTION_INPUT": _nothing}

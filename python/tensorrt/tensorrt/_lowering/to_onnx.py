@@ -15,11 +15,11 @@ from .._base import onnx
 from .._base.elements import element_of_type
 from .._parser import parsed
 from .._plugins import layers as plugin_layers
-from . import flow, layers, layers_more
+from . import flow, layers, layers_more, quantised, transformers
 
 OPSET = 24  # that layers made by add_* are written in
 DOMAIN = "hone.layers"
-LOWER = {**layers.LOWER, **layers_more.LOWER, **plugin_layers.LOWER}
+LOWER = {**layers.LOWER, **layers_more.LOWER, **quantised.LOWER, **transformers.LOWER, **plugin_layers.LOWER}
 
 
 class CannotLower(hone.Error):
@@ -68,6 +68,14 @@ class Emitter:
     def param(self, name, default=None):
         value = self.record.known().get(name, default)
         return default if value is None else value
+
+    def contents(self, at):
+        """The numbers of an input that is a constant; None."""
+        record = self.record.inputs[at]._record
+        if record is None or record.kind != "CONSTANT":
+            return None
+        record.known()
+        return record.weights["CONSTANT"]._flat()
 
     # -- nodes --
 

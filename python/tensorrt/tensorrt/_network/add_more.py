@@ -4,8 +4,8 @@
 import operator
 
 from .._base import enums
+from .._base.values import sizes_of
 from .add import _held, member
-
 
 DataType = enums.ALL["DataType"]
 
@@ -61,7 +61,8 @@ class _AddMoreLayers:
         return self._add("NORMALIZATION", [input, scale, bias], axes=_int(axesMask), epsilon=1e-5, num_groups=1, is_v2=False)
 
     def add_normalization_v2(self, input, scale, bias, axesMask):  # noqa: N803: the interface's name
-        return self._add("NORMALIZATION", [input, scale, bias], axes=_int(axesMask), epsilon=1e-5, num_groups=1, is_v2=True)
+        return self._add("NORMALIZATION", [input, scale, bias], word="NormalizationV2", axes=_int(axesMask), epsilon=1e-5, num_groups=1,
+                         is_v2=True)
 
     def add_parametric_relu(self, input, slopes):
         return self._add("PARAMETRIC_RELU", [input, slopes])
@@ -98,20 +99,24 @@ class _AddMoreLayers:
         return self._add("RAGGED_SOFTMAX", [input, bounds])
 
     def add_dynamic_quantize(self, input, axis, block_size, output_type, scale_type):
-        return self._failed("add_dynamic_quantize: Hone has no kernels that find scales of blocks as they run; quantise with add_quantize")
+        return self._add("DYNAMIC_QUANTIZE", [input], 2, axis=_int(axis), block_size=_int(block_size),
+                         to_type=member("DataType", output_type, "output_type"), scale_type=member("DataType", scale_type, "scale_type"))
 
     def add_dynamic_quantize_v2(self, input, block_shape, output_type, scale_type):
-        return self.add_dynamic_quantize(input, -1, 0, output_type, scale_type)
+        return self._add("DYNAMIC_QUANTIZE", [input], 2, block_shape=tuple(sizes_of(block_shape, "block_shape")),
+                         to_type=member("DataType", output_type, "output_type"), scale_type=member("DataType", scale_type, "scale_type"))
 
     def add_rotary_embedding(self, input, cos_cache, sin_cache, interleaved, rotary_embedding_dim):
         return self._add("ROTARY_EMBEDDING", [input, cos_cache, sin_cache], interleaved=bool(interleaved),
                          rotary_embedding_dim=_int(rotary_embedding_dim))
 
     def add_kv_cache_update(self, cache, update, write_indices, cache_mode):
-        return self._failed("add_kv_cache_update: Hone's engines do not write into their inputs")
+        if cache._record is not None:
+            return self._failed(f"add_kv_cache_update: the cache is an input of the network, {cache._name} is not")
+        return self._add("KV_CACHE_UPDATE", [cache, update, write_indices], cache_mode=member("KVCacheMode", cache_mode, "add_kv_cache_update"))
 
     def add_moe(self, hidden_states, selected_experts_for_tokens, scores_for_selected_experts):
-        return self._failed("add_moe: Hone has no operator for a mixture of experts")
+        return self._add("MOE", [hidden_states, selected_experts_for_tokens, scores_for_selected_experts])
 
     def add_dist_collective(self, input, dist_collective_op, reduce_op, root, groups):
         return self._failed("add_dist_collective: engines of Hone run on one device")

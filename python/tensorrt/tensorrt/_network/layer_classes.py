@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The classes of layers: which parameters each kind has. What they mean in ONNX's words stands in _lowering/."""
 
+import numbers
+
 from .layers import ILayer, dims, enum, flag, hw, maybe_numbers, number, parameter, permutation, real, weights, words
 
 
@@ -127,8 +129,9 @@ class IFillLayer(ILayer):
     shape = dims("shape")
     operation = enum("operation", "FillOperation", "LINSPACE")
     to_type = enum("to_type", "DataType", "FLOAT")
-    alpha = parameter("alpha", lambda value: value, default=0.0)
-    beta = parameter("beta", lambda value: value, default=1.0)
+    # what is no number, a list for instance, changes nothing
+    alpha = parameter("alpha", lambda value: value if isinstance(value, numbers.Real) else 0.0, default=0.0)
+    beta = parameter("beta", lambda value: value if isinstance(value, numbers.Real) else 1.0, default=1.0)
 
     def is_alpha_beta_int64(self):
         return isinstance(self.alpha, int) and isinstance(self.beta, int)
@@ -366,26 +369,30 @@ class IKVCacheUpdateLayer(ILayer):
 
 
 class IMoELayer(ILayer):
-    """A mixture of experts: there is no ONNX operator for it, and none in Hone."""
+    """A mixture of experts: each token goes through those that it is given to."""
 
     __slots__ = ()
-    activation_type = enum("activation_type", "MoEActType", "SILU")
+    activation_type = enum("activation_type", "MoEActType", "NONE")
     quantization_to_type = enum("quantization_to_type", "DataType", "FLOAT")
     quantization_block_shape = dims("quantization_block_shape")
     dyn_q_output_scale_type = enum("dyn_q_output_scale_type", "DataType", "FLOAT")
     swiglu_param_limit, swiglu_param_alpha, swiglu_param_beta = real("limit"), real("swiglu_alpha", 1.0), real("swiglu_beta")
 
     def set_gated_weights(self, fc_gate_weights, fc_up_weights, fc_down_weights, activation_type):
-        self._record.change("gated_weights", (fc_gate_weights, fc_up_weights, fc_down_weights, activation_type))
+        self._read(3, fc_gate_weights, fc_up_weights, fc_down_weights)
+        self.activation_type = activation_type
 
     def set_gated_biases(self, fc_gate_biases, fc_up_biases, fc_down_biases):
-        self._record.change("gated_biases", (fc_gate_biases, fc_up_biases, fc_down_biases))
+        self._read(6, fc_gate_biases, fc_up_biases, fc_down_biases)
 
     def set_quantization_static(self, fc_down_activation_scale, data_type):
-        self._record.change("quantization_static", (fc_down_activation_scale, data_type))
+        self._read(9, fc_down_activation_scale)
+        self.quantization_to_type, self.quantization_block_shape = data_type, ()
 
     def set_quantization_dynamic_dbl_q(self, fc_down_activation_dbl_q_scale, data_type, block_shape, dyn_q_output_scale_type):
-        self._record.change("quantization_dynamic", (fc_down_activation_dbl_q_scale, data_type, block_shape, dyn_q_output_scale_type))
+        self._read(9, fc_down_activation_dbl_q_scale)
+        self.quantization_to_type, self.quantization_block_shape = data_type, block_shape
+        self.dyn_q_output_scale_type = dyn_q_output_scale_type
 
     def set_swiglu_params(self, limit, alpha, beta):
         self.swiglu_param_limit, self.swiglu_param_alpha, self.swiglu_param_beta = limit, alpha, beta

@@ -14,14 +14,14 @@ from .._base.values import Dims, DimsHW, Permutation, sizes_of, weights_of
 LayerType, DataType = enums.ALL["LayerType"], enums.ALL["DataType"]
 
 # How layers without a name are called, where it is not the kind's name with capitals.
-_WORDS = {"LRN": "LRN", "SOFTMAX": "SoftMax", "ELEMENTWISE": "ElementWise", "TOPK": "TopK", "MATRIX_MULTIPLY": "Matrix Multiply",
-          "RAGGED_SOFTMAX": "Ragged SoftMax", "PLUGIN_V2": "PluginV2", "PLUGIN_V3": "PluginV3", "PARAMETRIC_RELU": "Parametric ReLU",
-          "NMS": "NMS", "MOE": "MoE", "KV_CACHE_UPDATE": "KVCacheUpdate", "RNN_V2": "RNNv2"}
+_WORDS = {"LRN": "LRN", "ELEMENTWISE": "ElementWise", "TOPK": "TopK", "MATRIX_MULTIPLY": "Matrix Multiply", "RAGGED_SOFTMAX": "Ragged SoftMax",
+          "PARAMETRIC_RELU": "Parametric ReLU", "NMS": "NMS", "MOE": "MoE", "KV_CACHE_UPDATE": "KVCacheUpdate", "RNN_V2": "RNNv2",
+          "CONDITIONAL_INPUT": "Input", "CONDITIONAL_OUTPUT": "Output"}
 
 
 def word_of(kind):
     """The kind as it stands in the name of a layer that has none."""
-    return _WORDS.get(kind) or " ".join(part.capitalize() for part in kind.split("_"))
+    return _WORDS.get(kind) or "".join(part.capitalize() for part in kind.split("_"))
 
 
 class Record:
@@ -137,6 +137,11 @@ class ILayer:
 
     def set_input(self, index, tensor):
         self._record.network._set_input(self._record, index, tensor)
+
+    def _read(self, first, *tensors):
+        """Further tensors as inputs from a place on."""
+        for at, tensor in enumerate(tensors, first):
+            self._record.network._set_input(self._record, at, tensor)
 
     @property
     def precision(self):

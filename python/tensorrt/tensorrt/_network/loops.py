@@ -145,21 +145,27 @@ class IAttention(_Owner):
     def __init__(self, network, query, key, value, norm_op, causal):
         super().__init__(network, "Attention")
         self.norm_op, self.metadata, self.decomposable, self.num_ranks = norm_op, "", False, 1
-        self._mask, self._causal = None, bool(causal)
-        self.normalization_quantize_scale, self.normalization_quantize_to_type = None, enums.DataType.FLOAT
+        self._causal = bool(causal)
+        self.normalization_quantize_to_type = enums.DataType.FLOAT
         self._entry = self._boundary("ATTENTION_INPUT", [query, key, value], 0, IAttentionInputLayer)
         self._exit = self._boundary("ATTENTION_OUTPUT", [], 1, IAttentionOutputLayer)
         self._exit._record.inputs = list(self._entry._record.inputs)
 
     @property
     def mask(self):
-        return self._mask
+        return self._entry.get_input(3)
 
     @mask.setter
     def mask(self, tensor):
-        self._network._own(tensor, "mask")
-        self._mask = tensor
-        self._sync(3, tensor)
+        self.set_input(3, tensor)
+
+    @property
+    def normalization_quantize_scale(self):
+        return self._entry.get_input(4)
+
+    @normalization_quantize_scale.setter
+    def normalization_quantize_scale(self, tensor):
+        self.set_input(4, tensor)
 
     @property
     def causal(self):
@@ -193,8 +199,6 @@ class IAttention(_Owner):
 
     def set_input(self, index, input):
         self._network._own(input, "set_input")
-        if index == 3:
-            self._mask = input
         self._sync(index, input)
         return True
 

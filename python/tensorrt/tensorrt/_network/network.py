@@ -327,8 +327,8 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         if index < len(record.outputs) and record.outputs[index].is_network_output and record.node is not None:
             record.outputs[index]._asked = dtype
 
-    def _add(self, layer_kind, inputs, outputs=1, held=None, cls=None, /, *, weights=None, **params):
-        """A layer, None where it is refused."""
+    def _add(self, layer_kind, inputs, outputs=1, held=None, cls=None, /, *, weights=None, word=None, **params):
+        """A layer, None where it is refused. `word`: what stands in its name, where its kind does not say it."""
         for tensor in inputs:
             if tensor is not None and not isinstance(tensor, ITensor):
                 raise TypeError(f"{type(tensor).__name__} is no tensorrt.ITensor")
@@ -336,10 +336,10 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
                 return self._failed(f"{tensor._name} belongs to another network")
         if not hasattr(LayerType, layer_kind):
             return self._failed(f"tensorrt {surface.VERSION} has no layers of the kind {layer_kind}")
-        record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records)}) [{word_of(layer_kind)}]"), inputs, params)
+        record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records)}) [{word or word_of(layer_kind)}]"), inputs, params)
         record.weights = weights or held or {}
         for at in range(outputs):
-            name = f"{record.name}_output" + (f"_{at + 1}" if outputs > 1 else "")
+            name = f"{record.name}_output" + (f" ({at})" if at and layer_kind in _NUMBERED else f"_{at}" if at else "")
             record.outputs.append(self._new_tensor(record, at, name))
         self._append(record)
         from .loops import class_of
@@ -367,6 +367,9 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._tensors[fresh] = tensor
         return tensor
 
+
+# Kinds whose further outputs have their number in parentheses.
+_NUMBERED = ("TOPK", "NMS")
 
 # The parameter whose place an input takes.
 _REPLACED = {("SHUFFLE", 1): "reshape_dims", ("SLICE", 1): "start", ("SLICE", 2): "shape", ("SLICE", 3): "stride", ("SLICE", 5): "axes",

@@ -95,9 +95,21 @@ class _Creator(IPluginCreatorInterface):
 class IPluginCreator(_Creator):
     """Makes plugins of the second interface: create_plugin(name, field_collection), deserialize_plugin(name, serialized_plugin)."""
 
+    def create_plugin(self, name, field_collection):
+        """The plugin; to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__} has no create_plugin()")
+
+    def deserialize_plugin(self, name, serialized_plugin):
+        """The plugin of what its serialize() gave; to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__} has no deserialize_plugin()")
+
 
 class IPluginCreatorV3One(_Creator):
     """Makes plugins of the third: create_plugin(name, field_collection, phase)."""
+
+    def create_plugin(self, name, field_collection, phase):
+        """The plugin; to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__} has no create_plugin()")
 
 
 class IPluginCreatorV3Quick(_Creator):
