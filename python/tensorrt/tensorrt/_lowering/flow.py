@@ -26,42 +26,60 @@ _ENTRIES = ("RECURRENCE", "ITERATOR", "CONDITIONAL_INPUT")
 _EXITS = {"RECURRENCE": (1,), "LOOP_OUTPUT": (0,), "TRIP_LIMIT": (0,), "CONDITIONAL_OUTPUT": (0, 1)}
 
 
-def _members(network, owner):
-    """The layers of a loop or conditional, in the order in which they were made."""
-    boundary = [record for record in network._records if record.owner is owner]
+def _bounds(record):
+    """The loop or conditional whose edge a layer is; an attention is no graph of its own."""
+    return record.owner if record.owner is not None and not hasattr(record.owner, "_entry") else None
+
+
+def _edges(network):
+    """{loop or conditional: its boundary layers}."""
+    found = {}
+    for record in network._records:
+        if _bounds(record) is not None:
+            found.setdefault(record.owner, []).append(record)
+    return found
+
+
+def _members(network, owner, edges):
+    """The layers of a loop or conditional, in the order in which they were made. The boundary layers of another one inside hang together:
+    one reads what is inside, and all belong to it."""
+    boundary = edges[owner]
     depends = {tensor for record in boundary if record.kind in _ENTRIES for tensor in record.outputs}
-    bounds = set(boundary)
-    inside, grown = {}, True
+    bounds, inside, grown = set(boundary), {}, True
     while grown:
         grown = False
         for record in network._records:
             if record in bounds or record in inside or not any(tensor in depends for tensor in record.inputs):
                 continue
-            inside[record] = grown = True
-            depends.update(record.outputs)
+            for each in edges.get(_bounds(record), [record]):
+                inside[each] = grown = True
+                depends.update(each.outputs)
     waiting = [record.inputs[at] for record in boundary for at in _EXITS.get(record.kind, ()) if at < len(record.inputs)]
     needed = set()
     while waiting:
-        record = waiting.pop()._record
-        if record is not None and record not in needed and record in inside:
-            needed.add(record)
-            waiting += [tensor for tensor in record.inputs if tensor is not None]
+        tensor = waiting.pop()
+        record = None if tensor is None else tensor._record
+        if record is None or record in needed or record not in inside:
+            continue
+        for each in edges.get(_bounds(record), [record]):
+            needed.add(each)
+            waiting += each.inputs
     return [record for record in network._records if record in bounds or record in needed]
 
 
-def order(network):
-    """Layers and groups, each behind what it reads."""
-    groups, inner = [], {}
-    for owner in network._owners:
-        if hasattr(owner, "_entry"):
-            continue  # an attention is no graph of its own
-        group = Group(owner, _members(network, owner))
-        if group.records:
-            groups.append(group)
+def units(network, records, without=None):
+    """Layers and groups, each behind what it reads; of several groups inside of each other the outermost. `without`: the loop or
+    conditional whose inside the records are."""
+    edges, inner, chosen = _edges(network), {}, set(records)
+    groups = [Group(owner, _members(network, owner, edges)) for owner in edges if owner is not without and edges[owner][0] in chosen]
     for group in sorted(groups, key=lambda each: len(each.records)):  # the outermost one counts
         inner.update(dict.fromkeys(group.records, group))
-    units = list(dict.fromkeys(inner.get(record, record) for record in network._records))
-    return sort(units)
+    return sort(list(dict.fromkeys(inner.get(record, record) for record in records)))
+
+
+def order(network):
+    """All of a network."""
+    return units(network, network._records)
 
 
 def reads(record):
@@ -69,13 +87,14 @@ def reads(record):
     return [tensor for tensor in (record.inputs[:1] if record.kind == "RECURRENCE" else record.inputs) if tensor is not None]
 
 
-def _records(unit):
+def records_of(unit):
+    """Its layers."""
     return unit.records if isinstance(unit, Group) else [unit]
 
 
 def sort(units):
     """As they stand, except where one reads what comes later."""
-    made = {tensor: unit for unit in units for record in _records(unit) for tensor in record.outputs}
+    made = {tensor: unit for unit in units for record in records_of(unit) for tensor in record.outputs}
     done, result = set(), []
     for first in units:
         waiting = [(first, False)]
@@ -89,7 +108,7 @@ def sort(units):
             done.add(unit)
             waiting.append((unit, True))
             group = isinstance(unit, Group)
-            sources = [made.get(tensor) for record in _records(unit) for tensor in (record.inputs if group else reads(record)) if tensor is not None]
+            sources = [made.get(tensor) for record in records_of(unit) for tensor in (record.inputs if group else reads(record)) if tensor is not None]
             waiting += [(source, False) for source in reversed(sources) if source is not None and source is not unit and source not in done]
     return result
 
@@ -124,8 +143,8 @@ FLAT = {"RECURRENCE": _same, "ITERATOR": _slice_type, "LOOP_OUTPUT": _output_typ
 
 # ---- the real thing ----
 
-def lower(group, lowering):
-    """(nodes, tensors, outputs) of a loop or a conditional."""
+def lower(group, lowering, names):
+    """(nodes, tensors, outputs) of a loop or a conditional over these names."""
     from .loops import lower_group
 
-    return lower_group(group, lowering)
+    return lower_group(group, lowering, names)

@@ -184,7 +184,7 @@ class Lowering:
             self.graph.rest = list(source.graph.rest)
         self.nodes, self.weights = {}, {}
         self.names = network._names()
-        self.read = set()  # tensors that some layer or body reads
+        self.written = {}  # {loop or conditional: how often}: one that is inside of another may be written several times
 
     def run(self):
         network = self.network
@@ -197,6 +197,11 @@ class Lowering:
         data = self.model.bytes()
         tensors = {tensor._name: name for tensor, name in self.names.items()}
         return LoweredModel(data, None, network._folder, list(network._inputs), list(self.outputs), self.nodes, self.weights, tensors)
+
+    def fresh(self, name):
+        """A name for a loop or conditional, another one each time."""
+        count = self.written[name] = self.written.get(name, 0) + 1
+        return name if count == 1 else f"{name}/{count}"
 
     # -- inputs and outputs --
 
@@ -226,7 +231,7 @@ class Lowering:
     def _unit(self, unit):
         """The nodes of a layer, a loop, a conditional or an attention."""
         if isinstance(unit, flow.Group):
-            return self._added(unit.name, *flow.lower(unit, self))
+            return self._added(unit.name, *flow.lower(unit, self, self.names))
         if unit.node is not None and not unit.edited:
             return self.parsed(unit)
         emitter = emitted(unit, self.names)
