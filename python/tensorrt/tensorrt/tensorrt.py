@@ -64,6 +64,7 @@ def _assemble():
     for cls in [each for each in names.values() if isinstance(each, type)]:
         if not issubclass(cls, _enums.Enum):
             _surface.trim([cls])
+            cls.__dir__ = _surface.public_names
             cls.__module__ = __name__
     return names
 

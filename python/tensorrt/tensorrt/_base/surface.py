@@ -290,6 +290,14 @@ def has_member(cls, name):
     return all(MAJOR in releases.split() for releases, of in MEMBERS.items() if name in of.get(cls, "").split())
 
 
+def public_names(value):
+    """dir() of the module's objects: without what is private here. A program's own classes show all that is theirs."""
+    names = object.__dir__(value)
+    if not type(value).__module__.startswith(__package__.partition(".")[0]):
+        return names
+    return [name for name in names if not name.startswith("_") or name.startswith("__")]
+
+
 def trim(classes):
     """Takes the members away that this release's classes do not have."""
     for cls in classes:

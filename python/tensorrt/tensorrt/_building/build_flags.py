@@ -61,15 +61,15 @@ def layout_of(tensor):
     return next((of for of in enums.TensorFormat.__members__.values() if mask >> int(of) & 1), enums.TensorFormat.LINEAR)
 
 
-def layout_flags(inputs, outputs):
-    """Flags for the layouts of inputs and outputs; none where all are linear. And {name: number of the format} of those that are not."""
+def layout_flags(inputs, outputs, hidden=0):
+    """`hidden`: how many outputs there are that the program does not know. Flags for the layouts of inputs and outputs; none where all are linear. And {name: number of the format} of those that are not."""
     flags, formats = [], {}
     for flag, tensors in (("--inputIOFormats", inputs), ("--outputIOFormats", outputs)):
         layouts = [layout_of(tensor) for tensor in tensors]
         if all(of.name not in _LAYOUTS or of.name == "LINEAR" for of in layouts):
             continue
         flags.append(f"{flag}=" + ",".join(f"{_TYPES[tensor.dtype.name]}:{_LAYOUTS.get(of.name, 'chw')}"
-                                           for tensor, of in zip(tensors, layouts)))
+                                           for tensor, of in zip(tensors, layouts)) + ",bool:chw" * hidden * (tensors is outputs))
         formats.update({tensor.name: int(of) for tensor, of in zip(tensors, layouts) if of.name in _LAYOUTS and of.name != "LINEAR"})
     return flags, formats
 

@@ -14,13 +14,13 @@ import hone
 from .._base import enums, native
 from .._base.reports import Told, called, relay
 from .._base.values import IHostMemory
-from .._engine import shape_values
-from .._engine.engine import NOTE
+from .._engine import shape_values, trial
+from .._engine.engine import NOTE, ICudaEngine
 from .._engine.runtime import Runtime, _announce
 from .._lowering.to_onnx import CannotLower, network_model
 from .._network.network import INetworkDefinition
 from .._plugins import operators as plugin_operators, registry as plugin_registry
-from . import algorithms, build_flags, calibration
+from . import algorithms, build_flags, calibration, decided
 from .config import IBuilderConfig
 from .profiles import IOptimizationProfile
 from .progress import Told as ToldProgress
@@ -141,7 +141,7 @@ class Builder(Told):
         if network.num_outputs == 0:
             raise Refused("the network has no outputs; mark one (INetworkDefinition.mark_output())")
         try:
-            lowered = network_model(network)
+            lowered = network_model(network, asserted=True)
         except CannotLower as error:
             raise Refused(str(error)) from None
         receive, threshold = relay(self._logger)
@@ -180,7 +180,8 @@ class _Build:
         if self.strongly_typed and build_flags.precisions(self.config):
             self.builder._warned("the network is strongly typed: " + ", ".join(build_flags.precisions(self.config)) + " change nothing")
         flags = build_flags.flags_of(self.config, self.strongly_typed)
-        layouts, formats = build_flags.layout_flags(self.inputs, self.outputs)
+        assertions = decided.assertions(self.network)
+        layouts, formats = build_flags.layout_flags(self.inputs, self.outputs, len(assertions))
         flags += layouts + ["--markUnfusedTensorsAsDebugTensors"] * self.network._unfused_debug
         profiles = self._profiles()
         with tempfile.TemporaryDirectory(prefix="hone-tensorrt-") as folder:
@@ -191,6 +192,7 @@ class _Build:
         debug = [self.lowered.tensors.get(name, name) for name in self.network._debug_names() if name not in self.model.inputs]
         note = build_flags.note_of(self.network, self.config, formats, self._shape_values(), self._shape_outputs(),
                                     self.network._debug_names())
+        note.update(decided.note(self.network, self.inputs, self.outputs))
         if self.network._unfused_debug:
             note["unfused"] = True
         plugins = plugin_operators.notes_of(self.lowered.data) if self.lowered.data else []
@@ -216,7 +218,15 @@ class _Build:
             plan = build(cache)
         if told is not None and told.cancelled:
             raise Refused("the progress monitor ended the build")
+        if note.get("checked_by_shapes") and not any(_dynamic(tensor.shape) for tensor in self.inputs) and not self._shape_values():
+            self._check(plan)
         return plan
+
+    def _check(self, plan):
+        """Assertions whose conditions are known before anything runs."""
+        engine = ICudaEngine(plan, None, self.logger)
+        _, holds = trial.run(engine, 0, {tensor.name: tuple(tensor.shape) for tensor in self.inputs}, {})
+        trial.check(engine, {name: held for name, held in holds.items() if name in engine._notes["checked_by_shapes"]})
 
     # ---- shapes ----
 

@@ -6,6 +6,7 @@ profile exchanged below them. Shapes are given together before they are needed: 
 On a processor an inference is over when execute_async_v3() returns; on a GPU it is enqueued in the program's stream.
 """
 
+import ctypes
 import math
 import weakref
 
@@ -15,6 +16,7 @@ from hone.arrays import NAMES, Tensor
 from .._base import native
 from .._base.reports import Told
 from .._base.values import Dims
+from . import trial
 from .listeners import allocate, report_debug_tensors, report_layers
 from .shape_values import complaint
 
@@ -36,7 +38,9 @@ class IExecutionContext(Told):
         self._memory = (0, 0)
         self._profile, self._generation = 0, -1
         self._shapes, self._addresses, self._allocators, self._placed, self._staged = {}, {}, {}, {}, {}
+        self._staging = {}
         self._shape_contents = {}  # of 8.x's set_shape_input()
+        self._trials, self._conditions = trial.Trials(), {}
         self._debug_listener, self._debug_off, self._debug_on = None, set(), False
         self._unfused_debug = False
         self._profiler, self._layer_times = None, []
@@ -127,13 +131,25 @@ class IExecutionContext(Told):
     def _output_shape(self, name):
         """The engine's shape with -1 in it, as long as it is not known."""
         engine_shape = self._engine._sides[name][1]
-        if -1 not in engine_shape or name in self._engine._unbound or self._missing():
+        if -1 not in engine_shape or self._missing():
             return engine_shape
+        if name in self._engine._unbound:
+            return self._tried_shape(name, engine_shape)
         try:
             self._give_shapes()
             return tuple(self._handle.shape(name))
         except hone.Error:
             return engine_shape
+
+    def _tried_shape(self, name, engine_shape):
+        """What shape tensors decide; where data do, only runs tell."""
+        if name not in self._engine._notes.get("decided_by_shapes", ()):
+            return engine_shape
+        try:
+            result = self._trials.result(self)
+        except hone.Error:
+            return engine_shape
+        return engine_shape if result is None else result[0].get(name, engine_shape)
 
     def get_tensor_strides(self, name):
         """Elements from one index to the next, by dimension; -1 while unknown."""
@@ -148,15 +164,20 @@ class IExecutionContext(Told):
         return Dims(strides)
 
     def infer_shapes(self):
-        """The inputs whose shape or, of shape tensors, contents are missing."""
+        """The inputs whose shape or, of shape tensors, contents are missing; RuntimeError where those that are there contradict each other."""
         values = [name for name in self._inputs() if self._engine.is_shape_inference_io(name) and not self._addresses.get(name)]
         missing = self._missing()
         missing += [name for name in values if name not in missing]
         if not missing:
             try:
                 self._give_shapes()
+                if self._engine._notes.get("checked_by_shapes"):
+                    result = self._trials.result(self)
+                    if result is not None:
+                        trial.check(self._engine, result[1])
             except hone.Error as error:
-                return self._failed(native.text_of(error), self._inputs())
+                self._failed(native.text_of(error))
+                raise RuntimeError(f"infer_shapes: {native.text_of(error)}") from None
         return missing
 
     @property
@@ -328,21 +349,33 @@ class IExecutionContext(Told):
                 if not address:
                     return self._failed(f"the allocator of the output {name} gave no memory", False, "FAILED_ALLOCATION")
             elif not native.on_host() and self._engine.is_shape_inference_io(name):
-                address = self._stage(name, address)
+                address = self._stage(name, address, True)
+            elif address == self._addresses.get(self._engine._aliased.get(name)):
+                address = self._stage(name, address, False)
             self._bind(name, address)
+        for name in self._engine._assertions:
+            self._conditions[name] = Tensor(native.device(), self._handle.shape(name), "bool")
+            self._bind(name, self._conditions[name].address)
         return True
 
-    def _stage(self, name, address):
-        """Memory of a GPU's for an output that the program reads from the host: a shape tensor."""
-        staged = Tensor(native.device(), self._handle.shape(name), NAMES[self._engine._numbers[name]])
-        self._staged[name] = staged, address
+    def _stage(self, name, address, to_host):
+        """Memory for an output that is brought to its place behind the run: a shape tensor that is read from the host, or what has an
+        input's memory."""
+        staged = self._staging.get(name)
+        shape = tuple(self._handle.shape(name))
+        if staged is None or staged.shape != shape:
+            staged = self._staging[name] = Tensor(native.device(), shape, NAMES[self._engine._numbers[name]])
+        self._staged[name] = staged, address, to_host
         return staged.address
 
-    def _bring_to_host(self, stream):
-        """Shape tensors to where the program wants them, before the call returns."""
-        for staged, address in self._staged.values():
-            native.stream(stream).handle.copy(address, staged.address, staged.nbytes)
-        if self._staged:
+    def _bring(self, stream):
+        """What was staged to where the program wants it; shape tensors before the call returns."""
+        for staged, address, _ in self._staged.values():
+            if native.on_host():
+                ctypes.memmove(address, staged.address, staged.nbytes)
+            else:
+                native.stream(stream).handle.copy(address, staged.address, staged.nbytes)
+        if not native.on_host() and any(to_host for *_, to_host in self._staged.values()):
             native.stream(stream).synchronize()
 
     def _placing(self, name, stream):
@@ -371,9 +404,15 @@ class IExecutionContext(Told):
             self._handle.enqueue(native.stream(stream).handle)
             if debug or self._engine._unbound:
                 self._handle.wait()  # allocators hear of sizes that the data decide before the call returns
-            self._bring_to_host(stream)
+        self._bring(stream)
         if debug:
             report_debug_tensors(self, stream)
+        return self._asserted()
+
+    def _asserted(self):
+        """Whether the network's assertions hold; on a GPU that is not asked behind each run, which goes on."""
+        if native.on_host():
+            trial.check(self._engine, {name: bool(tensor.numpy().all()) for name, tensor in self._conditions.items()})
         return True
 
     # ---- listeners ----

@@ -13,7 +13,7 @@ from .._base import enums, native, surface
 from .._base.reports import Told, relay
 from .._base.values import Dims, IHostMemory
 from .._plugins import operators as plugin_operators
-from . import bindings
+from . import bindings, trial
 from .context import IExecutionContext
 from .inspector import EngineInspector
 
@@ -83,6 +83,7 @@ class ICudaEngine(Told):
         self._generation = 0
         self._notes = json.loads(plan.note(NOTE) or "{}")
         plugin_operators.bring(self._notes.get("plugins", ()))
+        self._aliased = self._notes.get("aliased", {})
         self._load(plan)
         self._shape_values = self._notes.get("shape_inputs", {})
         self._streaming_budget = self._streamable()
@@ -95,7 +96,10 @@ class ICudaEngine(Told):
         self._engine = hone.Engine(plan, native.device(), receive, threshold) if self._info.has_weights else None
         self._generation += 1
         tensors = sorted(plan.handle.tensors(), key=lambda tensor: not tensor[2])  # inputs first
-        self._sides = {name: (native.dtype_of(dtype), tuple(shape), is_input) for name, dtype, is_input, shape, *_ in tensors}
+        told = self._notes.get("assertions", {})
+        self._assertions = {name: told.get(name, "") for name, *_ in tensors if name.startswith(trial.PREFIX)}  # outputs that nobody sees
+        self._sides = {name: (native.dtype_of(dtype), tuple(shape), is_input) for name, dtype, is_input, shape, *_ in tensors
+                       if name not in self._assertions}
         self._numbers = {name: dtype for name, dtype, *_ in tensors}  # hone_dtype
         self._unbound = {name for name, _, _, _, by_value, *_ in tensors if by_value}  # the data decide their sizes
         self._names = list(self._sides)
@@ -282,8 +286,8 @@ class ICudaEngine(Told):
         return False
 
     def get_aliased_input_tensor(self, name):
-        """No output shares an input's memory."""
-        return None
+        """The input whose memory the output may share: a cache that is updated; None."""
+        return self._aliased.get(name)
 
     def is_debug_tensor(self, name):
         """Whether it can be observed in each run."""

@@ -19,6 +19,7 @@ from . import flow, layers, layers_more, quantised, transformers
 
 OPSET = 24  # that layers made by add_* are written in
 DOMAIN = "hone.layers"
+PREFIX = "hone.assertion/"  # of the outputs that are conditions of assertions
 LOWER = {**layers.LOWER, **layers_more.LOWER, **quantised.LOWER, **transformers.LOWER, **plugin_layers.LOWER}
 
 
@@ -171,9 +172,9 @@ class LoweredModel:
 class Lowering:
     """Puts the model together."""
 
-    def __init__(self, network, wanted=None):
-        """`wanted`: the tensors that shall be outputs; without, those that are marked."""
-        self.network = network
+    def __init__(self, network, wanted=None, asserted=False):
+        """`wanted`: the tensors that shall be outputs; without, those that are marked. `asserted`: the conditions of assertions as well."""
+        self.network, self.asserted = network, asserted
         self.outputs = list(network._outputs) if wanted is None else list(wanted)
         source = network._source
         self.graph = onnx.Graph(network.name or "network")
@@ -224,7 +225,17 @@ class Lowering:
             if tensor._element not in (None, element):
                 self.names[tensor] = f"{tensor._name}/before_cast"
                 after.append(onnx.Node("Cast", [self.names[tensor]], [tensor._name], f"{tensor._name}/cast", to=element))
+        for record in self._assertions():
+            name = f"{PREFIX}{record.name}"
+            after.append(onnx.Node("Cast", [self.names[record.inputs[0]]], [name], name, to=onnx.BOOL))
+            self.graph.outputs.append(onnx.Info(name, onnx.BOOL, None))
         return before, after
+
+    def _assertions(self):
+        """Those whose condition lies outside of loops and conditionals."""
+        inside = {record for unit in flow.order(self.network) if isinstance(unit, flow.Group) for record in unit.records}
+        return [record for record in self.network._records if record.kind == "ASSERTION" and record.node is None and self.asserted
+                and record.inputs[0]._record not in inside]
 
     # -- layers --
 
@@ -287,6 +298,6 @@ def parsed_nodes(record, names):
     return [made]
 
 
-def network_model(network, wanted=None):
+def network_model(network, wanted=None, asserted=False):
     """The network as an ONNX model: LoweredModel. CannotLower says what stands in the way."""
-    return Lowering(network, wanted).run()
+    return Lowering(network, wanted, asserted).run()

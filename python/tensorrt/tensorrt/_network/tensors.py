@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ITensor: a value of a network, with a name that no other has. What type and sizes it has is worked out when somebody asks (_typing.py)."""
+"""ITensor: a value of a network, with a name that no other has. What type and sizes it has is worked out when somebody asks (tensor_types.py)."""
 
 from .._base import enums
 from .._base.values import Dims, sizes_of
