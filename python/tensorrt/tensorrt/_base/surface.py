@@ -122,7 +122,7 @@ MEMBERS = {
 
 # Members by their order, "NAME=number" where that differs. The first text is 10.16's, in the order in which it declares them.
 ENUMS = {
-    "DataType": "FLOAT HALF INT8 INT32 BOOL UINT8 FP8 BF16 INT64 INT4 FP4 E8M0",
+    "DataType": "FLOAT HALF=1 BF16=7 INT8=2 INT32=3 INT64=8 BOOL=4 UINT8=5 FP8=6 INT4=9 FP4=10 E8M0=11",
     "TensorFormat": "LINEAR CHW2 HWC8 CHW4 CHW16 CHW32 DHWC8 CDHW32 HWC DLA_LINEAR DLA_HWC4 HWC16 DHWC",
     "TensorLocation": "DEVICE HOST",
     "TensorIOMode": "NONE INPUT OUTPUT",

@@ -38,13 +38,28 @@ def assertions(network):
             for record in to_onnx.Lowering(network, asserted=True)._assertions()}
 
 
+# Which input says an output's sizes, one for one.
+_SAYS = {"SHUFFLE": 1, "SLICE": 2, "FILL": 0, "RESIZE": 1}
+
+
+def _shaped_by(tensor):
+    """The shape tensor, an input of the network, whose contents are the sizes of an output; None."""
+    record = tensor._record
+    if record is None or record.node is not None or record.known().get("second_transpose") is not None:
+        return None
+    at = _SAYS.get(record.kind, len(record.inputs))
+    source = record.inputs[at] if at < len(record.inputs) else None
+    return source if source is not None and source._record is None else None
+
+
 def note(network, inputs, outputs):
     """The entries of the note that there are."""
     checked = assertions(network)
     found = {"assertions": {name: message for name, (message, _) in checked.items()},
              "checked_by_shapes": [name for name, (_, condition) in checked.items() if _of_sizes(condition)],
              "decided_by_shapes": [tensor.name for tensor in outputs if not _by_data(_behind([tensor]))]
-             if any(tensor.is_shape_tensor for tensor in inputs) else [],
+             if any(tensor.is_shape_tensor or -1 in tuple(tensor.shape) for tensor in inputs) else [],
+             "shaped_by": {tensor.name: _shaped_by(tensor)._name for tensor in outputs if _shaped_by(tensor) is not None},
              "aliased": {tensor.name: tensor._record.inputs[0]._name for tensor in outputs
                          if tensor._record is not None and tensor._record.kind == "KV_CACHE_UPDATE"}}
     return {key: value for key, value in found.items() if value}

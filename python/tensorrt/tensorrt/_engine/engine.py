@@ -160,7 +160,13 @@ class ICudaEngine(Told):
 
     def get_tensor_shape(self, name):
         """Its sizes; -1 where they are dynamic."""
-        return Dims(self._sides[name][1] if self._known(name) else ())
+        if not self._known(name):
+            return Dims(())
+        shape, source = self._sides[name][1], self._notes.get("shaped_by", {}).get(name)
+        values = self._shape_values.get(source, ())
+        if len(values) == 1 and len(values[0][0]) == len(shape):  # what the only profile leaves no choice
+            shape = [least if size == -1 and least == most > 0 else size for size, least, most in zip(shape, values[0][0], values[0][2])]
+        return Dims(shape)
 
     def get_tensor_dtype(self, name):
         """Its elements' type."""

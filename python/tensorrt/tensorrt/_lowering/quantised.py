@@ -90,22 +90,28 @@ def _divided(e, name, sizes, blocks):
 
 
 def scales_of_blocks(e, x, sizes, blocks, largest, kind, second):
-    """(scales as they are told, scales as reals with which values are divided) of blocks of x, f32."""
+    """(scales as they are told, what values are multiplied by) of blocks of x, f32."""
     wide, inner = _divided(e, x, sizes, blocks)
     most = e.node("ReduceMax", [e.node("Abs", [wide]), e.ints(inner)], keepdims=0)
     scale = e.node("Div", [most, e.scalar(largest, onnx.FLOAT)])
     if kind == onnx.FLOAT:
-        return scale, scale
+        return scale, _inverse(e, e.node("Div", [e.scalar(largest, onnx.FLOAT), most]), most)
     if kind == onnx.FLOAT8E8M0:  # the next power of two
         power = e.node("Ceil", [e.node("Div", [e.node("Log", [e.node("Max", [scale, e.scalar(2.0 ** -127, onnx.FLOAT)])]),
                                                e.scalar(0.6931471805599453, onnx.FLOAT)])])
         scale = e.node("Pow", [e.scalar(2.0, onnx.FLOAT), power])
-        return e.cast(scale, kind), scale
+        return e.cast(scale, kind), _inverse(e, e.node("Reciprocal", [scale]), scale)
     if second is not None:
         scale = e.node("Div", [scale, second])
     told = rounded(e, scale, kind)
     real = e.cast(told, onnx.FLOAT)
-    return told, real if second is None else e.node("Mul", [real, second])
+    real = real if second is None else e.node("Mul", [real, second])
+    return told, _inverse(e, e.node("Reciprocal", [real]), real)
+
+
+def _inverse(e, inverse, of):
+    """1 where it would be infinite: nothing but zeros is multiplied by it."""
+    return e.node("Where", [e.node("Equal", [of, e.scalar(0.0, onnx.FLOAT)]), e.scalar(1.0, onnx.FLOAT), inverse])
 
 
 def _dynamic_quantize(e, r):
@@ -120,10 +126,8 @@ def _dynamic_quantize(e, r):
     kind = element_of_type(e.param("to_type"))
     x = _float(e, e.input(0), e.element(0))
     second = e.node("Reshape", [_float(e, e.input(1), e.element(1)), e.ints([])]) if e.has(1) else None
-    told, real = scales_of_blocks(e, x, sizes, blocks, _LARGEST[e.param("to_type").name], element_of_type(e.param("scale_type")), second)
-    zero = e.node("Equal", [real, e.scalar(0.0, onnx.FLOAT)])
-    divisor = e.node("Where", [zero, e.scalar(1.0, onnx.FLOAT), real])
-    rounded(e, e.node("Div", [x, spread(e, divisor, blocks)]), kind, e.out(0))
+    told, factor = scales_of_blocks(e, x, sizes, blocks, _LARGEST[e.param("to_type").name], element_of_type(e.param("scale_type")), second)
+    rounded(e, e.node("Mul", [x, spread(e, factor, blocks)]), kind, e.out(0))
     e.node("Identity", [told], e.out(1))
 
 

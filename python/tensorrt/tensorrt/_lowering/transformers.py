@@ -97,9 +97,8 @@ def _rounded(e, inner, element):
     x = inner if element == onnx.FLOAT else e.cast(inner, onnx.FLOAT)
     blocks, sizes = [1, 1, size], [e.sizes(3)[0], -1, wide]
     largest = 6.0 if kind.name == "FP4" else 448.0
-    _, real = scales_of_blocks(e, x, sizes, blocks, largest, element_of_type(e.param("dyn_q_output_scale_type")), scale)
-    zero = e.node("Equal", [real, e.scalar(0.0, onnx.FLOAT)])
-    return through(e, inner, element, spread(e, e.node("Where", [zero, e.scalar(1.0, onnx.FLOAT), real]), blocks), element_of_type(kind))
+    _, factor = scales_of_blocks(e, x, sizes, blocks, largest, element_of_type(e.param("dyn_q_output_scale_type")), scale)
+    return through(e, inner, element, spread(e, e.node("Reciprocal", [factor]), blocks), element_of_type(kind))
 
 
 LOWER = {"ROTARY_EMBEDDING": _rotary_embedding, "ATTENTION_OUTPUT": _attention, "KV_CACHE_UPDATE": _kv_cache_update, "MOE": _moe}

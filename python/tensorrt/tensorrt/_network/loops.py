@@ -144,6 +144,7 @@ class IAttention(_Owner):
 
     def __init__(self, network, query, key, value, norm_op, causal):
         super().__init__(network, "Attention")
+        network._counted += 1
         self.norm_op, self.metadata, self.decomposable, self.num_ranks = norm_op, "", False, 1
         self._causal = bool(causal)
         self.normalization_quantize_to_type = enums.DataType.FLOAT

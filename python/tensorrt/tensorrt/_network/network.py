@@ -37,6 +37,7 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._weight_names, self._refittable = {}, set()
         self._dirty, self._shape_tensors, self._positions = False, None, None
         self._layer_names, self._reading = {}, False
+        self._counted = 0  # attentions, which count as layers in the names of those that have none
         self._owners = []  # loops, conditionals and attentions, in order
 
     def __enter__(self):
@@ -336,7 +337,7 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
                 return self._failed(f"{tensor._name} belongs to another network")
         if not hasattr(LayerType, layer_kind):
             return self._failed(f"tensorrt {surface.VERSION} has no layers of the kind {layer_kind}")
-        record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records)}) [{word or word_of(layer_kind)}]"), inputs, params)
+        record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records) + self._counted}) [{word or word_of(layer_kind)}]"), inputs, params)
         record.weights = weights or held or {}
         for at in range(outputs):
             name = f"{record.name}_output" + (f" ({at})" if at and layer_kind in _NUMBERED else f"_{at}" if at else "")

@@ -8,6 +8,8 @@ from . import shape_tensors
 DataType, TensorFormat, TensorLocation = (enums.ALL[name] for name in ("DataType", "TensorFormat", "TensorLocation"))
 ANY_FORMAT = (1 << len(TensorFormat.__members__)) - 1
 
+_NARROW = ("FP8", "FP4", "E8M0")
+
 
 class ITensor:
     """A value: an input of the network or an output of a layer."""
@@ -55,7 +57,10 @@ class ITensor:
         if self._asked is not None:
             return self._asked
         self._network._typed(self)
-        return self._network._type_of(self._element)
+        dtype = self._network._type_of(self._element)
+        if dtype.name in _NARROW and self.is_network_output and not self._network._strongly_typed:
+            return DataType.FLOAT  # what nobody asked to be given narrow
+        return dtype
 
     @dtype.setter
     def dtype(self, dtype):
