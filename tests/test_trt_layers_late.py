@@ -352,3 +352,32 @@ def test_shape_tensors_say_the_sizes_of_outputs_before_a_run():
         for name in (negated, places):
             context.set_output_allocator(name, allocator)
         assert context.execute_async_v3(1) and allocator.shapes[negated] == wanted and allocator.shapes[places] == (3, 11)
+
+
+def test_a_size_that_a_shape_tensor_decides_in_another_layout():
+    log = Log()
+    builder = trt.Builder(log)
+    network = builder.create_network()
+    x, sizes = network.add_input("x", trt.float32, (2, 6)), network.add_input("sizes", trt.int32, (4,))
+    shuffle = network.add_shuffle(x)
+    shuffle.set_input(1, sizes)
+    y = shuffle.get_output(0)
+    y.name, y.allowed_formats = "y", 1 << int(trt.TensorFormat.HWC)
+    network.mark_output(y)
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    profile.set_shape_input("sizes", (1, 1, 1, 1), (1, 2, 3, 2), (1, 12, 12, 12))
+    config.add_optimization_profile(profile)
+    engine = trt.Runtime(log).deserialize_cuda_engine(build(network, config, log))
+    context, allocator = engine.create_execution_context(), Allocator()
+    data, wanted = np.arange(12, dtype=np.float32), np.array([1, 2, 3, 2], np.int32)
+    context.set_tensor_address("x", data.ctypes.data)
+    context.set_tensor_address("sizes", wanted.ctypes.data)
+    context.set_output_allocator("y", allocator)
+    assert context.execute_async_v3(1), log.errors()
+    found = allocator.memory["y"][:48].view(np.float32)
+    np.testing.assert_array_equal(found, data.reshape(2, 3, 2).transpose(1, 2, 0).reshape(-1))
+
+
+def test_the_normalisation_of_a_number():
+    x = np.array(2.5, np.float32)
+    np.testing.assert_allclose(run(lambda n, value: n.add_normalization(value, value, value, 0).get_output(0), x), 2.5)

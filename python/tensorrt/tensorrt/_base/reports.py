@@ -40,6 +40,8 @@ class Told:
 
     @error_recorder.setter
     def error_recorder(self, recorder):
+        if recorder is not None and not callable(getattr(recorder, "report_error", None)):
+            raise TypeError(f"error_recorder: {type(recorder).__name__} is no tensorrt.IErrorRecorder")
         self._error_recorder = recorder
 
     def _failed(self, text, result=None, code="INVALID_ARGUMENT"):

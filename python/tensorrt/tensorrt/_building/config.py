@@ -4,9 +4,14 @@
 import os
 
 from .._base import enums, native, surface
+from .._base.checks import instance, kept
 from .._base.reports import Told
+from .._network.layers import ILayer
+from .algorithms import IAlgorithmSelector
+from .calibration import IInt8Calibrator
 from .profiles import IOptimizationProfile
-from .timing_cache import timing_cache
+from .progress import IProgressMonitor
+from .timing_cache import ITimingCache, timing_cache
 
 _BuilderFlag, _PoolType, _Preview = enums.BuilderFlag, enums.MemoryPoolType, enums.PreviewFeature
 _GIB = 1 << 30
@@ -87,15 +92,15 @@ class IBuilderConfig(Told):
 
     def set_quantization_flag(self, flag):
         """Sets one."""
-        self._quantization_flags |= 1 << int(flag)
+        self._quantization_flags |= 1 << int(_quantization(flag))
 
     def clear_quantization_flag(self, flag):
         """Clears one."""
-        self._quantization_flags &= ~(1 << int(flag))
+        self._quantization_flags &= ~(1 << int(_quantization(flag)))
 
     def get_quantization_flag(self, flag):
         """Whether it is set."""
-        return bool(self._quantization_flags >> int(flag) & 1)
+        return bool(self._quantization_flags >> int(_quantization(flag)) & 1)
 
     def set_preview_feature(self, feature, enable):
         """Known by name alone: kept."""
@@ -166,7 +171,7 @@ class IBuilderConfig(Told):
 
     def set_timing_cache(self, cache, ignore_mismatch):
         """Builds look times up there and leave theirs."""
-        self._cache = cache
+        self._cache = instance(cache, ITimingCache, "set_timing_cache", none=True)
         return True
 
     def get_timing_cache(self):
@@ -196,19 +201,19 @@ class IBuilderConfig(Told):
 
     def set_device_type(self, layer, device_type):
         """Kept; all layers run on the selected device."""
-        self._layer_devices[layer.name] = enums.DeviceType(device_type)
+        self._layer_devices[_layer(layer)] = enums.DeviceType(device_type)
 
     def get_device_type(self, layer):
         """What was set, else the default."""
-        return self._layer_devices.get(layer.name, self._device_type)
+        return self._layer_devices.get(_layer(layer), self._device_type)
 
     def is_device_type_set(self, layer):
         """Whether it was."""
-        return layer.name in self._layer_devices
+        return _layer(layer) in self._layer_devices
 
     def reset_device_type(self, layer):
         """The default again."""
-        self._layer_devices.pop(layer.name, None)
+        self._layer_devices.pop(_layer(layer), None)
 
     def can_run_on_DLA(self, layer):  # noqa: N802: the interface's name
         """Never."""
@@ -224,6 +229,14 @@ class IBuilderConfig(Told):
         return None
 
 
+def _quantization(flag):
+    return enums.get("QuantizationFlag")(flag)
+
+
+def _layer(layer):
+    return instance(layer, ILayer, "device type").name
+
+
 def _kept(member, kind, about):
     """A property that keeps what is set, of a kind."""
     def get(self):
@@ -233,10 +246,6 @@ def _kept(member, kind, about):
         setattr(self, member, kind(value))
 
     return property(get, put, doc=about)
-
-
-def _object(member, about):
-    return property(lambda self: getattr(self, member), lambda self, value: setattr(self, member, value), doc=about)
 
 
 def _enum(name):
@@ -256,9 +265,9 @@ IBuilderConfig.hardware_compatibility_level = _kept("_hardware", _enum("Hardware
                                                     "All but NONE: a plan that other machines can tune again.")
 IBuilderConfig.runtime_platform = _kept("_platform", _enum("RuntimePlatform"), "Kept.")
 IBuilderConfig.tiling_optimization_level = _kept("_tiling", _enum("TilingOptimizationLevel"), "Kept.")
-IBuilderConfig.int8_calibrator = _object("_calibrator", "Gives samples; the very object that was set.")
-IBuilderConfig.algorithm_selector = _object("_selector", "Chooses tactics; the very object that was set.")
-IBuilderConfig.progress_monitor = _object("_monitor", "Hears how far the build is; the very object that was set.")
+IBuilderConfig.int8_calibrator = kept("_calibrator", IInt8Calibrator, "Gives samples; the very object that was set.")
+IBuilderConfig.algorithm_selector = kept("_selector", IAlgorithmSelector, "Chooses tactics; the very object that was set.")
+IBuilderConfig.progress_monitor = kept("_monitor", IProgressMonitor, "Hears how far the build is; the very object that was set.")
 
 
 def _default_limit(name):

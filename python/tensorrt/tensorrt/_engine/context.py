@@ -14,10 +14,11 @@ import hone
 from hone.arrays import NAMES, Tensor
 
 from .._base import native
+from .._base.checks import instance
 from .._base.reports import Told
 from .._base.values import Dims
 from . import trial
-from .listeners import allocate, report_debug_tensors, report_layers
+from .listeners import IDebugListener, IOutputAllocator, IProfiler, allocate, report_debug_tensors, report_layers
 from .shape_values import complaint
 
 _NOTHING = 64  # an address for tensors without elements: nothing is read or written there
@@ -213,7 +214,7 @@ class IExecutionContext(Told):
         if output_allocator is None:
             self._allocators.pop(name, None)
         else:
-            self._allocators[name] = output_allocator
+            self._allocators[name] = instance(output_allocator, IOutputAllocator, "set_output_allocator")
         return True
 
     def get_output_allocator(self, name):
@@ -424,7 +425,7 @@ class IExecutionContext(Told):
 
     @profiler.setter
     def profiler(self, profiler):
-        self._profiler = profiler
+        self._profiler = instance(profiler, IProfiler, "profiler", none=True)
 
     def report_to_profiler(self):
         """Tells the profiler of the last run; False where there is none."""
@@ -435,7 +436,7 @@ class IExecutionContext(Told):
 
     def set_debug_listener(self, listener):
         """Hears what debug tensors hold after each run."""
-        self._debug_listener = listener
+        self._debug_listener = instance(listener, IDebugListener, "set_debug_listener", none=True)
         return True
 
     def get_debug_listener(self):

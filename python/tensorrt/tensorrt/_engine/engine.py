@@ -10,6 +10,7 @@ import json
 import hone
 
 from .._base import enums, native, surface
+from .._base.checks import instance
 from .._base.reports import Told, relay
 from .._base.values import Dims, IHostMemory
 from .._plugins import operators as plugin_operators
@@ -376,9 +377,12 @@ class ICudaEngine(Told):
 
     def create_execution_context(self, strategy=None, runtime_config=None):
         """A context, or None. `strategy` may also be an IRuntimeConfig."""
+        instance(runtime_config, IRuntimeConfig, "runtime_config", none=True)
         config = runtime_config if runtime_config is not None else strategy if isinstance(strategy, IRuntimeConfig) else None
         if config is not None:
             strategy = config.get_execution_context_allocation_strategy()
+        if strategy is not None and _Strategy is not None:
+            instance(strategy, _Strategy, "create_execution_context")
         if self._engine is None:
             return self._failed("the engine's plan has no weights; refit it first (trt.Refitter)", code="INVALID_STATE")
         try:
@@ -411,6 +415,7 @@ class ICudaEngine(Told):
 
     def serialize_with_config(self, config):
         """The same: a plan keeps or leaves its weights as the build was told."""
+        instance(config, ISerializationConfig, "serialize_with_config")
         flags = enums.get("SerializationFlag")
         if config.get_flag(flags.EXCLUDE_WEIGHTS) and not self._notes.get("stripped"):
             self._warned("SerializationFlag.EXCLUDE_WEIGHTS: the plan was built with its weights and keeps them "

@@ -51,10 +51,12 @@ class Emitter:
 
     def element(self, at):
         """ONNX's number of an input's type."""
+        self.input(at)
         return self.record.inputs[at]._element
 
     def sizes(self, at):
         """An input's sizes, -1 for dynamic ones."""
+        self.input(at)
         sizes = self.record.inputs[at]._sizes
         if sizes is None:
             self.fail(f"the sizes of {self.record.inputs[at]._name} are not known")
@@ -72,6 +74,7 @@ class Emitter:
 
     def contents(self, at):
         """The numbers of an input that is a constant; None."""
+        self.input(at)
         record = self.record.inputs[at]._record
         if record is None or record.kind != "CONSTANT":
             return None
@@ -139,7 +142,10 @@ def emitted(record, names, prefix=None):
     if asked:
         finals = {at: names[record.outputs[at]] for at in asked}
         emitter.names = {**names, **{record.outputs[at]: f"{finals[at]}/before_cast" for at in asked}}
-    lower(emitter, record)
+    try:
+        lower(emitter, record)
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError) as error:  # a program may set anything
+        emitter.fail(f"its parameters do not fit its inputs or each other ({type(error).__name__}: {error})")
     for at, dtype in asked.items():
         emitter.cast(emitter.names[record.outputs[at]], element_of_type(dtype), finals[at])
     return emitter

@@ -111,6 +111,7 @@ class _AddMoreLayers:
                          rotary_embedding_dim=_int(rotary_embedding_dim))
 
     def add_kv_cache_update(self, cache, update, write_indices, cache_mode):
+        self._own(cache, "add_kv_cache_update")
         if cache._record is not None:
             return self._failed(f"add_kv_cache_update: the cache is an input of the network, {cache._name} is not")
         return self._add("KV_CACHE_UPDATE", [cache, update, write_indices], cache_mode=member("KVCacheMode", cache_mode, "add_kv_cache_update"))

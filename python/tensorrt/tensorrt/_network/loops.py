@@ -2,6 +2,7 @@
 """Loops, conditionals and attention: objects beside the list of layers, whose boundary layers stand in it."""
 
 from .._base import enums
+from .add import member
 from .layer_classes import CLASSES
 from .layers import ILayer, enum, flag, number
 
@@ -117,13 +118,13 @@ class ILoop(_Owner):
         return self._boundary("RECURRENCE", [initial_value], 1, IRecurrenceLayer)
 
     def add_trip_limit(self, tensor, kind):
-        return self._boundary("TRIP_LIMIT", [tensor], 0, ITripLimitLayer, kind=kind)
+        return self._boundary("TRIP_LIMIT", [tensor], 0, ITripLimitLayer, kind=member("TripLimit", kind, "add_trip_limit"))
 
     def add_iterator(self, tensor, axis=0, reverse=False):
         return self._boundary("ITERATOR", [tensor], 1, IIteratorLayer, axis=int(axis), reverse=bool(reverse))
 
     def add_loop_output(self, tensor, kind, axis=0):
-        return self._boundary("LOOP_OUTPUT", [tensor], 1, ILoopOutputLayer, kind=kind, axis=int(axis))
+        return self._boundary("LOOP_OUTPUT", [tensor], 1, ILoopOutputLayer, kind=member("LoopOutput", kind, "add_loop_output"), axis=int(axis))
 
 
 class IIfConditional(_Owner):
@@ -145,12 +146,33 @@ class IAttention(_Owner):
     def __init__(self, network, query, key, value, norm_op, causal):
         super().__init__(network, "Attention")
         network._counted += 1
-        self.norm_op, self.metadata, self.decomposable, self.num_ranks = norm_op, "", False, 1
+        self.norm_op = norm_op
+        self.metadata, self.decomposable, self.num_ranks = "", False, 1
         self._causal = bool(causal)
         self.normalization_quantize_to_type = enums.DataType.FLOAT
+        self._entry = self._exit = None
         self._entry = self._boundary("ATTENTION_INPUT", [query, key, value], 0, IAttentionInputLayer)
+        if self._entry is None:
+            network._owners.remove(self)
+            return
         self._exit = self._boundary("ATTENTION_OUTPUT", [], 1, IAttentionOutputLayer)
         self._exit._record.inputs = list(self._entry._record.inputs)
+
+    @property
+    def norm_op(self):
+        return self._norm_op
+
+    @norm_op.setter
+    def norm_op(self, op):
+        self._norm_op = member("AttentionNormalizationOp", op, "norm_op")
+
+    @property
+    def normalization_quantize_to_type(self):
+        return self._quantized
+
+    @normalization_quantize_to_type.setter
+    def normalization_quantize_to_type(self, dtype):
+        self._quantized = member("DataType", dtype, "normalization_quantize_to_type")
 
     @property
     def mask(self):

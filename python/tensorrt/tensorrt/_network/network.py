@@ -105,8 +105,13 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         return False
 
     def serialize(self):
-        """The network as an ONNX file."""
-        return IHostMemory(self._model().data)
+        """The network as an ONNX file; None where it has no meaning as it stands."""
+        from .._lowering.to_onnx import CannotLower
+
+        try:
+            return IHostMemory(self._model().data)
+        except CannotLower as error:
+            return self._failed(str(error))
 
     def _model(self, wanted=None):
         """The ONNX model and what a build needs to know: to_onnx.LoweredModel."""
@@ -331,9 +336,11 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
     def _add(self, layer_kind, inputs, outputs=1, held=None, cls=None, /, *, weights=None, word=None, **params):
         """A layer, None where it is refused. `word`: what stands in its name, where its kind does not say it."""
         for tensor in inputs:
-            if tensor is not None and not isinstance(tensor, ITensor):
+            if tensor is None:
+                return self._failed(f"add_{layer_kind.lower()}: an input is None")
+            if not isinstance(tensor, ITensor):
                 raise TypeError(f"{type(tensor).__name__} is no tensorrt.ITensor")
-            if tensor is not None and tensor._network is not self:
+            if tensor._network is not self:
                 return self._failed(f"{tensor._name} belongs to another network")
         if not hasattr(LayerType, layer_kind):
             return self._failed(f"tensorrt {surface.VERSION} has no layers of the kind {layer_kind}")

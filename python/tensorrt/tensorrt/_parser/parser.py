@@ -9,6 +9,7 @@ import struct
 
 from .._base import enums, onnx, surface
 from .._base.elements import type_of_element
+from .._base.checks import buffer
 from .._base.reports import Told
 from .._plugins.layers import prepare
 from . import diagnose
@@ -113,13 +114,13 @@ class OnnxParser(Told):
         self._bits = int(bits)
 
     def set_flag(self, flag):
-        self._bits |= 1 << int(flag)
+        self._bits |= 1 << int(OnnxParserFlag(flag))
 
     def clear_flag(self, flag):
-        self._bits &= ~(1 << int(flag))
+        self._bits &= ~(1 << int(OnnxParserFlag(flag)))
 
     def get_flag(self, flag):
-        return bool(self._bits >> int(flag) & 1)
+        return bool(self._bits >> int(OnnxParserFlag(flag)) & 1)
 
     def set_builder_config(self, config):
         self._config = config
@@ -149,7 +150,7 @@ class OnnxParser(Told):
     def _read(self, data):
         """The model; None where the bytes are none."""
         try:
-            model = onnx.Model.read(bytes(data))
+            model = onnx.Model.read(buffer(data, "the model"))
             prepare(model)
             return model
         except onnx.Malformed as error:

@@ -122,6 +122,8 @@ def _as_operator(model, node, creator, attributes):
 
 def add_plugin_layer(network, kind, inputs, plugin):
     """A layer of a plugin; None with the reason in the log."""
+    for tensor in inputs:
+        network._own(tensor, "add_plugin")
     if hasattr(getattr(plugin, "_creator", None), "lower"):
         return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
     try:

@@ -11,6 +11,7 @@ import hone
 import numpy as np
 
 from .._base import enums
+from .._base.checks import instance
 from .._base.reports import Told, called
 
 _FieldType = enums.ALL["PluginFieldType"]
@@ -156,6 +157,7 @@ class IPluginRegistry(Told):
 
     def register_creator(self, creator, plugin_namespace=""):
         """False where there is one of that name, version and namespace."""
+        instance(creator, IPluginCreatorInterface, "register_creator")
         key = creator.name, creator.plugin_version, plugin_namespace or getattr(creator, "plugin_namespace", "")
         if key in self._creators:
             return self._failed(f"there is a plugin creator {key[0]} of version {key[1]} already", False)
@@ -193,6 +195,7 @@ class IPluginRegistry(Told):
 
     def acquire_plugin_resource(self, key, resource):
         """The resource under this key, which is the first one's clone."""
+        instance(resource, IPluginResource, "acquire_plugin_resource")
         if key not in self._resources:
             self._resources[key] = [called(resource.clone), 0]
         self._resources[key][1] += 1
