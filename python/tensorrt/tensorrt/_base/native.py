@@ -81,11 +81,21 @@ def shim_folder():
     return None
 
 
+def _has_driver():
+    """Whether NVIDIA's driver is installed; nothing is started."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 @functools.cache
 def load_shim():
-    """On a processor: all that opens "libcudart.so" by its bare name from now on gets the stand-in."""
-    folder = shim_folder()
-    if folder is None or not on_host():
+    """When the module is imported for a processor: all that opens "libcudart.so" by its bare name from now on gets the stand-in. Which
+    device it is, no library is asked: a program may fork before it uses one."""
+    folder, asked = shim_folder(), os.environ.get("HONE_TENSORRT_DEVICE", "").strip()
+    if folder is None or not asked.startswith("cpu") and (asked or _has_driver()):
         return None
     return ctypes.CDLL(str(folder / "libcudart.so"), mode=ctypes.RTLD_GLOBAL)
 
