@@ -224,7 +224,7 @@ class IExecutionContext(Told):
     def get_max_output_size(self, name):
         """Bytes of an output at the present shapes; -1 where only the data tell."""
         shape = self.get_tensor_shape(name)
-        return -1 if -1 in tuple(shape) else math.ceil(math.prod(shape) * self._engine.get_tensor_dtype(name).itemsize)
+        return -1 if -1 in tuple(shape) else native.bytes_of(self._engine.get_tensor_dtype(name), shape)
 
     def set_device_memory(self, memory, size):
         """Memory for activations of the program's, 256-byte aligned."""

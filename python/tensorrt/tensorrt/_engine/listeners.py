@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs derive from to be asked or told while an inference runs, and how a context asks and tells them."""
 
-import math
 import sys
 
 from .._base import enums, native
@@ -67,7 +66,7 @@ class IErrorRecorder:
 def allocate(context, name, shape, stream):
     """Memory for an output of this shape from the program's allocator, which then hears the shape; 0 where there is none."""
     allocator = context._allocators[name]
-    size = max(1, math.ceil(math.prod(shape) * context._engine.get_tensor_dtype(name).itemsize))
+    size = max(1, native.bytes_of(context._engine.get_tensor_dtype(name), shape))
     before = context._placed.get(name, context._addresses.get(name, 0))
     if hasattr(allocator, "reallocate_output_async"):
         address = called(allocator.reallocate_output_async, name, before, size, 256, stream)
