@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import operator
 import pathlib
 import threading
 import warnings
@@ -22,9 +23,10 @@ from ..base import Error, version
 from ..shaped import ShapedEngines, default_folder, with_level
 from . import exporting, tensors
 from .graph import Refused, Traced
-from .tensors import Runner, device_for
+from .tensors import Slot, device_for
 
 MOST_STATES = 4  # sets of weights that a graph is called with; more: they are trained, or too many modules share the graph
+MOST_SLOTS = 32  # shapes and streams that a context is kept for
 LEVELS = {None: 3, "default": 3, "reduce-overhead": 3, "max-autotune": 5, "max-autotune-no-cudagraphs": 5}
 
 
@@ -54,15 +56,49 @@ class Program:
     def __init__(self, traced: Traced, sizes: list[list[int]], export: Callable[[], Any], device, settings: Settings, identity: bytes):
         self.sizes = sizes
         self.names = [f"in{number}" for number in range(len(traced.tensors))]
-        outputs = [f"out{number}" for number in range(len(traced.computed))]
+        self.outputs = [(f"out{number}", dtype) for number, dtype in enumerate(traced.types)]
         fixed = dict(zip(self.names, sizes))
-        engines = ShapedEngines(lambda: exporting.model_of(export(), self.names, outputs), fixed, device, settings.flags,
-                                identity=identity + json.dumps(sizes).encode(), folder=settings.folder)
-        self.run = Runner(engines, outputs, traced.types)
+        self.engines = ShapedEngines(lambda: exporting.model_of(export(), self.names, [name for name, _ in self.outputs]), fixed, device,
+                                     settings.flags, identity=identity + json.dumps(sizes).encode(), folder=settings.folder)
 
     def fits(self, shapes: Sequence[Sequence[int]]) -> bool:
         """Whether the sizes that the export took for fixed are these."""
         return all(known in (-1, size) for sizes, shape in zip(self.sizes, shapes) for known, size in zip(sizes, shape))
+
+    def slot(self, tensors: Sequence[torch.Tensor], stream: int) -> Slot:
+        """A context for such tensors."""
+        shapes = {name: tuple(each.shape) for name, each in zip(self.names, tensors)}
+        return Slot(self.engines.variant(shapes), self.names, self.outputs, tensors, stream)
+
+
+class Weights:
+    """Tensors that an engine was made of: whether those of a call are the same, unchanged. Nothing is asked of each in Python."""
+
+    def __init__(self, places: Sequence[int], arguments: Sequence[Any]):
+        self.gone = False
+        self._pick = _picker(places)
+        self._ids = tuple(map(id, self._pick(arguments)))
+        self._pick_counted = _picker([at for at in places if not arguments[at].is_inference()])  # the others cannot be changed
+        self._versions = tuple(map(VERSION, self._pick_counted(arguments)))
+        self._references = [weakref.ref(arguments[at], self._went) for at in places]  # their numbers may become others'
+
+    def _went(self, _):
+        self.gone = True
+
+    def are(self, arguments: Sequence[Any]) -> bool:
+        """Whether these are they."""
+        return tuple(map(id, self._pick(arguments))) == self._ids and not self.gone and \
+            tuple(map(VERSION, self._pick_counted(arguments))) == self._versions
+
+
+VERSION, SHAPE = operator.attrgetter("_version"), operator.attrgetter("shape")
+
+
+def _picker(places):
+    """A function that takes the elements at `places` out of a sequence, as a tuple."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return (lambda values, at=places[0]: (values[at],)) if places else lambda values: ()
 
 
 class State:
@@ -70,24 +106,24 @@ class State:
 
     def __init__(self, traced: Traced, arguments: Sequence[Any], settings: Settings):
         self.traced, self.settings = traced, settings
-        self.weights = [(weakref.ref(arguments[at]), _version(arguments[at])) for at in traced.weights]
-        self.numbers = [arguments[at] for at in traced.numbers]
+        self.weights = Weights(traced.weights, arguments)
+        self.numbers = [(at, arguments[at]) for at in traced.numbers]
         self.identity = traced.identity(arguments)
         self.device = device_for([each for each in arguments if isinstance(each, torch.Tensor)])
+        self.on_gpu = not self.device.info.host_accessible
         self.programs: list[Program] = []
         self._index = settings.folder and settings.folder / f"{self.identity.hex()[:32]}-{version()}.torch"
+        self._pick = _picker(traced.tensors)
+        self._fixed = not any(traced.dynamic.values())
+        self._slots: dict[Any, list[Slot]] = {}  # that no call has, by shapes and stream
 
     def holds(self, arguments: Sequence[Any]) -> bool:
         """Whether these are its weights, unchanged, and its numbers."""
-        for at, (reference, seen) in zip(self.traced.weights, self.weights):
-            weight = arguments[at]
-            if reference() is not weight or _version(weight) != seen:
-                return False
-        return all(arguments[at] == number for at, number in zip(self.traced.numbers, self.numbers))
+        return self.weights.are(arguments) and all(arguments[at] == number for at, number in self.numbers)
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for the arguments' sizes; exported, or found in the folder."""
-        inputs = [arguments[at] for at in self.traced.tensors]
+        inputs = self._pick(arguments)
         shapes = [tuple(each.shape) for each in inputs]
         for program in self.programs:
             if program.fits(shapes):
@@ -128,14 +164,44 @@ class State:
         except OSError:
             pass  # a folder that cannot be written only makes the next process slower
 
+    def run_if_ready(self, arguments: Sequence[Any]) -> list[torch.Tensor] | None:
+        """What the engine computes, if it has computed for such tensors before."""
+        tensors = self._pick(arguments)
+        free = self._slots.get(self._key(tensors))
+        try:
+            slot = free.pop()
+        except (AttributeError, IndexError):
+            return None
+        answers = slot.run(tensors)
+        free.append(slot)
+        return answers
+
     def run(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """What the engine computes."""
-        program = self.program(arguments)
-        return program.run({name: arguments[at] for name, at in zip(program.names, self.traced.tensors)})
+        answers = self.run_if_ready(arguments)
+        if answers is None:
+            tensors = self._pick(arguments)
+            key = self._key(tensors)
+            slot = self._slot(arguments, tensors, *key)
+            answers = slot.run(tensors)
+            self._slots[key].append(slot)
+        return answers
 
+    def _key(self, tensors):
+        """Of slots that can run these: their shapes where they may change, and torch's stream."""
+        return (None if self._fixed else tuple(map(SHAPE, tensors)),
+                torch._C._cuda_getCurrentRawStream(self.device.ordinal) if self.on_gpu else 0)
 
-def _version(tensor):
-    return -1 if tensor.is_inference() else tensor._version
+    def _slot(self, arguments, tensors, shapes, stream):
+        while len(self._slots) >= MOST_SLOTS:
+            del self._slots[next(iter(self._slots))]  # the oldest
+        self._slots.setdefault((shapes, stream), [])
+        if self.on_gpu and torch.cuda.is_current_stream_capturing():
+            for (known, _), free in self._slots.items():
+                if known == shapes and free:
+                    return free.pop().moved(stream)
+            raise Error("an engine that has not run cannot be captured\n  hint: call the model a few times before the capture")
+        return self.program(arguments).slot(tensors, stream)
 
 
 _compiled: weakref.WeakSet[Compiled] = weakref.WeakSet()
@@ -160,6 +226,7 @@ class Compiled:
         _compiled.add(self)
         self.traced = Traced(module, examples)
         self.rest = self.traced.rest()
+        self._plain = self.traced.computed == self.traced.outputs  # the engine's outputs are the graph's
         if not self.traced.computed:
             self.given_up = True  # nothing to compute: views and numbers alone
 
@@ -171,6 +238,8 @@ class Compiled:
         except (Refused, Error) as error:
             self._give_up(str(error).splitlines()[0])
             return self.module(*arguments)
+        if self._plain:
+            return computed[0] if self.traced.single else tuple(computed)
         left = iter(self.rest(*arguments) if self.rest is not None else ())
         answers = dict(zip(self.traced.computed, computed))
         results = [answers[each] if each in answers else next(left) for each in self.traced.outputs]
@@ -186,7 +255,7 @@ class Compiled:
             if state.holds(arguments):
                 return state
         with self._lock:
-            self.states = [state for state in self.states if all(reference() is not None for reference, _ in state.weights)]
+            self.states = [state for state in self.states if not state.weights.gone]
             if len(self.states) >= MOST_STATES:
                 raise Refused("its weights or numbers change from call to call")
             state = State(self.traced, arguments, self.settings)
@@ -194,10 +263,14 @@ class Compiled:
             return state
 
     def _computed(self, arguments):
-        state = self._state(arguments)
         if torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in arguments):
-            return _Differentiable.apply(self, state, *arguments)
-        return state.run(arguments)
+            return _Differentiable.apply(self, self._state(arguments), *arguments)
+        if self.states and self.states[0].on_gpu:  # looks at the weights while the GPU computes
+            state = self.states[0]
+            results = state.run_if_ready(arguments)
+            if results is not None and state.holds(arguments):
+                return results
+        return self._state(arguments).run(arguments)
 
     def again(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """The same by torch, for its derivatives."""
