@@ -126,16 +126,30 @@ def test_types_stay_what_they_are(folder):
 
 
 SECOND = """
-import sys, torch, hone.torch
+import sys, time, torch, hone.torch
 from hone.torch import exporting
 sys.path.insert(0, sys.argv[2])
 import test_torch as tests
 def fail(*_): raise SystemExit("the exporter was asked")
 exporting.exported = exporting.model_of = fail
+backend = sys.modules["hone.torch.backend"]
+made, init = [], backend.ShapedEngines.__init__
+def note(self, *arguments, **options):
+    init(self, *arguments, **options)
+    made.append(self)
+backend.ShapedEngines.__init__ = note
+call, times = backend.Compiled.__call__, []
+def timed(self, *arguments):
+    start = time.perf_counter()
+    answer = call(self, *arguments)
+    times.append(time.perf_counter() - start)
+    return answer
+backend.Compiled.__call__ = timed
 torch.manual_seed(3)
 model = tests.Small().eval()
 with torch.no_grad():
     torch.testing.assert_close(tests.compiled(model, sys.argv[1])(tests.image(2))[0], model(tests.image(2))[0], rtol=1e-4, atol=1e-4)
+print(f"built {sum(each.built for each in made)}, loaded {sum(each.loaded for each in made)}, first call behind torch's tracing {times[0]:.3f} s")
 """
 
 
@@ -146,6 +160,8 @@ def test_another_process_finds_the_engines(folder, small):
     done = subprocess.run([sys.executable, "-c", SECOND, folder, os.path.dirname(__file__)], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])})
     assert done.returncode == 0 and "HoneWarning" not in done.stderr, done.stderr
+    assert "built 0, loaded 1," in done.stdout, done.stdout
+    print(done.stdout)
 
 
 @torch.no_grad()
