@@ -117,14 +117,13 @@ def _types(request, model):
              "int": data_types.Int64TensorType, "bool": data_types.BooleanTensorType}
     if request.example:
         return [(name, kinds[kind]([None, 1])) for name, kind in _example_kinds(request.example)]
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        count = getattr(model, "n_features_in_", None)
-        if count is None:
-            raise Unknown(f"{request.source} does not say how many columns it takes", "--example rows.csv does")
-        return [("X", kinds["text" if _text_columns(model) else "float"]([None, int(count)]))]
-    text = _text_columns(model)
-    return [(str(name), kinds["text" if name in text else "float"]([None, 1])) for name in names]
+    names, count = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+    if count is None:
+        raise Unknown(f"{request.source} does not say how many columns it takes", "--example rows.csv does")
+    text = _text_columns(model, range(int(count)))
+    if names is None and len(text) in (0, count):
+        return [("X", kinds["text" if text else "float"]([None, int(count)]))]
+    return [(f"x{at}" if names is None else str(names[at]), kinds["text" if at in text else "float"]([None, 1])) for at in range(int(count))]
 
 
 def _example_kinds(path):
@@ -134,30 +133,49 @@ def _example_kinds(path):
     return [(str(name), letters.get(getattr(dtype, "kind", "O"), "text")) for name, dtype in rows.dtypes.items()]
 
 
-def _text_columns(model, columns=None):
-    """Those that a fitted encoder, imputer or vectoriser knows text of; of a model without names, whether there are any."""
-    names = list(getattr(model, "feature_names_in_", [])) if columns is None else list(columns)
+def _text_columns(model, columns):
+    """Those of `columns` (numbers) of which a fitted encoder, imputer or vectoriser knows text."""
+    columns = list(columns)
     found = set()
     if hasattr(model, "transformers_"):
+        names = list(getattr(model, "feature_names_in_", []))
         for _, each, chosen in model.transformers_:
             if hasattr(each, "get_params"):
-                chosen = [chosen] if isinstance(chosen, str) else chosen
-                found |= _text_columns(each, [names[at] if isinstance(at, int) and names else at for at in chosen])
-        return found
-    if hasattr(model, "steps"):
+                found |= _text_columns(each, [columns[at] for at in _places(chosen, names, len(columns))])
+    elif hasattr(model, "steps"):
         for _, each in model.steps:
-            found |= _text_columns(each, names)
-            if found or not hasattr(each, "transform"):
+            found |= _text_columns(each, columns)
+            if found or not _keeps_columns(each, columns):
                 break
-        return found
-    kinds = [getattr(each, "dtype", None) for each in getattr(model, "categories_", [])]
-    kinds = kinds or [type(each) for each in getattr(model, "statistics_", [])]
-    for at, kind in enumerate(kinds):
-        if getattr(kind, "kind", "") in ("O", "U", "S", "T") or kind is str:
-            found.add(names[at] if at < len(names) else at)
-    if hasattr(model, "vocabulary_"):
-        found |= set(names) or {0}
+    elif hasattr(model, "vocabulary_"):
+        found |= set(columns)
+    else:
+        kinds = [getattr(each, "dtype", None) for each in _list(getattr(model, "categories_", None))]
+        kinds = kinds or [type(each) for each in _list(getattr(model, "statistics_", None))]
+        found |= {columns[at] for at, kind in enumerate(kinds) if getattr(kind, "kind", "") in ("O", "U", "S", "T") or kind is str}
     return found
+
+
+def _list(values):
+    return [] if values is None else list(values)
+
+
+def _keeps_columns(step, columns):
+    """Whether what follows a step sees its columns at their places."""
+    if step in (None, "passthrough"):
+        return True
+    return hasattr(step, "transform") and getattr(step, "_n_features_out", len(columns)) == len(columns) and hasattr(step, "statistics_")
+
+
+def _places(chosen, names, count):
+    """The numbers of columns that a ColumnTransformer was told by name, number, slice or mask."""
+    if isinstance(chosen, slice):
+        return list(range(count))[chosen] if not isinstance(chosen.start or chosen.stop, str) else \
+            list(range(names.index(chosen.start) if chosen.start else 0, (names.index(chosen.stop) if chosen.stop else count - 1) + 1))
+    chosen = [chosen] if isinstance(chosen, (str, int)) else list(chosen)
+    if chosen and all(type(each).__name__ in ("bool", "bool_") for each in chosen):
+        return [at for at, each in enumerate(chosen) if each]
+    return [names.index(each) if isinstance(each, str) else int(each) for each in chosen]
 
 
 def xgboost(request: Request) -> None:
