@@ -18,7 +18,7 @@ from .._base.checks import instance
 from .._base.reports import Told
 from .._base.values import Dims
 from . import trial
-from .listeners import IDebugListener, IOutputAllocator, IProfiler, allocate, report_debug_tensors, report_layers
+from .listeners import IDebugListener, IOutputAllocator, IProfiler, activations, allocate, report_debug_tensors, report_layers
 from .shape_values import complaint
 
 _NOTHING = 64  # an address for tensors without elements: nothing is read or written there
@@ -50,6 +50,20 @@ class IExecutionContext(Told):
         self.persistent_cache_limit, self.temporary_allocator = 0, None
         self._consumed_event = 0
         self._renew()
+        allocator = engine._runtime.gpu_allocator if engine._runtime is not None else None
+        if allocator is not None and not self._user_memory:
+            self._ask(allocator)
+
+    def _ask(self, allocator):
+        """Memory for activations from the runtime's allocator, for as long as the context lives."""
+        size = self._engine._most_memory()
+        if not size:
+            return
+        address, back = activations(allocator, size)
+        if not address:
+            raise hone.Error(f"the gpu_allocator gave no memory of {size} bytes at a multiple of 256")
+        self._use_memory(address, size)
+        weakref.finalize(self, back)
 
     # ---- what lies below ----
 
