@@ -5,10 +5,7 @@ of Python's, never a crash and never an error inside of the module. Each walk ru
     python tests/test_trt_random.py --seed 7 --walks 1            one walk again
     python tests/test_trt_random.py --seconds 1200                walks for so long, from a seed that it prints
 
-With the sanitizers, for twenty minutes (./dev random-calls):
-    cmake --preset asan -B build/asan-python -DHONE_SANITIZE_PYTHON=ON && ninja -C build/asan-python _hone programs
-    HONE_PACKAGE=build/asan-python/python HONE_BIN=build/asan-python/bin ASAN_OPTIONS=detect_leaks=0 \\
-      LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" python tests/test_trt_random.py --seconds 1200
+`./dev random-calls` does the latter with the sanitizers for twenty minutes.
 """
 
 import argparse

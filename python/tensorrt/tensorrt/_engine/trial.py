@@ -28,6 +28,13 @@ def _bytes(engine, name, shape):
 
 def run(engine, profile, shapes, addresses):
     """({output: sizes}, {assertion: whether it holds}). `shapes`: of all inputs; `addresses`: of shape tensors, on the host."""
+    try:
+        return _run(engine, profile, shapes, addresses)
+    except MemoryError as error:
+        raise hone.Error(f"an inference that says sizes has not enough memory: {error}") from None
+
+
+def _run(engine, profile, shapes, addresses):
     sizes, kept = {}, []
     with hone.Context(engine._engine, profile) as context:
         handle = context.handle
