@@ -13,6 +13,7 @@ import faulthandler
 import os
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 WALKS, STEPS = 6, 220
+MEMORY = 12 << 30  # a network may be asked for that no machine holds
 # What a program may see raised; all else is an error of the module's own.
 EXPECTED = (TypeError, ValueError, IndexError, RuntimeError, OverflowError, NotImplementedError)
 
@@ -33,6 +35,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
     faulthandler.enable()
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose own memory has no bound
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     import trt_walk
 
     seed = random.randrange(2 ** 31) if options.seed is None else options.seed
