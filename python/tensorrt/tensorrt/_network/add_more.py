@@ -137,4 +137,7 @@ class _AddMoreLayers:
         return self._plugin_layer("PLUGIN_V3", [*inputs, *shape_inputs], plugin)
 
     def add_plugin(self, func):
-        return self._failed("add_plugin: quickly deployable plugins are not there; use add_plugin_v3")
+        tensors, plugin = getattr(func, "tensors", None), getattr(func, "plugin", None)
+        if plugin is None:
+            raise TypeError("add_plugin: what a plugin of tensorrt.plugin.op returns")
+        return self._plugin_layer("PLUGIN_V3", list(tensors), plugin)
