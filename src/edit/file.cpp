@@ -14,6 +14,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "edit/parts.h"
 #include "edit/values.h"
 #include "onnx/proto.h"
 
@@ -204,6 +205,7 @@ bool same_folder(const std::string& directory, const std::string& path) {
 void save(const Model& model, const std::string& path, const SaveRules& rules) {
   constexpr size_t kLongest = std::numeric_limits<int32_t>::max();
   Model written = model;  // nodes and views; weights' elements are not copied
+  written.graph = deep_copy(model.graph);
   // Without a folder to read from, references stay what they are.
   Mover mover(model, path, rules, !model.directory.empty() && !same_folder(model.directory, path));
   each_weight(written.graph, [&](Weight& weight) { mover.move(weight); });
