@@ -50,7 +50,7 @@ def clean(graph: Any, unused_outputs: bool, bodies: bool, unused_inputs: bool) -
         else:
             node.inputs.clear()
             node.outputs.clear()
-            _forget_bodies(node)
+            forget_bodies(node)
     graph.nodes = kept
     _leave_out(graph, unused_outputs, unused_inputs)
     graph._loose = []
@@ -71,7 +71,7 @@ def _live(graph: Any, inside: set[int]) -> set[int]:
     return used
 
 
-def _forget_bodies(node: Any) -> None:
+def forget_bodies(node: Any) -> None:
     """What stands in the bodies of a node that is gone reads nothing any more."""
     for body in node.subgraphs(recursive=True):
         for inner in body.nodes:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..base import Error
-from .cleaning import captured, defined
+from .cleaning import captured, defined, forget_bodies
 from .nodes import Node
 from .tensors import Constant, LazyValues, Variable
-from .types import number_of
+from .types import dtype_of, number_of
 
 log = logging.getLogger("hone.graph")
 
@@ -76,14 +76,31 @@ def _take_constants(graph: Any) -> None:
         result.to_constant(values)
 
 
-def _evaluate(graph: Any, rules: Rules) -> None:
+def _sealed(graph: Any) -> Any:
+    """The library's graph of it that stands for itself: what a body reads from around it is given."""
     from .writing import to_library
 
-    around = captured(graph)
-    sealed = graph.copy({id(tensor): tensor.copy() for tensor in around.values()})
+    sealed = graph.copy({id(tensor): tensor.copy() for tensor in captured(graph).values()})
     sealed.inputs += [tensor for tensor in captured(sealed).values() if isinstance(tensor, Variable)]
     sealed.__dict__.update(_loose=[], _given=[])
-    handle = to_library(sealed)
+    return to_library(sealed)
+
+
+def infer(graph: Any) -> None:
+    handle = _sealed(graph)
+    handle.infer(True)
+    told = handle.read()
+    found = {each[0]: each for part in ("values", "outputs") for each in told[part]}
+    for node in graph.nodes:
+        for tensor in node.outputs:
+            if isinstance(tensor, Variable) and tensor.name in found and tensor.type == "tensor_type":
+                _, number, sizes, *_ = found[tensor.name]
+                tensor.dtype = dtype_of(number) if number else tensor.dtype
+                tensor.shape = tensor.shape if sizes is None else [None if size == -1 else size for size in sizes]
+
+
+def _evaluate(graph: Any, rules: Rules) -> None:
+    handle = _sealed(graph)
     stays = rules.should_exclude_node or (lambda node: node.op in UNFOLDED)
     excluded = [tensor.name for node in graph.nodes if stays(node) for tensor in node.outputs if tensor.name]
     while handle.fold(not rules.fold_shapes, rules.size_threshold or 0, excluded):
@@ -97,14 +114,15 @@ def _evaluate(graph: Any, rules: Rules) -> None:
                 tensor.to_constant(LazyValues._at(handle, folded[tensor.name]))
 
 
-def replace(graph: Any, old: Any, new: Any) -> None:
-    """Who reads one tensor, in bodies too, reads another one; outputs of the graph itself stay."""
+def replace(bodies: list, old: Any, new: Any) -> None:
+    """Who reads one tensor, in the graph's bodies too, reads another one; outputs of the graph itself stay."""
     for node in list(old.outputs):
         for at, tensor in enumerate(node.inputs):
             if tensor is old:
                 node.inputs[at] = new
-    for body in graph.subgraphs(recursive=True):
-        body.outputs = [new if tensor is old else tensor for tensor in body.outputs]
+    for body in bodies:
+        if any(tensor is old for tensor in body.outputs):
+            body.outputs = [new if tensor is old else tensor for tensor in body.outputs]
 
 
 def _number(dtype: Any) -> int:
@@ -134,10 +152,12 @@ def _source(tensor: Any) -> Any:
 
 
 def _drop_casts(graph: Any) -> None:
+    bodies = list(graph.subgraphs(recursive=True))
     outputs = {id(tensor) for tensor in graph.outputs}
+    fixed = outputs | {id(tensor) for body in bodies for tensor in body.outputs}
     for node in graph.nodes:
-        if node.op in _ON_INTEGERS and not node.domain:
-            _stay_integers(graph, node, outputs)
+        if node.op in _ON_INTEGERS and not node.domain and len(node.outputs) == 1 and id(node.outputs[0]) not in fixed:
+            _stay_integers(graph, node, outputs, bodies)
     for node in graph.nodes:
         if node.op != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
             continue
@@ -146,18 +166,17 @@ def _drop_casts(graph: Any) -> None:
         if source is None or not (_number(source.dtype) and _holds(_number(middle.inputs[0].attrs.get("to")), _number(source.dtype))):
             continue
         if _number(node.attrs.get("to")) == _number(source.dtype) and id(node.outputs[0]) not in outputs:
-            replace(graph, node.outputs[0], source)
+            replace(bodies, node.outputs[0], source)
         else:
             node.inputs[0] = source
 
 
-def _stay_integers(graph: Any, node: Node, outputs: set[int]) -> None:
+def _stay_integers(graph: Any, node: Node, outputs: set[int], bodies: list) -> None:
     """Integers that are cast to floats, computed with and cast back: without the casts."""
-    bodies = {id(tensor) for body in graph.subgraphs(recursive=True) for tensor in body.outputs}
     result = node.outputs[0]
     casts = list(result.outputs)
     targets = {_number(cast.attrs.get("to")) for cast in casts if cast.op == "Cast" and not cast.domain}
-    if len(node.outputs) != 1 or id(result) in outputs | bodies or len(targets) != 1 or any(cast.op != "Cast" for cast in casts):
+    if len(targets) != 1 or any(cast.op != "Cast" for cast in casts):
         return
     target = targets.pop()
     if target not in (6, 7):
@@ -178,9 +197,8 @@ def _stay_integers(graph: Any, node: Node, outputs: set[int]) -> None:
         node.inputs[at] = Constant(_free(operand[0] + "_whole", names), operand[1]) if isinstance(operand, tuple) else operand
     result.dtype = "int64" if target == 7 else "int32"
     for cast in casts:
-        if id(cast.outputs[0]) in outputs:
-            continue
-        replace(graph, cast.outputs[0], result)
+        if id(cast.outputs[0]) not in outputs:  # of the graph's own outputs the cast stays, from a type to itself
+            replace(bodies, cast.outputs[0], result)
 
 
 def _whole(tensor: Constant, target: int) -> np.ndarray | None:
@@ -213,26 +231,33 @@ def _flatten(graph: Any) -> None:
         if not hasattr(body, "nodes"):  # a function's attribute decides
             at += 1
             continue
+        body = body.copy({id(tensor): tensor for tensor in captured(body).values()})  # another node may have the same
+        forget_bodies(node)
         _rename(graph, body)
         results = list(node.outputs)
-        new = [*body.nodes]
-        graph.nodes[at:at + 1] = new
+        graph.nodes[at:at + 1] = body.nodes
         node.inputs.clear()
         node.outputs.clear()
-        made = defined(body)
-        for result, tensor in zip(results, body.outputs):
-            if result.is_empty():
-                continue
-            if id(tensor) in made and tensor.inputs and tensor is not result:
-                producer = tensor.inputs[0]
-                producer.outputs[next(place for place, each in enumerate(producer.outputs) if each is tensor)] = result
-                replace(graph, tensor, result)
-                body.outputs = [result if each is tensor else each for each in body.outputs]
-                made.discard(id(tensor))
-            else:  # what stands around the body, a constant, or a result that has taken another name already
-                identity = Node("Identity", f"{result.name}_Identity", None, [tensor], [result])
-                graph.nodes.insert(at + len(new), identity)
+        _hand_over(graph, body, results, at + len(body.nodes))
         # What came in is looked at again: an If in the branch may be known, too.
+
+
+def _hand_over(graph: Any, body: Any, results: list, place: int) -> None:
+    """What the branch has made takes the names of the If's results."""
+    made, bodies = defined(body), list(graph.subgraphs(recursive=True))
+    outputs = list(body.outputs)
+    for at, result in enumerate(results):
+        tensor = outputs[at]
+        if result.is_empty():
+            continue
+        if id(tensor) in made and tensor.inputs:
+            producer = tensor.inputs[0]
+            producer.outputs[next(slot for slot, each in enumerate(producer.outputs) if each is tensor)] = result
+            replace(bodies, tensor, result)
+            outputs = [result if each is tensor else each for each in outputs]
+            made.discard(id(tensor))
+        else:  # what stands around the branch, a constant, or what has the name of another result already
+            graph.nodes.insert(place, Node("Identity", f"{result.name}_Identity", None, [tensor], [result]))
 
 
 def _rename(graph: Any, body: Any) -> None:

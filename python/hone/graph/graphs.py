@@ -68,7 +68,9 @@ class Graph:
     _origin: Any = None  # the library's graph that it was read from: what is said of it and stands nowhere here
     _loose: list = []  # constants of a model that no node reads
     _given: list = []  # constants of a model that are listed among the inputs, too
+    _extra: list = []  # what a model declares of tensors that are no results of nodes
     _order: dict = {}  # of declared values and weights in the model that was read, by name
+    _input_order: dict = {}
 
     @staticmethod
     def register(opsets: Iterable[int] | None = None) -> Callable:
@@ -236,6 +238,11 @@ class Graph:
             folding.fold(function, rules)
         return self
 
+    def infer_shapes(self) -> Graph:
+        """Gives every result and output the type and shape that follow from the inputs; what does not follow stays as it is declared."""
+        folding.infer(self)
+        return self
+
     def layer(self, inputs: Sequence | None = None, outputs: Sequence | None = None, *args: Any, **kwargs: Any) -> list[Tensor]:
         """Adds a node and returns its outputs. A text becomes a new tensor whose name begins with it, an array or numbers a constant; other
         arguments are those of Node."""
@@ -280,6 +287,9 @@ class Graph:
         """Another graph of copies of its nodes and tensors; values and attributes that are no graphs are shared. `tensor_map`: tensors around
         it, by name, that the copy reads instead of copies."""
         copier = _Copier(self, tensor_map or {})
+        for body in self.subgraphs():  # what they read is known before they are copied
+            for tensor in cleaning.captured(body).values():
+                copier(tensor)
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._nodes = _Nodes(node.copy([copier(tensor) for tensor in node.inputs], [copier(tensor) for tensor in node.outputs], copier.known)

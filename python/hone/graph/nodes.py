@@ -74,6 +74,8 @@ class Node:
                     waiting.extend(body.nodes)
 
     def _bodies(self) -> Iterator[Graph]:
+        if not self.attrs:
+            return
         from .graphs import Graph
 
         for value in self.attrs.values():

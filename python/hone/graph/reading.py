@@ -87,7 +87,7 @@ class _Reader:
         graph.opset = next((version for domain, version in told["opsets"] if domain in ("", "ai.onnx")), Graph.DEFAULT_OPSET if parent is None else parent.opset)
         graph.import_domains = [Opset(domain, version) for domain, version in told["opsets"]]
         known = dict(around)
-        declared = {each[0]: each for part in ("values", "outputs", "inputs") for each in told[part]}
+        declared = {each[0]: each for part in ("values", "outputs", "inputs") for each in told[part] if each[3][1]}
         weights = {each[0]: Constant(each[0], LazyValues._at(handle, each)) for each in told["weights"]}
         weights.update((each[0], Constant(each[0], SparseValues._at(handle, each))) for each in told["sparse"])
         known.update(weights)
@@ -95,19 +95,20 @@ class _Reader:
             if each[0] in weights:
                 graph._given = [*graph._given, weights[each[0]]]
             else:
-                known[each[0]] = variable = _declared(each[0], each, handle)
+                known[each[0]] = variable = _declared(each[0], declared.get(each[0]), handle)
                 graph._inputs.append(variable)
         for node in told["nodes"]:
             for name in node[4]:
                 if name:
                     known[name] = _declared(name, declared.get(name), handle)
         graph._nodes = _Nodes(self._node(handle, node, known, graph) for node in told["nodes"])
-        for name, *rest in told["outputs"]:
+        for name, *_ in told["outputs"]:
             if name not in known:
-                known[name] = _declared(name, (name, *rest), handle)
+                known[name] = _declared(name, declared.get(name), handle)
             graph._outputs.append(known[name])
         graph._loose = [weight for weight in weights.values() if not weight.outputs and all(each is not weight for each in graph._outputs)]
         graph._order = {each[0]: at for at, each in enumerate([*told["values"], *told["weights"]])}
+        graph._input_order = {each[0]: at for at, each in enumerate(told["inputs"])}
         graph._extra = [each for each in told["values"] if each[0] not in known or each[0] in weights]
         return graph
 

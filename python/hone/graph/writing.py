@@ -94,12 +94,19 @@ class _Writer:
         handle.write({
             "words": self._words(graph), "ir_version": self._ir_version(graph, weights), "opsets": self._opsets(graph),
             "parameters": self._parameters(graph) if isinstance(graph, Function) else [],
-            "inputs": [self._variable(each) for each in [*graph.inputs, *(each for each in graph._given if id(each) in own)]],
+            "inputs": [self._variable(each) for each in self._inputs(graph, own)],
             "outputs": [self._variable(each) for each in graph.outputs],
-            "values": self._values(graph), "weights": [self._weight(each) for each in self._sorted(graph, weights)],
+            "values": self._values(graph), "weights": [self._weight(each) for each in _in_order(graph._order, weights)],
             "sparse": [self._weight(each) for each in sparse], "nodes": nodes, "functions": functions})
         self._check_names(graph, own)
         return handle
+
+    def _inputs(self, graph: Graph, own: dict[int, Tensor]) -> list[Tensor]:
+        """Older models list weights among the inputs, too: where they stood, unless the inputs are in another order now."""
+        given = [each for each in graph._given if id(each) in own]
+        together = _in_order(graph._input_order, [*graph.inputs, *given])
+        kept = [each for each in together if all(each is not weight for weight in given)]
+        return together if given and all(map(lambda a, b: a is b, kept, graph.inputs)) else [*graph.inputs, *given]
 
     def _words(self, graph: Graph) -> dict[str, str]:
         words = {"name": graph.name, "doc_string": graph.doc_string}
@@ -139,14 +146,8 @@ class _Writer:
         outputs = {id(each) for each in graph.outputs}
         found = [each for node in graph._nodes for each in node._outputs
                  if each.name and id(each) not in outputs and isinstance(each, Variable) and (each.dtype is not None or "_told" in each.__dict__)]
-        extra = getattr(graph, "_extra", ())
-        kept = [(name, 0, None, place, graph._origin, None) for name, _, _, place, _ in extra]
-        return [*(self._variable(each) for each in self._sorted(graph, found)), *kept]
-
-    def _sorted(self, graph: Graph, tensors: list) -> list:
-        """In the order of the model that was read; what is new comes last."""
-        order = graph._order
-        return sorted(tensors, key=lambda each: order.get(each.name, len(order))) if order else tensors
+        kept = [(name, 0, None, place, graph._origin, None) for name, _, _, place, _ in graph._extra]
+        return [*(self._variable(each) for each in _in_order(graph._order, found)), *kept]
 
     def _weight(self, tensor: Constant, name: str | None = None) -> tuple:
         name, values = tensor.name if name is None else name, tensor._values
@@ -230,6 +231,11 @@ class _Writer:
         for tensor in [*own.values(), *graph._inputs, *(each for node in graph._nodes for each in node._outputs)]:
             if tensor.name and makers.setdefault(tensor.name, tensor) is not tensor:
                 raise GraphError(f"two tensors are called {tensor.name}\n  hint: rename one of them; graph.tensors(check_duplicates=True) shows them")
+
+
+def _in_order(order: dict[str, int], tensors: list) -> list:
+    """In the order of the model that was read; what is new comes last."""
+    return sorted(tensors, key=lambda each: order.get(each.name, len(order))) if order else tensors
 
 
 def _lies_in(tensor: Constant, graph: Graph) -> bool:

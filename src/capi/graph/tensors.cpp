@@ -143,7 +143,9 @@ edit::Weight weight_of(hone_graph& graph, const hone_graph_tensor& raw) {
     const edit::Weight empty{given.name, given.type, dims, {}, {}};
     for (const int64_t dim : dims)
       if (dim < 0) throw ArgumentError("tensor->dims has a size that is not fixed", "a weight has sizes");
-    if (!onnx::dtype_of_onnx(given.type) || edit::element_bytes(empty) != static_cast<int64_t>(given.data_size))
+    constexpr int kComplex64 = 14, kComplex128 = 15;  // Hone computes nothing with them, but files hold them
+    const bool known = onnx::dtype_of_onnx(given.type) || given.type == kComplex64 || given.type == kComplex128;
+    if (!known || edit::element_bytes(empty) != static_cast<int64_t>(given.data_size))
       throw ArgumentError(fmt::format("tensor->data_size is {}; the type {} and the sizes need {}", given.data_size,
                                       edit::numpy_name(given.type), edit::element_bytes(empty)));
     return edit::make_weight(graph.model, given.name, given.type, dims,
