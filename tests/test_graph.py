@@ -412,3 +412,44 @@ def test_errors_say_what_to_do(tmp_path):
     graph.nodes[0].attrs["odd"] = object()
     with pytest.raises(gs.GraphError, match="attribute odd cannot be written"):
         gs.export_onnx(graph)
+
+
+def in_cpp(folder, case, *given):
+    """The model that tests/capi/use_graph.cpp makes."""
+    done = subprocess.run([conftest.UNIT / "use_graph", case, "cpp.onnx", *given], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    model = onnx.load(folder / "cpp.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+@pytest.mark.parametrize("case", ["example_01", "example_02", "example_07", "example_09"])
+def test_row_68_models_from_scratch_in_cpp(folder, case):
+    made, wanted = in_cpp(folder, case), getattr(scripts, case)(gs)
+    assert sorted(ops(made)) == sorted(ops(wanted))
+    for mine, theirs in zip(run(made), run(wanted)):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_rows_66_78_patterns_in_cpp(folder):
+    scripts.register(gs)
+    graph = gs.Graph(inputs=[gs.Variable("input", np.float32, (4, 4))], opset=13)
+    low = graph.min_out(graph.identity_out(graph.inputs[0]), np.array(6, np.float32))
+    graph.outputs = [graph.identity_out(graph.max_out(low, np.array(0, np.float32)))]
+    graph.outputs[0].to_variable(np.float32, (4, 4))
+    gs.save(graph, folder / "before.onnx")
+    made = in_cpp(folder, "edit", "before.onnx")
+    assert ops(made) == ["Identity", "Clip", "Identity"]
+    np.testing.assert_array_equal(run(made)[0], run(gs.export_onnx(graph))[0])
+
+
+def test_rows_56_73_folding_functions_and_bodies_in_cpp(folder):
+    folded = in_cpp(folder, "fold")
+    assert ops(folded) == ["Add"] and weights(folded)["e"].tolist() == [[3, 3, 3]]
+    x = np.random.default_rng(0).standard_normal(2).astype(np.float32)
+    np.testing.assert_allclose(run(in_cpp(folder, "functions"))[0], (x * 2 + 1) * 3 + 1, rtol=1e-6)
+    model = in_cpp(folder, "bodies")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for go, wanted in ((True, np.exp(np.maximum(x, 0))), (False, np.maximum(x, 0))):
+        np.testing.assert_allclose(session.run(None, {"x": x, "go": np.array(go)})[0], wanted, rtol=1e-6)
+    in_cpp(folder, "failures")

@@ -46,18 +46,20 @@ typedef enum hone_graph_word {
 typedef struct hone_graph_tensor {
   size_t size; /* sizeof(hone_graph_tensor) */
   const char* name;
-  int type;                                         /* ONNX's number of the element type; 0: none is declared */
-  int rank;                                         /* -1: none is declared */
-  const int64_t* HONE_NULLABLE dims;                /* -1: not fixed */
-  const char* const* HONE_NULLABLE symbols;         /* what sizes are called; NULL where one has no name */
-  const char* HONE_NULLABLE location;               /* of a weight whose elements lie in another file; where, in bytes: */
-  int64_t offset, length;                           /* length -1: to the file's end */
-  const void* HONE_NULLABLE encoded;                /* ValueInfoProto, TensorProto, SparseTensorProto */
+  int type;                                 /* ONNX's number of the element type; 0: none is declared */
+  int rank;                                 /* -1: none is declared */
+  const int64_t* HONE_NULLABLE dims;        /* -1: not fixed */
+  const char* const* HONE_NULLABLE symbols; /* what sizes are called; NULL where one has no name */
+  const char* HONE_NULLABLE location;       /* of a weight whose elements lie in another file; where, in bytes: */
+  int64_t offset, length;                   /* length -1: to the file's end */
+  const void* HONE_NULLABLE encoded;        /* ValueInfoProto, TensorProto, SparseTensorProto */
   size_t encoded_size;
-  const hone_graph* HONE_NULLABLE owner;            /* given: `encoded` lies in this graph, and is kept instead of copied */
-  const void* HONE_NULLABLE data;                   /* given, of a weight without `encoded`: elements as files pack them */
+  const hone_graph* HONE_NULLABLE owner; /* given: `encoded` lies in this graph, and is kept instead of copied */
+  const void* HONE_NULLABLE data;        /* given, of a weight without `encoded`: elements as files pack them */
   size_t data_size;
   int sparse; /* `encoded` is a SparseTensorProto */
+  const hone_value* HONE_NULLABLE
+      value; /* given, of a weight without `encoded` and `data`: its elements, type and sizes */
 } hone_graph_tensor;
 
 /* An attribute of a node, or a parameter of a function. Where one is given: `encoded`, if it is not NULL, is taken as it stands, under
@@ -74,12 +76,12 @@ typedef struct hone_graph_attribute {
   const int64_t* HONE_NULLABLE integers;
   const float* HONE_NULLABLE reals;
   const char* const* HONE_NULLABLE texts;
-  const size_t* HONE_NULLABLE lengths;              /* of the texts */
+  const size_t* HONE_NULLABLE lengths; /* of the texts */
   const hone_graph_tensor* HONE_NULLABLE tensor;
-  const hone_graph* const* HONE_NULLABLE bodies;    /* given; hone_graph_create_from_body() reads them */
-  const void* HONE_NULLABLE encoded;                /* AttributeProto, without its bodies */
+  const hone_graph* const* HONE_NULLABLE bodies; /* given; hone_graph_create_from_body() reads them */
+  const void* HONE_NULLABLE encoded;             /* AttributeProto, without its bodies */
   size_t encoded_size;
-  const hone_graph* HONE_NULLABLE owner;            /* as of a tensor */
+  const hone_graph* HONE_NULLABLE owner; /* as of a tensor */
 } hone_graph_attribute;
 
 /* A node. "" among inputs and outputs stands for one that is left out. */
@@ -92,25 +94,26 @@ typedef struct hone_graph_node {
   size_t input_count;
   const char* const* HONE_NULLABLE outputs;
   size_t output_count;
-  size_t attribute_count;                           /* read with hone_graph_attribute_at(), put with hone_graph_set_attribute() */
-  const void* HONE_NULLABLE rest;                   /* fields that have no member here, encoded: documentation, metadata, ... */
+  size_t attribute_count;         /* read with hone_graph_attribute_at(), put with hone_graph_set_attribute() */
+  const void* HONE_NULLABLE rest; /* fields that have no member here, encoded: documentation, metadata, ... */
   size_t rest_size;
 } hone_graph_node;
 
 /* What hone_graph_fold() folds. */
 typedef struct hone_graph_fold_options {
-  size_t size;          /* sizeof(hone_graph_fold_options) */
-  int keep_shapes;      /* leave Shape and what follows from it */
-  int64_t most_bytes;   /* results that are larger stay as they are; 0: there is no limit */
-  const char* const* HONE_NULLABLE excluded; /* results of nodes that stay; without it nodes that quantise and dequantise stay */
+  size_t size;        /* sizeof(hone_graph_fold_options) */
+  int keep_shapes;    /* leave Shape and what follows from it */
+  int64_t most_bytes; /* results that are larger stay as they are; 0: there is no limit */
+  const char* const* HONE_NULLABLE
+      excluded; /* results of nodes that stay; without it nodes that quantise and dequantise stay */
   size_t excluded_count;
 } hone_graph_fold_options;
 
 /* How hone_graph_save() writes. */
 typedef struct hone_graph_save_options {
-  size_t size;              /* sizeof(hone_graph_save_options) */
+  size_t size;                         /* sizeof(hone_graph_save_options) */
   const char* HONE_NULLABLE data_file; /* weights go into this file beside the model; "": one named after the model */
-  int64_t threshold;        /* of fewer bytes they stay in the model */
+  int64_t threshold;                   /* of fewer bytes they stay in the model */
 } hone_graph_save_options;
 
 /* An empty model of a version of ONNX's operators. */
@@ -197,7 +200,8 @@ HONE_API hone_status hone_graph_match(hone_graph* graph, const char* pattern, si
 /* Of a match that was found last: its nodes, by position, the one that makes the result first. */
 HONE_API hone_status hone_graph_match_nodes(const hone_graph* graph, size_t match, const size_t** nodes, size_t* count);
 /* Which tensor a name of the pattern stands for. */
-HONE_API hone_status hone_graph_match_tensor(const hone_graph* graph, size_t match, const char* name, const char** tensor);
+HONE_API hone_status hone_graph_match_tensor(const hone_graph* graph, size_t match, const char* name,
+                                             const char** tensor);
 /* Puts something else in the place of each subgraph that a pattern finds. How many. */
 HONE_API hone_status hone_graph_replace(hone_graph* graph, const char* pattern, const char* by, size_t* count);
 

@@ -12,7 +12,8 @@ namespace {
 using Graph = Handle<hone_graph>;
 
 // Types of attributes.
-constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8, kGraphs = 10;
+constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8,
+              kGraphs = 10;
 
 // ---- From a graph to tuples.
 
@@ -74,10 +75,11 @@ nb::object value_of(const hone_graph_attribute& raw) {
 
 /// Name, kind, value, reference or None, the message: where it lies, or as bytes.
 nb::object told(const hone_graph_attribute& raw, nb::object value) {
-  nb::object encoded = raw.owner != nullptr ? place(raw.encoded, raw.encoded_size)
-                                            : nb::object(nb::bytes(static_cast<const char*>(raw.encoded), raw.encoded_size));
-  return nb::make_tuple(text(raw.name), raw.kind, value,
-                        raw.reference == nullptr ? nb::none() : text(raw.reference), encoded);
+  nb::object encoded = raw.owner != nullptr
+                           ? place(raw.encoded, raw.encoded_size)
+                           : nb::object(nb::bytes(static_cast<const char*>(raw.encoded), raw.encoded_size));
+  return nb::make_tuple(text(raw.name), raw.kind, value, raw.reference == nullptr ? nb::none() : text(raw.reference),
+                        encoded);
 }
 
 nb::list told_attributes(const Graph& graph, size_t node, size_t count) {
@@ -125,9 +127,12 @@ nb::list told_parameters(const Graph& graph) {
 }
 
 nb::dict told_words(const Graph& graph) {
-  constexpr std::pair<const char*, hone_graph_word> kWords[] = {
-      {"name", HONE_GRAPH_NAME},         {"doc_string", HONE_GRAPH_DOC},        {"domain", HONE_GRAPH_DOMAIN},
-      {"overload", HONE_GRAPH_OVERLOAD}, {"producer_name", HONE_GRAPH_PRODUCER}, {"producer_version", HONE_GRAPH_PRODUCER_VERSION}};
+  constexpr std::pair<const char*, hone_graph_word> kWords[] = {{"name", HONE_GRAPH_NAME},
+                                                                {"doc_string", HONE_GRAPH_DOC},
+                                                                {"domain", HONE_GRAPH_DOMAIN},
+                                                                {"overload", HONE_GRAPH_OVERLOAD},
+                                                                {"producer_name", HONE_GRAPH_PRODUCER},
+                                                                {"producer_version", HONE_GRAPH_PRODUCER_VERSION}};
   nb::dict all;
   for (const auto& [key, which] : kWords) {
     const char* found = nullptr;
@@ -323,9 +328,12 @@ void put_nodes(const Graph& graph, nb::handle nodes) {
 }
 
 void set_words(const Graph& graph, const nb::dict& words) {
-  constexpr std::pair<const char*, hone_graph_word> kWords[] = {
-      {"name", HONE_GRAPH_NAME},         {"doc_string", HONE_GRAPH_DOC},        {"domain", HONE_GRAPH_DOMAIN},
-      {"overload", HONE_GRAPH_OVERLOAD}, {"producer_name", HONE_GRAPH_PRODUCER}, {"producer_version", HONE_GRAPH_PRODUCER_VERSION}};
+  constexpr std::pair<const char*, hone_graph_word> kWords[] = {{"name", HONE_GRAPH_NAME},
+                                                                {"doc_string", HONE_GRAPH_DOC},
+                                                                {"domain", HONE_GRAPH_DOMAIN},
+                                                                {"overload", HONE_GRAPH_OVERLOAD},
+                                                                {"producer_name", HONE_GRAPH_PRODUCER},
+                                                                {"producer_version", HONE_GRAPH_PRODUCER_VERSION}};
   for (const auto& [key, which] : kWords)
     if (words.contains(key)) check(hone_graph_set_text(graph.get(), which, chars(words[key])));
 }

@@ -9,9 +9,7 @@ namespace {
 // Fields of FunctionProto.
 constexpr uint32_t kRequired = 6, kOpsets = 9, kDefaults = 11, kValues = 12;
 
-void put_in_order(Rest& rest) {
-  std::ranges::stable_sort(rest, {}, &Kept::number);
-}
+void put_in_order(Rest& rest) { std::ranges::stable_sort(rest, {}, &Kept::number); }
 
 void keep_field(Model& model, Rest& rest, uint32_t number, Rope message) {
   Rope whole;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-
 namespace hone::edit {
 namespace {
 
@@ -72,8 +71,7 @@ std::string renamed_sparse(std::string_view message, const std::string& name) {
 Tensor dense_of(const Model& model, const Value& sparse) {
   const Sparse found = read(sparse.bytes);
   const Tensor values = tensor_of(model, found.values), places = tensor_of(model, found.places);
-  for (const int64_t dim : found.dims)
-    HONE_CHECK(dim >= 0 && dim <= kMost, "{} has the size {}", sparse.name, dim);
+  for (const int64_t dim : found.dims) HONE_CHECK(dim >= 0 && dim <= kMost, "{} has the size {}", sparse.name, dim);
   const int64_t whole = elements(found.dims), count = elements(values.dims());
   HONE_CHECK(whole <= kMost, "{} has {} elements", sparse.name, whole);
   HONE_CHECK(places.dtype() == DType::i64 && values.dtype() != DType::string, "{}: places of type {}", sparse.name,
@@ -83,7 +81,8 @@ Tensor dense_of(const Model& model, const Value& sparse) {
   HONE_CHECK(elements(places.dims()) == (by_axis ? count * rank : count), "{} has {} values and {} places", sparse.name,
              count, elements(places.dims()));
   TensorBuilder builder(values.dtype(), Dims(found.dims.begin(), found.dims.end()));
-  const auto size = static_cast<size_t>(std::max(bits_of(values.dtype()), 8) / 8);  // in memory; in files fewer bits are packed
+  const auto size =
+      static_cast<size_t>(std::max(bits_of(values.dtype()), 8) / 8);  // in memory; in files fewer bits are packed
   std::memset(builder.bytes(), 0, static_cast<size_t>(whole) * size);
   const std::vector<int64_t> at = places.integers();
   for (size_t entry = 0; entry < static_cast<size_t>(count); ++entry) {

@@ -40,10 +40,10 @@ struct hone_graph : hone::capi::Handle<hone::capi::Kind::graph> {
   std::shared_ptr<hone::capi::Keeps> keeps = std::make_shared<hone::capi::Keeps>();
   hone::edit::Model model;
   bool is_function = false;
-  std::string domain, overload;                         // of a function
-  std::vector<hone::edit::Attribute> parameters;        // of a function
-  std::vector<hone::edit::Match> matches;               // of the last search
-  std::string file;                                     // what hone_graph_bytes() gave
+  std::string domain, overload;                   // of a function
+  std::vector<hone::edit::Attribute> parameters;  // of a function
+  std::vector<hone::edit::Match> matches;         // of the last search
+  std::string file;                               // what hone_graph_bytes() gave
   mutable hone::capi::Told node, attribute, parameter, tensor;
 };
 
@@ -56,7 +56,8 @@ hone_status edited(Body&& body) {
     try {
       body();
     } catch (const protozero::exception& error) {
-      throw Error(fmt::format("a message of the graph is damaged: {}", error.what()), "read the model from a whole file");
+      throw Error(fmt::format("a message of the graph is damaged: {}", error.what()),
+                  "read the model from a whole file");
     }
   });
 }

@@ -35,7 +35,8 @@ std::string_view hone_graph::view(const void* bytes, size_t size, const hone_gra
 
 namespace {
 
-constexpr uint32_t kProducer = 2, kProducerVersion = 3, kModelDomain = 4, kModelDoc = 6, kFunctionDoc = 8, kGraphDoc = 10;
+constexpr uint32_t kProducer = 2, kProducerVersion = 3, kModelDomain = 4, kModelDoc = 6, kFunctionDoc = 8,
+                   kGraphDoc = 10;
 
 /// A handle for a model that was read.
 std::unique_ptr<hone_graph> handle_of(edit::Model model) {
@@ -201,8 +202,7 @@ hone_status hone_graph_bytes(hone_graph* graph, const void** bytes, size_t* size
     require(graph, "graph");
     require(bytes, "bytes");
     require(size, "size");
-    if (graph->is_function)
-      throw hone::Error("a function is no model", "put it into one: hone_graph_put_function()");
+    if (graph->is_function) throw hone::Error("a function is no model", "put it into one: hone_graph_put_function()");
     const edit::Rope encoded = edit::encode(graph->model);
     if (encoded.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
       throw hone::Error(fmt::format("the model has {} bytes; a file of ONNX has at most 2 GiB", encoded.size()),
@@ -223,8 +223,7 @@ hone_status hone_graph_save(const hone_graph* graph, const char* onnx_path, cons
       if (given.data_file != nullptr) rules.external = given.data_file;
       rules.threshold = given.threshold;
     }
-    if (graph->is_function)
-      throw hone::Error("a function is no model", "put it into one: hone_graph_put_function()");
+    if (graph->is_function) throw hone::Error("a function is no model", "put it into one: hone_graph_put_function()");
     edit::save(graph->model, onnx_path, rules);
   });
 }
@@ -364,8 +363,8 @@ hone_status hone_graph_put_parameter(hone_graph* graph, const hone_graph_attribu
     const auto given = hone::capi::taken(parameter, "parameter");
     require(given.name, "parameter->name");
     require_function(*graph);
-    edit::Attribute made = given.kind == 0 ? edit::Attribute{given.name, 0, {}, {}}
-                                           : hone::capi::attribute_of(*graph, given);
+    edit::Attribute made =
+        given.kind == 0 ? edit::Attribute{given.name, 0, {}, {}} : hone::capi::attribute_of(*graph, given);
     if (!made.bodies.empty()) throw hone::Error("a function's parameter is no graph", "put the body into the node");
     const auto at = std::ranges::find(graph->parameters, made.name, &edit::Attribute::name);
     if (at == graph->parameters.end()) graph->parameters.push_back(std::move(made));

@@ -29,8 +29,10 @@ edit::Node& node_of(hone_graph& graph, size_t index) {
 namespace {
 
 // Types of attributes, and fields of AttributeProto.
-constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8, kGraphs = 10;
-constexpr uint32_t kNameField = 1, kTensorField = 5, kGraphField = 6, kGraphsField = 11, kKindField = 20, kReferenceField = 21;
+constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8,
+              kGraphs = 10;
+constexpr uint32_t kNameField = 1, kTensorField = 5, kGraphField = 6, kGraphsField = 11, kKindField = 20,
+                   kReferenceField = 21;
 
 std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   std::vector<const char*> result;
@@ -147,7 +149,8 @@ void add_value(edit::Rope& out, hone_graph& graph, const hone_graph_attribute& g
 
 /// The message under another name.
 std::string renamed(std::string_view message, const std::string& name) {
-  const edit::Rest rest = edit::read_fields(message, [](uint32_t field, std::string_view) { return field == kNameField; });
+  const edit::Rest rest =
+      edit::read_fields(message, [](uint32_t field, std::string_view) { return field == kNameField; });
   edit::Rope out;
   out.add_text(kNameField, name);
   edit::RestWriter(rest, out).finish();
@@ -192,7 +195,8 @@ edit::Attribute attribute_of(hone_graph& graph, const hone_graph_attribute& give
   }
   if (given.bodies == nullptr) return made;
   if (made.type != kGraph && made.type != kGraphs)
-    throw ArgumentError(fmt::format("attribute->bodies is given, attribute->kind is {}", made.type), "5: GRAPH; 10: GRAPHS");
+    throw ArgumentError(fmt::format("attribute->bodies is given, attribute->kind is {}", made.type),
+                        "5: GRAPH; 10: GRAPHS");
   made.bodies.clear();
   for (size_t i = 0; i < given.count; ++i) {
     require(given.bodies[i], "attribute->bodies");

@@ -30,6 +30,12 @@ std::vector<edit::Value>& list_of(hone_graph& graph, hone_graph_list list) {
 
 namespace {
 
+void require_tensor(const hone_value* value, const char* what) {
+  require(value, what);
+  const DType dtype = value->tensor.dtype();
+  if (is_container(dtype)) throw ArgumentError(fmt::format("{} is a {}", what, name_of(dtype)), "a weight is a tensor");
+}
+
 /// For reading alone.
 const std::vector<edit::Value>& values_in(const hone_graph& graph, hone_graph_list list) {
   return capi::list_of(const_cast<hone_graph&>(graph), list);
@@ -134,6 +140,10 @@ void tell_weight(const hone_graph& graph, const edit::Weight& weight, Told& told
 edit::Weight weight_of(hone_graph& graph, const hone_graph_tensor& raw) {
   const hone_graph_tensor given = taken(&raw, "tensor");
   require(given.name, "tensor->name");
+  if (given.encoded == nullptr && given.data == nullptr && given.value != nullptr) {
+    require_tensor(given.value, "tensor->value");
+    return edit::make_weight(graph.model, given.name, given.value->tensor);
+  }
   if (given.encoded == nullptr) {
     const edit::ValueType type = type_given(given);
     if (given.data_size > 0) require(given.data, "tensor->data");
@@ -219,10 +229,7 @@ hone_status hone_graph_put_weight(hone_graph* graph, const char* name, const hon
   return edited([&] {
     require(graph, "graph");
     require(name, "name");
-    require(value, "value");
-    const hone::DType dtype = value->tensor.dtype();
-    if (hone::is_container(dtype))
-      throw ArgumentError(fmt::format("the value is a {}", hone::name_of(dtype)), "a weight is a tensor");
+    hone::capi::require_tensor(value, "value");
     hone::capi::put_by_name(graph->model.graph.weights, edit::make_weight(graph->model, name, value->tensor));
   });
 }
