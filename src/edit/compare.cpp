@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/text.h"
 #include "edit/names.h"
@@ -11,14 +10,24 @@
 namespace hone::edit {
 namespace {
 
-std::map<std::string, const Node*> nodes_by_key(const Graph& graph) {
+std::map<std::string, const Node*> nodes_by_key(const std::vector<Node>& list) {
   std::map<std::string, const Node*> nodes;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Node& node = list[i];
     std::string key = node.name.empty() ? (node.outputs.empty() ? label_of(node, i) : node.outputs[0]) : node.name;
     while (!nodes.emplace(key, &node).second) key += "'";
   }
   return nodes;
+}
+
+template <typename Entry, typename Key>
+std::map<std::string, const Entry*> by_key(const std::vector<Entry>& list, const Key& key_of) {
+  std::map<std::string, const Entry*> entries;
+  for (const Entry& each : list) {
+    std::string key = key_of(each);
+    while (!entries.emplace(key, &each).second) key += "'";  // in damaged models two have one name
+  }
+  return entries;
 }
 
 std::string title(const std::string& key, const Node& node) { return fmt::format("{} ({})", key, node.op_type); }
@@ -70,7 +79,7 @@ void compare_values(std::string_view what, const std::vector<Value>& before, con
 
 /// Whether the elements are the same; nothing where they cannot be read.
 std::optional<bool> same_elements(const Model& before, const Weight& a, const Model& after, const Weight& b) {
-  if (a.bytes == b.bytes && !a.file) return true;
+  if (a.bytes == b.bytes && (!a.file || before.directory == after.directory)) return true;
   try {
     const Tensor x = tensor_of(before, a), y = tensor_of(after, b);
     if (x.dtype() == DType::string) return x.strings() == y.strings();
@@ -81,41 +90,78 @@ std::optional<bool> same_elements(const Model& before, const Weight& a, const Mo
 }
 
 void compare_weights(const Model& before, const Model& after, ModelDifference& out) {
-  std::map<std::string, const Weight*> now;
-  for (const Weight& weight : after.graph.weights) now.emplace(weight.name, &weight);
-  std::set<std::string> old;
-  for (const Weight& weight : before.graph.weights) {
-    old.insert(weight.name);
-    const auto at = now.find(weight.name);
+  const auto name_of = [](const Weight& weight) { return weight.name; };
+  const auto old = by_key(before.graph.weights, name_of), now = by_key(after.graph.weights, name_of);
+  for (const auto& [name, weight] : old) {
+    const auto at = now.find(name);
     if (at == now.end()) {
-      out.others.push_back(fmt::format("weight {} removed", weight.name));
-    } else if (weight.dims != at->second->dims || weight.type != at->second->type) {
-      out.others.push_back(fmt::format("weight {}: {} [{}] -> {} [{}]", weight.name, numpy_name(weight.type),
-                                       join_dims(weight.dims, ","), numpy_name(at->second->type),
+      out.others.push_back(fmt::format("weight {} removed", name));
+    } else if (weight->dims != at->second->dims || weight->type != at->second->type) {
+      out.others.push_back(fmt::format("weight {}: {} [{}] -> {} [{}]", name, numpy_name(weight->type),
+                                       join_dims(weight->dims, ","), numpy_name(at->second->type),
                                        join_dims(at->second->dims, ",")));
-    } else if (const std::optional<bool> same = same_elements(before, weight, after, *at->second);
+    } else if (const std::optional<bool> same = same_elements(before, *weight, after, *at->second);
                !same.value_or(false)) {
-      out.others.push_back(
-          fmt::format("weight {}: {}", weight.name, same ? "other values" : "its values cannot be read"));
+      out.others.push_back(fmt::format("weight {}: {}", name, same ? "other values" : "its values cannot be read"));
     }
   }
   for (const auto& [name, weight] : now)
     if (!old.contains(name)) out.others.push_back(fmt::format("weight {} added", name));
 }
 
+/// Nodes of a list; `title` says of one what it is called, and where.
+template <typename Title>
+void compare_nodes(const std::vector<Node>& before, const std::vector<Node>& after, const Title& title_of,
+                   ModelDifference& out) {
+  const auto old = nodes_by_key(before), now = nodes_by_key(after);
+  for (const auto& [key, node] : old) {
+    const auto at = now.find(key);
+    if (at == now.end()) out.removed.push_back(title_of(key, *node));
+    else if (const std::string how = node_change(*node, *at->second); !how.empty())
+      out.changed.emplace_back(title_of(key, *at->second), how);
+  }
+  for (const auto& [key, node] : now)
+    if (!old.contains(key)) out.added.push_back(title_of(key, *node));
+}
+
+std::string function_key(const Function& function) {
+  std::string key = function.domain.empty() ? function.name : function.domain + "::" + function.name;
+  return function.overload.empty() ? key : key + ":" + function.overload;
+}
+
+void compare_functions(const Model& before, const Model& after, ModelDifference& out) {
+  const auto old = by_key(before.functions, function_key), now = by_key(after.functions, function_key);
+  const auto list = [](const std::vector<std::string>& names) { return "[" + join(names, ", ") + "]"; };
+  for (const auto& [key, function] : old) {
+    const auto at = now.find(key);
+    if (at == now.end()) {
+      out.others.push_back(fmt::format("function {} removed", key));
+      continue;
+    }
+    const Function& other = *at->second;
+    if (function->inputs != other.inputs)
+      out.others.push_back(
+          fmt::format("function {}: inputs {} -> {}", key, list(function->inputs), list(other.inputs)));
+    if (function->outputs != other.outputs)
+      out.others.push_back(
+          fmt::format("function {}: outputs {} -> {}", key, list(function->outputs), list(other.outputs)));
+    const bool same_rest = std::ranges::equal(function->rest, other.rest, {}, &Kept::whole, &Kept::whole);
+    if (!same_rest)
+      out.others.push_back(fmt::format("function {}: its attributes, operator sets or documentation differ", key));
+    const auto title_of = [&key = key](const std::string& node_key, const Node& node) {
+      return fmt::format("{} in function {}", title(node_key, node), key);
+    };
+    compare_nodes(function->nodes, other.nodes, title_of, out);
+  }
+  for (const auto& [key, function] : now)
+    if (!old.contains(key)) out.others.push_back(fmt::format("function {} added", key));
+}
+
 }  // namespace
 
 ModelDifference compare(const Model& before, const Model& after) {
   ModelDifference out;
-  const auto old = nodes_by_key(before.graph), now = nodes_by_key(after.graph);
-  for (const auto& [key, node] : old) {
-    const auto at = now.find(key);
-    if (at == now.end()) out.removed.push_back(title(key, *node));
-    else if (const std::string how = node_change(*node, *at->second); !how.empty())
-      out.changed.emplace_back(title(key, *at->second), how);
-  }
-  for (const auto& [key, node] : now)
-    if (!old.contains(key)) out.added.push_back(title(key, *node));
+  compare_nodes(before.graph.nodes, after.graph.nodes, title, out);
   compare_values("input", before.graph.inputs, after.graph.inputs, out);
   compare_values("output", before.graph.outputs, after.graph.outputs, out);
   compare_weights(before, after, out);
@@ -128,8 +174,7 @@ ModelDifference compare(const Model& before, const Model& after) {
     else if (at->second != opset.version)
       out.others.push_back(fmt::format("operator set {}: {} -> {}", domain, at->second, opset.version));
   }
-  if (before.functions.size() != after.functions.size())
-    out.others.push_back(fmt::format("functions: {} -> {}", before.functions.size(), after.functions.size()));
+  compare_functions(before, after, out);
   return out;
 }
 

@@ -51,7 +51,9 @@ Graph deep_copy(const Graph& graph) {
   return copy;
 }
 
-FunctionParts parts_of(const Function& function) {
+namespace {
+
+FunctionParts take_apart(const Function& function) {
   FunctionParts parts;
   parts.domain = function.domain;
   parts.overload = function.overload;
@@ -85,6 +87,17 @@ FunctionParts parts_of(const Function& function) {
     }
   }
   return parts;
+}
+
+}  // namespace
+
+FunctionParts parts_of(const Function& function) {
+  try {
+    return take_apart(function);
+  } catch (const protozero::exception& error) {
+    throw Error(fmt::format("the function {} is damaged: {}", function.name, error.what()),
+                "read the model from a whole file");
+  }
 }
 
 Function function_of(Model& into, const FunctionParts& parts) {

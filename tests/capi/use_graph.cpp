@@ -83,6 +83,7 @@ Graph example_09(const char*) {
   graph.add("ReduceProd", {"hw"}, {"area"}, whole);
   graph.add("Concat", {"nc", "area"}, {"partly"}, {{"axis", int64_t{0}}});
   graph.sort();
+  graph.infer_shapes();
   return graph;
 }
 

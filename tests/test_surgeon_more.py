@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hone surgeon, continued: what folding leaves, other types, functions, references inside of attributes. The numbers in the tests' names are
+rows of docs/companions.md."""
+
+import conftest
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tiny
+from onnx import TensorProto, helper, numpy_helper
+from test_surgeon import graph, ops, sizes, weights
+
+
+@pytest.fixture
+def hone(folder):
+    return conftest.Program(folder, "hone")
+
+
+def session(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def cast(given, made, to):
+    return helper.make_node("Cast", [given], [made], to=to)
+
+
+@pytest.mark.parametrize("through, back, kept", [(TensorProto.DOUBLE, TensorProto.FLOAT, ["Neg"]), (TensorProto.FLOAT16, TensorProto.FLOAT, ["Cast", "Cast", "Neg"]),
+                                                 (TensorProto.DOUBLE, TensorProto.FLOAT16, ["Cast", "Neg"])])
+def test_row_56_pairs_of_casts_go_where_no_value_changes(hone, through, back, kept):
+    tiny.save(hone.folder / "m.onnx", [cast("x", "a", through), cast("a", "b", back), helper.make_node("Neg", ["b"], ["y"])],
+              outputs=[("y", ["n", 4], back)], opset=13)
+    hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "-o", "f.onnx", "--check")
+    assert ops(hone.folder / "f.onnx") == kept
+    x = np.array([[0.1, -3e4, 1e-6, 7]], np.float32)
+    for mine, was in zip(session(hone.folder / "f.onnx").run(None, {"x": x}), session(hone.folder / "m.onnx").run(None, {"x": x})):
+        np.testing.assert_array_equal(mine, was)
+
+
+def test_row_56_sizes_are_computed_as_integers(hone):
+    """Floor(size * 2) / 2 as exporters write it: what can stay among integers does."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), cast("s", "f", TensorProto.FLOAT), helper.make_node("Mul", ["f", "two"], ["m"]),
+             cast("m", "i", TensorProto.INT64), helper.make_node("ConstantOfShape", ["i"], ["y"])]
+    tiny.save(hone.folder / "m.onnx", nodes, {"two": np.array([1, 2], np.float32)}, outputs=[("y", ["a", "b"])], opset=13)
+    said = hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "--no-fold-shapes", "-o", "f.onnx", "--check")
+    assert "2 Cast(s) that change nothing dropped" in said and ops(hone.folder / "f.onnx") == ["Shape", "Mul", "ConstantOfShape"]
+    assert weights(hone.folder / "f.onnx").popitem()[1].tolist() == [1, 2]
+    assert session(hone.folder / "f.onnx").run(None, {"x": np.zeros((3, 4), np.float32)})[0].shape == (3, 8)
+
+
+def conditional(path, condition):
+    """Branches that name tensors as the graph around does, have weights, hand on what is around them, and hold an If of their own."""
+    value = helper.make_tensor_value_info
+    weight = [numpy_helper.from_array(np.array([2, 2, 2, 2], np.float32), "w")]
+    deep = helper.make_graph([helper.make_node("Abs", ["h"], ["t"])], "deep", [], [value("t", 1, None)])
+    deeper = helper.make_graph([helper.make_node("Neg", ["h"], ["t"])], "deeper", [], [value("t", 1, None)])
+    then = helper.make_graph([helper.make_node("Mul", ["h", "w"], ["a"]), helper.make_node("If", ["c2"], ["t2"], then_branch=deep, else_branch=deeper),
+                              helper.make_node("Add", ["a", "t2"], ["b"])], "then", [], [value("b", 1, None), value("b", 1, None), value("h", 1, None)], weight)
+    other = helper.make_graph([helper.make_node("Sub", ["h", "w"], ["a"])], "else", [], [value("a", 1, None), value("h", 1, None), value("a", 1, None)], weight)
+    nodes = [helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(condition))),
+             helper.make_node("If", ["c"], ["y", "z", "a"], then_branch=then, else_branch=other, name="choice"), helper.make_node("Neg", ["y"], ["b"])]
+    outputs = [(name, ["n", 4]) for name in ("y", "z", "a", "b")]
+    return tiny.save(path, nodes, {"c2": np.array(False), "w": np.ones(4, np.float32)}, outputs=outputs, opset=16)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_row_56_ifs_with_a_known_condition_become_their_branch(hone, condition):
+    conditional(hone.folder / "m.onnx", condition)
+    assert "2 If(s)" in hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "-o", "f.onnx", "--check") or not condition
+    onnx.checker.check_model(onnx.load(hone.folder / "f.onnx"), full_check=True)
+    assert "If" not in ops(hone.folder / "f.onnx")
+    x = np.random.default_rng(2).standard_normal((2, 4)).astype(np.float32)
+    for mine, was in zip(session(hone.folder / "f.onnx").run(None, {"x": x}), session(hone.folder / "m.onnx").run(None, {"x": x})):
+        np.testing.assert_array_equal(mine, was)
+    hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "--no-flatten", "-o", "k.onnx")
+    assert "If" in ops(hone.folder / "k.onnx")
+
+
+def test_row_57_partitioning_is_accepted_and_checked(hone):
+    tiny.perceptron(hone.folder / "m.onnx")
+    hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "--partitioning", "recursive", "-o", "f.onnx")
+    done = hone.run("surgeon", "sanitize", "m.onnx", "--fold-constants", "--partitioning", "some", "-o", "f.onnx")
+    assert done.returncode == 2 and "'some' is no partitioning" in done.stdout
+
+
+def test_row_60_floats_become_fp16(hone):
+    tiny.convolutions(hone.folder / "m.onnx")
+    said = hone("surgeon", "sanitize", "m.onnx", "--fold-constants", "--fp-to-fp16", "-o", "h.onnx")
+    made = graph(hone.folder / "h.onnx")
+    assert "node(s) in FP16" in said and {tensor.data_type for tensor in made.initializer} == {TensorProto.FLOAT16}
+    assert made.input[0].type.tensor_type.elem_type == TensorProto.FLOAT16
+    x = np.random.default_rng(1).standard_normal((2, 3, 16, 16)).astype(np.float32)
+    wanted, = session(hone.folder / "m.onnx").run(None, {"x": x})
+    found, = session(hone.folder / "h.onnx").run(None, {"x": x.astype(np.float16)})
+    np.testing.assert_allclose(found.astype(np.float32), wanted, rtol=2e-2, atol=2e-2)
+    done = hone.run("surgeon", "sanitize", "m.onnx", "--fp-to-fp16", "--check", "-o", "h.onnx")
+    assert done.returncode == 2 and "--fp-to-fp16 rounds" in done.stdout
+
+
+def with_function(path, ops_inside, **edits):
+    function = helper.make_function("local", "F", ["a"], ["b"], [helper.make_node(op, ["a" if at == 0 else f"t{at - 1}"],
+                                    ["b" if at == len(ops_inside) - 1 else f"t{at}"]) for at, op in enumerate(ops_inside)],
+                                    [helper.make_opsetid("", edits.get("opset", 17))], edits.get("attributes", ()))
+    made = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="local")], "g", [helper.make_tensor_value_info("x", 1, [2])],
+                             [helper.make_tensor_value_info("y", 1, [2])])
+    functions = [function] * edits.get("count", 1)
+    onnx.save(helper.make_model(made, functions=functions, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)], ir_version=9), path)
+
+
+def test_row_79_functions_are_compared(hone):
+    with_function(hone.folder / "a.onnx", ["Relu", "Neg"])
+    hone("surgeon", "diff", "a.onnx", "a.onnx")
+    with_function(hone.folder / "b.onnx", ["Relu", "Abs"])
+    done = hone.run("surgeon", "diff", "a.onnx", "b.onnx")
+    assert done.returncode == 1 and "b (Abs) in function local::F" in done.stdout and "op Neg -> Abs" in done.stdout
+    with_function(hone.folder / "c.onnx", ["Relu", "Neg"], attributes=["alpha"])
+    assert "function local::F: its attributes, operator sets or documentation differ" in hone.run("surgeon", "diff", "a.onnx", "c.onnx").stdout
+    with_function(hone.folder / "d.onnx", ["Relu", "Neg"], count=0)
+    assert "function local::F removed" in hone.run("surgeon", "diff", "a.onnx", "d.onnx").stdout
+
+
+def test_row_75_references_inside_of_attributes_follow_the_model(hone):
+    """A Constant node, one in a body and one in a function, whose elements lie in another file."""
+    (hone.folder / "near").mkdir()
+    (hone.folder / "near/w.data").write_bytes(np.arange(8, dtype=np.float32).tobytes())
+
+    def constant(name, at):
+        tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", "w.data"), ("offset", at * 8), ("length", 8)):
+            tensor.external_data.add(key=key, value=str(value))
+        return helper.make_node("Constant", [], [name], value=tensor)
+
+    value = helper.make_tensor_value_info
+    then = helper.make_graph([constant("k", 1), helper.make_node("Add", ["s", "k"], ["p"])], "then", [], [value("p", 1, [2])])
+    other = helper.make_graph([helper.make_node("Identity", ["s"], ["q"])], "else", [], [value("q", 1, [2])])
+    function = helper.make_function("local", "F", ["a"], ["b"], [constant("k", 2), helper.make_node("Add", ["a", "k"], ["b"])], [helper.make_opsetid("", 17)])
+    nodes = [constant("w", 0), helper.make_node("Add", ["x", "w"], ["s"]), helper.make_node("If", ["go"], ["h"], then_branch=then, else_branch=other),
+             helper.make_node("F", ["h"], ["y"], domain="local")]
+    model = helper.make_model(helper.make_graph(nodes, "g", [value("x", 1, [2]), value("go", 9, [])], [value("y", 1, [2])]), functions=[function],
+                              opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)], ir_version=9)
+    (hone.folder / "near/m.onnx").write_bytes(model.SerializeToString())
+    (hone.folder / "far").mkdir()
+    hone("surgeon", "rename", "near/m.onnx", "s=sum", "-o", "far/m.onnx")
+    made = onnx.load(hone.folder / "far/m.onnx", load_external_data=False)
+    tensors = [made.graph.node[0].attribute[0].t, made.graph.node[2].attribute[1].g.node[0].attribute[0].t, made.functions[0].node[0].attribute[0].t]
+    data = (hone.folder / "far/m.onnx.data").read_bytes()
+    for at, tensor in enumerate(tensors):
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        assert entries["location"] == "m.onnx.data"
+        start = int(entries["offset"])
+        assert np.frombuffer(data[start:start + int(entries["length"])], np.float32).tolist() == [2 * at, 2 * at + 1]
+    hone("surgeon", "rename", "near/m.onnx", "s=sum", "-o", "near/n.onnx")
+    assert onnx.load(hone.folder / "near/n.onnx", load_external_data=False).graph.node[0].attribute[0].t.external_data[0].value == "w.data"
+    assert sizes(made.graph.output[0]) == [2]
