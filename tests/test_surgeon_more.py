@@ -161,3 +161,49 @@ def test_row_75_references_inside_of_attributes_follow_the_model(hone):
     hone("surgeon", "rename", "near/m.onnx", "s=sum", "-o", "near/n.onnx")
     assert onnx.load(hone.folder / "near/n.onnx", load_external_data=False).graph.node[0].attribute[0].t.external_data[0].value == "w.data"
     assert sizes(made.graph.output[0]) == [2]
+
+
+def gates(path, read_outside=False):
+    """Split, then the product of one half and the sigmoid of the other; beside it a sum of the halves."""
+    nodes = [helper.make_node("Split", ["x"], ["left", "right"], axis=1, num_outputs=2), helper.make_node("Sigmoid", ["right"], ["gate"]),
+             helper.make_node("Mul", ["gate", "left"], ["y"]), helper.make_node("Add", ["right", "left"], ["z"])]
+    if read_outside:
+        nodes.append(helper.make_node("Neg", ["gate"], ["odd"]))
+    outputs = [(name, ["n", 2]) for name in ("y", "z", *(["odd"] if read_outside else []))]
+    return tiny.save(path, nodes, outputs=outputs, opset=18)
+
+
+GATE = "$a, $b = Split($x); Mul($a, Sigmoid($b)); Add($a, $b)"
+
+
+def test_row_66_patterns_with_several_results(hone):
+    gates(hone.folder / "m.onnx")
+    hone("surgeon", "replace", "m.onnx", "--pattern", GATE, "--with", "$l, $r = Halve($x); Gate($l, $r); Add($l, $r)", "-o", "r.onnx")
+    made = graph(hone.folder / "r.onnx")
+    assert [(node.op_type, list(node.output)) for node in made.node] == [("Halve", ["Halve_out", "Halve_out_1"]), ("Gate", ["y"]), ("Add", ["z"])]
+    same = "$a, $b = Split($x); $g = Sigmoid($b); Mul($a, $g); Sub($a, Neg($b))"
+    with_attributes = same.replace("Split(", "Split[axis=1,num_outputs=2](")
+    hone("surgeon", "replace", "m.onnx", "--pattern", GATE, "--with", with_attributes, "-o", "s.onnx", "--check")
+    assert sorted(ops(hone.folder / "s.onnx")) == ["Mul", "Neg", "Sigmoid", "Split", "Sub"]
+
+
+def test_row_66_what_others_read_is_named_or_not_found(hone):
+    gates(hone.folder / "m.onnx", read_outside=True)
+    done = hone.run("surgeon", "replace", "m.onnx", "--pattern", GATE, "--with", "$l, $r = Halve($x); Gate($l, $r); Add($l, $r)", "-o", "r.onnx")
+    assert done.returncode == 2 and "the pattern is nowhere in the model" in done.stdout
+    named = "$a, $b = Split($x); $g = Sigmoid($b); Mul($a, $g); Add($a, $b); $g"
+    hone("surgeon", "replace", "m.onnx", "--pattern", named, "--with", "$l, $r = Halve($x); Gate($l, $r); Add($l, $r); Soft($r)", "-o", "r.onnx")
+    made = graph(hone.folder / "r.onnx")
+    assert [(node.op_type, list(node.output)) for node in made.node] == [("Halve", ["Halve_out", "Halve_out_1"]), ("Gate", ["y"]), ("Add", ["z"]),
+                                                                        ("Soft", ["gate"]), ("Neg", ["odd"])]
+
+
+@pytest.mark.parametrize("pattern, by, text", [("Relu($x); Neg($x)", "Relu($x)", "2 result(s), the replacement 1"), ("$x", "Relu($x)", "a pattern is a node"),
+                                               ("$t = Relu($x)", "Relu($x)", "a result is expected"), ("$t = $x; Relu($t)", "Relu($x)", "a node is expected"),
+                                               ("$t = Relu($x); $t = Neg($x); $t", "Relu($x)", "made already"), ("Split($x)", "Neg($y)", "$y is in the replacement")])
+def test_row_66_patterns_that_say_nothing_are_refused(hone, pattern, by, text):
+    gates(hone.folder / "m.onnx")
+    nodes = [helper.make_node("Split", ["x"], ["y"], num_outputs=1), helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Neg", ["x"], ["n"])]
+    tiny.save(hone.folder / "m.onnx", nodes, outputs=[(name, ["n", 4]) for name in ("y", "r", "n")], opset=18)
+    done = hone.run("surgeon", "replace", "m.onnx", "--pattern", pattern, "--with", by, "-o", "r.onnx")
+    assert done.returncode != 0 and text in done.stdout and not (hone.folder / "r.onnx").exists()

@@ -157,6 +157,24 @@ void compare_functions(const Model& before, const Model& after, ModelDifference&
     if (!old.contains(key)) out.others.push_back(fmt::format("function {} added", key));
 }
 
+std::map<std::string, int64_t> opsets_of(const Model& model) {
+  std::map<std::string, int64_t> opsets;
+  for (const Opset& opset : model.opsets) opsets[opset.domain.empty() ? "ai.onnx" : opset.domain] = opset.version;
+  return opsets;
+}
+
+void compare_opsets(const Model& before, const Model& after, ModelDifference& out) {
+  const std::map<std::string, int64_t> old = opsets_of(before), now = opsets_of(after);
+  for (const auto& [domain, version] : now) {
+    const auto at = old.find(domain);
+    if (at == old.end()) out.others.push_back(fmt::format("operator set {} {} added", domain, version));
+    else if (at->second != version)
+      out.others.push_back(fmt::format("operator set {}: {} -> {}", domain, at->second, version));
+  }
+  for (const auto& [domain, version] : old)
+    if (!now.contains(domain)) out.others.push_back(fmt::format("operator set {} removed", domain));
+}
+
 }  // namespace
 
 ModelDifference compare(const Model& before, const Model& after) {
@@ -165,15 +183,7 @@ ModelDifference compare(const Model& before, const Model& after) {
   compare_values("input", before.graph.inputs, after.graph.inputs, out);
   compare_values("output", before.graph.outputs, after.graph.outputs, out);
   compare_weights(before, after, out);
-  std::map<std::string, int64_t> opsets;
-  for (const Opset& opset : before.opsets) opsets[opset.domain] = opset.version;
-  for (const Opset& opset : after.opsets) {
-    const auto at = opsets.find(opset.domain);
-    const std::string domain = opset.domain.empty() ? "ai.onnx" : opset.domain;
-    if (at == opsets.end()) out.others.push_back(fmt::format("operator set {} {} added", domain, opset.version));
-    else if (at->second != opset.version)
-      out.others.push_back(fmt::format("operator set {}: {} -> {}", domain, at->second, opset.version));
-  }
+  compare_opsets(before, after, out);
   compare_functions(before, after, out);
   return out;
 }

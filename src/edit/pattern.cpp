@@ -15,41 +15,70 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Pattern whole() {
-    Pattern pattern = expression();
-    blanks();
+    do {
+      statement();
+      blanks();
+    } while (take(';'));
     if (at_ != text_.size()) refuse("nothing more is expected");
-    if (pattern.op_type.empty()) refuse("a pattern is a node: Op($x)");
-    return pattern;
+    for (const std::string& result : pattern_.results)
+      if (!pattern_.producer(result)) refuse("a pattern is a node: Op($x)");
+    if (pattern_.results.empty()) refuse("a result is expected: a node, or a name, without =");
+    return std::move(pattern_);
   }
 
  private:
-  Pattern expression() {
-    blanks();
-    Pattern pattern;
-    if (at_ < text_.size() && (text_[at_] == '$' || text_[at_] == '#')) {
-      pattern.weight = text_[at_++] == '#';
-      pattern.tensor = word();
-      return pattern;
+  /// "$a, $b = Op(...)" names tensors, "Op(...)" and "$a" are results.
+  void statement() {
+    const size_t start = at_;
+    std::vector<std::string> names;
+    for (blanks(); at_ < text_.size() && text_[at_] == '$'; blanks()) {
+      ++at_;
+      names.push_back(word());
+      blanks();
+      if (!take(',')) break;
     }
-    pattern.op_type = word();
+    blanks();
+    if (!names.empty() && take('=')) {
+      blanks();
+      if (at_ < text_.size() && (text_[at_] == '$' || text_[at_] == '#')) refuse("a node is expected: Op($x)");
+      for (const std::string& name : names)
+        if (pattern_.producer(name)) refuse("the tensor has been made already");
+      const std::string made = expression().tensor;
+      pattern_.nodes[*pattern_.producer(made)].results = names;
+      return;
+    }
+    at_ = start;
+    pattern_.results.push_back(expression().tensor);
+  }
+  /// The tensor that it stands for; of a node the one that it makes.
+  PatternNode::Operand expression() {
+    blanks();
+    if (at_ < text_.size() && (text_[at_] == '$' || text_[at_] == '#')) {
+      const bool weight = text_[at_++] == '#';
+      return {word(), weight};
+    }
+    PatternNode node;
+    node.op_type = word();
     if (text_.substr(at_).starts_with("::")) {
       at_ += 2;
-      pattern.domain = std::exchange(pattern.op_type, word());
+      node.domain = std::exchange(node.op_type, word());
     }
     blanks();
-    if (take('[')) attributes(pattern);
+    if (take('[')) attributes(node);
     blanks();
     if (!take('(')) refuse("an operator's operands are expected: (");
     blanks();
     while (!take(')')) {
-      pattern.operands.push_back(expression());
+      node.operands.push_back(expression());
       blanks();
       if (!take(',') && !(at_ < text_.size() && text_[at_] == ')')) refuse("a comma or ) is expected");
       blanks();
     }
-    return pattern;
+    node.results = {fmt::format("={}", pattern_.nodes.size())};
+    pattern_.nodes.push_back(std::move(node));
+    return {pattern_.nodes.back().results[0], false};
   }
-  void attributes(Pattern& pattern) {
+  void attributes(PatternNode& node) {
     while (!take(']')) {
       const std::string name = word();
       if (!take('=')) refuse("= and a value are expected");
@@ -59,7 +88,7 @@ class Parser {
         if ((text_[at_] == ']' || text_[at_] == ',') && depth == 0) break;
         if (text_[at_] == ']') --depth;
       }
-      pattern.attributes.emplace_back(name, text_.substr(start, at_ - start));
+      node.attributes.emplace_back(name, text_.substr(start, at_ - start));
       take(',');
       if (at_ == text_.size()) refuse("] is expected");
     }
@@ -88,113 +117,211 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  Pattern pattern_;
 };
 
-bool swaps(const Pattern& pattern) {
+bool swaps(const PatternNode& node) {
   constexpr std::string_view kCommutative[] = {"Add", "Mul", "Min", "Max", "And", "Or", "Xor", "Equal"};
-  return pattern.operands.size() == 2 && std::ranges::find(kCommutative, pattern.op_type) != std::end(kCommutative);
+  return node.operands.size() == 2 && std::ranges::find(kCommutative, node.op_type) != std::end(kCommutative);
+}
+
+/// Where the operands that are there end: trailing ones may be left out.
+size_t given(const std::vector<std::string>& names) {
+  size_t count = names.size();
+  while (count > 0 && names[count - 1].empty()) --count;
+  return count;
 }
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const Index& index) : graph_(graph), index_(index) {}
+  Matcher(const Graph& graph, const Index& index, const Pattern& pattern)
+      : graph_(graph), index_(index), pattern_(pattern) {}
 
-  bool node(const Pattern& pattern, size_t at, Match& match) const {
-    const Node& node = graph_.nodes[at];
-    if (node.op_type != pattern.op_type || node.domain != pattern.domain) return false;
-    for (const auto& [name, text] : pattern.attributes) {
-      const Attribute* attribute = node.attribute(name);
-      if (attribute == nullptr || (attribute_text(*attribute) != text && attribute_text(*attribute) != spaced(text)))
-        return false;
-    }
-    match.nodes.push_back(at);
-    Match straight = match;
-    if (operands(pattern, node, {}, straight)) {
-      match = std::move(straight);
-      return true;
-    }
-    return swaps(pattern) && operands(pattern, node, {1, 0}, match);
+  /// The match whose first result the node makes.
+  std::optional<Match> at(size_t node) const {
+    State found;
+    const size_t first = *pattern_.producer(pattern_.results[0]);
+    if (!solve({}, {{first, node}}, found)) return std::nullopt;
+    Match match;
+    match.nodes.push_back(node);
+    for (const auto& [part, at] : found.nodes)
+      if (part != first) match.nodes.push_back(at);
+    match.tensors = std::move(found.tensors);
+    return match;
   }
 
  private:
+  struct State {
+    std::map<std::string, std::string> tensors;
+    std::map<size_t, size_t> nodes;  // the graph's, by the pattern's
+  };
+  using Waiting =
+      std::vector<std::pair<size_t, size_t>>;  // a node of the pattern, and which one of the graph it shall be
+
+  bool solve(State state, Waiting waiting, State& found) const {
+    if (waiting.empty()) return next(std::move(state), found);
+    const auto [part, at] = waiting.back();
+    waiting.pop_back();
+    if (const auto known = state.nodes.find(part); known != state.nodes.end())
+      return known->second == at && solve(std::move(state), std::move(waiting), found);
+    if (std::ranges::any_of(state.nodes, [&at = at](const auto& each) { return each.second == at; })) return false;
+    const PatternNode& wanted = pattern_.nodes[part];
+    const Node& node = graph_.nodes[at];
+    if (!fits(wanted, node)) return false;
+    state.nodes.emplace(part, at);
+    for (const bool swapped : {false, true}) {
+      if (swapped && !swaps(wanted)) continue;
+      State tried = state;
+      Waiting more = waiting;
+      if (bind(wanted, node, swapped, tried, more) && solve(std::move(tried), std::move(more), found)) return true;
+    }
+    return false;
+  }
+  static bool fits(const PatternNode& wanted, const Node& node) {
+    if (node.op_type != wanted.op_type || node.domain != wanted.domain ||
+        given(node.outputs) != wanted.results.size() || given(node.inputs) != wanted.operands.size())
+      return false;
+    return std::ranges::all_of(wanted.attributes, [&](const auto& asked) {
+      const Attribute* attribute = node.attribute(asked.first);
+      return attribute != nullptr &&
+             (attribute_text(*attribute) == asked.second || attribute_text(*attribute) == spaced(asked.second));
+    });
+  }
   static std::string spaced(const std::string& text) {
     std::string out;
     for (const char c : text) out += c == ',' ? std::string(", ") : std::string(1, c);
     return out;
   }
-  bool operands(const Pattern& pattern, const Node& node, const std::vector<size_t>& order, Match& match) const {
-    size_t given = node.inputs.size();
-    while (given > pattern.operands.size() && node.inputs[given - 1].empty()) --given;
-    if (given != pattern.operands.size()) return false;
-    for (size_t i = 0; i < given; ++i)
-      if (!operand(pattern.operands[i], node.inputs[order.empty() ? i : order[i]], match)) return false;
+  /// Gives names of the pattern to the node's tensors; producers of what the pattern makes are to be looked at.
+  bool bind(const PatternNode& wanted, const Node& node, bool swapped, State& state, Waiting& waiting) const {
+    const auto same = [&](const std::string& name, const std::string& tensor) {
+      return !tensor.empty() && state.tensors.emplace(name, tensor).first->second == tensor;
+    };
+    for (size_t i = 0; i < wanted.results.size(); ++i)
+      if (!same(wanted.results[i], node.outputs[i])) return false;
+    for (size_t i = 0; i < wanted.operands.size(); ++i) {
+      const PatternNode::Operand& operand = wanted.operands[i];
+      const std::string& tensor = node.inputs[swapped ? wanted.operands.size() - 1 - i : i];
+      if (!same(operand.tensor, tensor) || (operand.weight && !index_.weight.contains(tensor))) return false;
+      const std::optional<size_t> part = pattern_.producer(operand.tensor);
+      if (!part) continue;
+      const auto producer = index_.producer.find(tensor);
+      if (producer == index_.producer.end()) return false;
+      waiting.emplace_back(*part, producer->second);
+    }
     return true;
   }
-  bool operand(const Pattern& pattern, const std::string& tensor, Match& match) const {
-    if (tensor.empty()) return false;
-    if (pattern.op_type.empty()) {
-      if (pattern.weight && !index_.weight.contains(tensor)) return false;
-      return match.tensors.emplace(pattern.tensor, tensor).first->second == tensor;
+  /// A part of the pattern that no node stands for yet reads something that is known: each reader of it is tried.
+  bool next(State state, State& found) const {
+    if (state.nodes.size() == pattern_.nodes.size()) {
+      if (!is_closed(state)) return false;
+      found = std::move(state);
+      return true;
     }
-    const auto producer = index_.producer.find(tensor);
-    if (producer == index_.producer.end() || index_.outputs.contains(tensor)) return false;
-    if (index_.consumers.at(tensor).size() != 1 || graph_.nodes[producer->second].outputs.size() != 1) return false;
-    return node(pattern, producer->second, match);
+    for (size_t part = 0; part < pattern_.nodes.size(); ++part) {
+      if (state.nodes.contains(part)) continue;
+      for (const PatternNode::Operand& operand : pattern_.nodes[part].operands) {
+        const auto known = state.tensors.find(operand.tensor);
+        if (known == state.tensors.end()) continue;
+        const auto readers = index_.consumers.find(known->second);
+        if (readers == index_.consumers.end()) return false;
+        return std::ranges::any_of(readers->second, [&](size_t reader) {
+          return solve(state, {{part, reader}}, found);
+        });
+      }
+    }
+    return false;
+  }
+  bool is_closed(const State& state) const {
+    const auto inside = [&](size_t reader) {
+      return std::ranges::any_of(state.nodes, [&](const auto& each) { return each.second == reader; });
+    };
+    for (const PatternNode& node : pattern_.nodes)
+      for (const std::string& result : node.results) {
+        if (std::ranges::find(pattern_.results, result) != pattern_.results.end()) continue;
+        const std::string& tensor = state.tensors.at(result);
+        const auto readers = index_.consumers.find(tensor);
+        if (index_.outputs.contains(tensor) ||
+            (readers != index_.consumers.end() && !std::ranges::all_of(readers->second, inside)))
+          return false;
+      }
+    return true;
   }
 
   const Graph& graph_;
   const Index& index_;
+  const Pattern& pattern_;
 };
 
-/// The tensor that the pattern computes.
-std::string build(Model& model, const Pattern& pattern, const Match& match, const std::string& result,
-                  std::unordered_set<std::string>& taken, std::vector<Node>& made) {
-  if (pattern.op_type.empty()) {
-    const auto at = match.tensors.find(pattern.tensor);
-    if (at == match.tensors.end())
-      throw Error(fmt::format("${} is in the replacement but not in the pattern", pattern.tensor),
-                  "name what the pattern finds");
-    return at->second;
+/// The nodes that compute what the pattern says; results have the names of what was found.
+std::vector<Node> build(Model& model, const Pattern& by, const Pattern& pattern, const Match& match,
+                        std::unordered_set<std::string>& taken) {
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < by.results.size(); ++i)
+    names.insert_or_assign(by.results[i], match.tensors.at(pattern.results[i]));
+  std::vector<Node> made;
+  for (const PatternNode& part : by.nodes) {
+    Node& node = made.emplace_back();
+    node.op_type = part.op_type;
+    node.domain = part.domain;
+    for (const PatternNode::Operand& operand : part.operands) {
+      if (const auto own = names.find(operand.tensor); own != names.end()) {
+        node.inputs.push_back(own->second);
+        continue;
+      }
+      const auto at = match.tensors.find(operand.tensor);
+      if (at == match.tensors.end() || operand.tensor.starts_with('='))
+        throw Error(fmt::format("${} is in the replacement but not in the pattern", operand.tensor),
+                    "name what the pattern finds");
+      node.inputs.push_back(at->second);
+    }
+    for (const std::string& result : part.results) {
+      if (!names.contains(result)) names.emplace(result, fresh_name(taken, fmt::format("{}_out", part.op_type)));
+      node.outputs.push_back(names.at(result));
+    }
+    node.name = node.outputs[0] + "_" + part.op_type;
+    for (const auto& [name, text] : part.attributes)
+      node.attributes.push_back(make_attribute(model, name, parse_attribute_value(text)));
   }
-  Node node;
-  node.op_type = pattern.op_type;
-  node.domain = pattern.domain;
-  for (const Pattern& operand : pattern.operands) node.inputs.push_back(build(model, operand, match, "", taken, made));
-  node.outputs = {result.empty() ? fresh_name(taken, fmt::format("{}_out", pattern.op_type)) : result};
-  node.name = node.outputs[0] + "_" + pattern.op_type;
-  for (const auto& [name, text] : pattern.attributes)
-    node.attributes.push_back(make_attribute(model, name, parse_attribute_value(text)));
-  made.push_back(node);
-  return node.outputs[0];
+  return made;
 }
 
 }  // namespace
+
+std::optional<size_t> Pattern::producer(const std::string& tensor) const {
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (std::ranges::find(nodes[i].results, tensor) != nodes[i].results.end()) return i;
+  return std::nullopt;
+}
 
 Pattern parse_pattern(std::string_view text) { return Parser(text).whole(); }
 
 std::vector<Match> find_matches(const Graph& graph, const Pattern& pattern) {
   const Index index(graph);
-  const Matcher matcher(graph, index);
+  const Matcher matcher(graph, index, pattern);
   std::vector<Match> found;
   std::vector<bool> used(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    Match match;
-    if (graph.nodes[i].outputs.size() != 1 || !matcher.node(pattern, i, match)) continue;
-    if (std::ranges::any_of(match.nodes, [&](size_t at) { return used[at]; })) continue;
-    for (const size_t at : match.nodes) used[at] = true;
-    found.push_back(std::move(match));
+    std::optional<Match> match = matcher.at(i);
+    if (!match || std::ranges::any_of(match->nodes, [&](size_t at) { return used[at]; })) continue;
+    for (const size_t at : match->nodes) used[at] = true;
+    found.push_back(std::move(*match));
   }
   return found;
 }
 
 size_t replace_matches(Model& model, const Pattern& pattern, const Pattern& by) {
+  if (pattern.results.size() != by.results.size())
+    throw Error(
+        fmt::format("the pattern has {} result(s), the replacement {}", pattern.results.size(), by.results.size()),
+        "results are the parts between ; that name nothing with =");
   Graph& graph = model.graph;
   const std::vector<Match> matches = find_matches(graph, pattern);
   std::unordered_set<std::string> taken = tensor_names(graph);
   std::vector<bool> gone(graph.nodes.size(), false);
   std::map<size_t, std::vector<Node>> instead;
   for (const Match& match : matches) {
-    build(model, by, match, graph.nodes[match.nodes[0]].outputs[0], taken, instead[match.nodes[0]]);
+    instead[match.nodes[0]] = build(model, by, pattern, match, taken);
     for (const size_t at : match.nodes) gone[at] = true;
   }
   std::vector<Node> nodes;
