@@ -4,18 +4,18 @@
 // or ends; what is written then is read again and writes as itself. Names that edits need are taken from the model itself.
 #include <functional>
 
-#include "edit/change.h"
-#include "edit/clean.h"
-#include "edit/compare.h"
-#include "edit/dynamic.h"
-#include "edit/extract.h"
-#include "edit/fold.h"
+#include "edit/changes/change.h"
+#include "edit/changes/clean.h"
+#include "edit/changes/compare.h"
+#include "edit/changes/dynamic.h"
+#include "edit/changes/extract.h"
+#include "edit/changes/fold.h"
+#include "edit/changes/pattern.h"
+#include "edit/changes/sparsity.h"
+#include "edit/changes/unbounded.h"
 #include "edit/infer.h"
 #include "edit/parts.h"
-#include "edit/pattern.h"
 #include "edit/sparse.h"
-#include "edit/sparsity.h"
-#include "edit/unbounded.h"
 #include "harness.h"
 #include "onnx/model_writer.h"
 

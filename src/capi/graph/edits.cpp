@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "capi/graph/graph.h"
-#include "edit/change.h"
-#include "edit/clean.h"
-#include "edit/fold.h"
+#include "edit/changes/change.h"
+#include "edit/changes/clean.h"
+#include "edit/changes/fold.h"
 #include "edit/infer.h"
 
 using hone::capi::ArgumentError;

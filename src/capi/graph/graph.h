@@ -7,8 +7,8 @@
 #include <deque>
 
 #include "capi/guard.h"
+#include "edit/changes/pattern.h"
 #include "edit/parts.h"
-#include "edit/pattern.h"
 #include "hone/graph.h"
 
 namespace hone::capi {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "capi/graph/graph.h"
+#include "edit/changes/fold.h"
 #include "edit/file.h"
-#include "edit/fold.h"
 
 using hone::capi::ArgumentError;
 using hone::capi::counted;

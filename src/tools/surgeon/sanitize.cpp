@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "edit/clean.h"
-#include "edit/dynamic.h"
-#include "edit/fold.h"
-#include "edit/simplify.h"
-#include "edit/unbounded.h"
+#include "edit/changes/clean.h"
+#include "edit/changes/dynamic.h"
+#include "edit/changes/fold.h"
+#include "edit/changes/simplify.h"
+#include "edit/changes/unbounded.h"
 #include "onnx/importer.h"
 #include "quantize/few_bits_file.h"
 #include "tools/commands/commands.h"

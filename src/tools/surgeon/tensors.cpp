@@ -3,8 +3,8 @@
 // The surgeon's commands about tensors: rename, set-weight, set-dynamic, and copy, which changes nothing.
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/change.h"
-#include "edit/dynamic.h"
+#include "edit/changes/change.h"
+#include "edit/changes/dynamic.h"
 #include "edit/infer.h"
 #include "edit/names.h"
 #include "tools/commands/commands.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/simplify.h"
+#include "edit/changes/simplify.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "edit/change.h"
-#include "edit/clean.h"
+#include "edit/changes/change.h"
+#include "edit/changes/clean.h"
 #include "edit/names.h"
 #include "edit/parts.h"
 #include "onnx/proto.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/dynamic.h"
+#include "edit/changes/dynamic.h"
 
 #include <fmt/ranges.h>
 

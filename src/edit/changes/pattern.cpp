@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/pattern.h"
+#include "edit/changes/pattern.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "base/text.h"
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 
 namespace hone::edit {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/compare.h"
+#include "edit/changes/compare.h"
 
 #include <algorithm>
 #include <map>
