@@ -11,6 +11,7 @@
 #include "edit/changes/extract.h"
 #include "edit/changes/fold.h"
 #include "edit/changes/pattern.h"
+#include "edit/changes/simplify.h"
 #include "edit/changes/sparsity.h"
 #include "edit/changes/unbounded.h"
 #include "edit/infer.h"
@@ -160,7 +161,17 @@ constexpr Edit kEdits[] = {
        edit::replace_matches(model, edit::parse_pattern("Max(Min($x, $hi), $lo)"),
                              edit::parse_pattern("Clip($x, $lo, $hi)"));
      }},
-    {"open", [](Model& model) { edit::open_size(model, first_input(model), 0, "N"); }},
+    {"open",
+     [](Model& model) {
+       edit::open_sizes(model, {{first_input(model), 0, "N"}});
+     }},
+    {"casts", [](Model& model) { edit::drop_casts(model); }},
+    {"ifs", [](Model& model) { edit::flatten_ifs(model); }},
+    {"results",
+     [](Model& model) {
+       edit::replace_matches(model, edit::parse_pattern("$m = Min($x, $v); Max($m, #w); $m"),
+                             edit::parse_pattern("Clip($x, $v, #w); Neg($x)"));
+     }},
     {"bound", bound},
     {"prune", [](Model& model) { edit::prune(model, {}); }},
     {"strip",

@@ -207,3 +207,60 @@ def test_row_66_patterns_that_say_nothing_are_refused(hone, pattern, by, text):
     tiny.save(hone.folder / "m.onnx", nodes, outputs=[(name, ["n", 4]) for name in ("y", "r", "n")], opset=18)
     done = hone.run("surgeon", "replace", "m.onnx", "--pattern", pattern, "--with", by, "-o", "r.onnx")
     assert done.returncode != 0 and text in done.stdout and not (hone.folder / "r.onnx").exists()
+
+
+def opened(hone, nodes, data, inputs, outputs, feeds, opset=17):
+    """What the model gives on a larger batch once its batch is open, and what it gave batch by batch."""
+    tiny.save(hone.folder / "m.onnx", nodes, data, inputs, outputs, opset=opset)
+    said = hone("surgeon", "set-dynamic", "m.onnx", "--dim", "x:0=N", "-o", "d.onnx")
+    assert "still has fixed sizes" not in said
+    onnx.checker.check_model(onnx.load(hone.folder / "d.onnx"), full_check=True)
+    fixed, free = session(hone.folder / "m.onnx"), session(hone.folder / "d.onnx")
+    (size,) = [value.shape[0] for value in fixed.get_inputs()]
+    assert free.get_inputs()[0].shape[0] == "N"
+    found = free.run(None, {"x": feeds})
+    np.testing.assert_allclose(free.run(None, {"x": feeds[:size]})[0], fixed.run(None, {"x": feeds[:size]})[0], rtol=1e-6)
+    return found, [np.concatenate(each) for each in zip(*(fixed.run(None, {"x": feeds[at:at + size]}) for at in range(0, len(feeds), size)))]
+
+
+def test_row_72_an_expanded_token_follows_the_batch(hone):
+    """As in vision transformers: one token is expanded to the batch and put before the others."""
+    random = np.random.default_rng(5)
+    data = {"token": random.standard_normal((1, 1, 3), np.float32), "shape": np.array([1, 1, 3]), "w": random.standard_normal((3, 3), np.float32)}
+    nodes = [helper.make_node("Expand", ["token", "shape"], ["tokens"]), helper.make_node("Concat", ["tokens", "x"], ["all"], axis=1),
+             helper.make_node("MatMul", ["all", "w"], ["y"])]
+    found, wanted = opened(hone, nodes, data, [("x", [1, 4, 3])], [("y", [1, 5, 3])], random.standard_normal((3, 4, 3), np.float32))
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
+    assert "shape" not in weights(hone.folder / "d.onnx") and "Shape" in ops(hone.folder / "d.onnx")
+
+
+def test_row_72_tile_slice_and_constants_follow_the_batch(hone):
+    random = np.random.default_rng(6)
+    data = {"row": random.standard_normal((1, 3), np.float32), "times": np.array([2, 1]), "starts": np.array([0, 1]), "ends": np.array([2, 3]), "axes": np.array([0, 1]),
+            "zeros": np.array([2, 2])}
+    nodes = [helper.make_node("Tile", ["row", "times"], ["rows"]), helper.make_node("Concat", ["x", "rows"], ["both"], axis=1),
+             helper.make_node("Slice", ["both", "starts", "ends", "axes"], ["cut"]),
+             helper.make_node("ConstantOfShape", ["zeros"], ["o"], value=numpy_helper.from_array(np.ones(1, np.float32))),
+             helper.make_node("Concat", ["cut", "o"], ["y"], axis=1)]
+    found, wanted = opened(hone, nodes, data, [("x", [2, 3])], [("y", [2, 4])], random.standard_normal((6, 3), np.float32))
+    np.testing.assert_array_equal(found[0], wanted[0])
+    made = weights(hone.folder / "d.onnx")
+    assert any(values.tolist() == [np.iinfo(np.int64).max, 3] for values in made.values()), "the slice reaches to the end"
+    assert ops(hone.folder / "d.onnx").count("Shape") == 1, "the size is read once"
+
+
+def test_row_72_numbers_that_only_look_like_the_batch_stay(hone):
+    """The features are as many as the batch."""
+    random = np.random.default_rng(7)
+    data = {"shape": np.array([4, 4]), "column": random.standard_normal((4, 1), np.float32)}
+    nodes = [helper.make_node("Expand", ["column", "shape"], ["square"]), helper.make_node("MatMul", ["x", "square"], ["y"])]
+    found, wanted = opened(hone, nodes, data, [("x", [4, 4])], [("y", [4, 4])], random.standard_normal((8, 4), np.float32))
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
+    assert weights(hone.folder / "d.onnx")["shape"].tolist() == [4, 4]
+
+
+def test_row_72_an_output_that_nothing_opens_is_told(hone):
+    tiny.save(hone.folder / "m.onnx", [helper.make_node("ReduceSum", ["x"], ["s"], keepdims=1), helper.make_node("Identity", ["x"], ["y"])],
+              outputs=[("s", [1, 1]), ("y", [2, 4])], inputs=[("x", [2, 4])], opset=13)
+    assert "output s still has fixed sizes" in hone("surgeon", "set-dynamic", "m.onnx", "--dim", "x:0=N", "-o", "d.onnx")
+    assert sizes(graph(hone.folder / "d.onnx").output[1]) == ["N", 4]

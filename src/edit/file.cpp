@@ -87,13 +87,13 @@ class DataFile {
 };
 
 using Visit = std::function<void(Weight&)>;
-constexpr int64_t kTensor = 4, kTensors = 9;  // types of attributes
+constexpr int64_t kOneTensor = 4, kManyTensors = 9;  // types of attributes
 
 void each_weight(Graph& graph, const Visit& visit_weight, std::deque<std::string>& kept);
 
 /// The tensors of an attribute, which is written anew where one changes.
 void each_tensor(Attribute& attribute, const Visit& visit_weight, std::deque<std::string>& kept) {
-  const uint32_t field = attribute.type == kTensor ? 5 : 10;
+  const uint32_t field = attribute.type == kOneTensor ? 5 : 10;
   std::vector<Weight> tensors;
   const Rest rest = read_fields(attribute.bytes, [&](uint32_t number, std::string_view payload) {
     if (number == field) tensors.push_back(read_weight(payload));
@@ -119,7 +119,7 @@ void each_weight(std::vector<Node>& nodes, const Visit& visit_weight, std::deque
   for (Node& node : nodes)
     for (Attribute& attribute : node.attributes) {
       for (const auto& body : attribute.bodies) each_weight(*body, visit_weight, kept);
-      if (attribute.type == kTensor || attribute.type == kTensors) each_tensor(attribute, visit_weight, kept);
+      if (attribute.type == kOneTensor || attribute.type == kManyTensors) each_tensor(attribute, visit_weight, kept);
     }
 }
 
