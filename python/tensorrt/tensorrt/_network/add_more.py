@@ -122,9 +122,6 @@ class _AddMoreLayers:
     def add_dist_collective(self, input, dist_collective_op, reduce_op, root, groups):
         return self._failed("add_dist_collective: engines of Hone run on one device")
 
-    def add_attention_v2(self, *arguments, **named):
-        return self._failed("add_attention_v2: use add_attention")
-
     def _plugin_layer(self, kind, inputs, plugin):
         from .._plugins.layers import add_plugin_layer
 
