@@ -47,6 +47,17 @@ def test_one_plan_serves_the_shapes_of_its_profile(folder, model):
     assert engine.inputs == {"x": (np.dtype(np.float32), (-1, 4))} and list(engine.outputs) == ["y"]
 
 
+def test_a_plan_keeps_notes_of_the_program_that_built_it(folder, model):
+    model = hone.Model.load(model)
+    plan = model.build(["--refit", *FLAGS[-1:]], profiles=[{"x": ([1, 4], [2, 4], [8, 4])}], notes={"mine": "\u00e9 {}", "other": ""})
+    again = hone.Plan.parse(plan.bytes())
+    assert again.bytes() == plan.bytes() and again.note("mine") == "\u00e9 {}" and again.note("other") == "" and again.note("none") is None
+    assert plan.refit(model).note("mine") == "\u00e9 {}" and model.build(FLAGS).note("mine") is None
+    assert again.ranges() == {"x": ((1, 4), (2, 4), (8, 4))}
+    with pytest.raises(hone.Error, match="not a Hone plan"):
+        hone.Plan.parse(b"HONE")
+
+
 def test_a_plan_takes_the_weights_of_another_model(folder, model):
     import onnx
 

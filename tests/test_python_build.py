@@ -9,6 +9,7 @@ import sys
 import threading
 
 import numpy as np
+import onnxruntime
 import pytest
 import tiny
 from conftest import PACKAGE
@@ -193,3 +194,89 @@ def test_builds_run_beside_other_threads(model):
     for thread in threads:
         thread.join()
     assert done == [1, 1]
+
+
+def agree(network, values, profiles=()):
+    """Hone's results of a network by hand are ONNX Runtime's of its file."""
+    data, model = network.bytes(), network.model()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    expected = dict(zip((each.name for each in session.get_outputs()), session.run(None, values), strict=True))
+    found = model.build(FAST, profiles=profiles).engine().context().run(values)
+    assert found.keys() == expected.keys()
+    for name, values_of in expected.items():
+        np.testing.assert_allclose(found[name], values_of, rtol=1e-6, atol=1e-6)
+
+
+def branch(scale, outer):
+    body = hone.Network(17)
+    body.node("Mul", [outer, body.constant("factor", np.float32(scale))], ["r"])  # the constant's name is the other branch's, too
+    body.output("r")
+    return body
+
+
+def test_branches_of_an_if_see_the_values_around_them():
+    network = hone.Network(17)
+    x, c = network.input("x", "float32", ["n", 4]), network.input("c", "bool", [])
+    h = network.node("Relu", [x], ["h"])
+    network.node("If", [c], ["y"], then_branch=branch(2, h), else_branch=branch(-3, x))
+    network.output("y")
+    values = np.random.default_rng(1).standard_normal((2, 4), np.float32)
+    for taken in (True, False):
+        agree(network, {"x": values, "c": np.array(taken)}, [PROFILE])
+
+
+def test_bodies_of_a_loop_and_a_scan_carry_values_and_nest():
+    body = hone.Network(17)
+    body.input("i", "int64", [])
+    body.input("going", "bool", [])
+    a = body.input("a", "float32", [2, 4])
+    b = body.node("Add", [a, "step"], ["b"])
+    t = body.node("ReduceSum", [b], ["t"], keepdims=0)
+    positive = body.node("Greater", [t, body.constant("zero", np.float32(0))], ["positive"])
+    body.node("If", [positive], ["kept"], then_branch=branch(0.5, b), else_branch=branch(2, "x"))
+    body.node("Identity", ["going"], ["still"])
+    for name in ("still", "kept", "b"):
+        body.output(name)
+    network = hone.Network(17)
+    x = network.input("x", "float32", [2, 4])
+    network.constant("step", np.full((2, 4), 0.25, np.float32))
+    count, on = network.constant("count", np.int64(5)), network.constant("on", np.array(True))
+    network.node("Loop", [count, on, x], ["last", "all"], body=body)
+    sums = hone.Network(17)
+    s, row = sums.input("s", "float32", [4]), sums.input("row", "float32", [4])
+    sums.node("Add", [s, row], ["next"])
+    sums.node("Identity", ["next"], ["told"])
+    for name in ("next", "told"):
+        sums.output(name)
+    network.node("Scan", [network.constant("start", np.zeros(4, np.float32)), x], ["total", "running"], body=sums, num_scan_inputs=1)
+    for name in ("last", "all", "total", "running"):
+        network.output(name)
+    agree(network, {"x": np.random.default_rng(2).standard_normal((2, 4), np.float32)})
+
+
+def test_a_body_that_does_not_fit_its_node_is_refused():
+    network = hone.Network(17)
+    x, c = network.input("x", "float32", [4]), network.input("c", "bool", [])
+    network.node("If", [c], ["y"], name="choose", then_branch=branch(2, x), else_branch=branch(3, "nowhere"))
+    network.output("y")
+    with pytest.raises(hone.Error, match="'nowhere' is not defined"):
+        network.model()
+    (entry,) = (entry for entry in hone.diagnose(network).entries if entry.severity == 1)
+    assert entry.problem == hone.Problem.GRAPH and hone.diagnose(network).nodes[entry.node].name == "choose"
+
+
+def test_formats_of_single_inputs_and_outputs(folder):
+    path = tiny.convolutions(folder / "model.onnx")
+    profiles = [{"x": ([1, 3, 16, 16], [2, 3, 16, 16], [4, 3, 16, 16])}]
+    with hone.Model.load(path) as parsed:
+        expected = parsed.build(FAST, profiles=profiles).engine()
+        engine = parsed.build(FAST, profiles=profiles, formats={"x": "fp32:hwc", "y": "fp16:chw"}).engine()
+        with pytest.raises(hone.Error, match="no input or output called z"):
+            parsed.build(FAST, profiles=profiles, formats={"z": "fp32:hwc"})
+        with pytest.raises(hone.Error, match="wch"):
+            parsed.build(FAST, profiles=profiles, formats={"x": "fp32:wch"})
+    assert engine.outputs["y"][0] == np.float16 and engine.inputs["x"][0] == np.float32
+    values = np.random.default_rng(3).standard_normal((2, 3, 16, 16), np.float32)
+    known = expected.context().run({"x": values})["y"]
+    lying = np.ascontiguousarray(values.transpose(0, 2, 3, 1)).reshape(values.shape)  # the bytes of rows of channels
+    np.testing.assert_allclose(engine.context().run({"x": lying})["y"], known, rtol=2e-3, atol=2e-3)

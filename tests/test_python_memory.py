@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import tiny
 from conftest import PACKAGE
+from onnx import helper
 
 sys.path.insert(0, str(PACKAGE))
 hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
@@ -350,3 +352,24 @@ def test_a_device_says_what_it_is():
         assert device.info.workers == 1
     with pytest.raises(hone.Error):
         hone.Device("cpu", workers=-1)
+
+
+def test_a_removed_python_operator_is_freed_with_the_last_engine_that_uses_it(folder):
+    path = tiny.save(folder / "model.onnx", [helper.make_node("Kept", ["x"], ["y"], domain="test.memory")])
+
+    def double(x):
+        return x * 2
+
+    operator, gone = hone.Operator(double, "test.memory", "Kept"), weakref.ref(double)
+    engine = hone.build(path, ["--shapes=x:2x4", "--builderOptimizationLevel=0"], "cpu/1").engine("cpu/1")
+    operator.remove()
+    del operator, double
+    gc.collect()
+    assert gone() is not None
+    np.testing.assert_array_equal(engine.context().run({"x": np.ones((2, 4), np.float32)})["y"], np.full((2, 4), 2))
+    engine.close()
+    del engine
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(hone.Error, match="two"):
+        hone.Operator(lambda x: x, "test.memory", "Wrong", sizes=["two", "x0"], output_types=[0, 0])  # not registered, so not released

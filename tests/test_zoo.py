@@ -13,6 +13,7 @@ from inference import check_plan, differences, reference_session, relative_error
 from liven import DETECTION, liven
 
 TOLERANCE = 1e-4
+CLOSER = {"llama_160m_int4.ort": 1e-5}  # what four-bit weights may add to exact arithmetic
 
 # Level 1 times one candidate of each kind: the same kernels, held against the reference as often, a fraction of the time. The
 # small models get the default.
@@ -48,7 +49,7 @@ def test_agrees_with_onnxruntime(name, trtexec, zoo):
         for output, expected in zip(outputs, session.run(outputs, feeds)):
             error = relative_error(found[output], expected)
             print(f"{name} batch {batch} {output}: relative error {error:.2e}")
-            assert np.isfinite(expected).all() and error <= TOLERANCE, f"batch {batch}, output {output}: {error:.2e}"
+            assert np.isfinite(expected).all() and error <= CLOSER.get(name, TOLERANCE), f"batch {batch}, output {output}: {error:.2e}"
 
     sets = [{value.name: value.values(1, draw) for value in models.inputs(name)} for draw in (0, 1)]
     hone = Program(trtexec.folder, "hone")

@@ -266,6 +266,9 @@ HONE_API hone_status hone_options_set_range(hone_options* options, int profile, 
 /* The type that a node of the model, or all whose names a pattern with '*' fits, computes in: "fp32", "fp16", "bf16", "int8". "fp32"
  * keeps it out of what the flags allow. HONE_ERROR: there is no such type. */
 HONE_API hone_status hone_options_set_layer_type(hone_options* options, const char* node, const char* type);
+/* How an input or output of this name lies, in trtexec's words: "fp16:hwc", "fp32:chw8". It goes before what flags say. HONE_ERROR: there
+ * is no such format; of a name that the model lacks hone_plan_create_from_model() says so. */
+HONE_API hone_status hone_options_set_format(hone_options* options, const char* tensor, const char* format);
 /* Times are looked up in the cache, and those that are measured are added, beside the file that a flag names. NULL: none. The cache may
  * be destroyed before the options. */
 HONE_API hone_status hone_options_set_timing_cache(hone_options* options, hone_timing_cache* HONE_NULLABLE cache);
@@ -315,7 +318,8 @@ HONE_API void hone_model_destroy(hone_model* HONE_NULLABLE model);
 HONE_API size_t hone_model_weights(const hone_model* model);
 HONE_API hone_status hone_model_weight(const hone_model* model, size_t index, hone_tensor* tensor);
 /* Other contents for a weight, of its type and sizes, copied; for hone_plan_create_from_refit() or a build. While nobody else uses the
- * model. HONE_ERROR: the import has computed with the weight, so that it is no longer there by itself. */
+ * model. HONE_ERROR: the import has computed with the weight, so that it is no longer there by itself; sizes depend on it; two tensors
+ * have the name; or the model is a plan's network, and the weight a part of it (hone_weight.refusal). */
 HONE_API hone_status hone_model_set_weight(hone_model* model, const char* name, const void* data, size_t bytes);
 
 typedef enum hone_attribute_kind {
@@ -325,7 +329,8 @@ typedef enum hone_attribute_kind {
   HONE_ATTRIBUTE_INTEGERS,
   HONE_ATTRIBUTE_REALS,
   HONE_ATTRIBUTE_TEXTS,
-  HONE_ATTRIBUTE_TENSOR
+  HONE_ATTRIBUTE_TENSOR,
+  HONE_ATTRIBUTE_NETWORK
 } hone_attribute_kind;
 
 /* An attribute of a node; `kind` says which member counts. Lists have `count` entries. */
@@ -341,6 +346,9 @@ typedef struct hone_attribute {
   const char* const* texts;
   size_t count;
   const hone_value* tensor;
+  /* A body of If, Loop or Scan, as it is now: its inputs, constants, nodes and outputs. Names that it lacks are those around it, and
+   * so is the version of its operators. */
+  const hone_network* network;
 } hone_attribute;
 
 /* An operator of ONNX at work. A tensor has the name that it is given as an output; "" among the inputs stands for one that is left
@@ -378,12 +386,13 @@ HONE_API hone_status hone_model_create_from_network(const hone_network* network,
                                                     hone_model** model);
 
 /* Builds for the device. Reads the timing cache that the options name and writes it when done. HONE_ERROR: options do not fit the
- * model, or it has a node that nothing runs. */
+ * model, or it has a node that nothing runs. HONE_INVALID_STATE: weights are missing (refit.h). */
 HONE_API hone_status hone_plan_create_from_model(const hone_model* model, const hone_device* device,
                                                  const hone_options* HONE_NULLABLE options,
                                                  const hone_log* HONE_NULLABLE log, hone_plan** plan);
 /* The same engine with the weights of `model`, the same network as the plan's. Nothing is timed. HONE_ERROR: the plan was built
- * neither with --refit, nor with --stripWeights, which takes its own weights back; or the network is another one. */
+ * neither with --refit, nor with --stripWeights, which takes its own weights back; or the network is another one.
+ * HONE_INVALID_STATE: weights are missing (refit.h, which has the way without a model). */
 HONE_API hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model* model,
                                                  const hone_device* device, const hone_log* HONE_NULLABLE log,
                                                  hone_plan** refitted);
@@ -578,6 +587,8 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 }
 #endif
 
+#include "hone/diagnosis.h" /* what is wrong with a model */
 #include "hone/operators.h" /* operators of one's own */
+#include "hone/refit.h"     /* other weights for a plan */
 #include "hone/tools.h"     /* what only tools ask for */
 #endif

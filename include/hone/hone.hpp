@@ -65,6 +65,7 @@ struct Destroy {
   void operator()(hone_value* object) const noexcept { hone_value_destroy(object); }
   void operator()(hone_timing_cache* object) const noexcept { hone_timing_cache_destroy(object); }
   void operator()(hone_network* object) const noexcept { hone_network_destroy(object); }
+  void operator()(hone_diagnosis* object) const noexcept { hone_diagnosis_destroy(object); }
 };
 
 template <typename Handle>
@@ -274,6 +275,10 @@ class Options : public detail::Object<hone_options> {
   void set_layer_type(const std::string& node, const std::string& type) {
     check(hone_options_set_layer_type(get(), node.c_str(), type.c_str()));
   }
+  /// Of an input or output: "fp16:hwc".
+  void set_format(const std::string& tensor, const std::string& format) {
+    check(hone_options_set_format(get(), tensor.c_str(), format.c_str()));
+  }
   void set_timing_cache(TimingCache& cache) { check(hone_options_set_timing_cache(get(), cache.get())); }
   /// Copies the struct, not what its pointer `user` means.
   void set_progress(const hone_progress& progress) { check(hone_options_set_progress(get(), &progress)); }
@@ -320,9 +325,22 @@ class Model : public detail::Object<hone_model> {
   void set_weight(const std::string& name, std::span<const std::byte> contents) {
     check(hone_model_set_weight(get(), name.c_str(), contents.data(), contents.size()));
   }
+  /// How many weights its plan came without.
+  size_t missing_weights() const { return hone_model_missing_weights(get()); }
+  /// What a refit asks of the weights, which it names in the order of weights(). Texts are this object's.
+  std::vector<hone_weight> weight_details() const {
+    std::vector<hone_weight> result;
+    for (size_t i = 0; i < hone_model_weights(get()); ++i) {
+      result.push_back(detail::sized<hone_weight>());
+      check(hone_model_weight_details(get(), i, &result.back()));
+    }
+    return result;
+  }
 
  private:
   friend class Network;  // of network.hpp
+  friend class Plan;
+  static Model of_plan(const hone_plan* plan) { return Model(hone_model_create_from_plan, plan); }
   static Model of_network(const hone_network* network, const Log& log) {
     const hone_log raw = log.raw();
     return Model(hone_model_create_from_network, network, &raw);
@@ -345,6 +363,8 @@ class Plan : public detail::Object<hone_plan> {
     const hone_log raw = log.raw();
     return Plan(hone_plan_create_from_refit, get(), model.get(), device.get(), &raw);
   }
+  /// The network that the plan keeps, for other weights.
+  Model network() const { return Model::of_plan(get()); }
   void save(const std::string& path) const { check(hone_plan_save(get(), path.c_str())); }
   /// Of this object.
   std::span<const std::byte> bytes() const {

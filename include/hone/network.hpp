@@ -8,6 +8,8 @@
 //   network.add_node("Gemm", {"x", "w"}, {"y"}, {{"alpha", 0.5F}});
 //   network.mark_output("y");
 //   hone::Model model = network.model();
+//
+// Bodies of If, Loop and Scan are networks, too: {{"then_branch", &then}, {"else_branch", &otherwise}}. They see the values around them.
 #pragma once
 
 #include <variant>
@@ -16,11 +18,13 @@
 
 namespace hone {
 
-/// An attribute of a node. A tensor has to stay until the node has been added.
+class Network;
+
+/// An attribute of a node. A tensor, or a network that is a body, has to stay until the node has been added.
 struct Attribute {
   std::string name;
   std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-               const Value*>
+               const Value*, const Network*>
       value;
 };
 
@@ -97,6 +101,7 @@ class Network : public detail::Object<hone_network> {
       raw.count = texts.size();
     }
     if (const auto* tensor = std::get_if<const Value*>(&attribute.value)) raw.tensor = (*tensor)->get();
+    if (const auto* body = std::get_if<const Network*>(&attribute.value)) raw.network = (*body)->get();
     return raw;
   }
 };

@@ -106,6 +106,9 @@ typedef struct hone_operator {
   const char* cuda_blocks; /* sizes: the grid in x, y and z, "(count(y0) + 255) / 256" */
   int cuda_threads;        /* of a block; 0: 256 */
   const char* cuda_shared; /* sizes: bytes of dynamic shared memory; NULL: 0 */
+  /* Called once, on any thread, when the operator is unregistered and no model or engine uses it any more; not where registering it
+   * fails, nor at the end of the program. NULL: nobody is told. */
+  void (*release)(void* user);
 } hone_operator;
 
 /* What is registered. Texts live until it is unregistered. */

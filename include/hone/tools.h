@@ -52,6 +52,9 @@ typedef struct hone_range {
 HONE_API hone_status hone_plan_profile(const hone_plan* plan, int profile, hone_profile* info);
 HONE_API hone_status hone_plan_range(const hone_plan* plan, int profile, size_t index, hone_range* range);
 
+/* What hone_options_set_note() left in the plan under this name; NULL where there is nothing. It belongs to the plan. */
+HONE_API const char* hone_plan_note(const hone_plan* plan, const char* key);
+
 /* The sizes of an input. */
 typedef struct hone_shape {
   size_t size;
@@ -102,6 +105,9 @@ HONE_API hone_status hone_knob_describe(size_t index, hone_knob* knob);
 HONE_API hone_status hone_options_set_knob(hone_options* options, const char* knob, const char* value);
 /* The tensor can be read after each run, see hone_value_create_from_debug_tensor. */
 HONE_API hone_status hone_options_mark_debug(hone_options* options, const char* tensor);
+/* A text for programs that load the plan, under a name of theirs (hone_plan_note()). Hone reads none of it; a refit keeps it. Invalid
+ * UTF-8 is stored as U+FFFD. */
+HONE_API hone_status hone_options_set_note(hone_options* options, const char* key, const char* text);
 /* What an input holds where --best compares engines; inputs without get values drawn at random. */
 HONE_API hone_status hone_options_set_sample(hone_options* options, const char* input, const hone_value* value);
 

@@ -13,12 +13,28 @@ library until they are closed, by hand (close()), at the end of a with block, or
 
 from .arrays import DTYPES, Tensor, empty
 from .base import INFO, VERBOSE, WARNING, Cancelled, Error, version
-from .building import Candidate, Layer, Model, Network, Plan, PlanInfo, TimingCache, build, load
+from .building import Candidate, Layer, Model, Network, Plan, PlanInfo, TimingCache, Weight, build, load
 from .devices import Ceilings, Device, DeviceInfo, Event, Stream
+from .diagnosis import DiagnosedNode, Diagnosis, Diagnostic, Problem, diagnose
 from .operators import Operator, open_operators, operator
 from .progress import Progress, ProgressBar
 from .running import Context, Engine, Enqueued
 
-__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "Engine",
-           "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo", "Progress", "ProgressBar", "Stream",
-           "Tensor", "TimingCache", "build", "empty", "load", "open_operators", "operator", "version"]
+
+def __getattr__(name: str):
+    """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; and hone.torch."""
+    import importlib
+
+    if name in ("onnxruntime", "torch"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if not name.startswith("__"):
+        module = importlib.import_module(f"{__name__}.onnxruntime")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["DTYPES", "INFO", "VERBOSE", "WARNING", "Cancelled", "Candidate", "Ceilings", "Context", "Device", "DeviceInfo", "DiagnosedNode",
+           "Diagnosis", "Diagnostic", "Engine", "Enqueued", "Error", "Event", "Layer", "Model", "Network", "Operator", "Plan", "PlanInfo",
+           "Problem", "Progress", "ProgressBar", "Stream", "Tensor", "TimingCache", "Weight", "build", "diagnose", "empty", "load",
+           "open_operators", "operator", "version"]

@@ -69,7 +69,8 @@ class Network(Object):
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], *, name: str | None = None, domain: str | None = None,
              **attributes: Any) -> str:
-        """An operator. "" among the inputs stands for one that is left out. Returns the first output's name."""
+        """An operator. "" among the inputs stands for one that is left out. An attribute that is a Network is a body of If, Loop or
+        Scan, as it is now; it sees the values around it. Returns the first output's name."""
         self.handle.add_node(op, list(inputs), list(outputs), name, domain, [(key, *_attribute(value)) for key, value in attributes.items()])
         return outputs[0]
 
@@ -88,6 +89,8 @@ class Network(Object):
 
 def _attribute(value):
     """(hone_attribute_kind, value)."""
+    if isinstance(value, Network):
+        return 7, value.handle
     if isinstance(value, np.ndarray):
         return 6, to_value(value)
     if isinstance(value, str):
@@ -102,6 +105,17 @@ def _attribute(value):
     if any(isinstance(item, (float, np.floating)) for item in items):
         return 4, [float(item) for item in items]
     return 3, [int(item) for item in items]
+
+
+class Weight(NamedTuple):
+    """What a refit asks of a weight."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    node: str  # that reads it first
+    role: str  # what it is there: "Kernel", "Bias", "Scale", "Shift", "Constant"
+    missing: bool  # its plan came without it: to be given
+    refusal: str | None  # why a refit does not take another one in its place
 
 
 class Model(Object):
@@ -129,6 +143,17 @@ class Model(Object):
         """{name: (dtype, sizes)} of what set_weight() can exchange."""
         return {name: (DTYPES[dtype], tuple(sizes)) for name, dtype, _, sizes, *_ in self.handle.weights()}
 
+    def weight_details(self) -> dict[str, Weight]:
+        """{name: Weight} of the same."""
+        return {name: Weight(*kind, *rest) for (name, kind), (_, *rest) in zip(self.weights().items(), self.handle.weight_details())}
+
+    def weight(self, name: str) -> np.ndarray:
+        """What a weight holds, copied; types that numpy lacks come as in DTYPES."""
+        if name not in self.weights():
+            self.handle.weight_data(name)  # says why
+        dtype, shape = self.weights()[name]
+        return np.frombuffer(self.handle.weight_data(name), dtype).reshape(shape)
+
     def set_weight(self, name: str, values: Any) -> None:
         """Other contents for a weight, of its type and sizes, copied: for a build or Plan.refit()."""
         dtype, shape = self.weights().get(name, (None, None))
@@ -138,12 +163,15 @@ class Model(Object):
         self.handle.set_weight(name, array.ctypes.data, array.nbytes)
 
     def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO, *,
-              profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
-              progress: Progress | bool | None = None) -> Plan:
+              profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, formats: Mapping[str, str] | None = None,
+              timing_cache: TimingCache | None = None, progress: Progress | bool | None = None, debug: Iterable[str] = (),
+              notes: Mapping[str, str] | None = None) -> Plan:
         """The plan.
 
         `arguments` are trtexec's build flags. `profiles` are {input: (smallest, likeliest, largest shape)}; `layer_types` says what
-        nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}. `progress` hears how far the build is; True shows a bar.
+        nodes compute in, {name or pattern: "fp32", "fp16", "bf16", "int8"}, `formats` how inputs and outputs lie, {name: "fp16:hwc"}.
+        `progress` hears how far the build is; True shows a bar. `debug` names tensors that Context.debug_values() shall find; `notes`
+        are texts that Plan.note() finds again.
         Other threads run meanwhile; Ctrl-C ends the build."""
         options = _hone.Options([str(argument) for argument in arguments])
         for profile in profiles:
@@ -152,8 +180,14 @@ class Model(Object):
                 options.set_range(number, name, *map(list, shapes))
         for node, kind in (layer_types or {}).items():
             options.set_layer_type(node, kind)
+        for tensor, layout in (formats or {}).items():
+            options.set_format(tensor, layout)
         if timing_cache is not None:
             options.set_timing_cache(timing_cache.handle)
+        for tensor in debug:
+            options.mark_debug(tensor)
+        for key, text in (notes or {}).items():
+            options.set_note(key, text)
         told = ProgressBar() if progress is True else progress or None
         return Plan(_hone.build(self.handle, device_of(device).handle, options, told, log, threshold))
 
@@ -214,6 +248,13 @@ class Plan(Object):
     def __init__(self, handle: Any):
         self._handle = handle
 
+    @classmethod
+    def parse(cls, data: bytes) -> Plan:
+        """Of what bytes() gave, which is copied unless it begins at a multiple of 64 bytes."""
+        made = cls(_hone.Plan.parse(data))
+        made._data = data  # the library may read it where it lies
+        return made
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes a file that is whole or not there."""
         self.handle.save(os.fspath(path))
@@ -225,6 +266,14 @@ class Plan(Object):
     def json(self) -> str:
         """The plan without its weights, as text."""
         return self.handle.json()
+
+    def note(self, key: str) -> str | None:
+        """What build(notes=...) left in the plan under this name."""
+        return self.handle.note(key)
+
+    def ranges(self, profile: int = 0) -> Profile:
+        """{input: (smallest, likeliest, largest shape)} of the inputs whose sizes are not all fixed."""
+        return {name: tuple(map(tuple, shapes)) for name, *shapes in self.handle.ranges(profile)}
 
     def info(self) -> PlanInfo:
         """What it is."""
@@ -238,10 +287,19 @@ class Plan(Object):
         """The layers as trtexec --exportLayerInfo writes them."""
         return self.handle.layers_json(profile)
 
-    def refit(self, model: Model | str | os.PathLike, device: str | Device = "cpu", log: Log | None = None,
+    def network(self) -> Model:
+        """The network that the plan keeps: built with --refit, with its weights; loaded from a file without weights, they are
+        missing until they are given. For other weights and refit()."""
+        return Model(_hone.Model.from_plan(self.handle))
+
+    def refit(self, model: Model | str | os.PathLike | Mapping[str, Any], device: str | Device = "cpu", log: Log | None = None,
               threshold: int = WARNING) -> Plan:
-        """A new plan: the same engine with the weights of `model`, a Model or a path. Nothing is timed; the plan must have been
-        built with --refit."""
+        """A new plan: the same engine with the weights of `model`, a Model or a path, or with weights by name, {name: values}, for
+        which no model is needed. Nothing is timed; the plan must have been built with --refit."""
+        if isinstance(model, Mapping):
+            weights, model = model, self.network()
+            for name, values in weights.items():
+                model.set_weight(name, values)
         model = model if isinstance(model, Model) else Model.load(model)
         return Plan(self.handle.refit(model.handle, device_of(device).handle, log, threshold))
 
@@ -255,11 +313,12 @@ class Plan(Object):
 
 def build(path: str | os.PathLike, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None,
           threshold: int = INFO, *, profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None,
-          timing_cache: TimingCache | None = None, progress: Progress | bool | None = None) -> Plan:
+          formats: Mapping[str, str] | None = None, timing_cache: TimingCache | None = None,
+          progress: Progress | bool | None = None, debug: Iterable[str] = (), notes: Mapping[str, str] | None = None) -> Plan:
     """The plan of an ONNX file: Model.load(path).build(...), which says what the arguments are."""
     with Model.load(path, log, threshold) as model:
-        return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, timing_cache=timing_cache,
-                           progress=progress)
+        return model.build(arguments, device, log, threshold, profiles=profiles, layer_types=layer_types, formats=formats,
+                           timing_cache=timing_cache, progress=progress, debug=debug, notes=notes)
 
 
 def load(path: str | os.PathLike) -> Plan:

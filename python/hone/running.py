@@ -24,7 +24,7 @@ class Engine(Object):
     outputs: Sides
 
     def __init__(self, plan: Plan, device: str | Device = "cpu", log: Log | None = None, threshold: int = WARNING):
-        self.device = device_of(device)
+        self.device, self._plan = device_of(device), plan  # whose memory the engine may read
         self._handle = _hone.Engine(plan.handle, self.device.handle, log, threshold)
         tensors = self.handle.tensors()
         self.inputs, self.outputs = sides(tensors)

@@ -14,6 +14,7 @@ NB_MODULE(_hone, module) {
       "api_version", [] { return hone_api_version(); }, "The version of its interface.");
   add_devices(module);
   add_building(module);
+  add_diagnosis(module);
   add_values(module);
   add_operators(module);
   add_running(module);

@@ -131,6 +131,20 @@ PlanInfo describe(const Plan& plan) {
           info.refittable != 0, info.has_weights != 0, info.weight_bytes, info.file_bytes};
 }
 
+using Range = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>, std::vector<int64_t>>;
+std::vector<Range> ranges(const Plan& plan, int profile) {
+  auto info = sized<hone_profile>();
+  check(hone_plan_profile(plan.get(), profile, &info));
+  std::vector<Range> result;
+  for (size_t i = 0; i < info.ranges; ++i) {
+    auto range = sized<hone_range>();
+    check(hone_plan_range(plan.get(), profile, i, &range));
+    const auto dims = [&](const int64_t* from) { return std::vector<int64_t>(from, from + range.rank); };
+    result.emplace_back(range.input, dims(range.min), dims(range.opt), dims(range.max));
+  }
+  return result;
+}
+
 /// The members of hone_layer up to tuned_ms; names of nodes; tensors read and written; tactics tried.
 nb::tuple layer_at(const Plan& plan, int profile, size_t index) {
   auto layer = sized<hone_layer>();
@@ -178,6 +192,7 @@ struct Attribute {
       case HONE_ATTRIBUTE_REALS: reals = nb::cast<std::vector<float>>(value); break;
       case HONE_ATTRIBUTE_TEXTS: texts = nb::cast<std::vector<std::string>>(value); break;
       case HONE_ATTRIBUTE_TENSOR: raw.tensor = nb::cast<const Value&>(value).get(); break;
+      case HONE_ATTRIBUTE_NETWORK: raw.network = nb::cast<const Network&>(value).get(); break;
     }
   }
   /// When the object stays where it is.
@@ -272,11 +287,42 @@ void add_options(nb::module_& module) {
           },
           "What nodes compute in.")
       .def(
+          "set_format",
+          [](const Options& self, const std::string& tensor, const std::string& format) {
+            check(hone_options_set_format(self.get(), tensor.c_str(), format.c_str()));
+          },
+          "How an input or output lies.")
+      .def(
           "set_timing_cache",
           [](const Options& self, const TimingCache& cache) {
             check(hone_options_set_timing_cache(self.get(), cache.get()));
           },
-          "Times are looked up there and added.");
+          "Times are looked up there and added.")
+      .def(
+          "mark_debug",
+          [](const Options& self, const std::string& tensor) {
+            check(hone_options_mark_debug(self.get(), tensor.c_str()));
+          },
+          "The tensor can be read after each run.")
+      .def(
+          "set_note",
+          [](const Options& self, const std::string& key, const std::string& text) {
+            check(hone_options_set_note(self.get(), key.c_str(), text.c_str()));
+          },
+          "A text for those who load the plan.");
+}
+
+using WeightInfo = std::tuple<nb::object, nb::object, nb::object, bool, nb::object>;
+
+std::vector<WeightInfo> weight_details(const Model& model) {
+  std::vector<WeightInfo> result;
+  for (size_t i = 0; i < hone_model_weights(model.get()); ++i) {
+    auto raw = sized<hone_weight>();
+    check(hone_model_weight_details(model.get(), i, &raw));
+    result.emplace_back(text(raw.name), text(raw.node), text(raw.role), raw.missing != 0,
+                        raw.refusal == nullptr ? nb::none() : text(raw.refusal));
+  }
+  return result;
 }
 
 void add_models(nb::module_& module) {
@@ -345,6 +391,22 @@ void add_models(nb::module_& module) {
                            [&](size_t i, hone_tensor* t) { return hone_model_weight(self.get(), i, t); });
           },
           "What set_weight() can exchange.")
+      .def("weight_details", weight_details, "Of each weight: node, role, whether it is missing, why it stays.")
+      .def(
+          "weight_data",
+          [](const Model& self, const std::string& name) {
+            const void* data = nullptr;
+            size_t bytes = 0;
+            check(hone_model_weight_data(self.get(), name.c_str(), &data, &bytes));
+            return nb::bytes(data, bytes);
+          },
+          "The contents of a weight.")
+      .def_static(
+          "from_plan",
+          [](const Plan& plan) {
+            return Model::make(hone_model_create_from_plan, static_cast<const hone_plan*>(plan.get()));
+          },
+          "The network that a plan keeps.")
       .def(
           "set_weight",
           [](const Model& self, const std::string& name, uintptr_t address, size_t bytes) {
@@ -367,6 +429,26 @@ void add_plans(nb::module_& module) {
       .def_static(
           "load", [](const std::string& path) { return Plan::make(hone_plan_create_from_file, path.c_str()); },
           "Reads a file.")
+      .def_static(
+          "parse", [](nb::bytes bytes) { return Plan::make(hone_plan_create_from_memory, bytes.data(), bytes.size()); },
+          "Reads what bytes() gave.")
+      .def(
+          "tensors",
+          [](const Plan& self) {
+            return tensors(hone_plan_tensors(self.get()),
+                           [&](size_t i, hone_tensor* t) { return hone_plan_tensor(self.get(), i, t); });
+          },
+          "Inputs and outputs.")
+      .def(
+          "note",
+          [](const Plan& self, const std::string& key) -> std::optional<std::string> {
+            const char* note = hone_plan_note(self.get(), key.c_str());
+            return note == nullptr ? std::nullopt : std::optional<std::string>(note);
+          },
+          "What set_note() left under this name.")
+      .def("ranges", ranges,
+           "Per input of a profile whose sizes are not all fixed: its name, smallest, likeliest and "
+           "largest shape.")
       .def(
           "save",
           [](const Plan& self, const std::string& path) {

@@ -7,7 +7,7 @@
 namespace hone::python {
 namespace {
 
-/// What one registered operator is made of. It is never freed: engines may call it as long as the process lives.
+/// What one registered operator is made of. It is freed when nothing uses the operator any more.
 struct PythonOperator {
   std::string domain, name;
   std::vector<uint32_t> input_types;
@@ -46,6 +46,7 @@ nb::object attribute(const hone_attribute& given) {
     case HONE_ATTRIBUTE_INTEGERS: return list_of(given.integers, given.count);
     case HONE_ATTRIBUTE_REALS: return list_of(given.reals, given.count);
     case HONE_ATTRIBUTE_TEXTS: return list_of(given.texts, given.count);
+    case HONE_ATTRIBUTE_NETWORK: break;
     case HONE_ATTRIBUTE_TENSOR: {
       hone_tensor tensor{};
       tensor.size = sizeof tensor;
@@ -100,6 +101,13 @@ hone_status sizes(const hone_call* call) {
   });
 }
 
+/// Not behind the end of Python, whose objects are gone then.
+void release(void* user) {
+  if (Py_IsInitialized() == 0) return;
+  const nb::gil_scoped_acquire hold;
+  delete static_cast<PythonOperator*>(user);
+}
+
 void add(const std::string& domain, const std::string& name, int version, unsigned flags, size_t min_inputs,
          size_t max_inputs, std::vector<uint32_t> input_types, std::vector<int> output_types,
          std::vector<std::string> texts, nb::object function, nb::object ask_sizes) {
@@ -128,6 +136,7 @@ void add(const std::string& domain, const std::string& name, int version, unsign
   if (!made->size_texts.empty()) raw.output_sizes = made->size_texts.data();
   if (!made->ask_sizes.is_none()) raw.sizes = sizes;
   raw.run = run;
+  raw.release = release;
   check(hone_operator_register(&raw));
   static_cast<void>(made.release());
 }

@@ -21,6 +21,9 @@ constexpr EnvVariable kTable[] = {
     {"HONE_ONNXRUNTIME_LIB", "FILE", "ONNX Runtime's library for hone run --onnxrt, where the loader does not find it"},
     {"HONE_POISON", "1",
      "fill memory that nobody may rely on with NaNs before every inference; results must not change"},
+    {"HONE_TENSORRT_API", "8.6|10|11", "which release of TensorRT the Python module tensorrt shows; default: 10"},
+    {"HONE_TENSORRT_DEVICE", "DEVICE",
+     "what that module builds for and runs on: cpu, cuda:1; default: a GPU where there is one"},
     {"HONE_DUMP", "DIR", "write the graph after every pass that changed it, and what each pass took, into DIR"},
 };
 

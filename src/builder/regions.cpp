@@ -185,7 +185,8 @@ class Former {
     if (a.op != b.op) return false;
     if (a.is(ops::quantized_linear))
       return a.input(1)->type.dtype == b.input(1)->type.dtype &&
-             a.attrs.integer("block_size") == b.attrs.integer("block_size");
+             a.attrs.integer("block_size") == b.attrs.integer("block_size") &&
+             a.attrs.text("table") == b.attrs.text("table");
     return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
            (a.input(2) == nullptr) == (b.input(2) == nullptr);
   }

@@ -12,7 +12,7 @@
 #include "builder/prepare/layer_types.h"
 #include "builder/prepare/profile.h"
 #include "builder/prepare/quantize.h"
-#include "builder/refit.h"
+#include "builder/refit/refit.h"
 #include "ir/range.h"
 #include "passes/pipeline.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error_text.h"
 #include "builder/events/log_lines.h"
-#include "builder/refit.h"
+#include "builder/refit/refit.h"
 #include "capi/build_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
@@ -65,11 +65,39 @@ void write_cache(const hone::TimingCache& cache, const hone::BuildOptions& optio
   }
 }
 
-/// The plan as the caller sees it: nodes that nothing depends on are dead, not folded.
-hone_plan* finished(hone::Plan plan, const hone_model& model) {
+/// Formats by name as the builder takes them: one for each tensor.
+void name_formats(const hone::Graph& graph, std::map<std::string, hone::IoFormat> named, hone::BuildOptions& options) {
+  const auto fill = [&](const std::vector<hone::Value*>& values, std::vector<hone::IoFormat>& formats) {
+    if (std::ranges::none_of(values, [&](const hone::Value* value) { return named.contains(value->name); })) return;
+    if (formats.size() == 1) formats.resize(values.size(), formats[0]);
+    if (formats.empty()) formats.resize(values.size(), {.dtype = std::nullopt, .layout = hone::Layout::linear});
+    for (size_t i = 0; i < std::min(values.size(), formats.size()); ++i)
+      if (const auto at = named.find(values[i]->name); at != named.end()) {
+        formats[i] = at->second;
+        named.erase(at);
+      }
+  };
+  fill(graph.inputs(), options.input_formats);
+  fill(graph.outputs(), options.output_formats);
+  if (!named.empty())
+    throw hone::Error(
+        fmt::format("the model has no input or output called {}, which was given a format", named.begin()->first),
+        "hone_options_set_format() takes names of inputs and outputs");
+}
+
+using Notes = std::map<std::string, std::string>;
+
+/// The plan as the caller sees it: with the program's notes; nodes that nothing depends on are dead, not folded.
+hone_plan* finished(hone::Plan plan, const hone_model& model, const Notes& notes) {
+  plan.meta.notes = notes;
   std::erase_if(plan.folded, [&](const hone::FoldedNode& folded) {
     return std::ranges::find(model.live, folded.node) == model.live.end();
   });
+  if (plan.refit) {
+    plan.refit->live = model.live;
+    plan.refit->folded = model.folded;
+    plan.refit->consumed = model.consumed;
+  }
   return new hone_plan(std::move(plan));
 }
 
@@ -80,7 +108,7 @@ hone_status hone_model_create_from_file(const char* onnx_path, const hone_log* l
     require(onnx_path, "onnx_path");
     require(model, "model");
     hone::ImportedModel imported = hone::import_onnx(onnx_path, logger_for(log), hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    *model = new hone_model(std::move(imported));
   });
 }
 
@@ -92,7 +120,7 @@ hone_status hone_model_create_from_memory(const void* bytes, size_t size, const 
     const hone::Blob copy = hone::Blob::copy(std::span(static_cast<const std::byte*>(bytes), size));
     hone::ImportedModel imported = hone::import_onnx_bytes(copy, logger_for(log), folder == nullptr ? "" : folder,
                                                            hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    *model = new hone_model(std::move(imported));
   });
 }
 
@@ -135,8 +163,10 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     require(device, "device");
     require(plan, "plan");
     if (options != nullptr) require(options, "options");
+    model->require_whole();
     hone::BuildOptions build_options = options == nullptr ? hone::BuildOptions{} : options->build;
     build_options.folded_by_import = model->folded;
+    if (options != nullptr) name_formats(model->graph, options->formats, build_options);
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
     hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);
@@ -149,7 +179,7 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
                                                                      device->device, cache, listeners, options->sample)
                                             : hone::build(model->graph.clone(), build_options, *device->backend,
                                                           *device->device, cache, listeners);
-      *plan = finished(std::move(built), *model);
+      *plan = finished(std::move(built), *model, options == nullptr ? Notes() : options->notes);
     });
     progress.finish();
     write_cache(cache, build_options, logger);
@@ -164,10 +194,11 @@ hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model*
     require(model, "model");
     require(device, "device");
     require(refitted, "refitted");
+    model->require_whole();
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
     *refitted = finished(
         hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend, *device->device, {&lines}),
-        *model);
+        *model, plan->plan->meta.notes);
   });
 }

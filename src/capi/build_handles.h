@@ -3,13 +3,15 @@
 // What the opaque types of the C interface's build side hold.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 
 #include "builder/options.h"
 #include "capi/handle.h"
 #include "capi/texts.h"
 #include "hone/hone.h"
-#include "ir/graph.h"
+#include "onnx/importer.h"
 #include "precision/running_plan.h"
 #include "tuner/timing_cache.h"
 
@@ -24,15 +26,27 @@ struct hone_network : hone::capi::Handle<hone::capi::Kind::network> {
 };
 struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   hone::BuildOptions build = {};
-  bool own_profiles = false;                 // those of `build` come from hone_options_add_profile()
-  std::shared_ptr<hone::TimingCache> cache;  // the program's
+  bool own_profiles = false;                           // those of `build` come from hone_options_add_profile()
+  std::map<std::string, hone::IoFormat> formats = {};  // of inputs and outputs, by name
+  std::shared_ptr<hone::TimingCache> cache;            // the program's
   hone_progress progress = {};
-  hone::Sample sample = {};  // what --best compares engines on
+  hone::Sample sample = {};                       // what --best compares engines on
+  std::map<std::string, std::string> notes = {};  // for PlanMeta
 };
 struct hone_model : hone::capi::Handle<hone::capi::Kind::model> {
   hone_model(hone::Graph network = {}, std::vector<std::string> alive = {}, std::vector<std::string> gone = {})
       : graph(std::move(network)), live(std::move(alive)), folded(std::move(gone)) {}
+  explicit hone_model(hone::ImportedModel imported)
+      : graph(std::move(imported.graph)),
+        live(std::move(imported.live)),
+        folded(std::move(imported.folded)),
+        consumed(std::move(imported.consumed)) {}
+  /// Throws StateError while weights are missing.
+  void require_whole() const;
+
   hone::Graph graph;
-  std::vector<std::string> live, folded;  // see ImportedModel
+  std::vector<std::string> live, folded, consumed;  // see ImportedModel
+  std::set<std::string> missing = {};               // weights that a plan came without
+  bool of_plan = false;                             // the network that a plan keeps: what shapes it stays
   std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };

@@ -228,6 +228,40 @@ TEST(Models, TakeOtherWeightsByName) {
   expect_runs(plan.get());
 }
 
+TEST(Plans, TakeOtherWeightsWithoutTheirModel) {
+  const auto device = make<hone_device>(hone_device_create, "cpu/1", nullptr);
+  for (const char* flag : {"--refit", "--stripAllWeights"}) {
+    const auto built = plan_of(perceptron(), device.get(), {flag});
+    const void* bytes = nullptr;
+    size_t size = 0;
+    must(hone_plan_bytes(built.get(), &bytes, &size));
+    const auto plan = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
+    const auto model = make<hone_model>(hone_model_create_from_plan, plan.get());
+    const bool stripped = std::string(flag) != "--refit";
+    ASSERT_EQ(hone_model_weights(model.get()), 1U);
+    EXPECT_EQ(hone_model_missing_weights(model.get()), stripped ? 1U : 0U);
+    hone_weight weight{.size = sizeof(hone_weight)};
+    must(hone_model_weight_details(model.get(), 0, &weight));
+    EXPECT_STREQ(weight.name, "w");
+    EXPECT_STREQ(weight.node, "multiply");
+    EXPECT_STREQ(weight.role, "Kernel");
+    EXPECT_EQ(weight.bytes, 48);
+    EXPECT_EQ(weight.refusal, nullptr);
+    EXPECT_EQ(weight.missing != 0, stripped);
+    const void* data = nullptr;
+    EXPECT_EQ(hone_model_weight_data(model.get(), "w", &data, &size), stripped ? HONE_INVALID_STATE : HONE_OK);
+    hone_plan* early = nullptr;
+    EXPECT_EQ(hone_plan_create_from_refit(plan.get(), model.get(), device.get(), nullptr, &early),
+              stripped ? HONE_INVALID_STATE : HONE_OK);
+    hone_plan_destroy(early);
+    std::vector<float> weights(12);
+    std::iota(weights.begin(), weights.end(), 1.0f);
+    must(hone_model_set_weight(model.get(), "w", weights.data(), 48));
+    EXPECT_EQ(hone_model_missing_weights(model.get()), 0U);
+    expect_runs(make<hone_plan>(hone_plan_create_from_refit, plan.get(), model.get(), device.get(), nullptr).get());
+  }
+}
+
 TEST(Plans, TellTheirLayers) {
   const auto device = make<hone_device>(hone_device_create, "cpu/1", nullptr);
   const auto options = options_of({"--profilingVerbosity=detailed", "--refit"});

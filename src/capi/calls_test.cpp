@@ -32,6 +32,8 @@ struct Shared {
   Owned<hone_network> network = make<hone_network>(hone_network_create, 17);
   Owned<hone_benchmark> benchmark = make<hone_benchmark>(hone_benchmark_create, engine.get(), 0, 1, 1);
   Owned<hone_check> check = make<hone_check>(hone_check_create, engine.get(), 0);
+  Owned<hone_diagnosis> diagnosis =
+      make<hone_diagnosis>(hone_diagnosis_create_from_memory, model_bytes.data(), model_bytes.size(), nullptr);
   std::string model_path = folder.file("m.onnx"), plan_path = folder.file("m.plan"), written = folder.file("w.plan");
 
   Shared() {
@@ -70,7 +72,7 @@ constexpr bool kIsHandle =
     std::is_same_v<T, hone_plan> || std::is_same_v<T, hone_engine> || std::is_same_v<T, hone_context> ||
     std::is_same_v<T, hone_buffer> || std::is_same_v<T, hone_stream> || std::is_same_v<T, hone_event> ||
     std::is_same_v<T, hone_value> || std::is_same_v<T, hone_timing_cache> || std::is_same_v<T, hone_network> ||
-    std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check>;
+    std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check> || std::is_same_v<T, hone_diagnosis>;
 template <typename T>
 constexpr bool kIsStruct =
     std::is_same_v<T, hone_device_options> || std::is_same_v<T, hone_device_info> || std::is_same_v<T, hone_ceilings> ||
@@ -79,7 +81,8 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_node> || std::is_same_v<T, hone_tensor_details> || std::is_same_v<T, hone_profile> ||
     std::is_same_v<T, hone_range> || std::is_same_v<T, hone_shape> || std::is_same_v<T, hone_knob> ||
     std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
-    std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info>;
+    std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info> ||
+    std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
@@ -106,6 +109,7 @@ std::vector<Wrong> foreign_pointers() {
     add("a network", shared->network);
     add("a benchmark", shared->benchmark);
     add("a check", shared->check);
+    add("a diagnosis", shared->diagnosis);
     result.push_back({Wrong::Sort::foreign, "what has been destroyed", freed});
   } else if constexpr (kIsStruct<Pointee<Pointer>>) {
     result.push_back({Wrong::Sort::foreign, "a struct of size 0", freed});
@@ -204,7 +208,8 @@ class Objects {
     else if constexpr (std::is_same_v<T, int>) return &integer_;
     else if constexpr (std::is_same_v<T, double>) return &real_;
     else if (name == "user" || name == "native") return nullptr;
-    else if (function == "hone_model_create_from_memory") return const_cast<std::byte*>(shared->model_bytes.data());
+    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory")
+      return const_cast<std::byte*>(shared->model_bytes.data());
     else if (function == "hone_plan_create_from_memory") return plan_bytes();
     else if (function == "hone_timing_cache_create") return nullptr;
     else return name == "destination" ? destination_ : memory_;
@@ -216,7 +221,8 @@ class Objects {
       return name == "rank" ? 2 : name == "opset" ? 17 : name == "streams" ? 1 : name == "inferences" ? 2 : 0;
     else if (name == "count") return static_cast<T>(1);
     else if (function == "hone_timing_cache_create") return static_cast<T>(0);
-    else if (function == "hone_model_create_from_memory") return static_cast<T>(shared->model_bytes.size());
+    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory")
+      return static_cast<T>(shared->model_bytes.size());
     else if (function == "hone_plan_create_from_memory") return static_cast<T>(plan_size());
     else if (name == "bytes") return static_cast<T>(sizeof memory_);
     else return static_cast<T>(0);
@@ -228,6 +234,7 @@ class Objects {
     if (name == "value") return "0";
     if (name == "onnx_path") return shared->model_path.c_str();
     if (name == "type") return "fp32";
+    if (name == "format") return "fp32:chw";
     if (name == "folder") return shared->folder.path().c_str();
     if (name == "path") return (function.ends_with("_save") ? shared->written : shared->plan_path).c_str();
     return name == "output" ? "y" : "x";
@@ -259,6 +266,7 @@ class Objects {
     else if constexpr (std::is_same_v<T, hone_network>) return shared->network.get();
     else if constexpr (std::is_same_v<T, hone_benchmark>) return shared->benchmark.get();
     else if constexpr (std::is_same_v<T, hone_check>) return shared->check.get();
+    else if constexpr (std::is_same_v<T, hone_diagnosis>) return shared->diagnosis.get();
     else return shared->stream.get();
   }
   hone_context* context() {

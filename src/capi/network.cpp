@@ -2,6 +2,8 @@
 //
 // The C interface's networks that are put together by hand: they become an ONNX file, which the importer reads, so that operators mean
 // and refuse what they do in files.
+#include "capi/network.h"
+
 #include <protozero/pbf_writer.hpp>
 
 #include "capi/build_handles.h"
@@ -23,7 +25,7 @@ namespace {
 
 constexpr int64_t kIrVersion = 10;
 // Fields of onnx.proto's messages, and types of its attributes.
-constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8;
+constexpr int kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8;
 
 int32_t onnx_type(hone_dtype dtype) {
   if (dtype < HONE_F32 || dtype >= HONE_SEQUENCE)
@@ -63,6 +65,21 @@ std::string tensor_message(const std::string& name, const hone_value* value) {
   const std::span<const std::byte> bytes = tensor.bytes();
   writer.add_bytes(9, reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return message;
+}
+
+/// GraphProto.
+std::string graph_message(const hone_network& network) {
+  std::string graph;
+  for (const std::string& node : network.nodes) pbf_writer(graph).add_message(1, node);
+  pbf_writer(graph).add_string(2, "network");
+  for (const std::string& constant : network.constants) pbf_writer(graph).add_message(5, constant);
+  for (const std::string& input : network.inputs) pbf_writer(graph).add_message(11, input);
+  for (const std::string& output : network.outputs) {
+    std::string value;
+    pbf_writer(value).add_string(1, output);
+    pbf_writer(graph).add_message(12, value);
+  }
+  return graph;
 }
 
 std::string attribute_message(const hone_attribute& attribute) {
@@ -110,6 +127,11 @@ std::string attribute_message(const hone_attribute& attribute) {
       writer.add_message(5, tensor_message(attribute.name, attribute.tensor));
       writer.add_int32(20, kTensor);
       break;
+    case HONE_ATTRIBUTE_NETWORK:
+      require(attribute.network, "attributes->network");
+      writer.add_message(6, graph_message(*attribute.network));
+      writer.add_int32(20, kGraph);
+      break;
     default: throw ArgumentError(fmt::format("there is no kind of attribute {}", static_cast<int>(attribute.kind)));
   }
   return message;
@@ -143,28 +165,19 @@ std::string node_message(const hone_node& node, size_t number) {
   return message;
 }
 
-std::string file_of(const hone_network& network) {
-  std::string graph, file;
-  for (const std::string& node : network.nodes) pbf_writer(graph).add_message(1, node);
-  pbf_writer(graph).add_string(2, "network");
-  for (const std::string& constant : network.constants) pbf_writer(graph).add_message(5, constant);
-  for (const std::string& input : network.inputs) pbf_writer(graph).add_message(11, input);
-  for (const std::string& output : network.outputs) {
-    std::string value;
-    pbf_writer(value).add_string(1, output);
-    pbf_writer(graph).add_message(12, value);
-  }
+}  // namespace
+
+std::string hone::capi::file_of(const hone_network& network) {
+  std::string file;
   std::string opset;
   pbf_writer(opset).add_string(1, "");
   pbf_writer(opset).add_int64(2, network.opset);
   pbf_writer(file).add_int64(1, kIrVersion);
   pbf_writer(file).add_string(2, "hone");
-  pbf_writer(file).add_message(7, graph);
+  pbf_writer(file).add_message(7, graph_message(network));
   pbf_writer(file).add_message(8, opset);
   return file;
 }
-
-}  // namespace
 
 hone_status hone_network_create(int opset, hone_network** network) {
   return guarded([&] {
@@ -216,7 +229,7 @@ hone_status hone_network_bytes(hone_network* network, const void** bytes, size_t
     require(network, "network");
     require(bytes, "bytes");
     require(size, "size");
-    network->file = file_of(*network);
+    network->file = hone::capi::file_of(*network);
     *bytes = network->file.data();
     *size = network->file.size();
   });
@@ -228,8 +241,9 @@ hone_status hone_model_create_from_network(const hone_network* network, const ho
   return guarded([&] {
     require(network, "network");
     require(model, "model");
-    hone::ImportedModel imported = hone::import_onnx_bytes(
-        hone::Blob::copy(file_of(*network)), hone::capi::logger_for(log), {}, hone::capi::program_operators());
-    *model = new hone_model(std::move(imported.graph), std::move(imported.live), std::move(imported.folded));
+    hone::ImportedModel imported =
+        hone::import_onnx_bytes(hone::Blob::copy(hone::capi::file_of(*network)), hone::capi::logger_for(log), {},
+                                hone::capi::program_operators());
+    *model = new hone_model(std::move(imported));
   });
 }

@@ -86,6 +86,20 @@ hone_status hone_options_set_layer_type(hone_options* options, const char* node,
   });
 }
 
+hone_status hone_options_set_format(hone_options* options, const char* tensor, const char* format) {
+  return guarded([&] {
+    require(options, "options");
+    require(tensor, "tensor");
+    require(format, "format");
+    const std::string flag = std::string("--inputIOFormats=") + format;
+    const char* const flags[] = {flag.c_str()};
+    const std::vector<hone::IoFormat> read = parse_options(flags, 1).input_formats;
+    if (read.size() != 1)
+      throw hone::Error(fmt::format("'{}' is not the format of one tensor", format), "fp16:hwc is one");
+    options->formats[tensor] = read.front();
+  });
+}
+
 hone_status hone_options_set_timing_cache(hone_options* options, hone_timing_cache* cache) {
   return guarded([&] {
     require(options, "options");
@@ -136,6 +150,15 @@ hone_status hone_options_mark_debug(hone_options* options, const char* tensor) {
     require(options, "options");
     require(tensor, "tensor");
     options->build.debug_tensors.emplace_back(tensor);
+  });
+}
+
+hone_status hone_options_set_note(hone_options* options, const char* key, const char* text) {
+  return guarded([&] {
+    require(options, "options");
+    require(key, "key");
+    require(text, "text");
+    options->notes.insert_or_assign(key, text);
   });
 }
 

@@ -29,6 +29,7 @@ struct Destroy {
   void operator()(hone_network* object) const { hone_network_destroy(object); }
   void operator()(hone_benchmark* object) const { hone_benchmark_destroy(object); }
   void operator()(hone_check* object) const { hone_check_destroy(object); }
+  void operator()(hone_diagnosis* object) const { hone_diagnosis_destroy(object); }
   void operator()(hone_timing_cache* object) const { hone_timing_cache_destroy(object); }
 };
 template <typename Object>

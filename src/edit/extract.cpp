@@ -38,7 +38,7 @@ void cut_producers(Graph& graph, const std::set<std::string>& cut) {
   std::unordered_set<std::string> taken = tensor_names(graph);
   for (Node& node : graph.nodes)
     for (std::string& output : node.outputs)
-      if (cut.contains(output)) output = fresh_name(taken, output + "_before_cut");
+      if (cut.contains(output)) output = fresh_name(taken, std::string(output).append("_before_cut"));
   std::erase_if(graph.weights, [&](const Weight& weight) { return cut.contains(weight.name); });
 }
 

@@ -52,9 +52,6 @@ onnx::Survey survey(const Model& model, WeightData data, bool missing_data_is_a_
   onnx::SurveyOptions options;
   options.directory = model.directory;
   options.reads_weights = missing_data_is_a_problem;
-  for (const std::vector<Value>* values : {&model.graph.values, &model.graph.outputs})
-    for (const Value& value : *values)
-      options.declared.push_back(onnx::parse_value(std::as_bytes(std::span(value.bytes.data(), value.bytes.size()))));
   std::deque<std::string> stubs;
   return onnx::survey_onnx(blob_of(data == WeightData::all ? encode(model) : encode_small(model, stubs)), options);
 }

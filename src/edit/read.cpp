@@ -56,10 +56,10 @@ Weight read_weight(std::string_view bytes) {
         if (field == 1) read_integers(payload, weight.dims);
         if (field == 8) weight.name = payload;
         if (field == 13) {
-          auto& [key, text] = entries.emplace_back();
-          read_fields(payload, [&](uint32_t part, std::string_view value) {
-            if (part == 1) key = value;
-            if (part == 2) text = value;
+          auto& entry = entries.emplace_back();
+          read_fields(payload, [&entry](uint32_t part, std::string_view value) {
+            if (part == 1) entry.first = value;
+            if (part == 2) entry.second = value;
             return true;
           });
         }

@@ -170,7 +170,7 @@ Weight make_weight(Model& model, const std::string& name, const Tensor& tensor) 
 }
 
 Weight make_weight(Model& model, const std::string& name, int64_t type, const std::vector<int64_t>& dims,
-                   std::string raw) {
+                   const std::string& raw) {
   Rope packed;
   for (const int64_t dim : dims) packed.add_varint(static_cast<uint64_t>(dim));
   Rope out;

@@ -50,7 +50,7 @@ Tensor tensor_of(const Model& model, const Weight& weight);
 Weight make_weight(Model& model, const std::string& name, const Tensor& tensor);
 /// With elements in raw bytes, which are packed as in a file.
 Weight make_weight(Model& model, const std::string& name, int64_t type, const std::vector<int64_t>& dims,
-                   std::string raw);
+                   const std::string& raw);
 /// A weight's message without its elements.
 std::string message_without_elements(const Weight& weight);
 

@@ -43,6 +43,13 @@ struct CudaText {
 };
 
 struct CustomOperator : std::enable_shared_from_this<CustomOperator> {
+  CustomOperator() = default;
+  CustomOperator(const CustomOperator&) = delete;
+  CustomOperator& operator=(const CustomOperator&) = delete;
+  ~CustomOperator() {
+    if (registered && release) release();
+  }
+
   std::string domain, name;
   int64_t version = 1;
   std::string library, hash;  // the file that it came from, and what it holds; empty: the program itself
@@ -66,6 +73,8 @@ struct CustomOperator : std::enable_shared_from_this<CustomOperator> {
   std::function<void(CustomCall&)> sizes;  // fills the dims of the results
   std::function<size_t(const CustomCall&)> workspace;
   std::function<void(CustomCall&)> on_host, on_device;
+  std::function<void()> release;  // at its end, where it was registered
+  bool registered = false;
   CudaText cuda;
 
   std::string full_name;  // "domain::Name"

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "base/node_error.h"
 #include "ir/custom.h"
 #include "ir/op.h"
 
@@ -63,7 +64,7 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
   for (const AttrSpec& spec : op.attrs) {
     const AttrValue* given = attrs.find(spec.name);
     if (given == nullptr) {
-      HONE_CHECK(!spec.required, "{} needs the attribute '{}'", op.name, spec.name);
+      if (spec.required) throw AttributeError(fmt::format("{} needs the attribute '{}'", op.name, spec.name));
       if (spec.fallback) attrs.set(std::string(spec.name), *spec.fallback);
       continue;
     }
@@ -78,12 +79,13 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
       attrs.set(std::string(spec.name), std::vector<double>(integers.begin(), integers.end()));
       continue;
     }
-    throw Error(fmt::format("attribute '{}' of {} has the wrong kind: {}", spec.name, op.name, print_value(*given)));
+    throw AttributeError(
+        fmt::format("attribute '{}' of {} has the wrong kind: {}", spec.name, op.name, print_value(*given)));
   }
   if (op.custom != nullptr) return;  // they are handed on to the program as they are
   for (const auto& [name, value] : attrs)
-    HONE_CHECK(std::ranges::find(op.attrs, name, &AttrSpec::name) != op.attrs.end(), "{} has no attribute '{}'",
-               op.name, name);
+    if (std::ranges::find(op.attrs, name, &AttrSpec::name) == op.attrs.end())
+      throw AttributeError(fmt::format("{} has no attribute '{}'", op.name, name));
 }
 
 void remove_use(Value* value, Node* node, size_t index) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/node_error.h"
 #include "base/numbers.h"
 #include "ir/op.h"
 
@@ -228,8 +229,8 @@ void infer_pointwise(InferContext& context) {
   Shape shape = context.shape(0);
   for (size_t i = 1; i < context.inputs(); ++i) shape = broadcast(shape, context.shape(i));
   for (size_t i = 0; i < context.inputs(); ++i)
-    HONE_CHECK(!is_container(context.dtype(i)), "operand {} of {} is {} where a tensor is needed", i,
-               context.node().op_name(), context.type(i).text());
+    HONE_CHECK_AS(TypeError, !is_container(context.dtype(i)), "operand {} of {} is {} where a tensor is needed", i,
+                  context.node().op_name(), context.type(i).text());
   const DType fixed = context.node().op->result;
   // select(c, a, b): the condition's type is not the result's.
   const bool conditional = context.inputs() == 3 && context.dtype(0) == DType::boolean;

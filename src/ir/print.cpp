@@ -29,7 +29,8 @@ bool plain(std::string_view name) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph, std::vector<Tensor>* data) : graph_(graph), data_(data) {
+  explicit Printer(const Graph& graph, std::vector<Tensor>* data, std::vector<const Value*>* owners = nullptr)
+      : graph_(graph), data_(data), owners_(owners) {
     for (const Value* value : graph.inputs()) name(value);
     for (const Value* value : graph.outputs()) name(value);
   }
@@ -64,15 +65,16 @@ class Printer {
     std::string label = name(value);
     if (value->is_constant() && (!known || !printed_constants_.contains(value))) {
       printed_constants_.insert(value);
-      text_ += fmt::format("{}{} = constant {}\n", indent, label, constant_text(*value->constant));
+      text_ += fmt::format("{}{} = constant {}\n", indent, label, constant_text(*value->constant, value));
     }
     return label;
   }
 
-  std::string constant_text(const Tensor& tensor) {
+  std::string constant_text(const Tensor& tensor, const Value* owner = nullptr) {
     const std::string type = tensor.type().text();
     if (data_ != nullptr && tensor.dtype() != DType::string) {
       data_->push_back(tensor);
+      if (owners_ != nullptr) owners_->push_back(owner);
       return fmt::format("{}${}", type, data_->size() - 1);
     }
     if (tensor.dtype() == DType::string || tensor.size() > 16) {
@@ -105,12 +107,13 @@ class Printer {
     if (!node.attrs.empty()) line += " {" + attrs_text(node.attrs) + "}";
     if (!node.name.empty()) line += " " + print_value(AttrValue(node.name));
     if (!node.origin.empty()) line += " " + print_value(AttrValue(node.origin));
-    for (const auto& body : node.bodies) line += " " + Printer(*body, data_).print(indent);
+    for (const auto& body : node.bodies) line += " " + Printer(*body, data_, owners_).print(indent);
     text_ += line + "\n";
   }
 
   const Graph& graph_;
   std::vector<Tensor>* data_;
+  std::vector<const Value*>* owners_;
   std::string text_;
   std::unordered_map<const Value*, std::string> names_;
   std::unordered_set<std::string> taken_;
@@ -121,8 +124,8 @@ class Printer {
 }  // namespace
 
 std::string print(const Graph& graph) { return Printer(graph, nullptr).print("") + "\n"; }
-std::string print_with_data(const Graph& graph, std::vector<Tensor>& data) {
-  return Printer(graph, &data).print("") + "\n";
+std::string print_with_data(const Graph& graph, std::vector<Tensor>& data, std::vector<const Value*>* owners) {
+  return Printer(graph, &data, owners).print("") + "\n";
 }
 
 }  // namespace hone

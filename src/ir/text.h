@@ -7,7 +7,8 @@
 
 namespace hone {
 
-std::string print_with_data(const Graph& graph, std::vector<Tensor>& data);
+/// `owners`: for each of the list the constant that it belongs to, null for an attribute's.
+std::string print_with_data(const Graph& graph, std::vector<Tensor>& data, std::vector<const Value*>* owners = nullptr);
 Graph parse_with_data(std::string_view text, const OpLookup& lookup, std::span<const Tensor> data);
 
 }  // namespace hone

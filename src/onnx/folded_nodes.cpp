@@ -37,6 +37,14 @@ void add_origins(const Graph& graph, std::set<std::string, std::less<>>& names) 
   }
 }
 
+void add_constants(const Graph& graph, std::set<std::string, std::less<>>& names) {
+  for (const Node* node : graph.nodes()) {
+    for (const Value* input : node->inputs)
+      if (input != nullptr && input->is_constant()) names.insert(input->name);
+    for (const auto& body : node->bodies) add_constants(*body, names);
+  }
+}
+
 }  // namespace
 
 void add_reads(const NodeProto& node, std::set<std::string_view>& names) {
@@ -63,6 +71,18 @@ std::vector<std::string> folded_nodes(const std::vector<std::string>& live, cons
   std::ranges::copy_if(live, std::back_inserter(folded),
                        [&](const std::string& name) { return !present.contains(name); });
   return folded;
+}
+
+std::vector<std::string> consumed_weights(const GraphProto& model, const Graph& graph) {
+  std::set<std::string, std::less<>> present;
+  add_constants(graph, present);
+  Names read;
+  for (const NodeProto& node : model.nodes) add_reads(node, read);
+  std::vector<std::string> consumed;
+  for (const TensorProto& tensor : model.initializers)
+    if (read.contains(tensor.name) && !present.contains(valid_utf8(tensor.name)))
+      consumed.push_back(valid_utf8(tensor.name));
+  return consumed;
 }
 
 }  // namespace hone::onnx

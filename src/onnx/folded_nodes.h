@@ -21,4 +21,7 @@ void add_reads(const NodeProto& node, std::set<std::string_view>& names);
 /// Those of `live` that no node of the graph comes from.
 std::vector<std::string> folded_nodes(const std::vector<std::string>& live, const Graph& graph);
 
+/// Initialisers that nodes of the model read by name and no node of the graph reads.
+std::vector<std::string> consumed_weights(const GraphProto& model, const Graph& graph);
+
 }  // namespace hone::onnx

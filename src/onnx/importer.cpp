@@ -2,34 +2,19 @@
 //
 // The walk over a model: inputs, initialisers, nodes in order, outputs; the same for bodies and for functions, which are
 // inlined with their names prefixed. What a node becomes is its operator's rule.
-#include "onnx/importer.h"
-
 #include <algorithm>
 #include <set>
-#include <unordered_set>
 
 #include "base/limits.h"
-#include "base/utf8.h"
-#include "onnx/folded_nodes.h"
 #include "onnx/node_context.h"
-#include "onnx/parse_log.h"
-#include "onnx/proto.h"
 #include "onnx/required_operands.h"
-#include "onnx/rules.h"
-#include "onnx/scope.h"
-#include "onnx/summary.h"
-#include "onnx/symbols.h"
-#include "onnx/tensor_data.h"
 #include "onnx/walk.h"
 #include "ops/ops.h"
 
-namespace hone {
-namespace onnx {
+namespace hone::onnx {
 namespace {
 
 constexpr int kOldestOpset = 1, kNewestOpset = 28;
-
-std::string text_of(std::string_view view) { return valid_utf8(view); }
 
 /// The condition of an If where the model's structure decides it.
 std::optional<bool> known_condition(const Value* condition) {
@@ -57,26 +42,49 @@ DType key_of_map(const ValueProto& value) {
   return *key;
 }
 
+void refuse_sparse(const GraphProto& graph) {
+  if (graph.has_sparse)
+    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
+}
+
 }  // namespace
 
+bool Importer::attempt(ProblemKind problem, const std::string& where, const std::function<void()>& body) {
+  if (diagnoser_ != nullptr) return diagnoser_->attempt(problem, where, body);
+  body();
+  return true;
+}
+
 Graph Importer::run() {
-  check_opset();
-  rules_.check_all(model_);
+  if (!attempt(ProblemKind::version, {}, [&] { check_opset(); })) return {};
+  if (diagnoser_ == nullptr) rules_.check_all(model_);
   Graph graph;
   graph.name = text_of(model_.graph->name);
   Scope scope(graph);
   Place place{scope, model_.opsets, ""};
-  std::unordered_set<std::string_view> initialized;
-  for (const TensorProto& tensor : model_.graph->initializers) initialized.insert(tensor.name);
-  for (const ValueProto& input : model_.graph->inputs)
-    if (!initialized.contains(input.name)) add_input(place, input);
-  add_initializers(place, *model_.graph);
-  import_nodes(place, model_.graph->nodes);
-  add_outputs(place, *model_.graph);
+  add_edges(place);
+  attempt(ProblemKind::graph, {}, [&] { import_nodes(place, model_.graph->nodes); });
+  attempt(ProblemKind::graph, {}, [&] { add_outputs(place, *model_.graph); });
   return graph;
 }
 
-void Importer::check_opset() const {
+void Importer::add_edges(Place& place) {
+  const GraphProto& graph = *model_.graph;
+  std::unordered_set<std::string_view> initialized;
+  for (const TensorProto& tensor : graph.initializers) initialized.insert(tensor.name);
+  for (const ValueProto& input : graph.inputs)
+    if (!initialized.contains(input.name) &&
+        !attempt(ProblemKind::type, fmt::format("input '{}'", input.name), [&] { add_input(place, input); }))
+      place.scope.define_unread(input.name, Unread::tensor);
+  if (diagnoser_ == nullptr) return add_initializers(place, graph);
+  attempt(ProblemKind::type, {}, [&] { refuse_sparse(graph); });
+  for (const TensorProto& tensor : graph.initializers)
+    if (!attempt(ProblemKind::weight, fmt::format("initialiser '{}'", tensor.name),
+                 [&] { add_initializer(place, tensor); }))
+      stand_in(place, tensor);
+}
+
+void Importer::check_opset() {
   const auto at = model_.opsets.find("");
   if (at == model_.opsets.end()) {
     const bool needed = std::any_of(model_.graph->nodes.begin(), model_.graph->nodes.end(),
@@ -87,9 +95,11 @@ void Importer::check_opset() const {
   if (at->second < kOldestOpset)
     throw Error(fmt::format("the model uses opset {}; the oldest supported is {}", at->second, kOldestOpset),
                 "convert it with onnx.version_converter.convert_version(model, 17)");
-  if (at->second > kNewestOpset)
-    log_.logger().warning("The model uses opset {}, newer than {}; its operators are read as of opset {}", at->second,
-                          kNewestOpset, kNewestOpset);
+  if (at->second <= kNewestOpset) return;
+  const std::string text = fmt::format("The model uses opset {}, newer than {}; its operators are read as of opset {}",
+                                       at->second, kNewestOpset, kNewestOpset);
+  log_.logger().warning("{}", text);
+  if (diagnoser_ != nullptr) diagnoser_->warn(ProblemKind::version, text);
 }
 
 void Importer::add_input(Place& place, const ValueProto& input) {
@@ -122,13 +132,14 @@ TensorType Importer::type_of(const ValueProto& value) {
 }
 
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
-  if (graph.has_sparse)
-    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
-  for (const TensorProto& tensor : graph.initializers) {
-    HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
-    log_.initializer(tensor.name);
-    place.scope.define(tensor.name, place.scope.graph().add_constant(data_.tensor(tensor), text_of(tensor.name)));
-  }
+  refuse_sparse(graph);
+  for (const TensorProto& tensor : graph.initializers) add_initializer(place, tensor);
+}
+
+void Importer::add_initializer(Place& place, const TensorProto& tensor) {
+  HONE_CHECK(!tensor.name.empty(), "an initialiser has no name");
+  log_.initializer(tensor.name);
+  place.scope.define(tensor.name, place.scope.graph().add_constant(data_.tensor(tensor), text_of(tensor.name)));
 }
 
 void Importer::add_outputs(Place& place, const GraphProto& graph) {
@@ -145,6 +156,10 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
                               .op;
   std::vector<Value*> outputs;
   for (const ValueProto& output : graph.outputs) {
+    if (place.scope.unread(output.name) != Unread::none) {
+      if (&graph == &*model_.graph) continue;
+      require_read(place, output.name);
+    }
     const std::optional<Value*> found = place.scope.find(output.name);
     if (!found || *found == nullptr)
       throw Error(fmt::format("the graph's output '{}' is not defined by any node, input or initialiser", output.name),
@@ -166,7 +181,7 @@ void Importer::add_outputs(Place& place, const GraphProto& graph) {
     outputs.push_back(value);
     if (&graph == &*model_.graph) log_.network_output(output.name);
   }
-  HONE_CHECK(!outputs.empty() || &graph != &*model_.graph, "the graph has no outputs");
+  HONE_CHECK(!graph.outputs.empty() || &graph != &*model_.graph, "the graph has no outputs");
   target.set_outputs(std::move(outputs));
 }
 
@@ -175,23 +190,83 @@ void Importer::import_nodes(Place& place, const std::vector<NodeProto>& nodes) {
     throw Error(fmt::format("functions and bodies are nested more than {} deep", kMaxNesting),
                 "flatten the functions and the If, Loop and Scan bodies of the model");
   const Level level(depth_);
-  for (const size_t i : sorted_order(nodes)) {
+  const std::vector<size_t> order = sorted_order(nodes);
+  if (diagnoser_ != nullptr && in_model()) diagnoser_->set_order(order);
+  for (const size_t i : order) {
     const NodeProto& node = nodes[i];
     if (++node_count_ > kMaxNodes)
       throw Error(fmt::format("the model's functions expand to more than {} nodes", kMaxNodes),
                   "export it without nested functions");
+    const bool told = diagnoser_ != nullptr && in_model();
+    if (told) diagnoser_->enter(i);
     const std::string name = unique_node_name(place.prefix + display_name(node, i));
-    if (found_ != nullptr && depth_ == 1) {
-      survey_node(place, node, name);
-      continue;
-    }
+    if (told) diagnoser_->set_name(name);
     with_note(
         [&] {
           return fmt::format("importing node {} ({}, opset {})", name, node.op_type,
                              opset_of(place.opsets, node.domain));
         },
-        [&] { import_node(place, node, name); });
+        [&] {
+          if (diagnoser_ == nullptr) import_node(place, node, name);
+          else diagnose_node(place, node, name);
+        });
+    if (told) diagnoser_->leave();
   }
+}
+
+void Importer::diagnose_node(Place& place, const NodeProto& node, const std::string& name) {
+  const size_t calls = calls_.size();
+  const int bodies = body_depth_;
+  stage_ = ProblemKind::graph;
+  diagnoser_->attempt(
+      node, name, place.opsets, stage_, [&] { import_node(place, node, name); },
+      [&] { return operand_types(place, node); });
+  calls_.resize(calls);
+  body_depth_ = bodies;
+  for (const std::string_view output : node.outputs)
+    if (!output.empty() && !place.scope.defines(output)) stand_in(place, output);
+}
+
+void Importer::stand_in(Place& place, std::string_view tensor) {
+  const ValueProto* type = in_model() ? diagnoser_->type_of(tensor) : nullptr;
+  try {
+    HONE_CHECK(type != nullptr, "the model does not say the type of {}", tensor);
+    place.scope.define(tensor, place.scope.graph().add_input(text_of(tensor), type_of(*type)));
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {
+    place.scope.define_unread(tensor, Unread::result);
+  }
+}
+
+/// A weight whose data are not there is an input of its type.
+void Importer::stand_in(Place& place, const TensorProto& tensor) {
+  const std::optional<DType> dtype = dtype_of_onnx(tensor.data_type);
+  const bool sized = std::ranges::all_of(tensor.dims, [](int64_t dim) { return dim >= 0; });
+  if (place.scope.defines(tensor.name)) return;
+  if (!dtype || !sized || tensor.name.empty() || tensor.dims.size() > kMaxRank)
+    return place.scope.define_unread(tensor.name, Unread::tensor);
+  const TensorType type{*dtype, Shape(std::span(tensor.dims))};
+  place.scope.define(tensor.name, place.scope.graph().add_input(text_of(tensor.name), type));
+}
+
+std::vector<std::string> Importer::operand_types(Place& place, const NodeProto& node) const {
+  std::vector<std::string> types;
+  for (const std::string_view input : node.inputs) {
+    const std::optional<Value*> value = place.scope.find(input);
+    types.push_back(value && *value != nullptr ? (*value)->type.text() : "?");
+  }
+  return types;
+}
+
+void Importer::require_read(const Place& place, std::string_view tensor) const {
+  const Unread why = place.scope.unread(tensor);
+  if (why == Unread::result)
+    throw Unjudged(fmt::format("it reads '{}', which a node makes that is refused or not judged, and whose type the "
+                               "model does not say",
+                               tensor),
+                   "run onnx.shape_inference: where types are known, nodes are judged by themselves");
+  if (why == Unread::tensor) throw Unreadable(fmt::format("its input '{}' cannot be read", tensor));
 }
 
 std::string Importer::unique_node_name(std::string name) {
@@ -201,6 +276,9 @@ std::string Importer::unique_node_name(std::string name) {
                 "shorten the names of the functions' nodes");
   std::string candidate = name;
   while (!node_names_.insert(candidate).second) candidate = fmt::format("{}_{}", name, ++name_counters_[name] + 1);
+  if (candidate != name && diagnoser_ != nullptr && in_model())
+    diagnoser_->warn(ProblemKind::name,
+                     fmt::format("two nodes are called {}; this one is {} in logs and plans", name, candidate));
   return candidate;
 }
 
@@ -216,6 +294,7 @@ std::vector<Value*> Importer::find_operands(Place& place, const NodeProto& node)
     if (!value)
       throw Error(fmt::format("its input '{}' is not defined by any node, input or initialiser", name),
                   "the model is incomplete; export it again");
+    if (*value == nullptr) require_read(place, name);
     operands.push_back(*value);
   }
   return operands;
@@ -225,16 +304,18 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.node_begins(name, node.op_type);
   if (const FunctionProto* function = rules_.function(node)) return call_function(place, node, *function, name);
   const int opset = opset_of(place.opsets, node.domain);
-  const RuleMatch match = rules_.find(node, opset);
-  HONE_CHECK(match, "the operator {} is not supported", node.op_type);
+  const RuleMatch match = rules_.require(node, opset);
   nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
                     body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
+  stage_ = ProblemKind::operand;
   check_operands(node, *match.rule, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
   std::map<std::string_view, const GraphProto*> graphs;
+  stage_ = ProblemKind::attribute;
   Attrs attrs = import_attributes(place, node, graphs);
   HONE_CHECK(graphs.empty() || match.op->custom == nullptr, "operators of programs take no graphs as attributes");
+  stage_ = ProblemKind::graph;
   if (node.op_type == "If" && node.domain.empty() && operands.size() == 1)
     if (const std::optional<bool> taken = known_condition(operands[0])) {
       const auto branch = graphs.find(*taken ? "then_branch" : "else_branch");
@@ -251,6 +332,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
     --body_depth_;
     attrs.set("captures", static_cast<int64_t>(operands.size() - given));
   }
+  stage_ = ProblemKind::operand;
   NodeContext context(place.scope, std::min(opset, node.domain.empty() ? kNewestOpset : opset), name,
                       std::move(operands), node.outputs, std::move(attrs), std::move(bodies));
   const std::vector<Value*>& results = context.run(*match.op, *match.rule);
@@ -270,6 +352,7 @@ void Importer::inline_branch(Place& place, const NodeProto& node, const GraphPro
   std::vector<Value*> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::optional<Value*> value = scope.find(branch.outputs[i].name);
+    if (value && *value == nullptr) require_read(inner, branch.outputs[i].name);
     HONE_CHECK(value && *value != nullptr, "the branch does not define its output '{}'", branch.outputs[i].name);
     results.push_back(*value);
     if (scope.defines(branch.outputs[i].name) && results.back()->producer != nullptr)
@@ -348,36 +431,46 @@ std::vector<std::unique_ptr<Graph>> Importer::import_bodies(Place& place,
                                                             std::vector<Value*>& operands) {
   std::vector<std::unique_ptr<Graph>> bodies;
   std::vector<Value*> captured;  // the same list, in the same order, for every body of the node
+  std::optional<Unjudged> unjudged;
   for (const auto& entry : graphs) {
     const std::string_view attribute = entry.first;  // clang 14 captures no structured bindings
-    const GraphProto* proto = entry.second;
-    with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
-              [&] {
-                auto graph = std::make_unique<Graph>();
-                graph->name = text_of(attribute);  // which of the node's bodies it is
-                Scope scope(*graph, &place.scope);
-                Place inner{scope, place.opsets, place.prefix, place.attributes};
-                if (formals != nullptr) {
-                  HONE_CHECK(proto->inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
-                             proto->inputs.size(), formals->size());
-                  for (size_t i = 0; i < formals->size(); ++i)
-                    scope.define(proto->inputs[i].name, formal_input(*graph, proto->inputs[i], (*formals)[i]));
-                } else {
-                  for (const ValueProto& input : proto->inputs) add_input(inner, input);
-                }
-                for (Value* outside : captured) scope.capture(outside);
-                add_initializers(inner, *proto);
-                import_nodes(inner, proto->nodes);
-                add_outputs(inner, *proto);
-                for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
-                  captured.push_back(scope.captured()[i]);
-                  for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
-                }
-                bodies.push_back(std::move(graph));
-              });
+    const GraphProto& body = *entry.second;
+    try {
+      with_note([&] { return fmt::format("importing the body '{}' of node {}", attribute, name); },
+                [&] { import_body(place, attribute, body, formals, captured, bodies); });
+    } catch (const Unjudged& error) {
+      unjudged = error;  // what is wrong with the others is told as well
+    }
   }
+  if (unjudged) throw Unjudged(*unjudged);
   operands.insert(operands.end(), captured.begin(), captured.end());
   return bodies;
+}
+
+void Importer::import_body(Place& place, std::string_view attribute, const GraphProto& body,
+                           const std::vector<TensorType>* formals, std::vector<Value*>& captured,
+                           std::vector<std::unique_ptr<Graph>>& bodies) {
+  auto graph = std::make_unique<Graph>();
+  graph->name = text_of(attribute);  // which of the node's bodies it is
+  Scope scope(*graph, &place.scope);
+  Place inner{scope, place.opsets, place.prefix, place.attributes};
+  if (formals != nullptr) {
+    HONE_CHECK(body.inputs.size() == formals->size(), "the body has {} inputs but the node gives it {}",
+               body.inputs.size(), formals->size());
+    for (size_t i = 0; i < formals->size(); ++i)
+      scope.define(body.inputs[i].name, formal_input(*graph, body.inputs[i], (*formals)[i]));
+  } else {
+    for (const ValueProto& input : body.inputs) add_input(inner, input);
+  }
+  for (Value* outside : captured) scope.capture(outside);
+  add_initializers(inner, body);
+  import_nodes(inner, body.nodes);
+  add_outputs(inner, body);
+  for (size_t i = captured.size(); i < scope.captured().size(); ++i) {
+    captured.push_back(scope.captured()[i]);
+    for (const auto& earlier : bodies) earlier->add_input(captured.back()->name, captured.back()->type);
+  }
+  bodies.push_back(std::move(graph));
 }
 
 void Importer::call_function(Place& place, const NodeProto& node, const FunctionProto& function,
@@ -416,6 +509,7 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   std::vector<Value*> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::optional<Value*> value = scope.find(function.outputs[i]);
+    if (value && *value == nullptr) require_read(inner, function.outputs[i]);
     HONE_CHECK(node.outputs[i].empty() || (value && *value != nullptr),
                "the function {} does not define its output '{}'", function.name, function.outputs[i]);
     results.push_back(node.outputs[i].empty() ? nullptr : *value);
@@ -427,38 +521,4 @@ void Importer::call_function(Place& place, const NodeProto& node, const Function
   log_.node_outputs(name, node.op_type, node.outputs, results);
 }
 
-namespace {
-
-ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
-                          const std::string& directory, const std::string& name, const OperatorList& operators) {
-  const ModelProto model = parse_model(bytes);
-  OnnxSummary summary = summarize(model);
-  print_summary(name, summary, log);
-  ModelData data(std::move(owner), directory);
-  Importer importer(model, data, log, operators);
-  Graph graph = importer.run();
-  std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
-  std::vector<std::string> folded = folded_nodes(live, graph);
-  return {std::move(graph), std::move(summary), importer.take_nodes(), std::move(live), std::move(folded)};
-}
-
-}  // namespace
-}  // namespace onnx
-
-ImportedModel import_onnx(const std::string& path, const Logger& log, const OperatorList& operators) {
-  return with_note([&] { return fmt::format("importing {}", path); },
-                   [&] {
-                     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-                     const size_t slash = path.rfind('/');
-                     return onnx::import_from(file->bytes(), file, log,
-                                              slash == std::string::npos ? "." : path.substr(0, slash + 1), path,
-                                              operators);
-                   });
-}
-
-ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory,
-                                const OperatorList& operators) {
-  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)", operators);
-}
-
-}  // namespace hone
+}  // namespace hone::onnx

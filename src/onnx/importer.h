@@ -33,6 +33,8 @@ struct ImportedModel {
   std::vector<OnnxNode> nodes;
   std::vector<std::string> live;    // names of the model's nodes that its outputs depend on
   std::vector<std::string> folded;  // those of them that need no node in the graph
+  /// Initialisers that nodes of the model read and no node of the graph does: the import computed with them.
+  std::vector<std::string> consumed;
 };
 
 /// Throws Error, naming the node, for a model that is damaged, invalid or uses what neither Hone nor `operators` have.

@@ -309,6 +309,10 @@ GraphProto read_graph(pbf_reader message, int depth) {
         break;
       case 11: each_message(message, [&](pbf_reader value) { graph.inputs.push_back(read_value(value)); }); break;
       case 12: each_message(message, [&](pbf_reader value) { graph.outputs.push_back(read_value(value)); }); break;
+      case 13:
+        if (is_bytes(message)) graph.value_types.push_back(view_bytes(message));
+        else message.skip();
+        break;
       case 15:
         graph.has_sparse = true;
         message.skip();

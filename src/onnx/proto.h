@@ -92,6 +92,7 @@ struct GraphProto {
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
   std::vector<ValueProto> inputs, outputs;
+  std::vector<Bytes> value_types;  // of inner tensors, as parse_value() reads them
   bool has_sparse = false;
 };
 

@@ -100,6 +100,19 @@ std::string Rules::hint_for(const Missing& missing) const {
       wanted, close);
 }
 
+RuleMatch Rules::require(const NodeProto& node, int opset) const {
+  const RuleMatch match = find(node, opset);
+  if (match) return match;
+  Missing missing;
+  missing.op_types.insert(node.op_type);
+  if (rules_.contains({node.domain, node.op_type}))
+    throw OtherVersion(fmt::format("the operator {} of opset {} is not supported", node.op_type, opset),
+                       hint_for(missing));
+  throw UnknownOperator(fmt::format("the operator {}{} is not known",
+                                    node.domain.empty() ? "" : std::string(node.domain) + "::", node.op_type),
+                        hint_for(missing));
+}
+
 void Rules::check_all(const ModelProto& model) const {
   Missing missing;
   collect(model.graph->nodes, model.opsets, missing);

@@ -8,10 +8,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "ir/op.h"
 #include "onnx/proto.h"
 
 namespace hone::onnx {
+
+class UnknownOperator : public Error {
+ public:
+  using Error::Error;
+};
+/// The operator is known, but not as this version of its operator set has it.
+class OtherVersion : public Error {
+ public:
+  using Error::Error;
+};
 
 struct RuleMatch {
   const OpDef* op = nullptr;
@@ -31,6 +42,8 @@ class Rules {
 
   const FunctionProto* function(const NodeProto& node) const;
   RuleMatch find(const NodeProto& node, int opset) const;
+  /// Throws UnknownOperator or OtherVersion where find() finds nothing.
+  RuleMatch require(const NodeProto& node, int opset) const;
   /// Throws one Error that lists every operator of the model that has neither a rule nor a function.
   void check_all(const ModelProto& model) const;
 

@@ -28,6 +28,15 @@ void Scope::define(std::string_view name, Value* value) {
                 "every input, initialiser and node output needs a name of its own");
 }
 
+void Scope::define_unread(std::string_view name, Unread why) {
+  if (names_.emplace(name, nullptr).second) unread_.emplace(name, why);
+}
+
+Unread Scope::unread(std::string_view name) const {
+  if (const auto at = unread_.find(name); at != unread_.end()) return at->second;
+  return names_.contains(name) || outer_ == nullptr ? Unread::none : outer_->unread(name);
+}
+
 Value* Scope::capture(Value* outside) {
   Value* inside = graph_.add_input(outside->name, outside->type);
   inside->symbolic = outside->symbolic;

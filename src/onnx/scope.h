@@ -13,6 +13,10 @@
 
 namespace hone::onnx {
 
+/// What a name stands for that could not be read: a result of a node that was refused, or of one that was not judged; an input or a
+/// constant of the model.
+enum class Unread : uint8_t { none, result, tensor };
+
 class Scope {
  public:
   /// `outer` is the scope around a body; null for the model's graph and for functions, which see nothing outside.
@@ -25,6 +29,9 @@ class Scope {
   bool defines(std::string_view name) const { return names_.contains(name); }
   /// Throws Error when the name is taken. The name must live as long as the scope.
   void define(std::string_view name, Value* value);
+  /// The name is taken, and find() finds null behind it.
+  void define_unread(std::string_view name, Unread why);
+  Unread unread(std::string_view name) const;
   /// Adds an input that stands for a value of the enclosing graph.
   Value* capture(Value* outside);
   /// Values of the enclosing graph, in the order of the inputs that stand for them.
@@ -34,6 +41,7 @@ class Scope {
   Graph& graph_;
   Scope* outer_;
   std::unordered_map<std::string_view, Value*> names_;
+  std::unordered_map<std::string_view, Unread> unread_;
   std::unordered_map<const Value*, Value*> inside_;
   std::vector<Value*> captured_;
 };

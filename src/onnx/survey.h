@@ -22,9 +22,8 @@ struct Problem {
 };
 
 struct SurveyOptions {
-  std::vector<ValueProto> declared;  // what is known of results of nodes that cannot be read
-  std::string directory;             // of external data
-  bool reads_weights = true;         // false: weights whose data cannot be read are no problem
+  std::string directory;      // of external data
+  bool reads_weights = true;  // false: weights whose data cannot be read are no problem
   OperatorList operators = {};
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "base/node_error.h"
 #include "base/numbers.h"
 #include "base/text.h"
 #include "ops/ops.h"
@@ -18,7 +19,7 @@ constexpr int64_t kMaxCastSizes = 16;
 
 DType target(const Attrs& attrs) {
   const std::optional<DType> dtype = parse_dtype(attrs.text("to"));
-  HONE_CHECK(dtype.has_value(), "'{}' is not an element type", attrs.text("to"));
+  HONE_CHECK_AS(AttributeError, dtype.has_value(), "'{}' is not an element type", attrs.text("to"));
   return *dtype;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -119,7 +120,7 @@ void eval_top_k(EvalContext& context) {
 
 /// Up to opset 9 k is an attribute.
 void import_top_k_attr(ImportContext& context) {
-  HONE_CHECK(context.attrs().has("k"), "the attribute 'k' is missing");
+  HONE_CHECK_AS(AttributeError, context.attrs().has("k"), "the attribute 'k' is missing");
   Value* k = integer_constant(context, {context.attrs().integer("k")});
   context.attrs().erase("k");
   set_outputs(context, *context.add("TopK", {context.input(0), k}, context.attrs()));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -17,8 +18,8 @@ void infer_concat(InferContext& context) {
   const size_t axis = normalize_axis(context.attrs().integer("axis"), context.rank(0));
   std::vector<Dim> dims = context.shape(0).dims();
   for (size_t i = 1; i < context.inputs(); ++i) {
-    HONE_CHECK(context.dtype(i) == context.dtype(0), "operand {} is {} but operand 0 is {}", i,
-               name_of(context.dtype(i)), name_of(context.dtype(0)));
+    HONE_CHECK_AS(TypeError, context.dtype(i) == context.dtype(0), "operand {} is {} but operand 0 is {}", i,
+                  name_of(context.dtype(i)), name_of(context.dtype(0)));
     const Shape& other = context.shape(i);
     HONE_CHECK(other.rank() == dims.size(), "operand {} has rank {} but operand 0 has {}", i, other.rank(),
                dims.size());

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -66,8 +67,8 @@ TensorType widened(const InferContext& context, size_t output, const TensorType&
                    size_t first_axis = 0) {
   // An optional may be handed on as what it holds.
   if (type.dtype == DType::optional && other.dtype != DType::optional) return type;
-  HONE_CHECK(type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype),
-             name_of(other.dtype));
+  HONE_CHECK_AS(TypeError, type.dtype == other.dtype, "result {} is {} here and {} there", output, name_of(type.dtype),
+                name_of(other.dtype));
   if (type.element != nullptr && other.element != nullptr) {
     if (type == other) return type;
     HONE_CHECK(type.dtype != DType::map && (type.element->element == nullptr) == (other.element->element == nullptr),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/node_error.h"
 #include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -35,8 +36,8 @@ float overlap(const Box& a, const Box& b) {
 void infer_nms(InferContext& context) {
   HONE_CHECK(context.rank(0) == 3 && context.rank(1) == 3, "boxes and scores must have rank 3, not {} and {}",
              context.rank(0), context.rank(1));
-  HONE_CHECK(context.dtype(0) == DType::f32 && context.dtype(1) == DType::f32,
-             "boxes and scores are {} and {}, not f32", name_of(context.dtype(0)), name_of(context.dtype(1)));
+  HONE_CHECK_AS(TypeError, context.dtype(0) == DType::f32 && context.dtype(1) == DType::f32,
+                "boxes and scores are {} and {}, not f32", name_of(context.dtype(0)), name_of(context.dtype(1)));
   context.set(0, DType::i64, Shape{context.data_dependent(0, 0), Dim(3)});
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/node_error.h"
 #include "ops/derivatives.h"
 #include "ops/expansions.h"
 
@@ -159,16 +160,18 @@ Subgraph named_part(ImportContext& context) {
     for (const std::string& name : attrs.texts("zs")) part.zs.push_back(named(context, "zs", name));
   part.y = named(context, "y", attrs.text("y"));
   for (size_t i = 0; i < part.xs.size(); ++i)
-    HONE_CHECK(differentiable(part.xs[i]), "'{}' is {}: only floats have derivatives", attrs.texts("xs")[i],
-               part.xs[i]->type.text());
-  HONE_CHECK(differentiable(part.y), "'{}' is {}: only floats have derivatives", attrs.text("y"), part.y->type.text());
+    HONE_CHECK_AS(TypeError, differentiable(part.xs[i]), "'{}' is {}: only floats have derivatives",
+                  attrs.texts("xs")[i], part.xs[i]->type.text());
+  HONE_CHECK_AS(TypeError, differentiable(part.y), "'{}' is {}: only floats have derivatives", attrs.text("y"),
+                part.y->type.text());
   HONE_CHECK(part.y->producer != nullptr || part.is_leaf(part.y),
              "'{}' is not computed in the graph that the node is in", attrs.text("y"));
   return part;
 }
 
 void import_gradient(ImportContext& context) {
-  HONE_CHECK(context.attrs().has("xs") && context.attrs().has("y"), "Gradient needs the attributes 'xs' and 'y'");
+  HONE_CHECK_AS(AttributeError, context.attrs().has("xs") && context.attrs().has("y"),
+                "Gradient needs the attributes 'xs' and 'y'");
   Subgraph part = named_part(context);
   const size_t count = part.xs.size() + part.zs.size();
   HONE_CHECK(context.inputs() == count, "Gradient has {} inputs where 'xs' and 'zs' name {}", context.inputs(), count);

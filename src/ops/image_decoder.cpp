@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/node_error.h"
 #include "ops/image_formats.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -129,9 +130,10 @@ RgbImage decode_tiff(std::span<const uint8_t> data) {
 }
 
 void infer_image(InferContext& context) {
-  HONE_CHECK(context.dtype(0) == DType::u8 && context.rank(0) == 1, "ImageDecoder reads bytes");
+  HONE_CHECK_AS(TypeError, context.dtype(0) == DType::u8 && context.rank(0) == 1, "ImageDecoder reads bytes");
   const std::string& format = context.attrs().text("pixel_format");
-  HONE_CHECK(format == "RGB" || format == "BGR" || format == "Grayscale", "'{}' is no pixel format", format);
+  HONE_CHECK_AS(AttributeError, format == "RGB" || format == "BGR" || format == "Grayscale", "'{}' is no pixel format",
+                format);
   context.set(0, DType::u8,
               {context.data_dependent(0, 0), context.data_dependent(0, 1), Dim(format == "Grayscale" ? 1 : 3)});
 }

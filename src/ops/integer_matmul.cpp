@@ -4,6 +4,7 @@
 // multiplies quantised matrices becomes one of it with the scales behind.
 #include <algorithm>
 
+#include "base/node_error.h"
 #include "ops/expansions.h"
 #include "ops/matmul_shape.h"
 #include "ops/movement.h"
@@ -37,7 +38,8 @@ void check_zero(const InferContext& context, size_t operand, size_t back, const 
 void infer_mat_mul_integer(InferContext& context) {
   for (const size_t operand : {size_t{0}, size_t{1}}) {
     const DType dtype = context.dtype(operand);
-    HONE_CHECK(dtype == DType::u8 || dtype == DType::i8, "operand {} of MatMulInteger is {}", operand, name_of(dtype));
+    HONE_CHECK_AS(TypeError, dtype == DType::u8 || dtype == DType::i8, "operand {} of MatMulInteger is {}", operand,
+                  name_of(dtype));
   }
   const Shape& a = context.shape(0);
   Shape b = context.shape(1);

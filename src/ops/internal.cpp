@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/node_error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -124,8 +125,8 @@ void infer_rotate(InferContext& context) {
   const Dim& depth = x[x.rank() - 1];
   HONE_CHECK(depth.is_constant() && depth.value() % 2 == 0, "vectors of {} have no halves", depth.text());
   for (size_t i = 1; i < 3; ++i)
-    HONE_CHECK(context.dtype(i) == context.dtype(0), "vectors of {} cannot be rotated by {}", name_of(context.dtype(0)),
-               name_of(context.dtype(i)));
+    HONE_CHECK_AS(TypeError, context.dtype(i) == context.dtype(0), "vectors of {} cannot be rotated by {}",
+                  name_of(context.dtype(0)), name_of(context.dtype(i)));
   context.set(0, context.dtype(0), x);
 }
 void eval_rotate(EvalContext& context) {

@@ -4,6 +4,7 @@
 // last positions of each channel).
 #include <cmath>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -66,7 +67,7 @@ void eval_linear(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const std::string& rule = attrs.text("update_rule");
   const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
-  HONE_CHECK(gated || delta || rule == "linear", "'{}' is no update rule of LinearAttention", rule);
+  HONE_CHECK_AS(AttributeError, gated || delta || rule == "linear", "'{}' is no update rule of LinearAttention", rule);
   HONE_CHECK(gated == context.has(4) && delta == context.has(5), "the update rule {} {} decay and {} beta", rule,
              gated ? "needs" : "forbids", delta ? "needs" : "forbids");
   const Floats q(context.input(0)), k(context.input(1)), v(context.input(2));
@@ -140,7 +141,8 @@ void eval_causal_conv(EvalContext& context) {
   const int64_t channels = dims[1], length = dims[2], kernel = context.input(1).dims()[2], kept = kernel - 1;
   const std::string& activation = context.attrs().text("activation");
   const bool silu = activation == "silu" || activation == "swish";
-  HONE_CHECK(silu || activation == "none", "'{}' is no activation of CausalConvWithState", activation);
+  HONE_CHECK_AS(AttributeError, silu || activation == "none", "'{}' is no activation of CausalConvWithState",
+                activation);
   const auto holds = [&](size_t operand, int64_t count) {
     HONE_CHECK(!context.has(operand) || context.input(operand).size() == count,
                "operand {} of CausalConvWithState has {} elements, not {}", operand, context.input(operand).size(),

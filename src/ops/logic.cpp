@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comparisons, truth values, Where, and operations on bits.
+#include "base/node_error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -16,8 +17,8 @@ OpDef truth(std::string_view name, size_t inputs, std::string_view formula, bool
 }
 
 void infer_bits(InferContext& context) {
-  HONE_CHECK(!is_float(context.dtype(0)), "{} works on integers, not {}", context.node().op_name(),
-             name_of(context.dtype(0)));
+  HONE_CHECK_AS(TypeError, !is_float(context.dtype(0)), "{} works on integers, not {}", context.node().op_name(),
+                name_of(context.dtype(0)));
   context.set(0, context.dtype(0),
               context.inputs() == 1 ? context.shape(0) : broadcast(context.shape(0), context.shape(1)));
 }
@@ -38,8 +39,8 @@ void eval_bits(EvalContext& context, const Combine& combine) {
 
 void eval_bit_shift(EvalContext& context) {
   const std::string& direction = context.attrs().text("direction");
-  HONE_CHECK(direction == "LEFT" || direction == "RIGHT", "BitShift's direction is '{}', known are LEFT and RIGHT",
-             direction);
+  HONE_CHECK_AS(AttributeError, direction == "LEFT" || direction == "RIGHT",
+                "BitShift's direction is '{}', known are LEFT and RIGHT", direction);
   const DType dtype = context.input(0).dtype();
   const auto bits = static_cast<int64_t>(8 * size_of(dtype));
   const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NegativeLogLikelihoodLoss; SoftmaxCrossEntropyLoss is LogSoftmax in front of it.
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -48,7 +49,7 @@ void eval_loss(EvalContext& context) {
     weight_sum += weight;
   }
   if (reduction == "none") return context.set(0, write_doubles(x.dtype(), target.dims(), losses));
-  HONE_CHECK(reduction == "sum" || reduction == "mean", "'{}' is no reduction of a loss", reduction);
+  HONE_CHECK_AS(AttributeError, reduction == "sum" || reduction == "mean", "'{}' is no reduction of a loss", reduction);
   context.set(0, scalar_of(x.dtype(), reduction == "sum" ? sum : sum / weight_sum));
 }
 

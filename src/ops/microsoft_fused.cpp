@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // com.microsoft: what ONNX Runtime's optimiser fuses, taken apart again, so that Hone's own fusions decide.
+#include "base/node_error.h"
 #include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/support.h"
@@ -72,7 +73,7 @@ Value* activated(ImportContext& context, Value* x, const std::vector<double>& pa
     return made(context, kind,
                 {x, scalar_like(context, x, parameter(0, -3.4028234663852886e38)),
                  scalar_like(context, x, parameter(1, 3.4028234663852886e38))});
-  throw Error(fmt::format("the activation '{}' is not known", kind), "save the model without optimisation");
+  throw AttributeError(fmt::format("the activation '{}' is not known", kind), "save the model without optimisation");
 }
 
 void import_fused_conv(ImportContext& context) {

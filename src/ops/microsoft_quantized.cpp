@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/code_tables.h"
 #include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/support.h"
@@ -243,57 +244,70 @@ void import_n_bits(ImportContext& context) {
 
 // ---- MatMulBnb4(a, b, largest) ----
 
-/// What four bits stand for: of FP4 and of NF4, the quantiles of a normal distribution.
-constexpr float kFp4[16] = {0.0F,  5.208333333e-03F,  0.66666667F,  1.0F,  0.33333333F,  0.5F,  0.16666667F,  0.25F,
-                            -0.0F, -5.208333333e-03F, -0.66666667F, -1.0F, -0.33333333F, -0.5F, -0.16666667F, -0.25F};
-constexpr float kNf4[16] = {-1.0F,
-                            -0.6961928009986877F,
-                            -0.5250730514526367F,
-                            -0.39491748809814453F,
-                            -0.28444138169288635F,
-                            -0.18477343022823334F,
-                            -0.09105003625154495F,
-                            0.0F,
-                            0.07958029955625534F,
-                            0.16093020141124725F,
-                            0.24611230194568634F,
-                            0.33791524171829224F,
-                            0.44070982933044434F,
-                            0.5626170039176941F,
-                            0.7229568362236023F,
-                            1.0F};
-
-/// Weights [k, n] of [n, k] in one row of half bytes, the first in the upper half; each block of it times the block's largest.
-Tensor table_weights(const Tensor& codes, const Tensor& largest, int64_t k, int64_t n, int64_t block,
-                     std::span<const float, 16> table) {
-  const int64_t count = k * n;
-  HONE_CHECK(
-      codes.dtype() == DType::u8 && codes.size() == (count + 1) / 2 && largest.size() == (count + block - 1) / block,
-      "MatMulBnb4 has {} bytes of weights and {} scales for {} weights in blocks of {}", codes.size(), largest.size(),
-      count, block);
-  const std::span<const uint8_t> bytes = codes.data<uint8_t>();
-  const std::vector<double> scales = read_doubles(largest);
-  std::vector<double> weights(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const unsigned byte = bytes[static_cast<size_t>(i / 2)], code = i % 2 == 0 ? byte >> 4 : byte & 15U;
-    weights[static_cast<size_t>(i % k * n + i / k)] = table[code] * scales[static_cast<size_t>(i / block)];
+/// Weights [k, n] of [n, k] in one row of half bytes, the first in the upper half; each block of that row has a scale, its largest.
+class TableWeight {
+ public:
+  TableWeight(const Attrs& attrs, const Tensor& codes, const Tensor& largest)
+      : k_(attrs.integer("K")), n_(attrs.integer("N")), block_(attrs.integer("block_size")), largest_(largest) {
+    const int64_t type = attrs.integer("quant_type");
+    constexpr int64_t kMost = INT32_MAX;
+    HONE_CHECK(k_ > 0 && n_ > 0 && block_ > 0 && k_ < kMost && n_ < kMost && (type == 0 || type == 1),
+               "MatMulBnb4 of {} by {} in blocks of {}, type {}", k_, n_, block_, type);
+    table_ = type == 0 ? "fp4" : "nf4";
+    const int64_t count = k_ * n_;
+    HONE_CHECK(codes.dtype() == DType::u8 && codes.size() == (count + 1) / 2 &&
+                   largest.size() == (count + block_ - 1) / block_,
+               "MatMulBnb4 has {} bytes of weights and {} scales for {} weights in blocks of {}", codes.size(),
+               largest.size(), count, block_);
+    const std::span<const uint8_t> bytes = codes.data<uint8_t>();
+    codes_.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      const unsigned byte = bytes[static_cast<size_t>(i / 2)];
+      codes_[place(i)] = i % 2 == 0 ? byte >> 4 : byte & 15U;
+    }
   }
-  return write_doubles(largest.dtype(), {k, n}, weights);
-}
+
+  /// As DequantizeTable where each block is of one column, else as floats.
+  Value* value(ImportContext& context) const {
+    if (k_ % block_ != 0) return context.constant(floats());
+    return made(context, "DequantizeTable",
+                {context.constant(write_integers(DType::u4, {k_, n_}, codes_)), context.constant(scales())},
+                {{"block_size", block_}, {"table", table_}});
+  }
+
+ private:
+  /// Of the i-th code among the rows of columns.
+  size_t place(int64_t i) const { return static_cast<size_t>(i % k_ * n_ + i / k_); }
+
+  Tensor scales() const {
+    const int64_t blocks = k_ / block_;
+    const std::vector<double> from = read_doubles(largest_);
+    std::vector<double> turned(from.size());
+    for (int64_t i = 0; i < blocks * n_; ++i)
+      turned[static_cast<size_t>(i % blocks * n_ + i / blocks)] = from[static_cast<size_t>(i)];
+    return write_doubles(largest_.dtype(), {blocks, n_}, turned);
+  }
+  Tensor floats() const {
+    const std::vector<double> scales = read_doubles(largest_);
+    std::vector<double> weights(codes_.size());
+    for (int64_t i = 0; i < k_ * n_; ++i)
+      weights[place(i)] =
+          code_table(table_)[static_cast<size_t>(codes_[place(i)])] * scales[static_cast<size_t>(i / block_)];
+    return write_doubles(largest_.dtype(), {k_, n_}, weights);
+  }
+
+  int64_t k_, n_, block_;
+  const Tensor& largest_;
+  std::string table_;
+  std::vector<int64_t> codes_;  // [k, n]
+};
 
 void import_bnb4(ImportContext& context) {
-  const Attrs& attrs = context.attrs();
-  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), block = attrs.integer("block_size"),
-                type = attrs.integer("quant_type");
-  constexpr int64_t kMost = INT32_MAX;
-  HONE_CHECK(k > 0 && n > 0 && block > 0 && k < kMost && n < kMost && (type == 0 || type == 1),
-             "MatMulBnb4 of {} by {} in blocks of {}, type {}", k, n, block, type);
-  HONE_CHECK(attrs.integer_or("transB", 1) == 1, "MatMulBnb4 with transB=0 is not supported");
+  HONE_CHECK(context.attrs().integer_or("transB", 1) == 1, "MatMulBnb4 with transB=0 is not supported");
   for (const size_t i : {size_t{1}, size_t{2}})
     HONE_CHECK(context.input(i)->is_constant(), "operand {} of MatMulBnb4 must be a constant", i);
-  Value* weight = context.constant(table_weights(*context.input(1)->constant, *context.input(2)->constant, k, n, block,
-                                                 type == 0 ? std::span(kFp4) : std::span(kNf4)));
-  context.set_output(0, made(context, "MatMul", {context.input(0), weight}));
+  const TableWeight weight(context.attrs(), *context.input(1)->constant, *context.input(2)->constant);
+  context.set_output(0, made(context, "MatMul", {context.input(0), weight.value(context)}));
 }
 
 // ---- GatherBlockQuantized(data, indices, scales, zeros?) ----

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/checked.h"
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -89,7 +90,7 @@ void eval_imputer(EvalContext& context) {
 void eval_normalizer(EvalContext& context) {
   const Tensor& x = context.input(0);
   const std::string& norm = context.attrs().text("norm");
-  HONE_CHECK(norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '{}'", norm);
+  HONE_CHECK_AS(AttributeError, norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '{}'", norm);
   std::vector<double> values = read_doubles(x);
   const size_t width = x.dims().empty() ? 1 : static_cast<size_t>(x.dims().back());
   for (size_t begin = 0; begin < values.size(); begin += width) {
@@ -236,8 +237,8 @@ void import_category_mapper(ImportContext& context) {
 void infer_label_encoder(InferContext& context) {
   const Tensor &keys = context.attrs().tensor("keys"), &values = context.attrs().tensor("to");
   HONE_CHECK(keys.size() == values.size(), "LabelEncoder has {} keys and {} values", keys.size(), values.size());
-  HONE_CHECK((keys.dtype() == DType::string) == (context.dtype(0) == DType::string),
-             "LabelEncoder's keys are {}, its operand {}", name_of(keys.dtype()), name_of(context.dtype(0)));
+  HONE_CHECK_AS(TypeError, (keys.dtype() == DType::string) == (context.dtype(0) == DType::string),
+                "LabelEncoder's keys are {}, its operand {}", name_of(keys.dtype()), name_of(context.dtype(0)));
   context.set(0, values.dtype(), context.shape(0));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/node_error.h"
 #include "base/text.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -18,15 +19,16 @@ constexpr std::string_view kDomain = "ai.onnx.ml";
 Tensor list_of(const Attrs& attrs, std::string_view op, const char* integers, const char* texts) {
   const bool has_integers = attrs.has(integers) && !attrs.integers(integers).empty(),
              has_texts = attrs.has(texts) && !attrs.texts(texts).empty();
-  HONE_CHECK(has_integers != has_texts, "{} needs one of the attributes {} and {}", op, integers, texts);
+  HONE_CHECK_AS(AttributeError, has_integers != has_texts, "{} needs one of the attributes {} and {}", op, integers,
+                texts);
   if (has_texts) return Tensor::of_strings({static_cast<int64_t>(attrs.texts(texts).size())}, attrs.texts(texts));
   const Dims& values = attrs.integers(integers);
   return Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values));
 }
 
 const TensorType& map_type(const InferContext& context) {
-  HONE_CHECK(context.dtype(0) == DType::map, "{} reads a map, its operand is {}", context.node().op_name(),
-             context.type(0).text());
+  HONE_CHECK_AS(TypeError, context.dtype(0) == DType::map, "{} reads a map, its operand is {}",
+                context.node().op_name(), context.type(0).text());
   return context.type(0);
 }
 
@@ -37,7 +39,7 @@ Tensor classes_of(const Attrs& attrs) { return list_of(attrs, "ZipMap", "classla
 void infer_zip_map(InferContext& context) {
   const size_t rank = context.rank(0);
   HONE_CHECK(rank == 1 || rank == 2, "ZipMap reads a row of scores or rows of them, its operand has rank {}", rank);
-  HONE_CHECK(!is_object(context.dtype(0)), "ZipMap reads numbers, not {}", name_of(context.dtype(0)));
+  HONE_CHECK_AS(TypeError, !is_object(context.dtype(0)), "ZipMap reads numbers, not {}", name_of(context.dtype(0)));
   const Tensor classes = classes_of(context.attrs());
   check_equal(context.shape(0)[rank - 1], Dim(classes.size()), "scores in a row and classes");
   context.set(0, container_of(DType::sequence, map_of(classes.dtype(), context.dtype(0))));
@@ -59,18 +61,21 @@ DType target_of(const Attrs& attrs) {
   const std::string& name = attrs.text("cast_to");
   if (name == "TO_FLOAT") return DType::f32;
   if (name == "TO_INT64") return DType::i64;
-  HONE_CHECK(name == "TO_STRING", "cast_to is '{}', known are TO_FLOAT, TO_INT64 and TO_STRING", name);
+  HONE_CHECK_AS(AttributeError, name == "TO_STRING", "cast_to is '{}', known are TO_FLOAT, TO_INT64 and TO_STRING",
+                name);
   return DType::string;
 }
 
 bool is_sparse(const Attrs& attrs) {
   const std::string& form = attrs.text("map_form");
-  HONE_CHECK(form == "DENSE" || form == "SPARSE", "map_form is '{}', known are DENSE and SPARSE", form);
+  HONE_CHECK_AS(AttributeError, form == "DENSE" || form == "SPARSE", "map_form is '{}', known are DENSE and SPARSE",
+                form);
   return form == "SPARSE";
 }
 
 void infer_cast_map(InferContext& context) {
-  HONE_CHECK(map_type(context).key == DType::i64, "CastMap reads a map from integers, not {}", context.type(0).text());
+  HONE_CHECK_AS(TypeError, map_type(context).key == DType::i64, "CastMap reads a map from integers, not {}",
+                context.type(0).text());
   const bool sparse = is_sparse(context.attrs());
   const int64_t width = context.attrs().integer("max_map");
   HONE_CHECK(!sparse || width >= 0, "max_map is {}", width);
@@ -143,8 +148,8 @@ Tensor vocabulary_of(const Attrs& attrs) {
 void infer_dict_vectorizer(InferContext& context) {
   const TensorType& map = map_type(context);
   const Tensor vocabulary = vocabulary_of(context.attrs());
-  HONE_CHECK(vocabulary.dtype() == map.key, "DictVectorizer's vocabulary is of {}, the keys of {}",
-             name_of(vocabulary.dtype()), map.text());
+  HONE_CHECK_AS(TypeError, vocabulary.dtype() == map.key, "DictVectorizer's vocabulary is of {}, the keys of {}",
+                name_of(vocabulary.dtype()), map.text());
   context.set(0, map.element->dtype, {Dim(1), Dim(vocabulary.size())});
 }
 

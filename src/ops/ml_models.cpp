@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/node_error.h"
 #include "ops/ml_scores.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -96,7 +97,7 @@ class SvmKernel {
     if (kind_ == "LINEAR") return sum;
     if (kind_ == "RBF") return std::exp(-gamma * sum);
     if (kind_ == "POLY") return std::pow(gamma * sum + offset, degree);
-    HONE_CHECK(kind_ == "SIGMOID", "'{}' is no kernel of a support vector machine", kind_);
+    HONE_CHECK_AS(AttributeError, kind_ == "SIGMOID", "'{}' is no kernel of a support vector machine", kind_);
     return std::tanh(gamma * sum + offset);
   }
 

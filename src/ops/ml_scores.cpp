@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/node_error.h"
 #include "ops/support.h"
 
 namespace hone {
@@ -27,7 +28,7 @@ void post_transform(const std::string& kind, std::span<double> scores) {
     for (double& score : scores) score = std::sqrt(2.0) * inverse_erf(2 * score - 1);
     return;
   }
-  HONE_CHECK(kind == "SOFTMAX" || kind == "SOFTMAX_ZERO", "'{}' is no post_transform", kind);
+  HONE_CHECK_AS(AttributeError, kind == "SOFTMAX" || kind == "SOFTMAX_ZERO", "'{}' is no post_transform", kind);
   const double top = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& score : scores) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/node_error.h"
 #include "ops/ml_scores.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -73,7 +74,7 @@ struct Forest {
 template <size_t count>
 size_t place_of(const std::array<std::string_view, count>& names, std::string_view name) {
   const auto at = std::find(names.begin(), names.end(), name);
-  HONE_CHECK(at != names.end(), "'{}' is not known to tree ensembles", name);
+  HONE_CHECK_AS(AttributeError, at != names.end(), "'{}' is not known to tree ensembles", name);
   return static_cast<size_t>(at - names.begin());
 }
 
@@ -99,7 +100,7 @@ Forest read_forest(const Attrs& attrs) {
     Branch branch{.mode = static_cast<size_t>(modes.integer(static_cast<int64_t>(i))),
                   .feature = static_cast<size_t>(features[i]),
                   .split = static_cast<float>(splits.real(static_cast<int64_t>(i)))};
-    HONE_CHECK(branch.mode < kModes.size(), "a node has the mode {}", branch.mode);
+    HONE_CHECK_AS(AttributeError, branch.mode < kModes.size(), "a node has the mode {}", branch.mode);
     branch.missing_goes_true = flag(attrs, "nodes_missing_value_tracks_true", i);
     branch.on_true = flag(attrs, "nodes_trueleafs", i) ? -1 - on_true[i] : on_true[i];
     branch.on_false = flag(attrs, "nodes_falseleafs", i) ? -1 - on_false[i] : on_false[i];

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/node_error.h"
 #include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -18,7 +19,7 @@ PadMode mode_of(const Attrs& attrs) {
   if (mode == "constant") return PadMode::constant;
   if (mode == "reflect") return PadMode::reflect;
   if (mode == "edge") return PadMode::edge;
-  HONE_CHECK(mode == "wrap", "unknown padding mode '{}'", mode);
+  HONE_CHECK_AS(AttributeError, mode == "wrap", "unknown padding mode '{}'", mode);
   return PadMode::wrap;
 }
 
@@ -94,7 +95,7 @@ void eval_pad(EvalContext& context) {
 /// Up to opset 10 pads and value are attributes.
 void import_pad_attrs(ImportContext& context) {
   Value* pads = operand_from_attr(context, "pads");
-  HONE_CHECK(pads != nullptr, "the attribute 'pads' is missing");
+  HONE_CHECK_AS(AttributeError, pads != nullptr, "the attribute 'pads' is missing");
   const double number = context.attrs().has("value") ? context.attrs().real("value") : 0.0;
   context.attrs().erase("value");
   TensorBuilder value(context.input(0)->type.dtype, {});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/node_error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "ops/window.h"
@@ -14,7 +15,7 @@ namespace {
 
 WindowAttrs window_of(const Attrs& attrs, size_t rank) {
   HONE_CHECK(rank >= 3, "a pool's input has rank {} where at least 3 is needed", rank);
-  HONE_CHECK(attrs.has("kernel_shape"), "a pool needs the attribute 'kernel_shape'");
+  HONE_CHECK_AS(AttributeError, attrs.has("kernel_shape"), "a pool needs the attribute 'kernel_shape'");
   return WindowAttrs(attrs, rank - 2, {});
 }
 
@@ -172,7 +173,7 @@ void eval_global_lp(EvalContext& context) {
 template <const OpDef& op>
 void import_pool(ImportContext& context) {
   Attrs attrs = context.attrs();
-  HONE_CHECK(attrs.has("kernel_shape"), "{} needs the attribute 'kernel_shape'", op.name);
+  HONE_CHECK_AS(AttributeError, attrs.has("kernel_shape"), "{} needs the attribute 'kernel_shape'", op.name);
   complete_window_attrs(context, attrs, context.input(0)->type.shape, attrs.integers("kernel_shape"));
   const Node* node = context.add(op.name, {context.input(0)}, std::move(attrs), context.outputs());
   for (size_t i = 0; i < context.outputs(); ++i) context.set_output(i, node->output(i));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/node_error.h"
 #include "ops/byte_scale.h"
 #include "ops/expansions.h"
 #include "ops/ops.h"
@@ -124,7 +125,7 @@ void import_quantize(ImportContext& context) {
              name_of(dtype_of_onnx(given)), name_of(inputs[2]->type.dtype));
   if (precision != 0) {
     const DType dtype = dtype_of_onnx(precision);
-    HONE_CHECK(is_float(dtype), "the precision of a division cannot be {}", name_of(dtype));
+    HONE_CHECK_AS(TypeError, is_float(dtype), "the precision of a division cannot be {}", name_of(dtype));
     for (Value*& value : std::span(inputs).first(2)) value = as_floats(context, value, dtype);
   }
   Attrs attrs = places(context);
@@ -138,7 +139,7 @@ void import_dequantize(ImportContext& context) {
   std::vector<Value*> inputs = operands(context);
   const int64_t given = context.attrs().integer_or("output_dtype", 0);
   const DType dtype = given == 0 ? inputs[1]->type.dtype : dtype_of_onnx(given);
-  HONE_CHECK(is_float(dtype), "output_dtype is {}", name_of(dtype));
+  HONE_CHECK_AS(TypeError, is_float(dtype), "output_dtype is {}", name_of(dtype));
   if (dtype != inputs[1]->type.dtype) inputs[1] = as_floats(context, inputs[1], DType::f32);
   Value* result = context.add("DequantizeLinear", std::move(inputs), places(context))->output();
   context.set_output(0, as_type(context, result, dtype));

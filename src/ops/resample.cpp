@@ -7,6 +7,7 @@
 
 #include "base/enum_names.h"
 #include "base/error.h"
+#include "base/node_error.h"
 #include "base/numbers.h"
 
 namespace hone {
@@ -15,7 +16,7 @@ namespace {
 template <typename E>
 E value_of(const Attrs& attrs, std::string_view name) {
   const std::optional<E> value = value_named<E>(attrs.text(name));
-  HONE_CHECK(value.has_value(), "unknown {} '{}' of Resize", name, attrs.text(name));
+  HONE_CHECK_AS(AttributeError, value.has_value(), "unknown {} '{}' of Resize", name, attrs.text(name));
   return *value;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -189,7 +190,7 @@ void import_squeeze_attr(ImportContext& context) {
 }
 void import_unsqueeze_attr(ImportContext& context) {
   Value* axes = operand_from_attr(context, "axes");
-  HONE_CHECK(axes != nullptr, "the attribute 'axes' is missing");
+  HONE_CHECK_AS(AttributeError, axes != nullptr, "the attribute 'axes' is missing");
   set_outputs(context, *context.add("Unsqueeze", {context.input(0), axes}));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/node_error.h"
 #include "base/numbers.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
@@ -20,7 +21,7 @@ Reduction reduction_of(const Attrs& attrs) {
   if (name == "add") return Reduction::add;
   if (name == "mul") return Reduction::multiply;
   if (name == "max") return Reduction::maximum;
-  HONE_CHECK(name == "min", "unknown reduction '{}'", name);
+  HONE_CHECK_AS(AttributeError, name == "min", "unknown reduction '{}'", name);
   return Reduction::minimum;
 }
 

@@ -4,6 +4,7 @@
 // differ; such values live on the host, and their operators run on the reference.
 #include <algorithm>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -13,17 +14,18 @@ namespace {
 
 const TensorType& element_of(const InferContext& context, size_t operand) {
   const TensorType& type = context.type(operand);
-  HONE_CHECK(type.element != nullptr, "operand {} of {} is {} where a sequence is needed", operand,
-             context.node().op_name(), type.text());
+  HONE_CHECK_AS(TypeError, type.element != nullptr, "operand {} of {} is {} where a sequence is needed", operand,
+                context.node().op_name(), type.text());
   return *type.element;
 }
 
 /// One type for two elements.
 TensorType merged(const TensorType& a, const TensorType& b) {
-  HONE_CHECK(a.dtype == b.dtype, "elements of one sequence are {} and {}", name_of(a.dtype), name_of(b.dtype));
+  HONE_CHECK_AS(TypeError, a.dtype == b.dtype, "elements of one sequence are {} and {}", name_of(a.dtype),
+                name_of(b.dtype));
   if (a == b) return a;
-  HONE_CHECK(a.element == nullptr && b.element == nullptr, "elements of one sequence are {} and {}", a.text(),
-             b.text());
+  HONE_CHECK_AS(TypeError, a.element == nullptr && b.element == nullptr, "elements of one sequence are {} and {}",
+                a.text(), b.text());
   return unranked(a.dtype);
 }
 
@@ -239,13 +241,13 @@ TensorType type_of_text(std::string_view text) {
     if (const std::string prefix = std::string(name_of(kind)) + "<"; text.starts_with(prefix))
       return container_of(kind, type_of_text(text.substr(prefix.size())));
   const std::optional<DType> dtype = parse_dtype(text.substr(0, text.find('[')));
-  HONE_CHECK(dtype.has_value(), "'{}' is not a type", text);
+  HONE_CHECK_AS(AttributeError, dtype.has_value(), "'{}' is not a type", text);
   return unranked(*dtype);
 }
 
 void infer_optional(InferContext& context) {
   if (context.inputs() > 0 && context.has(0)) return context.set(0, container_of(DType::optional, context.type(0)));
-  HONE_CHECK(context.attrs().has("type"), "an Optional without operand needs the attribute 'type'");
+  HONE_CHECK_AS(AttributeError, context.attrs().has("type"), "an Optional without operand needs the attribute 'type'");
   context.set(0, container_of(DType::optional, type_of_text(context.attrs().text("type"))));
 }
 void eval_optional(EvalContext& context) {

@@ -4,6 +4,7 @@
 // ("all from 1 on", "all but the last", "the first N") come out without them.
 #include <algorithm>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -123,7 +124,7 @@ void import_slice_attrs(ImportContext& context) {
   Value* starts = operand_from_attr(context, "starts");
   Value* ends = operand_from_attr(context, "ends");
   Value* axes = operand_from_attr(context, "axes");
-  HONE_CHECK(starts != nullptr && ends != nullptr, "the attributes 'starts' and 'ends' are missing");
+  HONE_CHECK_AS(AttributeError, starts != nullptr && ends != nullptr, "the attributes 'starts' and 'ends' are missing");
   set_outputs(context, *context.add("Slice", {context.input(0), starts, ends, axes}));
 }
 

@@ -6,6 +6,7 @@
 
 #include <re2/re2.h>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -14,8 +15,8 @@ namespace hone {
 namespace {
 
 void need_strings(const InferContext& context, size_t operand) {
-  HONE_CHECK(context.dtype(operand) == DType::string, "operand {} of {} is {}, not string", operand,
-             context.node().op_name(), name_of(context.dtype(operand)));
+  HONE_CHECK_AS(TypeError, context.dtype(operand) == DType::string, "operand {} of {} is {}, not string", operand,
+                context.node().op_name(), name_of(context.dtype(operand)));
 }
 
 void infer_string_concat(InferContext& context) {
@@ -119,7 +120,8 @@ void infer_normalizer(InferContext& context) {
 void eval_normalizer(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const std::string& action = attrs.text("case_change_action");
-  HONE_CHECK(action == "NONE" || action == "LOWER" || action == "UPPER", "'{}' is no change of case", action);
+  HONE_CHECK_AS(AttributeError, action == "NONE" || action == "LOWER" || action == "UPPER", "'{}' is no change of case",
+                action);
   const std::string compared = attrs.integer("is_case_sensitive") != 0 ? "NONE" : "LOWER";
   std::vector<std::string> stop, out;
   if (attrs.has("stopwords"))
@@ -238,7 +240,7 @@ void eval_tf_idf(EvalContext& context) {
           attrs.has("weights") && !attrs.reals("weights").empty() ? attrs.reals("weights").at(index_of[i]) : 1;
       if (mode == "IDF") counts[i] = counts[i] > 0 ? weight : 0;
       else if (mode == "TFIDF") counts[i] *= weight;
-      else HONE_CHECK(mode == "TF", "'{}' is no mode of TfIdfVectorizer", mode);
+      else HONE_CHECK_AS(AttributeError, mode == "TF", "'{}' is no mode of TfIdfVectorizer", mode);
     }
     out.insert(out.end(), counts.begin(), counts.end());
   }

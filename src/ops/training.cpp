@@ -4,6 +4,7 @@
 // groups of one operand per tensor; results are the new tensors and the new states.
 #include <cmath>
 
+#include "base/node_error.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -76,7 +77,7 @@ void eval_adam(EvalContext& context) {
 
 void eval_momentum(EvalContext& context) {
   const std::string& mode = context.attrs().text("mode");
-  HONE_CHECK(mode == "standard" || mode == "nesterov", "'{}' is no mode of Momentum", mode);
+  HONE_CHECK_AS(AttributeError, mode == "standard" || mode == "nesterov", "'{}' is no mode of Momentum", mode);
   eval_optimizer<3>(context, [&](const Update& u, double* e) {
     const double alpha = u.of("alpha"), gradient = u.of("norm_coefficient") * e[0] + e[1];
     e[2] = alpha * e[2] + (u.step > 0 ? u.of("beta") : 1) * gradient;

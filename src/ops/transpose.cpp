@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/node_error.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -21,7 +22,7 @@ std::vector<size_t> permutation(const Attrs& attrs, size_t rank) {
   std::vector<bool> seen(rank, false);
   for (size_t i = 0; i < rank; ++i) {
     order[i] = normalize_axis(perm[i], rank);
-    HONE_CHECK(!seen[order[i]], "perm names axis {} twice", order[i]);
+    HONE_CHECK_AS(AttributeError, !seen[order[i]], "perm names axis {} twice", order[i]);
     seen[order[i]] = true;
   }
   return order;

@@ -118,12 +118,15 @@ std::string manifest_text(Json manifest, const std::vector<Blob>& blobs) {
   }
 }
 
-/// The plan with nothing in its constants, kernels (the code of small ones holds weights too) and portable part.
+/// The plan with nothing in its constants, kernels (the code of small ones holds weights too), portable part, and the weights of the
+/// network that a refit begins with.
 Plan without_weights(const Plan& plan) {
   Plan bare = plan;
   for (Tensor& constant : bare.constants) constant = Tensor(constant.dtype(), {0}, Blob());
   for (Blob& blob : bare.blobs) blob = Blob();
   bare.portable.reset();
+  for (RefitConstant& constant : bare.refit->constants)
+    if (!constant.name.empty() || constant.derived) constant.data.reset();
   bare.weights = WeightStorage::nowhere;
   return bare;
 }

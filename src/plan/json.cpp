@@ -136,14 +136,16 @@ LayerRecord read_record(const Json& json) {
 }
 
 Json meta_json(const PlanMeta& m) {
-  return {{"hone_version", m.hone_version},
-          {"backend", m.backend},
-          {"device", m.device},
-          {"architecture", m.architecture},
-          {"model", m.model},
-          {"options", m.options},
-          {"profiling_verbosity", m.profiling_verbosity},
-          {"precision", m.precision}};
+  Json json{{"hone_version", m.hone_version},
+            {"backend", m.backend},
+            {"device", m.device},
+            {"architecture", m.architecture},
+            {"model", m.model},
+            {"options", m.options},
+            {"profiling_verbosity", m.profiling_verbosity},
+            {"precision", m.precision}};
+  for (const auto& [key, note] : m.notes) json["notes"][key] = note;
+  return json;
 }
 /// Plans written before these members were there have neither ranges nor folded nodes.
 std::optional<ValueRange> read_value_range(const Json& io) {
@@ -162,21 +164,53 @@ using SectionReader = std::function<Blob(int64_t)>;
 Json refit_json(const RefitPart& refit, const Section& section) {
   const auto weight = [](const RefitWeight& w) { return Json{{"layer", w.layer}, {"role", w.role}}; };
   const auto stored = [&](const std::string& text) { return section(Blob::copy(text)); };
-  return {{"network", stored(refit.network)},     {"weights", refit.weights},
-          {"other_weights", refit.other_weights}, {"options", stored(refit.options)},
-          {"timings", stored(refit.timings)},     {"list", list_of(refit.list, weight)}};
+  const auto constant = [&](const RefitConstant& c) {
+    Json json{{"type", to_json(c.type)}, {"section", c.data ? section(c.data->blob()) : -1}};
+    if (!c.name.empty()) json["name"] = c.name;
+    if (c.derived) json["derived"] = true;
+    return json;
+  };
+  Json json{{"network", stored(refit.network)},     {"weights", refit.weights},
+            {"other_weights", refit.other_weights}, {"options", stored(refit.options)},
+            {"timings", stored(refit.timings)},     {"list", list_of(refit.list, weight)}};
+  if (refit.graph.empty()) return json;
+  json["graph"] = stored(refit.graph);
+  json["constants"] = list_of(refit.constants, constant);
+  json["live"] = refit.live;
+  json["folded"] = refit.folded;
+  json["consumed"] = refit.consumed;
+  return json;
+}
+RefitConstant read_refit_constant(const Json& json, const SectionReader& section) {
+  RefitConstant constant{.type = type_from_json(member(json, "type")), .data = {}};
+  const TensorType& type = constant.type;
+  HONE_CHECK(type.shape.is_static() && type.dtype != DType::string && !is_object(type.dtype),
+             "a constant of the network has the type {}", type.text());
+  if (json.contains("name")) constant.name = text_member(json, "name");
+  constant.derived = json.contains("derived");
+  if (const int64_t at = integer_member(json, "section"); at >= 0)
+    constant.data = Tensor(type.dtype, type.shape.values(), section(at));
+  return constant;
 }
 RefitPart read_refit(const Json& json, const SectionReader& section) {
   const auto weight = [](const Json& w) { return RefitWeight{text_member(w, "layer"), text_member(w, "role")}; };
   const auto stored = [&](std::string_view name) { return std::string(section(integer_member(json, name)).text()); };
   const Json& other = member(json, "other_weights");
   HONE_CHECK(other.is_boolean(), "'other_weights' is not true or false");
-  return {.network = stored("network"),
-          .weights = text_member(json, "weights"),
-          .other_weights = other.get<bool>(),
-          .options = stored("options"),
-          .timings = stored("timings"),
-          .list = read_list(json, "list", weight)};
+  RefitPart refit{.network = stored("network"),
+                  .weights = text_member(json, "weights"),
+                  .other_weights = other.get<bool>(),
+                  .options = stored("options"),
+                  .timings = stored("timings"),
+                  .list = read_list(json, "list", weight)};
+  if (!json.contains("graph")) return refit;
+  refit.graph = stored("graph");
+  refit.constants =
+      read_list(json, "constants", [&](const Json& constant) { return read_refit_constant(constant, section); });
+  refit.live = read_list(json, "live", text);
+  refit.folded = read_list(json, "folded", text);
+  refit.consumed = read_list(json, "consumed", text);
+  return refit;
 }
 
 Json operator_json(const PlanOperator& op) {
@@ -191,6 +225,14 @@ PlanOperator read_operator(const Json& json) {
           .hash = text_member(json, "hash")};
 }
 
+std::map<std::string, std::string> read_notes(const Json& meta) {
+  std::map<std::string, std::string> notes;
+  if (!meta.contains("notes")) return notes;
+  HONE_CHECK(meta["notes"].is_object(), "'notes' is not an object");
+  for (const auto& [key, note] : meta["notes"].items()) notes.emplace(key, text(note));
+  return notes;
+}
+
 PlanMeta read_meta(const Json& json) {
   return {.hone_version = text_member(json, "hone_version"),
           .backend = text_member(json, "backend"),
@@ -199,7 +241,8 @@ PlanMeta read_meta(const Json& json) {
           .model = text_member(json, "model"),
           .options = text_member(json, "options"),
           .profiling_verbosity = text_member(json, "profiling_verbosity"),
-          .precision = text_member(json, "precision")};
+          .precision = text_member(json, "precision"),
+          .notes = read_notes(json)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -100,6 +101,7 @@ struct PlanMeta {
   std::string options;  // build options that shaped the plan, as text
   std::string profiling_verbosity = "layer_names_only";
   std::string precision = "FP32";
+  std::map<std::string, std::string> notes = {};  // what the program that built it wants to find again; Hone reads none
 };
 
 /// The network before anything was chosen for a device: enough to choose again on another one.
@@ -120,6 +122,14 @@ struct PlanOperator {
   std::string library, hash;  // the library's file and a hash of what it holds; empty: the program's own
 };
 
+/// A constant of the network that a refit begins with.
+struct RefitConstant {
+  TensorType type;
+  std::optional<Tensor> data;  // nothing in a plan without weights, where it has a name or is derived
+  std::string name = {};       // of a weight that can be given by it; empty for all else
+  bool derived = false;        // the import computed it, of weights perhaps
+};
+
 /// What it takes to make the same engine of other weights without timing anything.
 struct RefitPart {
   std::string network;        // the imported graph without its weights, a line per tensor and node
@@ -128,6 +138,11 @@ struct RefitPart {
   std::string options;        // of the build, as JSON
   std::string timings;        // text of a timing cache: the times that the choices came from
   std::vector<RefitWeight> list;
+  std::string graph =
+      {};  // text of the imported network, whose constants are the next ones; empty in plans that do not keep it
+  std::vector<RefitConstant> constants = {};
+  std::vector<std::string> live = {}, folded = {};  // nodes of the model, as the importer tells them
+  std::vector<std::string> consumed = {};  // weights that the import computed with: no constant bears their name
 };
 
 /// Where the data of constants and kernels are.

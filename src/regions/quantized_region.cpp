@@ -22,6 +22,8 @@ std::string reason_against(const Graph& region, const Node& node) {
   return {};
 }
 
+constexpr int kTableMiddle = 8;
+
 /// What unsigned codes are moved by to be signed.
 int middle_of(DType dtype) {
   const bool is_unsigned = dtype == DType::u8 || dtype == DType::u4 || dtype == DType::u2;
@@ -37,6 +39,17 @@ std::vector<float> moved_zeros(const Value* given, float middle, size_t count) {
   for (float& zero : zeros) zero -= middle;
   const bool any = std::ranges::any_of(zeros, [](float zero) { return zero != 0; });
   return any ? zeros : std::vector<float>();
+}
+
+std::vector<int8_t> signed_codes(const Tensor& given, CodeKind kind) {
+  std::vector<int8_t> codes;
+  if (kind != CodeKind::integer && is_float(given.dtype())) {
+    const int middle = is_table(kind) ? kTableMiddle : 0;
+    for (const uint8_t code : given.codes()) codes.push_back(static_cast<int8_t>(code - middle));
+    return codes;
+  }
+  for (const int64_t value : given.integers()) codes.push_back(static_cast<int8_t>(value - middle_of(given.dtype())));
+  return codes;
 }
 
 QuantizedLinearRegion read_matched(const Graph& region, RegionMatch match) {
@@ -55,7 +68,7 @@ std::vector<const Node*> parallel_nodes(const Graph& region) {
     const bool fits = node.is(ops::quantized_linear) && node.input(0) == first.input(0) &&
                       reason_against(region, node).empty() && node.input(1)->type.dtype == first.input(1)->type.dtype &&
                       node.attrs.integer("block_size") == first.attrs.integer("block_size") &&
-                      region.outputs()[i] == node.output();
+                      node.attrs.text("table") == first.attrs.text("table") && region.outputs()[i] == node.output();
     if (!fits) return {};
   }
   return {nodes.begin(), nodes.end()};
@@ -79,8 +92,18 @@ std::vector<QuantizedLinearRegion> read_quantized_linear_regions(const Graph& re
   return list;
 }
 
+CodeKind QuantizedLinearRegion::kind() const {
+  const DType dtype = node().input(1)->type.dtype;
+  if (dtype == DType::f8e4m3fn) return CodeKind::e4m3;
+  if (dtype == DType::f8e5m2) return CodeKind::e5m2;
+  if (dtype == DType::f4e2m1) return CodeKind::e2m1;
+  const std::string& table = node().attrs.text("table");
+  if (table.empty()) return CodeKind::integer;
+  return table == "nf4" ? CodeKind::nf4 : CodeKind::fp4;
+}
+
 bool QuantizedLinearRegion::may_have_zeros() const {
-  return node().input(3) != nullptr || middle_of(node().input(1)->type.dtype) != 0;
+  return node().input(3) != nullptr || (kind() == CodeKind::integer && middle_of(node().input(1)->type.dtype) != 0);
 }
 
 QuantizedWeights QuantizedLinearRegion::weights() const {
@@ -88,9 +111,11 @@ QuantizedWeights QuantizedLinearRegion::weights() const {
   const DType dtype = given.dtype();
   QuantizedWeights weights{.n = code.n, .k = code.k, .block = std::min(node().attrs.integer("block_size"), code.k)};
   weights.bits = bits_of(dtype) == 8 ? 8 : 4;
-  for (const int64_t value : given.integers()) weights.codes.push_back(static_cast<int8_t>(value - middle_of(dtype)));
+  weights.kind = kind();
+  weights.codes = signed_codes(given, weights.kind);
   weights.scales = scaled_weights(match, *node().input(2)->constant);
-  weights.zeros = moved_zeros(node().input(3), static_cast<float>(middle_of(dtype)), weights.scales.size());
+  const int middle = weights.kind == CodeKind::integer ? middle_of(dtype) : 0;
+  weights.zeros = moved_zeros(node().input(3), static_cast<float>(middle), weights.scales.size());
   weights.integer_zeros = std::ranges::all_of(
       weights.zeros, [](float zero) { return std::nearbyint(zero) == zero && zero >= -128 && zero <= 127; });
   return weights;

@@ -4,19 +4,30 @@
 // plan they are linear layers; their weights come out in one form.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "regions/matmul_region.h"
 
 namespace hone {
 
-/// Weight (p, j) is (codes[p N + j] - zeros[p / block N + j]) scales[p / block N + j].
+/// What a code stands for: itself, a float of eight bits, or a number of a table (ops/code_tables.h).
+enum class CodeKind { integer, e4m3, e5m2, e2m1, fp4, nf4 };
+constexpr std::array<std::string_view, 6> field_names(CodeKind) {
+  return {"integer", "e4m3", "e5m2", "e2m1", "fp4", "nf4"};
+}
+constexpr bool is_table(CodeKind kind) { return kind >= CodeKind::e2m1; }
+
+/// Weight (p, j) is (number of codes[p N + j] - zeros[p / block N + j]) scales[p / block N + j].
 struct QuantizedWeights {
   int64_t n = 1, k = 1;
-  int64_t block = 1;           // rows of a column that share a scale; the last block may be shorter
-  int bits = 4;                // of a code: 4 or 8
-  std::vector<int8_t> codes;   // signed: unsigned ones less the middle of their range, and so their zero points
+  int64_t block = 1;  // rows of a column that share a scale; the last block may be shorter
+  int bits = 4;       // of a code: 4 or 8
+  CodeKind kind = CodeKind::integer;
+  std::vector<int8_t>
+      codes;  // signed: unsigned ones and places in a table less the middle of their range, and so zero points
   std::vector<float> scales;   // with the region's scale
   std::vector<float> zeros;    // empty where all are 0
   bool integer_zeros = false;  // that fit a signed byte
@@ -29,6 +40,7 @@ struct QuantizedLinearRegion {
   LinearCode code;
 
   const Node& node() const { return *match.anchor; }
+  CodeKind kind() const;
   /// Known without reading the weights.
   bool may_have_zeros() const;
   QuantizedWeights weights() const;

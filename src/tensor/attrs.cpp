@@ -4,6 +4,7 @@
 #include "tensor/attrs.h"
 
 #include "base/hash.h"
+#include "base/node_error.h"
 #include "base/text.h"
 
 namespace hone {
@@ -36,9 +37,9 @@ std::string list(const std::vector<T>& values, const Print& print) {
 template <typename T>
 const T& get(const Attrs& attrs, std::string_view name, std::string_view kind) {
   const AttrValue* value = attrs.find(name);
-  HONE_CHECK(value != nullptr, "the attribute '{}' is missing", name);
+  if (value == nullptr) throw AttributeError(fmt::format("the attribute '{}' is missing", name));
   const T* typed = std::get_if<T>(value);
-  HONE_CHECK(typed != nullptr, "attribute '{}' is not {}", name, kind);
+  if (typed == nullptr) throw AttributeError(fmt::format("attribute '{}' is not {}", name, kind));
   return *typed;
 }
 

@@ -174,6 +174,7 @@ std::shared_ptr<CustomOperator> operator_of(const hone_operator* description, un
               take_functions(from, *op);
               take_cuda(from, *op);
             });
+  if (from.release != nullptr) op->release = [release = from.release, user = from.user] { release(user); };
   op->complete();
   return op;
 }

@@ -27,8 +27,9 @@ struct Registered {
   std::vector<std::string> opened;  // paths of libraries
 };
 
+/// Never freed: at the end of a program what operators would release may be gone.
 Registered& registered() {
-  static Registered list;
+  static Registered& list = *new Registered;
   return list;
 }
 
@@ -50,6 +51,7 @@ void add(Registered& list, const std::vector<std::shared_ptr<CustomOperator>>& o
                   "hone_operator_unregister() takes it away; a network has one operator of a domain and name");
   }
   list.operators.insert(list.operators.end(), operators.begin(), operators.end());
+  for (const auto& op : operators) op->registered = true;
 }
 
 /// Closes the library unless it is kept.
@@ -175,10 +177,15 @@ hone_status hone_operator_unregister(const char* domain, const char* name) {
     require(name, "name");
     const std::string_view given = domain == nullptr ? "" : domain, wanted = given == "ai.onnx" ? "" : given;
     hone::capi::Registered& list = hone::capi::registered();
+    std::vector<std::shared_ptr<const hone::CustomOperator>>
+        gone;  // they end when the list is free: so may do what they like
     const std::lock_guard lock(list.mutex);
-    const size_t gone =
-        std::erase_if(list.operators, [&](const auto& op) { return op->domain == wanted && op->name == name; });
-    if (gone == 0) throw hone::Error(fmt::format("no operator {}::{} is registered", wanted, name));
+    std::erase_if(list.operators, [&](const auto& op) {
+      const bool meant = op->domain == wanted && op->name == name;
+      if (meant) gone.push_back(op);
+      return meant;
+    });
+    if (gone.empty()) throw hone::Error(fmt::format("no operator {}::{} is registered", wanted, name));
   });
 }
 

@@ -89,6 +89,17 @@ hone_status hone_plan_range(const hone_plan* plan, int profile, size_t index, ho
   });
 }
 
+const char* hone_plan_note(const hone_plan* plan, const char* key) {
+  const char* note = nullptr;
+  guarded([&] {
+    require(plan, "plan");
+    require(key, "key");
+    const auto& notes = plan->plan->meta.notes;
+    if (const auto found = notes.find(key); found != notes.end()) note = found->second.c_str();
+  });
+  return note;
+}
+
 hone_status hone_plan_layers_json(const hone_plan* plan, int profile, const char** json) {
   return guarded([&] {
     require(json, "json");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DequantizeLinear of constant weights joins the matmul that reads it: QuantizedLinear, whose weights stay integers of few bits
-// in one form: [K, N], a scale and perhaps a zero point for each block of rows of each column. Where the device has no kernels
+// DequantizeLinear (or DequantizeTable) of constant weights joins the matmul that reads it: QuantizedLinear, whose weights stay codes of
+// few bits in one form: [K, N], a scale and perhaps a zero point for each block of rows of each column. Where the device has no kernels
 // for it the weights are folded to floats instead.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -21,9 +22,16 @@ std::optional<Tensor> constant_behind(const Value* value) {
   return evaluate_node(*cast, {&*cast->input(0)->constant})[0];
 }
 
-bool is_small_integer(DType dtype) { return is_integer(dtype) && bits_of(dtype) <= 8; }
+/// Codes that kernels read; floats of eight bits where all are numbers, since those of E4M3 are read without looking for others.
+bool are_codes(const Tensor& tensor) {
+  const DType dtype = tensor.dtype();
+  if (dtype == DType::f8e4m3fn || dtype == DType::f8e5m2)
+    return std::ranges::all_of(tensor.codes(),
+                               [dtype](uint8_t code) { return std::isfinite(small_to_float(dtype, code)); });
+  return dtype == DType::f4e2m1 || (is_integer(dtype) && bits_of(dtype) <= 8);
+}
 
-/// DequantizeLinear of a constant matrix, perhaps with a Transpose behind.
+/// DequantizeLinear or DequantizeTable of a constant matrix, perhaps with a Transpose behind.
 class QuantizedMatrix {
  public:
   /// `transposed`: the product reads it as [N, K]. Nothing where it is no such matrix.
@@ -35,9 +43,10 @@ class QuantizedMatrix {
       transposed = !transposed;
       value = turn->input(0);
     }
-    const Node* node = producer(value, ops::dequantize_linear);
-    if (node == nullptr || node->output()->type.dtype != DType::f32 || !node->input(0)->is_constant() ||
-        !matrix.read_numbers(*node) || !matrix.read_blocks(*node, transposed))
+    const Node* node = value->producer;
+    if (node == nullptr || !(node->is(ops::dequantize_linear) || node->is(ops::dequantize_table)) ||
+        node->output()->type.dtype != DType::f32 || !node->input(0)->is_constant() || !matrix.read_numbers(*node) ||
+        !matrix.read_blocks(*node, transposed))
       return std::nullopt;
     matrix.parts_.push_back(node);
     return matrix;
@@ -55,22 +64,36 @@ class QuantizedMatrix {
   Value* scales(Graph& graph) const { return graph.add_constant(by_blocks(*scales_)); }
   Value* zeros(Graph& graph) const { return zeros_ ? graph.add_constant(by_blocks(*zeros_)) : nullptr; }
   int64_t block() const { return block_; }
+  std::string table() const {
+    const Node& node = *parts_.back();
+    return node.is(ops::dequantize_table) ? node.attrs.text("table") : std::string();
+  }
   const std::vector<const Node*>& parts() const { return parts_; }
 
  private:
   bool read_numbers(const Node& node) {
     scales_ = constant_behind(node.input(1));
-    if (node.input(2) != nullptr) zeros_ = constant_behind(node.input(2));
-    return scales_ && (node.input(2) == nullptr || zeros_) && (!zeros_ || zeros_->size() == scales_->size());
+    const Value* zeros = node.input(2);
+    if (zeros != nullptr) zeros_ = constant_behind(zeros);
+    if (!scales_ || (zeros != nullptr && !zeros_) || (zeros_ && zeros_->size() != scales_->size())) return false;
+    return !is_float(node.input(0)->type.dtype) || hold_floats();
+  }
+
+  /// Codes that are floats have no zero points, and scales that leave room for 2^8.
+  bool hold_floats() {
+    constexpr double kMostScale = 0x1p100;
+    if (zeros_ && std::ranges::any_of(numbers_of(*zeros_), [](double zero) { return zero != 0; })) return false;
+    zeros_.reset();
+    return std::ranges::all_of(numbers_of(*scales_), [](double scale) { return std::fabs(scale) < kMostScale; });
   }
 
   /// One scale for all, one for each column, or one for each block of a column.
   bool read_blocks(const Node& node, bool transposed) {
     const Tensor& codes = *node.input(0)->constant;
-    if (codes.dims().size() != 2 || !is_small_integer(codes.dtype()) || codes.size() == 0) return false;
+    if (codes.dims().size() != 2 || !are_codes(codes) || codes.size() == 0) return false;
     transposed_ = transposed;
     k_ = codes.dims()[transposed ? 1 : 0], n_ = codes.dims()[transposed ? 0 : 1];
-    const int64_t given = node.attrs.integer("axis"), axis = given < 0 ? given + 2 : given,
+    const int64_t given = node.attrs.integer_or("axis", 0), axis = given < 0 ? given + 2 : given,
                   block = node.attrs.integer("block_size"), column_axis = transposed ? 0 : 1;
     const bool blocked = block > 0 && scales_->size() != 1;
     block_ = blocked ? std::min(block, k_) : k_;
@@ -109,9 +132,9 @@ void fuse(Graph& graph, Node* node, const PassContext& context) {
   parts.push_back(node);
   std::vector<Value*> inputs{x, matrix->weights(graph), matrix->scales(graph)};
   if (Value* zeros = matrix->zeros(graph)) inputs.push_back(zeros);
-  Value* result =
-      insert_for(graph, node, ops::quantized_linear, std::move(inputs), {{"block_size", matrix->block()}}, parts)
-          ->output();
+  Value* result = insert_for(graph, node, ops::quantized_linear, std::move(inputs),
+                             {{"block_size", matrix->block()}, {"table", matrix->table()}}, parts)
+                      ->output();
   if (bias != nullptr) result = insert_for(graph, node, ops::add, {result, bias}, {}, {node})->output();
   graph.replace(node->output(), result);
 }

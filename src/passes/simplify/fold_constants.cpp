@@ -34,7 +34,8 @@ bool may_fold(const Graph& graph, const Node* node, const PassContext& context) 
   // Larger results are only worth storing in a plan when they replace operands at least as large, or weights in fewer bits that no
   // kernel reads.
   constexpr int64_t kMostBitsForOne = 8;
-  const bool widens = !context.quantized_weights && (node->is(ops::dequantize_linear) || node->is(ops::cast));
+  const bool widens = !context.quantized_weights &&
+                      (node->is(ops::dequantize_linear) || node->is(ops::dequantize_table) || node->is(ops::cast));
   return result_bytes <= std::max(operand_bytes * (widens ? kMostBitsForOne : 1), kMaxFoldedBytes);
 }
 

@@ -6,8 +6,19 @@
 namespace hone {
 namespace {
 
+/// A word as it is typed: of an identifier, with hyphens.
+template <size_t N>
+struct Typed {
+  constexpr Typed(const char (&from)[N]) {
+    for (size_t i = 0; i < N; ++i) text[i] = from[i] == '_' ? '-' : from[i];
+  }
+  char text[N];
+};
+template <Typed kWord>
+constexpr Typed kTyped = kWord;
+
 constexpr Command kCommands[] = {
-#define COMMAND(word, help, file) {#word, {}, help, run_##word, describe_##word},
+#define COMMAND(word, help, file) {kTyped<#word>.text, {}, help, run_##word, describe_##word},
 #define SUBCOMMAND(first, second, help, file) \
   {#first, #second, help, run_##first##_##second, describe_##first##_##second},
 #define HYPHENATED(first, second, spelled, help, file) \

@@ -112,10 +112,23 @@ int run(const FriendlyLine& line) {
 
 }  // namespace
 
-const FriendlyCommand& describe_run() { return command(); }
+/// One inference, and the comparison behind it.
+const FriendlyCommand& describe_run() {
+  static const FriendlyCommand kBoth = [] {
+    FriendlyCommand both = command();
+    const FriendlyCommand comparison = friendly_of(comparison_command());
+    both.flags.insert(both.flags.end(), comparison.flags.begin(), comparison.flags.end());
+    return both;
+  }();
+  return kBoth;
+}
 
 int run_run(Words words) {
   if (asks_for_comparison(words)) return run_companion(comparison_command(), words, compare_runs);
+  if (std::ranges::find(words, "--help") != words.end()) {
+    fmt::print("{}\n\nAs a comparison:\n\n{}", friendly_help(command()), companion_help(comparison_command()));
+    return 0;
+  }
   return run_friendly(command(), words, {}, run);
 }
 

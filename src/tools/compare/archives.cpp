@@ -120,8 +120,8 @@ TensorList read_safetensors(const std::string& path) {
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     with_note(
-        [&] { return fmt::format("reading {} of {}", name, path); },
-        [&] {
+        [&, &name = name] { return fmt::format("reading {} of {}", name, path); },
+        [&, &name = name, &entry = entry] {
           const std::string word = text_member(entry, "dtype");
           const auto type = std::ranges::find(kSafeTypes, word, &SafeType::word);
           if (type == kSafeTypes.end()) throw Error(fmt::format("there is no type {}", word));

@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "ir/range.h"
 #include "tools/common/operator_libraries.h"
 #include "tools/common/plan_view.h"
 #include "tools/compare/run_flags.h"
 #include "tools/compare/script.h"
 #include "tools/compare/taps.h"
+#include "tools/model/read.h"
 
 namespace hone {
 namespace {
@@ -177,14 +179,14 @@ class ComparedRun {
   void find_accepted() {
     if (is_plan_ || inputs_.ranges.contains("")) return;
     if (std::ranges::none_of(face_.inputs, [](const KnownTensor& input) { return is_integer(input.dtype); })) return;
-    const auto bytes = face_.bytes.bytes();
-    hone_model* made = nullptr;
-    if (hone_model_create_from_memory(bytes.data(), bytes.size(), face_.folder.c_str(), nullptr, &made) != HONE_OK)
-      return;
-    const Owned<hone_model> model(made);
-    for (const NetworkTensor& io : tensors_of(model.get()))
-      if (io.is_input && io.range)
-        inputs_.accepted[io.name] = {static_cast<double>(io.range->low), static_cast<double>(io.range->high)};
+    try {
+      const ImportedModel model = hone::read_model(face_.path, narrator_.engine_log());
+      for (const Value* input : model.graph.inputs())
+        if (const std::optional<IntegerRange> range = accepted_range(input))
+          inputs_.accepted[input->name] = {static_cast<double>(range->low), static_cast<double>(range->high)};
+    } catch (const Error&) {
+      return;  // the runners say what is wrong with the model
+    }
   }
 
   std::vector<TensorList> feeds() {
@@ -277,7 +279,7 @@ class ComparedRun {
     return outputs;
   }
 
-  void tell_times(const std::string& runner, std::vector<double> times) {
+  void tell_times(const std::string& runner, const std::vector<double>& times) {
     const Statistics s = statistics_of(times);
     narrator_.info(
         "{} | Latency over {} iterations: mean {:.4g} ms, median {:.4g} ms, p90 {:.4g} ms, p95 {:.4g} ms, p99 {:.4g} "

@@ -26,7 +26,7 @@ std::vector<ProfileOptions> profiles_of(const EngineRequest& request, const std:
   for (const ShapeTriple& triple : request.profiles) {
     ProfileOptions profile;
     for (const auto& [input, opt] : triple.opt) {
-      const auto side = [&](const std::map<std::string, Dims>& shapes) {
+      const auto side = [&input = input, &opt = opt](const std::map<std::string, Dims>& shapes) {
         const auto found = shapes.find(input);
         return found == shapes.end() ? opt : found->second;
       };

@@ -227,7 +227,9 @@ const CompanionCommand& comparison_command() {
 bool asks_for_comparison(std::span<const std::string> words) {
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (!name.starts_with("--") || find_flag(name) != nullptr || name == "--json" || name == "--help" ||
+    // trtexec has them too, always with an '=' behind.
+    const bool tolerance = word == "--atol" || word == "--rtol";
+    if (!name.starts_with("--") || (find_flag(name) != nullptr && !tolerance) || name == "--json" || name == "--help" ||
         name == "--device")
       continue;
     for (const CompanionFlag& flag : comparison_command().flags)

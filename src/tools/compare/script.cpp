@@ -89,7 +89,7 @@ std::string python_script(const Plot& plot) {
   }
   const ShapeTriple profile = plot.profile();
   for (const auto& [input, opt] : profile.opt) {
-    const auto side = [&](const std::map<std::string, Dims>& shapes) {
+    const auto side = [&input = input, &opt = opt](const std::map<std::string, Dims>& shapes) {
       return sizes_text(shapes.contains(input) ? shapes.at(input) : opt, "[", "]");
     };
     ranges += fmt::format("    {}: ({}, {}, {}),\n", quoted(input), side(profile.min), sizes_text(opt, "[", "]"),
@@ -138,7 +138,7 @@ std::string cpp_script(const Plot& plot) {
   }
   const ShapeTriple profile = plot.profile();
   for (const auto& [input, opt] : profile.opt) {
-    const auto side = [&](const std::map<std::string, Dims>& shapes) {
+    const auto side = [&input = input, &opt = opt](const std::map<std::string, Dims>& shapes) {
       return sizes_text(shapes.contains(input) ? shapes.at(input) : opt, "{", "}");
     };
     ranges += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(input), side(profile.min), sizes_text(opt, "{", "}"),
@@ -161,6 +161,11 @@ std::string cpp_script(const Plot& plot) {
 
 ExitStatus write_script(const Arguments& arguments, const ModelFace& face, const Narrator& narrator) {
   if (!is_onnx_file(arguments.file())) throw UsageError("a script starts from a model, not from a plan");
+  for (const char* flag : {"--load-outputs", "--load-inputs", "--data-loader-cmd", "--compare", "--check-error-stat",
+                           "--check-average", "--validate", "--postprocess", "--tap"})
+    if (arguments.has(flag))
+      throw UsageError(fmt::format("{} is not written into scripts: their verdict would be another", flag),
+                       "scripts draw their inputs and compare element by element");
   const EngineRequest engine = engine_request(arguments, narrator);
   const InputRequest data = input_request(arguments);
   const Plot plot{arguments, face, resolved_inputs(face, data, narrator),

@@ -86,8 +86,10 @@ TacticReplay read_replay(const std::string& path) {
   TacticReplay replay;
   for (const auto& [layer, entry] : json["replay"].items()) {
     if (!entry.is_object()) continue;
-    const auto text = [&](const char* name) { return entry.contains(name) ? text_of(entry[name]) : std::string("?"); };
-    const auto list = [&](const char* name) {
+    const auto text = [&entry = entry](const char* name) {
+      return entry.contains(name) ? text_of(entry[name]) : std::string("?");
+    };
+    const auto list = [&entry = entry](const char* name) {
       return entry.contains(name) ? texts_of(entry[name]) : std::vector<std::string>();
     };
     replay[layer] = {text("implementation"), text("tactic"), list("inputs"), list("outputs")};

@@ -61,7 +61,10 @@ TensorList feed_from_json(const Json& json) {
   TensorList list;
   if (!json.is_object()) throw Error("an iteration is no object of arrays");
   for (const auto& [name, array] : json.items())
-    with_note([&] { return "reading the array " + name; }, [&] { list.push_back({name, array_from_json(array)}); });
+    with_note([&name = name] { return "reading the array " + name; },
+              [&, &name = name, &array = array] {
+                list.push_back({name, array_from_json(array)});
+              });
   return list;
 }
 
@@ -81,8 +84,8 @@ Json iteration_json(const std::string& runner, const TensorList& outputs) {
 TensorList outputs_from_json(const Json& iteration) {
   TensorList list;
   for (const auto& [name, value] : member(iteration, "outputs").items())
-    with_note([&] { return "reading the array " + name; },
-              [&] {
+    with_note([&name = name] { return "reading the array " + name; },
+              [&, &name = name, &value = value] {
                 list.push_back({name, array_from_json(value.contains("values") ? value.at("values") : value)});
               });
   return list;

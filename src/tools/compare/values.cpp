@@ -188,7 +188,9 @@ std::string histogram_text(const std::vector<double>& numbers) {
     ++counts[std::min(kBins - 1, static_cast<size_t>((number - low) / (high - low) * kBins))];
   const size_t most = std::ranges::max(counts);
   for (size_t bin = 0; bin < kBins; ++bin) {
-    const auto edge = [&](size_t at) { return low + (high - low) * static_cast<double>(at) / kBins; };
+    const auto edge = [low = low, high = high](size_t at) {
+      return low + (high - low) * static_cast<double>(at) / kBins;
+    };
     text += fmt::format("\n{:<22} | {:>10} | {}", fmt::format("({:.3g}, {:.3g})", edge(bin), edge(bin + 1)),
                         counts[bin], std::string(counts[bin] * kBar / most, '#'));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// y[..., N] = epilogue(x[..., K] W) with weights W of 4 or 8 bits, in f32. Few rows take as long as the weights take to be read, so
+// y[..., N] = epilogue(x[..., K] W) with weights W of 4 or 8 bits - integers, floats, places in a table - in f32. Few rows take as long as the weights take to be read, so
 // codes stay codes until they are in registers: there they become floats, or the elements of x are split into bytes (digits), four
 // products of which are added up at once. Many rows take as long as the products: a panel is unpacked to f32 once for some
 // hundred rows, and the matmul of f32 takes it from there.
@@ -38,12 +38,12 @@ struct QuantizedTile {
     visit("vectors", self.vectors, 1, kMostVectors);
   }
   int64_t panel(Isa isa) const { return vectors * lanes_of(isa); }
-  bool fits(Isa isa, int64_t bits, bool zeros) const {
+  bool fits(Isa isa, const QuantizedFormat& format) const {
     const auto r = static_cast<int>(rows), v = static_cast<int>(vectors);
     if (unpacks) return !digits && v <= kMostUnpacked && tile_fits(isa, r, v);
     // Where digits cannot say what x is, floats do.
-    if (digits && (bits != 4 || !digit_tile_fits(isa, r, v))) return false;
-    return quantized_tile_fits(isa, bits, zeros, r, v);
+    if (digits && (format.bits != 4 || format.kind != CodeKind::integer || !digit_tile_fits(isa, r, v))) return false;
+    return quantized_tile_fits(isa, format, r, v);
   }
 };
 
@@ -52,6 +52,7 @@ struct QuantizedLinearCode {
   std::vector<int64_t> columns;  // of each result, where several matmuls have one x; linear.n is their sum
   int64_t block = 1;
   bool bytes = false;  // codes are of 8 bits, not 4
+  CodeKind kind = CodeKind::integer;
   ZeroPoints zeros = ZeroPoints::none;
   QuantizedTile tile;
   static void fields(auto& self, auto& visit) {
@@ -59,13 +60,16 @@ struct QuantizedLinearCode {
     visit("columns", self.columns, 1, LinearCode::kMostColumns, kMostResults);
     visit("block", self.block, 1, LinearCode::kMostColumns);
     visit("bytes", self.bytes);
+    visit("kind", self.kind);
     visit("zeros", self.zeros);
     QuantizedTile::fields(self.tile, visit);
   }
   /// Columns of a result.
   int64_t columns_of(size_t result) const { return columns.empty() ? linear.n : columns[result]; }
   size_t results() const { return std::max<size_t>(columns.size(), 1); }
-  QuantizedFormat format() const { return {.k = linear.k, .block = block, .bits = bytes ? 8 : 4, .zeros = zeros}; }
+  QuantizedFormat format() const {
+    return {.k = linear.k, .block = block, .bits = bytes ? 8 : 4, .kind = kind, .zeros = zeros};
+  }
 };
 
 // ---- Kernels ----
@@ -366,7 +370,7 @@ class ManyRows final : public QuantizedLinear {
 
 struct QuantizedLinearFamily {
   static constexpr std::string_view kName = "quantized_linear";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   static constexpr bool kPacksForIsa = true;
   using Params = QuantizedTile;
   using Code = QuantizedLinearCode;
@@ -380,11 +384,15 @@ struct QuantizedLinearFamily {
     if (regions.size() > kMostResults) return out.refuse(kName, "so many matmuls of one input");
     if (problem.symbolic.node_count() != problem.region.node_count())
       return out.refuse(kName, "an operand depends on the input's shape");
-    const int64_t bits = bits_of(region->node().input(1)->type.dtype) == 8 ? 8 : 4, n = region->code.n,
-                  m = elements(region->node().output()->type.shape.values()) / n;
+    // Of zero points it is known that there may be some.
+    const QuantizedFormat format{.bits = bits_of(region->node().input(1)->type.dtype) == 8 ? 8 : 4,
+                                 .kind = region->kind(),
+                                 .zeros = region->may_have_zeros() ? ZeroPoints::bytes : ZeroPoints::none};
+    const int64_t n = region->code.n, m = elements(region->node().output()->type.shape.values()) / n;
     std::vector<QuantizedTile> tiles;
-    if (m <= kFewRows) add_few(tiles, m, n, bits, region->may_have_zeros(), info.isa);
-    if (m <= kFewRows && bits == 4 && block_of(*region) <= kMostDigitRows) add_digits(tiles, m, n, problem.device);
+    if (m <= kFewRows) add_few(tiles, m, n, format, info.isa);
+    if (m <= kFewRows && format.bits == 4 && format.kind == CodeKind::integer && block_of(*region) <= kMostDigitRows)
+      add_digits(tiles, m, n, problem.device);
     if (m >= kManyRows) add_many(tiles, {.m = m, .n = n, .k = region->code.k}, info);
     if (regions.size() > 1) {
       // A panel is of one result, and few rows are what waits for memory.
@@ -409,7 +417,7 @@ struct QuantizedLinearFamily {
     const std::vector<QuantizedLinearRegion> regions = read_quantized_linear_regions(problem.region);
     std::vector<QuantizedWeights> weights;
     for (const QuantizedLinearRegion& region : regions) weights.push_back(region.weights());
-    Code code{regions[0].code, {}, weights[0].block, weights[0].bits == 8, zeros_of(weights), tile};
+    Code code{regions[0].code, {}, weights[0].block, weights[0].bits == 8, weights[0].kind, zeros_of(weights), tile};
     if (regions.size() > 1) {
       code.linear.n = 0;
       for (const QuantizedWeights& one : weights) code.columns.push_back(one.n), code.linear.n += one.n;
@@ -434,8 +442,13 @@ struct QuantizedLinearFamily {
     const QuantizedFormat format = code.format();
     HONE_CHECK(code.block <= code.linear.k, "a matmul in the plan has {} rows in blocks of {}", code.linear.k,
                code.block);
-    HONE_CHECK(tile.fits(info.isa, format.bits, code.zeros != ZeroPoints::none),
-               "a matmul of few bits in the plan has tiles of {} by {} vectors", tile.rows, tile.vectors);
+    HONE_CHECK(is_table(code.kind) ? !code.bytes : code.kind == CodeKind::integer || code.bytes,
+               "a matmul of few bits in the plan has codes of {} bits that are {}", format.bits,
+               field_names(code.kind)[static_cast<size_t>(code.kind)]);
+    HONE_CHECK(code.kind == CodeKind::integer || code.zeros == ZeroPoints::none,
+               "a matmul of few bits in the plan has zero points of floats");
+    HONE_CHECK(tile.fits(info.isa, format), "a matmul of few bits in the plan has tiles of {} by {} vectors", tile.rows,
+               tile.vectors);
     const int64_t rows = elements(shapes.outputs[0].dims) / code.columns_of(0);
     HONE_CHECK(rows > 0, "a matmul in the plan has no rows");
     require_sizes(Dims{rows + info.workers * tile.panel(info.isa), format.padded_k() + format.blocks()});
@@ -486,11 +499,11 @@ struct QuantizedLinearFamily {
   }
 
   /// Of several widths, as many rows as there are registers for.
-  static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, int64_t bits, bool zeros, Isa isa) {
+  static void add_few(std::vector<QuantizedTile>& tiles, int64_t m, int64_t n, const QuantizedFormat& format, Isa isa) {
     const int64_t wanted = (n + lanes_of(isa) - 1) / lanes_of(isa);
     for (int64_t vectors = kMostVectors; vectors >= 1; --vectors) {
       QuantizedTile tile{.rows = std::min<int64_t>(m, kMostRows), .vectors = vectors};
-      while (tile.rows > 0 && !tile.fits(isa, bits, zeros)) --tile.rows;
+      while (tile.rows > 0 && !tile.fits(isa, format)) --tile.rows;
       const bool wide = vectors > 1 && vectors > wanted;
       const bool repeats = !tiles.empty() && tiles.back().rows == tile.rows && vectors > 2 && vectors % 4 != 0;
       if (tile.rows > 0 && !wide && !repeats) tiles.push_back(tile);
@@ -509,7 +522,7 @@ struct QuantizedLinearFamily {
       if (dots ? !device.byte_dots : device.byte_dots && isa == Isa::avx512) continue;
       for (int64_t vectors = std::min<int64_t>(kMostVectors, wanted); vectors >= 1; --vectors) {
         QuantizedTile tile{.digits = true, .dots = dots, .rows = std::min<int64_t>(m, kMostRows), .vectors = vectors};
-        while (tile.rows > 0 && !tile.fits(isa, 4, true)) --tile.rows;
+        while (tile.rows > 0 && !tile.fits(isa, {.zeros = ZeroPoints::bytes})) --tile.rows;
         if (tile.rows > 0) tiles.push_back(tile);
       }
     }
@@ -521,7 +534,7 @@ struct QuantizedLinearFamily {
       const bool known = std::ranges::any_of(tiles, [&](const QuantizedTile& other) {
         return other.unpacks && other.rows == tile.rows && other.vectors == tile.vectors;
       });
-      if (!known && tile.fits(info.isa, 4, true)) tiles.push_back(tile);
+      if (!known && tile.fits(info.isa, {})) tiles.push_back(tile);
     }
   }
 };

@@ -20,11 +20,22 @@ struct Product {
   Zeros zeros = Zeros::none;
   bool exact = true;   // small integers, scales that are powers of two
   bool alone = false;  // without an epilogue
+  std::string table = {};
 
-  std::string text() const { return fmt::format("{} {}x{}x{} in {}", name_of(w), m, n, k, block); }
+  std::string text() const { return fmt::format("{}{} {}x{}x{} in {}", name_of(w), table, m, n, k, block); }
 };
 
+/// Every code that is a number.
+Tensor float_codes(DType dtype, Dims dims, std::mt19937_64& random) {
+  TensorBuilder builder(dtype, std::move(dims));
+  for (uint8_t& code : builder.codes()) do
+      code = static_cast<uint8_t>(random() % (uint64_t{1} << bits_of(dtype)));
+    while (!std::isfinite(small_to_float(dtype, code)));
+  return builder.finish();
+}
+
 Tensor codes(DType dtype, Dims dims, std::mt19937_64& random) {
+  if (is_float(dtype)) return float_codes(dtype, std::move(dims), random);
   const int bits = bits_of(dtype);
   const bool is_signed = dtype == DType::i8 || dtype == DType::i4 || dtype == DType::i2;
   std::vector<int64_t> values(static_cast<size_t>(elements(dims)));
@@ -51,7 +62,8 @@ Graph graph_of(const Product& p) {
   if (p.zeros == Zeros::codes) inputs.push_back(graph.add_constant(codes(p.w, {blocks, p.n}, random)));
   if (p.zeros == Zeros::floats)
     inputs.push_back(graph.add_constant(reals({blocks, p.n}, random, [](double u) { return std::floor(16 * u) / 2; })));
-  Value* y = graph.add(ops::quantized_linear, std::move(inputs), {{"block_size", p.block}})->output();
+  Value* y =
+      graph.add(ops::quantized_linear, std::move(inputs), {{"block_size", p.block}, {"table", p.table}})->output();
   graph.set_outputs({y});
   if (p.alone) return graph;
   Value* bias = graph.add_constant(reals({p.n}, random, [](double u) { return std::floor(9 * u) - 4; }));
@@ -85,6 +97,25 @@ TEST(QuantizedLinear, IsExactForAllCodesBlocksAndZeroPoints) {
       }
 }
 
+/// One row of a unit matrix at a time: whatever a code stands for comes out as it is.
+TEST(QuantizedLinear, KnowsEveryNumberOfFloatsOfEightAndFourBitsAndOfTables) {
+  const std::pair<DType, std::string> kinds[] = {
+      {DType::f8e4m3fn, ""}, {DType::f8e5m2, ""}, {DType::f4e2m1, ""}, {DType::u4, "nf4"}, {DType::u4, "fp4"}};
+  for (const auto& [m, n, k, block] : {kFewBitMatmuls[2], kFewBitMatmuls[3], kFewBitMatmuls[6]})
+    for (const auto& [w, table] : kinds) {
+      const Product product{w, m, n, k, block, Zeros::none, true, true, table};
+      CheckOptions options{.tolerance = 0, .tuned = {{"N", 1}}, .run = {{{"N", 1}}, {{"N", 3}}}};
+      options.inputs = [](const Graph& region) {
+        const Dims dims = region.inputs()[0]->type.shape.values();
+        const auto depth = static_cast<size_t>(dims.back());
+        std::vector<double> values(static_cast<size_t>(elements(dims)), 0);
+        for (size_t row = 0; row * depth < values.size(); ++row) values[row * depth + row * 7 % depth] = 1;
+        return std::vector{write_doubles(DType::f32, dims, values)};
+      };
+      EXPECT_GT(check_tactics(graph_of(product), "quantized_linear", options), 0) << product.text();
+    }
+}
+
 TEST(QuantizedLinear, RoundsAsMatmulsOfFloatsDo) {
   for (const auto& [m, n, k, block] : {kFewBitMatmuls[4], {1, 20, 4100, 32}})
     for (const DType w : {DType::i4, DType::u4, DType::u8})
@@ -92,6 +123,11 @@ TEST(QuantizedLinear, RoundsAsMatmulsOfFloatsDo) {
         const Product product{w, m, n, k, block, zeros, false};
         EXPECT_GT(check(product), 0) << product.text();
       }
+  for (const DType w : {DType::f8e4m3fn, DType::f8e5m2, DType::f4e2m1})
+    for (const auto& [m, n, k, block] : {kFewBitMatmuls[4], kFewBitMatmuls[5], kFewBitMatmuls[6]}) {
+      const Product product{w, m, n, k, block, Zeros::none, false};
+      EXPECT_GT(check(product), 0) << product.text();
+    }
 }
 
 /// Rows of numbers that bytes cannot say among others: they are as floats say them.

@@ -35,7 +35,7 @@ class PanelWriter {
     const auto of = [&](const std::vector<float>& values, int64_t j) {
       return j < w_.n ? values[static_cast<size_t>(block * w_.n + j)] : 0.0F;
     };
-    each_column([&](int64_t j) { put(of(w_.scales, j)); });
+    each_column([&](int64_t j) { put(of(w_.scales, j) * f_.scale_factor()); });
     const auto zero = [&](int64_t j) { return w_.zeros.empty() ? 0 : of(w_.zeros, j); };
     if (f_.zeros == ZeroPoints::bytes) each_column([&](int64_t j) { put(static_cast<int8_t>(zero(j))); });
     if (f_.zeros == ZeroPoints::floats) each_column([&](int64_t j) { put(zero(j)); });

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "ops/code_tables.h"
 
 namespace hone::cpu {
 namespace {
@@ -21,21 +22,24 @@ class PanelReader {
   PanelReader(Emitter& emitter, const QuantizedFormat& format, int64_t panel, int vectors, int first)
       : e_(emitter), f_(format), panel_(panel), vectors_(vectors), first_(first) {}
 
-  static int registers(Isa isa, int64_t bits, int vectors) {
-    return bits == 8 ? 0 : vectors + (isa == Isa::avx512 ? 1 : 0);
+  static int registers(Isa isa, const QuantizedFormat& format, int vectors) {
+    if (format.bits == 8) return 0;
+    if (isa == Isa::avx512) return vectors + 1;
+    return vectors + (is_table(format.kind) ? kTableRegisters : 0);
   }
 
   const Reg64& codes() const { return codes_; }
   void begin() {
-    if (has_table()) e_.vmovups(table(), e_.ptr[e_.rip + table_]);
+    if (!has_table()) return;
+    e_.vmovups(table(), e_.ptr[e_.rip + table_]);
+    if (!e_.avx512()) e_.vmovups(upper_table(), e_.ptr[e_.rip + table_ + 32]);
   }
   /// Behind the function's return.
   void end() {
     if (!has_table()) return;
     e_.align(64);
     e_.L(table_);
-    for (int code = 0; code < 16; ++code)
-      e_.dd(std::bit_cast<uint32_t>(static_cast<float>(code - QuantizedFormat::kMiddle)));
+    for (int code = 0; code < 16; ++code) e_.dd(std::bit_cast<uint32_t>(number_of(code)));
   }
 
   /// `open` and `close` stand around the `units` of each block, when its scales are at head().
@@ -60,13 +64,12 @@ class PanelReader {
 
   /// Row `row` of the unit, of one vector of columns.
   void decode(const Vec& to, int row, int vector) {
+    if (f_.bits == 8)
+      return decode_byte(to, e_.ptr[codes_ + displacement(row * panel_ + int64_t{vector} * e_.lanes())]);
     const int bits = static_cast<int>(f_.bits), place = static_cast<int>(QuantizedFormat::place(row));
-    if (bits == 8) {
-      e_.vpmovsxbd(to, e_.ptr[codes_ + displacement(row * panel_ + int64_t{vector} * e_.lanes())]);
-      e_.vcvtdq2ps(to, to);
-    } else if (has_table()) {
+    if (has_table()) {
       if (place > 0) e_.vpsrld(to, word(vector), place * bits);
-      e_.vpermps(wide(to), wide(place > 0 ? to : word(vector)), table());
+      look_up(to, place > 0 ? to : word(vector));
     } else {
       if (place + 1 < kUnit) e_.vpslld(to, word(vector), (kUnit - 1 - place) * bits);
       e_.vpsrad(to, place + 1 < kUnit ? to : word(vector), (kUnit - 1) * bits);
@@ -88,10 +91,48 @@ class PanelReader {
     HONE_ASSERT(bytes == static_cast<int32_t>(bytes), "{} bytes do not fit a displacement", bytes);
     return static_cast<int>(bytes);
   }
-  bool has_table() const { return f_.bits == 4 && e_.avx512(); }
+  static constexpr int kTableRegisters = 4;  // of vectors with eight lanes: both halves, and what is picked from them
+
+  bool has_table() const { return f_.bits == 4 && (e_.avx512() || is_table(f_.kind)); }
+  float number_of(int code) const {
+    if (!is_table(f_.kind)) return static_cast<float>(code - QuantizedFormat::kMiddle);
+    return code_table(field_names(f_.kind)[static_cast<size_t>(f_.kind)])[static_cast<size_t>(code)];
+  }
+
+  /// By the lowest four bits of each lane.
+  void look_up(const Vec& to, const Vec& codes) {
+    if (e_.avx512()) return e_.vpermps(wide(to), wide(codes), table());
+    const Vec low = e_.vec(first_ + vectors_ + 2), high = e_.vec(first_ + vectors_ + 3);
+    e_.vpermps(ymm(low), ymm(codes), table());
+    e_.vpermps(ymm(high), ymm(codes), upper_table());
+    e_.vpslld(to, codes, 28);
+    e_.vblendvps(ymm(to), ymm(low), ymm(high), ymm(to));
+  }
+
+  void decode_byte(const Vec& to, const Xbyak::Address& from) {
+    if (f_.kind == CodeKind::integer) {
+      e_.vpmovsxbd(to, from);
+      return e_.vcvtdq2ps(to, to);
+    }
+    const Xbyak::Xmm half = e_.avx512() ? Xbyak::Xmm(ymm(to)) : Xbyak::Xmm(to.getIdx());
+    if (f_.kind == CodeKind::e4m3) {
+      // The sign is there twice: the lower one stands where the exponent's first bit belongs.
+      const Xbyak::Address all_else = e_.constant_bits(0xbf80bf80U);
+      e_.vpmovsxbw(half, from);
+      e_.vpsllw(half, half, 7);
+      if (e_.avx512()) e_.vpandd(half, half, all_else);
+      else e_.vpand(half, half, all_else);
+    } else {
+      e_.vpmovzxbw(half, from);
+      e_.vpsllw(half, half, 8);
+    }
+    e_.vcvtph2ps(to, half);
+  }
   Vec word(int vector) const { return e_.vec(first_ + vector); }
   Vec table() const { return e_.vec(first_ + vectors_); }
+  Vec upper_table() const { return e_.vec(first_ + vectors_ + 1); }
   static Xbyak::Zmm wide(const Vec& x) { return Xbyak::Zmm(x.getIdx()); }
+  static Xbyak::Ymm ymm(const Vec& x) { return Xbyak::Ymm(x.getIdx()); }
 
   void load_unit() {
     if (f_.bits != 4) return;
@@ -133,7 +174,7 @@ class TileWriter {
         vectors_(spec.output.vectors),
         out_(emitter, spec.output),
         panel_(emitter, spec.format, spec.panel, vectors_, own_registers(rows_, vectors_, has_zeros())) {
-    HONE_ASSERT(quantized_tile_fits(e_.isa(), s_.format.bits, has_zeros(), rows_, vectors_), "{}x{}", rows_, vectors_);
+    HONE_ASSERT(quantized_tile_fits(e_.isa(), s_.format, rows_, vectors_), "{}x{}", rows_, vectors_);
   }
 
   size_t write() {
@@ -201,10 +242,10 @@ class TileWriter {
 
 }  // namespace
 
-bool quantized_tile_fits(Isa isa, int64_t bits, bool zeros, int rows, int vectors) {
+bool quantized_tile_fits(Isa isa, const QuantizedFormat& format, int rows, int vectors) {
   if (isa == Isa::scalar || rows < 1 || vectors < 1) return false;
-  const int own = TileWriter::own_registers(rows, vectors, zeros);
-  return own + PanelReader::registers(isa, bits, vectors) <= registers_of(isa);
+  const int own = TileWriter::own_registers(rows, vectors, format.zeros != ZeroPoints::none);
+  return own + PanelReader::registers(isa, format, vectors) <= registers_of(isa);
 }
 
 size_t emit_quantized_tile(Emitter& emitter, const QuantizedTileSpec& spec) {
@@ -217,7 +258,7 @@ size_t emit_unpack(Emitter& e, const QuantizedFormat& format, int vectors) {
   const Vec weight = e.vec(0);
   const auto scale = [&](int vector) { return e.vec(1 + vector); };
   const auto zero = [&](int vector) { return e.vec(1 + vectors + vector); };
-  PanelReader panel(e, format, int64_t{vectors} * e.lanes(), vectors, 1 + 2 * vectors);
+  PanelReader panel(e, format, int64_t{vectors} * e.lanes(), vectors, 1 + (has_zeros ? 2 : 1) * vectors);
   e.align(64);
   const size_t offset = e.getSize();
   e.mov(panel.codes(), e.rdi);

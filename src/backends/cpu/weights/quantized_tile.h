@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A register tile of matmuls of f32 with weights of 4 or 8 bits: rows of x times columns of W, each block of a column first summed
-// over its codes, less its zero point times the sum of x, then scaled. Codes become floats in registers, four bits by one permutation of a table where vectors have 16 lanes.
+// over its codes, less its zero point times the sum of x, then scaled. Codes become floats in registers, four bits by one permutation of a table where vectors have 16 lanes, floats of
+// eight bits by way of those of sixteen.
 //
 // A panel of columns is one stretch of bytes that is read once, from the first to the last: for each block the columns' scales, their
 // zero points where there are any, then the codes in units of eight rows. A unit of 4-bit codes is four bytes for each column,
@@ -16,6 +17,7 @@
 
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/tile_output.h"
+#include "regions/quantized_region.h"
 
 namespace hone::cpu {
 
@@ -31,12 +33,15 @@ struct QuantizedFormat {
 
   int64_t k = 1, block = 1;
   int64_t bits = 4;
+  CodeKind kind = CodeKind::integer;
   ZeroPoints zeros = ZeroPoints::none;
 
   int64_t blocks() const { return (k + block - 1) / block; }
   int64_t last_block() const { return k - (blocks() - 1) * block; }
   static int64_t units(int64_t rows) { return (rows + kUnit - 1) / kUnit; }
   int64_t all_units() const { return (blocks() - 1) * units(block) + units(last_block()); }
+  /// Of scales as they are stored: numbers of E4M3 lie in the exponents of 16-bit floats, which are 8 less.
+  float scale_factor() const { return kind == CodeKind::e4m3 ? 0x1p8F : 1.0F; }
   /// Rows with those that fill blocks up.
   int64_t padded_k() const { return all_units() * kUnit; }
   // Bytes of a column.
@@ -52,7 +57,7 @@ struct QuantizedTileSpec {
   int64_t x_row = 0;  // bytes between rows of x
 };
 
-bool quantized_tile_fits(Isa isa, int64_t bits, bool zeros, int rows, int vectors);
+bool quantized_tile_fits(Isa isa, const QuantizedFormat& format, int rows, int vectors);
 /// A TileFunction. src: x with blocks filled up; weights: the panel; bias: of whole panels. Returns where in the code it begins.
 size_t emit_quantized_tile(Emitter& emitter, const QuantizedTileSpec& spec);
 

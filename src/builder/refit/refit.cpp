@@ -2,7 +2,7 @@
 //
 // A network is told by a text: a line for each input, node and output, values numbered in order of appearance, names behind a
 // tab where they are not compared. Of constants the type counts; of sizes, indices and texts the contents count as well.
-#include "builder/refit.h"
+#include "builder/refit/refit.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,15 +10,12 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "builder/build.h"
+#include "builder/refit/network.h"
 #include "ir/op.h"
 #include "tensor/json.h"
 
 namespace hone {
 namespace {
-
-bool decides_structure(DType dtype) {
-  return dtype == DType::i64 || dtype == DType::boolean || dtype == DType::string || is_object(dtype);
-}
 
 class Teller {
  public:
@@ -44,18 +41,10 @@ class Teller {
     for (const auto& body : node.bodies) tell(*body);
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (const Value* input = node.inputs[i]; input != nullptr && input->is_constant() && is_weight(*input))
-        part_.list.push_back({node.name, std::string(role(node, i))});
+        part_.list.push_back({node.name, std::string(weight_role(node, i))});
   }
 
   static bool is_weight(const Value& value) { return is_float(value.type.dtype); }
-
-  static std::string_view role(const Node& node, size_t operand) {
-    const WeightRoles roles = node.op->traits.weights;
-    if (roles == WeightRoles::kernel_and_bias) return operand < 2 ? "Kernel" : "Bias";
-    if (roles == WeightRoles::scale_and_shift && operand == 1) return "Scale";
-    if (roles == WeightRoles::scale_and_shift && operand == 2) return "Shift";
-    return "Constant";
-  }
 
   std::string defined(const Value* value) {
     return fmt::format("%{}:{}", numbers_.try_emplace(value, numbers_.size()).first->second, value->type.text());
@@ -209,13 +198,18 @@ BuildOptions parse_options_text(std::string_view text) {
   return o;
 }
 
-RefitPart refit_part(const Graph& graph, const BuildOptions& options) {
-  RefitPart part;
+static void tell_network(const Graph& graph, RefitPart& part) {
   Teller teller(part);
   teller.tell(graph);
   part.weights = teller.weights_hash();
+}
+
+RefitPart refit_part(const Graph& graph, const BuildOptions& options) {
+  RefitPart part;
+  tell_network(graph, part);
   part.other_weights = options.refit;
   part.options = options_text(options);
+  keep_network(graph, part);
   return part;
 }
 
@@ -224,7 +218,8 @@ Plan refit(const Plan& plan, Graph graph, std::vector<std::string> folded_by_imp
   if (!plan.refit)
     throw Error("the engine was built with fixed weights", "build it with --refit to make its weights replaceable");
   BuildOptions options = parse_options_text(plan.refit->options);
-  const RefitPart part = refit_part(graph, options);
+  RefitPart part;
+  tell_network(graph, part);
   require_same_network(plan.refit->network, part.network);
   if (!plan.refit->other_weights && part.weights != plan.refit->weights)
     throw Error("the model has other weights than the engine, which takes its own back only",

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where scripts look for ONNX Runtime's exceptions."""

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a module to a model for Hone, by PyTorch's own exporter (torch.export, torch.onnx)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..base import Error
+from ..building import Model
+from .graph import Refused
+
+LARGEST_MESSAGE = 1_900_000_000  # bytes of a model in memory; protocol buffers end at 2 GiB
+LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+
+
+@contextlib.contextmanager
+def quietly():
+    """Without what the exporters tell a person who called them."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels):
+                logger.setLevel(level)
+
+
+def reason(error: BaseException) -> str:
+    """The line that names what is in the way: that of the first cause, without what surrounds it."""
+    while error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__):
+        error = error.__cause__ or error.__context__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def exported(module: torch.nn.Module, arguments: Sequence[torch.Tensor], dynamic: Sequence[Sequence[int]]) -> torch.export.ExportedProgram:
+    """The module as a program; `dynamic`: axes of each argument that may change."""
+    shapes = tuple({axis: torch.export.Dim.AUTO for axis in axes} for axes in dynamic)
+    try:
+        with quietly(), torch.inference_mode(False), torch.no_grad():
+            program = torch.export.export(module, tuple(each.detach() for each in arguments), dynamic_shapes=(shapes,) if _variadic(module) else shapes,
+                                          strict=False)
+    except Exception as error:
+        raise Refused(f"torch.export: {reason(error)}") from error
+    check(program)
+    return program
+
+
+def _variadic(module):
+    return isinstance(module, torch.nn.Module) and not isinstance(module, torch.fx.GraphModule) and module.forward.__code__.co_flags & 4
+
+
+def check(program: torch.export.ExportedProgram) -> None:
+    """Refuses what an engine cannot do: change its inputs or weights, draw random numbers."""
+    signature = program.graph_signature
+    changed = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
+    if changed:
+        raise Refused(f"it changes {', '.join(changed)} in place")
+    given = {_storage(node) for node in program.graph.nodes if node.op == "placeholder"} - {None}
+    for node in program.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _inert(node):
+            raise Refused(f"{node.target} draws random numbers")
+        if "aten.batch_norm" in str(node.target) and node.args[5]:
+            raise Refused(f"{node.target} is in training: it changes its running averages, and the exporter writes it as for inference")
+        if given & {_storage(each) for each in _written(node)}:
+            raise Refused(f"{node.target} changes an input or a weight in place")
+
+
+def _storage(node):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+
+def _written(node):
+    """The operands that an operator writes."""
+    if "aten.instance_norm" in str(node.target) and node.args[5]:
+        return node.args[3:5]  # running averages, which the schema does not tell
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None or not schema.is_mutable:
+        return []
+    return [value for known, value in zip(schema.arguments, node.args) if known.alias_info is not None and known.alias_info.is_write]
+
+
+def _inert(node):
+    """Dropout of an inference."""
+    return "dropout" in str(node.target) and len(node.args) > 2 and node.args[2] is False or "scaled_dot_product" in str(
+        node.target) and not (len(node.args) > 4 and node.args[4])
+
+
+def sizes_of(program: torch.export.ExportedProgram) -> list[list[int]]:
+    """Of each input, -1 for what may change."""
+    names = set(program.graph_signature.user_inputs)
+    return [[-1 if isinstance(size, torch.SymInt) else size for size in node.meta["val"].shape]
+            for node in program.graph.nodes if node.op == "placeholder" and node.name in names and isinstance(node.meta.get("val"), torch.Tensor)]
+
+
+def model_of(program: torch.export.ExportedProgram, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
+    """The program as Hone reads it."""
+    try:
+        with quietly(), torch.no_grad():
+            made = torch.onnx.export(program, dynamo=True, verbose=False, input_names=inputs, output_names=outputs)
+    except Exception as error:
+        raise Refused(f"torch.onnx: {reason(error)}") from error
+    try:
+        if sum(_bytes(each) for each in made.model.graph.initializers.values()) < LARGEST_MESSAGE:
+            return Model.parse(made.model_proto.SerializeToString())
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            made.save(path, external_data=True)
+            return Model.load(path)
+    except Error as error:
+        raise Refused(str(error).splitlines()[0]) from error
+
+
+def _bytes(value: Any) -> int:
+    return value.const_value.nbytes if value.const_value is not None else 0
