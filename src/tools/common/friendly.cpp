@@ -10,6 +10,7 @@
 #include "options/flag.h"
 #include "options/parse.h"
 #include "tools/common/operator_libraries.h"
+#include "tools/companion/exit_status.h"
 
 namespace hone {
 namespace {
@@ -142,7 +143,8 @@ int run_friendly(const FriendlyCommand& command, std::span<const std::string> ar
     if (json)
       fmt::print("{}\n", nlohmann::json{{"error", error.message()}, {"hint", error.hint()}}.dump(
                              -1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return 1;
+    const auto* known = dynamic_cast<const StatusError*>(&error);
+    return known != nullptr ? static_cast<int>(known->status()) : 1;
   }
 }
 

@@ -40,8 +40,8 @@ std::string date_text() {
 /// A model and what shall run it.
 class ComparedRun {
  public:
-  explicit ComparedRun(const Arguments& arguments)
-      : arguments_(arguments), narrator_(arguments), inputs_(input_request(arguments)) {}
+  ComparedRun(const Arguments& arguments, const std::vector<TensorList>* given)
+      : arguments_(arguments), given_(given), narrator_(arguments), inputs_(input_request(arguments)) {}
 
   ExitStatus run() {
     narrator_.info("RUNNING | Command: hone run {}", join(arguments_.words(), " "));
@@ -190,6 +190,7 @@ class ComparedRun {
   }
 
   std::vector<TensorList> feeds() {
+    if (given_ != nullptr) return *given_;
     std::vector<KnownTensor> known = face_.inputs;
     for (KnownTensor& input : known)
       if (const auto given = inputs_.shapes.find(input.name);
@@ -292,6 +293,7 @@ class ComparedRun {
   bool compare(const std::vector<TensorList>& iterations);
 
   const Arguments& arguments_;
+  const std::vector<TensorList>* const given_;
   const Narrator narrator_;
   InputRequest inputs_;
   ModelFace face_;
@@ -372,7 +374,7 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
   }
   if (const std::string path = arguments_.value("--save-accuracy-results"); !path.empty()) {
     narrator_.info("Saving accuracy results to {}", path);
-    write_file(path, comparison.accuracy_json().dump(4));
+    write_file(path, comparison.kept_accuracy());
   }
   verdict_["passed"] = good;
   return good;
@@ -380,6 +382,8 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
 
 }  // namespace
 
-ExitStatus compare_runs(const Arguments& arguments) { return ComparedRun(arguments).run(); }
+ExitStatus compare_runs(const Arguments& arguments, const std::vector<TensorList>* given) {
+  return ComparedRun(arguments, given).run();
+}
 
 }  // namespace hone

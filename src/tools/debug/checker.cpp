@@ -17,6 +17,7 @@
 #include "tensor/json.h"
 #include "tools/compare/compare_run.h"
 #include "tools/compare/run_flags.h"
+#include "tools/debug/passing_file.h"
 
 namespace hone {
 namespace {
@@ -135,17 +136,56 @@ Checker::Checker(const Arguments& arguments, const Narrator& narrator, std::stri
       }
     }
   const std::string replay = arguments.value("--load-debug-replay");
-  if (replay.empty()) return;
-  need_file(replay);
+  if (!replay.empty()) read_replay(replay);
+  // Behind an interrupted search the intermediate file may still lie there.
+  if (replay.empty() && !artifact_.empty() && fs::exists(artifact_))
+    throw UsageError(fmt::format("{} is there, and every iteration would overwrite it", artifact_),
+                     "remove it, or name another file with --iter-artifact");
+  if (command_.empty() && !arguments.has("--check-run"))
+    narrator.info("Neither --check nor --check-run is given: whoever sits here is asked");
+}
+
+void Checker::read_replay(const std::string& path) {
+  need_file(path);
   try {
-    for (const auto& [name, entry] : parse_json(read_file(replay), replay).items()) {
-      // "_N3_reduce": iterations are in order.
-      known_.emplace_back(entry.contains("state") && entry["state"].contains("what") ? text_member(entry["state"], "what") : "", member(entry, "success").get<bool>());
+    const Json replay = parse_json(read_file(path), path);
+    if (!replay.is_object()) throw Error("it is no object");
+    // "_N3_": iterations are in order.
+    for (const auto& [name, entry] : replay.items()) {
+      const bool says = entry.is_object() && entry.contains("state") && entry["state"].is_object() && entry["state"].contains("what");
+      known_.emplace_back(says ? text_member(entry["state"], "what") : "", member(entry, "success").get<bool>());
     }
   } catch (const std::exception& error) {
-    throw StatusError(ExitStatus::no_file, fmt::format("{} is no replay of hone debug: {}", replay, error.what()));
+    throw StatusError(ExitStatus::no_file, fmt::format("{} is no replay of hone debug: {}", path, error.what()),
+                      "--save-debug-replay writes one");
   }
   replay_ = known_.size();
+}
+
+bool Checker::passes(const std::string& what, const std::function<void()>& make, const TensorList* inputs) {
+  if (const std::optional<bool> known = replayed(what)) return *known;
+  begin();
+  const std::string replay = arguments_.value("--save-debug-replay", kReplay);
+  // Whoever crashes here can go on behind the crash with this one.
+  const size_t ending = replay.rfind('.');
+  save_replay(fmt::format("{}_skip_current{}", replay.substr(0, ending), ending == std::string::npos ? "" : replay.substr(ending)), false, what);
+  return answer(what, attempt(make, inputs));
+}
+
+Checker::Answer Checker::attempt(const std::function<void()>& make, const TensorList* inputs) {
+  try {
+    make();
+  } catch (const StatusError&) {
+    throw;
+  } catch (const Error& error) {
+    narrator_.warning("The iteration could not be made: {}", error.message());
+    return {false, 1};
+  }
+  const double start = now_ms();
+  const Answer answer = run(inputs);
+  check_ms_ += now_ms() - start;
+  ++checks_;
+  return answer;
 }
 
 std::optional<bool> Checker::replayed(const std::string& what) {
@@ -167,25 +207,22 @@ std::optional<bool> Checker::replayed(const std::string& what) {
 void Checker::begin() {
   ++asked_;
   narrator_.info("RUNNING | Iteration {}{}", asked_, remaining_ >= 0 ? fmt::format(" | Approximately {} iteration(s) remaining", remaining_) : "");
-  if (const std::string path = arguments_.value("--iter-info"); !path.empty()) write_file(path, Json{{"iteration", asked_ - 1}}.dump() + "\n");
+  if (const std::string path = arguments_.value("--iter-info"); !path.empty()) write_passing_file(path, Json{{"iteration", asked_ - 1}}.dump() + "\n");
 }
 
-Checker::Answer Checker::failed_to_make(const Error& error) const {
-  narrator_.warning("The iteration could not be made: {}", error.message());
-  return {false, 1};
-}
-
-Checker::Answer Checker::run(const std::string& inputs) {
+Checker::Answer Checker::run(const TensorList* inputs) {
   if (arguments_.has("--check-run")) return run_comparison(inputs);
   if (command_.empty()) return ask_user();
   return run_command();
 }
 
+/// Polygraphy's rules: codes decide unless a pattern is given; with both, both have to say so.
 bool Checker::judge(int code, const std::string& output) const {
-  const bool bad_code = !fail_codes_.empty() ? fail_codes_.contains(code) : code != 0 && !ignored_codes_.contains(code);
-  if (fail_patterns_.empty()) return !bad_code;
-  if (!fail_codes_.empty() && !bad_code) return true;
-  return std::ranges::none_of(fail_patterns_, [&](const std::regex& pattern) { return std::regex_search(output, pattern); });
+  if (ignored_codes_.contains(code)) return true;
+  const bool found = std::ranges::any_of(
+      fail_patterns_, [&](const std::regex& pattern) { return std::regex_search(output, pattern); });
+  if (!fail_codes_.empty()) return !fail_codes_.contains(code) || (!fail_patterns_.empty() && !found);
+  return fail_patterns_.empty() ? code == 0 : !found;
 }
 
 Checker::Answer Checker::run_command() const {
@@ -199,20 +236,22 @@ Checker::Answer Checker::run_command() const {
   return {good, code};
 }
 
-Checker::Answer Checker::run_comparison(const std::string& inputs) const {
+Checker::Answer Checker::run_comparison(const TensorList* inputs) const {
   std::vector<std::string> words{artifact_};
   for (std::string& word : shell_words(arguments_.value("--check-run"))) words.push_back(std::move(word));
-  if (!inputs.empty() && std::ranges::find(words, "--load-inputs") == words.end()) words.insert(words.end(), {"--load-inputs", inputs});
   if (!arguments_.has("--show-output")) words.insert(words.end(), {"--verbosity", "CRITICAL"});
   try {
-    const ExitStatus status = compare_runs(Arguments(comparison_command(), words));
+    const Arguments comparison(comparison_command(), words);
+    const std::vector<TensorList> iterations = inputs == nullptr ? std::vector<TensorList>() : std::vector{*inputs};
+    const bool given = inputs != nullptr && !comparison.has("--load-inputs") && !comparison.has("--data-loader-cmd");
+    const ExitStatus status = compare_runs(comparison, given ? &iterations : nullptr);
     return {status == ExitStatus::passed, static_cast<int>(status)};
   } catch (const StatusError& error) {
     if (error.status() == ExitStatus::usage || error.status() == ExitStatus::no_backend) throw;
     return {false, static_cast<int>(error.status())};
   } catch (const Error& error) {
     narrator_.info("The comparison failed: {}", error.message());
-    return {false, 1};
+    return {false, static_cast<int>(ExitStatus::failed)};
   }
 }
 
@@ -235,9 +274,9 @@ bool Checker::answer(const std::string& what, const Answer& answer) {
   sort_artifacts(answer);
   if (!arguments_.has("--no-remove-intermediate")) {
     std::error_code none;
-    fs::remove(artifact_, none);
+    if (!artifact_.empty()) fs::remove(artifact_, none);
   }
-  save_replay();
+  save_replay(arguments_.value("--save-debug-replay", kReplay), std::nullopt, {});
   const auto level = answer.passed ? Narrator::Level::info : Narrator::Level::error;
   narrator_.write(level, fmt::format("{} | Iteration {} | Exit code {}", answer.passed ? "PASSED" : "FAILED", asked_, answer.code));
   return answer.passed;
@@ -258,19 +297,29 @@ void Checker::sort_artifacts(const Answer& answer) const {
   }
 }
 
-void Checker::save_replay() const {
+/// `current`: how the iteration under way shall count, where it does.
+void Checker::save_replay(const std::string& path, std::optional<bool> current, const std::string& what) const {
   Json json = Json::object();
-  for (size_t i = 0; i < known_.size(); ++i)
-    json[fmt::format("_N{}_", i)] = {{"state", {{"what", known_[i].first}}},
+  const auto add = [&](size_t i, const std::string& question, bool passed) {
+    json[fmt::format("_N{}_", i)] = {{"state", {{"what", question}}},
                                      {"iteration_info", {{"iteration", i}}},
-                                     {"success", known_[i].second},
+                                     {"success", passed},
                                      {"polygraphy_class", "IterationContext"}};
-  write_file(arguments_.value("--save-debug-replay", kReplay), json.dump(2) + "\n");
+  };
+  for (size_t i = 0; i < known_.size(); ++i) add(i, known_[i].first, known_[i].second);
+  if (current) add(known_.size(), what, *current);
+  write_passing_file(path, json.dump() + "\n");
+}
+
+Json Checker::timing() const {
+  const double total = now_ms() - start_ms_, count = std::max<double>(1, static_cast<double>(checks_));
+  return {{"iterations", checks_}, {"totalMs", total}, {"checkMsEach", check_ms_ / count}, {"otherMsEach", (total - check_ms_) / count}};
 }
 
 void Checker::finish() const {
   const double rate = asked_ == 0 ? 0 : 100.0 * static_cast<double>(passed_) / static_cast<double>(asked_);
-  narrator_.info("Finished {} iteration(s) in {:.3g} s | Passed: {}/{} | Pass Rate: {:.1f}%", asked_, (now_ms() - start_ms_) / 1000, passed_, asked_, rate);
+  narrator_.info("Finished {} iteration(s) in {:.3g} s | Passed: {}/{} | Pass Rate: {:.1f}%", asked_,
+                 (now_ms() - start_ms_) / 1000, passed_, asked_, rate);
 }
 
 }  // namespace hone

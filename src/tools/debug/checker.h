@@ -5,6 +5,7 @@
 // stopped: the searches are deterministic, so the same questions come in the same order.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <regex>
 #include <set>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "tools/companion/narrator.h"
+#include "tools/compare/tensor_files.h"
 
 namespace hone {
 
@@ -26,46 +28,33 @@ class Checker {
   const std::string& artifact() const { return artifact_; }
   /// How many more questions are likely to come; -1: not known.
   void expect(int64_t remaining) { remaining_ = remaining; }
-  /// Asks about what `make` writes to artifact(). `inputs` is a file with values for an in-process comparison; may be empty. What throws
-  /// an Error while it is made counts as a failure. Artefacts are sorted and the intermediate file is removed.
-  template <typename Make>
-  bool passes(const std::string& what, Make&& make, const std::string& inputs = {}) {
-    if (const std::optional<bool> known = replayed(what)) return *known;
-    begin();
-    return answer(what, attempt(make, inputs));
-  }
-  /// Prints the counts.
+  /// Asks about what `make` writes to artifact(). `inputs` are values for a comparison in this process; null: it draws its own. What
+  /// throws an Error while it is made counts as a failure. Artefacts are sorted and the intermediate file is removed.
+  bool passes(const std::string& what, const std::function<void()>& make, const TensorList* inputs = nullptr);
+  /// Prints the counts and, of replayed questions too, the time.
   void finish() const;
   size_t asked() const { return asked_; }
   size_t passed() const { return passed_; }
+  /// Of this run alone, without those that the replay answered, in milliseconds an iteration: all, and what the checks took of it.
+  Json timing() const;
 
  private:
   struct Answer {
     bool passed = false;
     int code = 0;
   };
-  template <typename Make>
-  Answer attempt(Make&& make, const std::string& inputs) {
-    try {
-      make();
-    } catch (const StatusError&) {
-      throw;
-    } catch (const Error& error) {
-      return failed_to_make(error);
-    }
-    return run(inputs);
-  }
+  Answer attempt(const std::function<void()>& make, const TensorList* inputs);
   std::optional<bool> replayed(const std::string& what);
   void begin();
-  Answer run(const std::string& inputs);
-  Answer failed_to_make(const Error& error) const;
+  Answer run(const TensorList* inputs);
+  void read_replay(const std::string& path);
   Answer run_command() const;
-  Answer run_comparison(const std::string& inputs) const;
+  Answer run_comparison(const TensorList* inputs) const;
   Answer ask_user() const;
   bool judge(int code, const std::string& output) const;
   bool answer(const std::string& what, const Answer& answer);
   void sort_artifacts(const Answer& answer) const;
-  void save_replay() const;
+  void save_replay(const std::string& path, std::optional<bool> current, const std::string& what) const;
 
   const Arguments& arguments_;
   const Narrator& narrator_;
@@ -77,7 +66,8 @@ class Checker {
   size_t replay_ = 0;                                // how many of the known ones are still to be given out
   size_t next_known_ = 0, asked_ = 0, passed_ = 0;
   int64_t remaining_ = -1;
-  double start_ms_ = 0;
+  double start_ms_ = 0, check_ms_ = 0;
+  size_t checks_ = 0;
 };
 
 }  // namespace hone
