@@ -104,6 +104,17 @@ void convert_framework(const std::string& input, const std::string& output, cons
   throw StatusError(known, fmt::format("{} could not be made ONNX", input), "python3 -m hone.convert says above why");
 }
 
+/// A program over TensorRT's Python interface, as hone template writes it: it takes the plan's name.
+ExitStatus run_network_script(const std::string& script, const std::string& output, const Narrator& narrator) {
+  narrator.info("Starting hone trt-env -- python3 {} {}", script, output);
+  std::error_code none;
+  const int status = run_python({fs::read_symlink("/proc/self/exe", none).string(), "trt-env", "--", "python3", script, output});
+  if (status == 0 && fs::exists(output)) return ExitStatus::passed;
+  if (status == 0)
+    throw Error(fmt::format("{} ran and wrote no {}", script, output), "hone template trt-network writes a script that takes the plan's name as its argument");
+  throw StatusError(status == 127 ? ExitStatus::no_backend : ExitStatus::failed, fmt::format("{} failed", script), "what it says is above");
+}
+
 /// A file that goes when this does.
 struct TemporaryFile {
   std::string path;
@@ -147,6 +158,7 @@ ExitStatus convert(const Arguments& arguments) {
   std::string input = arguments.file();
   need_file(input);
   if (fs::exists(output) && fs::equivalent(input, output)) throw UsageError(fmt::format("{} would overwrite what it is made of", output), "name another file");
+  if (input.ends_with(".py") && form == Form::plan) return run_network_script(input, output, narrator);
   TemporaryFile made;
   if (is_framework_file(input)) {
     const bool last = form == Form::onnx && !arguments.has("--fp-to-fp16") && !output_marks(arguments).any();

@@ -71,6 +71,7 @@ class Arguments {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
+  std::string with_two_dashes(const std::string& word) const;
   const CompanionFlag* find(std::string_view name) const;
   [[noreturn]] void refuse(const std::string& name) const;
   size_t take(const CompanionFlag& flag, std::span<const std::string> words, size_t at, const std::string* joined);

@@ -319,6 +319,10 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
     loaded = load_results(arguments_.values("--load-outputs"));
   }
   for (const RunResult& result : loaded) names.push_back(result.runner);
+  if (runners_.empty() && names.size() < 2 && !arguments_.has("--validate"))
+    throw UsageError(names.empty() ? "the files of --load-outputs hold no run, so that nothing would be compared"
+                                   : fmt::format("{} is the only run, so that there is nothing to compare it with", names[0]),
+                     "add a runner (--cpu, --ref, --onnxrt), another file to --load-outputs, or --validate");
   verdict_["model"] = face_.path;
   verdict_["runners"] = names;
   const bool live = !runners_.empty();
@@ -354,6 +358,9 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
       if (arguments_.has("--validate")) good &= validate(names[r], outputs[r]);
       if (keeps) kept[r].iterations.push_back(outputs[r]);
     }
+    if (arguments_.has("--validate"))
+      for (const RunResult& result : loaded)
+        if (i < result.iterations.size()) good &= validate(result.runner, result.iterations[i]);
     if (!compares || i >= count) continue;
     for (const RunResult& result : loaded) outputs.push_back(result.iterations[i]);
     for (TensorList& list : outputs) list = postprocessed(std::move(list));

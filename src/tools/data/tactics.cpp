@@ -9,6 +9,7 @@
 #include "tools/commands/commands.h"
 #include "tools/companion/narrator.h"
 #include "tools/compare/tactics.h"
+#include "tools/compare/values.h"
 
 namespace hone {
 namespace {

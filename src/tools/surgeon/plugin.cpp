@@ -80,7 +80,7 @@ Plugin read_plugin(const fs::path& file) {
     return plugin;
   } catch (const std::exception& error) {
     throw StatusError(ExitStatus::no_file, fmt::format("{} is no pattern: {}", file.string(), error.what()),
-                      R"(for example {"name": "swish", "op": "Swish", "pattern": "Mul($x, Sigmoid($x))"})");
+                      R"TEXT(for example {"name": "swish", "op": "Swish", "pattern": "Mul($x, Sigmoid($x))"})TEXT");
   }
 }
 
