@@ -77,7 +77,8 @@ std::vector<std::string> Pieces::outputs_of(const Part& part) const {
   std::vector<std::string> names;
   for (const size_t i : part) {
     std::unordered_set<std::string> inside, outside;
-    for (const size_t reader : readers_[i]) (chosen[reader] ? inside : outside).insert(reads_[reader].begin(), reads_[reader].end());
+    for (const size_t reader : readers_[i])
+      (chosen[reader] ? inside : outside).insert(reads_[reader].begin(), reads_[reader].end());
     const auto is_used = [&](const std::string& name) {
       return inside.contains(name) || outside.contains(name) || outputs_.contains(name);
     };

@@ -53,13 +53,15 @@ void restart_with_short_spins(char** argv) {
   if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0) execv("/proc/self/exe", argv);
 }
 
-constexpr std::string_view kPolygraphy[] = {"run", "convert", "inspect", "check", "surgeon", "template", "debug", "data", "plugin"};
+constexpr std::string_view kPolygraphy[] = {"run",      "convert", "inspect", "check", "surgeon",
+                                            "template", "debug",   "data",    "plugin"};
 
 std::string polygraphy_usage() {
   std::string text = "usage: polygraphy <command> [arguments]\n";
   for (const hone::Command& command : hone::command_table())
     if (command.second.empty() && std::ranges::find(kPolygraphy, command.first) != std::end(kPolygraphy))
-      text += fmt::format("  {:<9}  {}\n", command.first, command.first == "run" ? "compare what several runners make of a model" : command.help);
+      text += fmt::format("  {:<9}  {}\n", command.first,
+                          command.first == "run" ? "compare what several runners make of a model" : command.help);
   return text + "  --version  the version\nThis is hone under another name: hone --help tells what else it does.\n";
 }
 

@@ -24,15 +24,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFrameworkEndings[] = {".pb",  ".keras", ".h5",     ".hdf5", ".tflite", ".pt2",     ".pt",   ".pth",
-                                                  ".pkl", ".pickle", ".joblib", ".json", ".ubj",    ".lgb", ".bst", ".txt"};
+constexpr std::string_view kFrameworkEndings[] = {".pb",  ".keras", ".h5",  ".hdf5",   ".tflite", ".pt2",
+                                                  ".pt",  ".pth",   ".pkl", ".pickle", ".joblib", ".json",
+                                                  ".ubj", ".lgb",   ".bst", ".txt"};
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
     CompanionCommand made{
-        "convert", "MODEL",
-        "Makes a plan, or another ONNX file, of an ONNX model; and ONNX of a framework's file (a SavedModel folder, .keras, .h5, .tflite, "
-        ".pt2, .pkl, ...), which the Python package and the framework read. The output's name says what it becomes, or --convert-to.",
+        "convert",
+        "MODEL",
+        "Makes a plan, or another ONNX file, of an ONNX model; and ONNX of a framework's file (a SavedModel folder, "
+        ".keras, .h5, .tflite, "
+        ".pt2, .pkl, ...), which the Python package and the framework read. The output's name says what it becomes, or "
+        "--convert-to.",
         {{"--output", Takes::one, "<file>", "what is written: .plan, .engine or .onnx", "-o"},
          {"--convert-to", Takes::one, "<form>", "onnx or plan (trt is the same)"},
          {"--fp-to-fp16", Takes::nothing, "", "bring the ONNX model to FP16; what has no meaning in it stays in FP32"},
@@ -44,7 +48,9 @@ const CompanionCommand& command() {
         true};
     for (const std::vector<CompanionFlag>& more : {model_flags(), engine_flags(), data_flags()})
       for (const CompanionFlag& flag : more)
-        if (flag.name != "--save-engine" && flag.name != "--save-inputs" && flag.name != "--data-loader-cmd" && flag.name != "--iterations") made.flags.push_back(flag);
+        if (flag.name != "--save-engine" && flag.name != "--save-inputs" && flag.name != "--data-loader-cmd" &&
+            flag.name != "--iterations")
+          made.flags.push_back(flag);
     return made;
   }();
   return kCommand;
@@ -60,7 +66,8 @@ Form form_of(const Arguments& arguments, const std::string& output) {
   const std::string ending = fs::path(output).extension().string();
   if (ending == ".onnx") return Form::onnx;
   if (ending == ".plan" || ending == ".engine" || ending == ".trt") return Form::plan;
-  throw UsageError(fmt::format("{} does not say by its name what it shall become", output), "name it .plan or .onnx, or add --convert-to");
+  throw UsageError(fmt::format("{} does not say by its name what it shall become", output),
+                   "name it .plan or .onnx, or add --convert-to");
 }
 
 bool is_framework_file(const std::string& path) {
@@ -82,21 +89,25 @@ int run_python(const std::vector<std::string>& words) {
     _exit(127);
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /// The framework's file as ONNX.
 void convert_framework(const std::string& input, const std::string& output, const Narrator& narrator) {
   // -c sees the same path of modules as -m.
-  const int found = run_python({"python3", "-c", "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('hone') and importlib.util.find_spec('hone.convert') else 86)"});
+  const int found = run_python({"python3", "-c",
+                                "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('hone') and "
+                                "importlib.util.find_spec('hone.convert') else 86)"});
   if (found == 127)
-    throw StatusError(ExitStatus::no_backend, fmt::format("{} is a framework's file, and there is no python3 to read it", input),
-                      "install Python, the framework and the package hone; or export the model to ONNX where it was made");
+    throw StatusError(
+        ExitStatus::no_backend, fmt::format("{} is a framework's file, and there is no python3 to read it", input),
+        "install Python, the framework and the package hone; or export the model to ONNX where it was made");
   if (found != 0)
-    throw StatusError(ExitStatus::no_backend, fmt::format("{} is a framework's file, and Python lacks the package hone with its converters", input),
-                      "install the wheel of hone into this Python; or export the model to ONNX where it was made");
+    throw StatusError(
+        ExitStatus::no_backend,
+        fmt::format("{} is a framework's file, and Python lacks the package hone with its converters", input),
+        "install the wheel of hone into this Python; or export the model to ONNX where it was made");
   narrator.info("Starting python3 -m hone.convert {} -o {}", input, output);
   const int status = run_python({"python3", "-m", "hone.convert", input, "-o", output});
   if (status == 0 && fs::exists(output)) return;
@@ -108,11 +119,14 @@ void convert_framework(const std::string& input, const std::string& output, cons
 ExitStatus run_network_script(const std::string& script, const std::string& output, const Narrator& narrator) {
   narrator.info("Starting hone trt-env -- python3 {} {}", script, output);
   std::error_code none;
-  const int status = run_python({fs::read_symlink("/proc/self/exe", none).string(), "trt-env", "--", "python3", script, output});
+  const int status =
+      run_python({fs::read_symlink("/proc/self/exe", none).string(), "trt-env", "--", "python3", script, output});
   if (status == 0 && fs::exists(output)) return ExitStatus::passed;
   if (status == 0)
-    throw Error(fmt::format("{} ran and wrote no {}", script, output), "hone template trt-network writes a script that takes the plan's name as its argument");
-  throw StatusError(status == 127 ? ExitStatus::no_backend : ExitStatus::failed, fmt::format("{} failed", script), "what it says is above");
+    throw Error(fmt::format("{} ran and wrote no {}", script, output),
+                "hone template trt-network writes a script that takes the plan's name as its argument");
+  throw StatusError(status == 127 ? ExitStatus::no_backend : ExitStatus::failed, fmt::format("{} failed", script),
+                    "what it says is above");
 }
 
 /// A file that goes when this does.
@@ -124,11 +138,14 @@ struct TemporaryFile {
   }
 };
 
-void write_onnx(const Arguments& arguments, const ModelFace& face, const std::string& output, const Narrator& narrator) {
+void write_onnx(const Arguments& arguments, const ModelFace& face, const std::string& output,
+                const Narrator& narrator) {
   if (arguments.has("--fp-to-fp16")) {
     const ImportedModel model = import_onnx_bytes(face.bytes, narrator.engine_log(), face.folder);
-    const FewBitsModel done = convert_to_few_bits(face.bytes, face.folder, model.graph, {DType::f16, arguments.has("--keep-io-types"), {}, {}});
-    for (const KeptNode& node : done.left) narrator.info("{} ({}) stays in FP32: {}", node.node, node.op_type, node.reason);
+    const FewBitsModel done = convert_to_few_bits(face.bytes, face.folder, model.graph,
+                                                  {DType::f16, arguments.has("--keep-io-types"), {}, {}});
+    for (const KeptNode& node : done.left)
+      narrator.info("{} ({}) stays in FP32: {}", node.node, node.op_type, node.reason);
     narrator.info("Saving ONNX model to: {} | {} nodes in FP16, {} casts", output, done.nodes, done.casts);
     write_file(output, done.bytes);
     return;
@@ -138,7 +155,8 @@ void write_onnx(const Arguments& arguments, const ModelFace& face, const std::st
   write_file(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-void write_plan(const Arguments& arguments, const ModelFace& face, const std::string& output, const Narrator& narrator) {
+void write_plan(const Arguments& arguments, const ModelFace& face, const std::string& output,
+                const Narrator& narrator) {
   EngineRequest request = engine_request(arguments, narrator);
   request.device = arguments.has("--cpu") ? "cpu" : arguments.has("--cuda") ? "cuda:0" : best_device();
   request.save_engine = output;
@@ -157,7 +175,8 @@ ExitStatus convert(const Arguments& arguments) {
   const Form form = form_of(arguments, output);
   std::string input = arguments.file();
   need_file(input);
-  if (fs::exists(output) && fs::equivalent(input, output)) throw UsageError(fmt::format("{} would overwrite what it is made of", output), "name another file");
+  if (fs::exists(output) && fs::equivalent(input, output))
+    throw UsageError(fmt::format("{} would overwrite what it is made of", output), "name another file");
   if (input.ends_with(".py") && form == Form::plan) return run_network_script(input, output, narrator);
   TemporaryFile made;
   if (is_framework_file(input)) {
@@ -167,7 +186,8 @@ ExitStatus convert(const Arguments& arguments) {
     if (last) return ExitStatus::passed;
     input = made.path;
   } else if (!is_onnx_file(input)) {
-    throw StatusError(ExitStatus::no_file, fmt::format("{} is no ONNX model and no framework's file that is known", input),
+    throw StatusError(ExitStatus::no_file,
+                      fmt::format("{} is no ONNX model and no framework's file that is known", input),
                       "plans cannot be converted; give the model that the plan was made of");
   }
   ModelFace face = face_of(arguments, input);

@@ -204,7 +204,8 @@ OpenDevice device_named(const std::string& name) {
   try {
     return open_device(name);
   } catch (const Error& error) {
-    throw StatusError(ExitStatus::no_backend, fmt::format("there is no device {}: {}", name, error.message()), error.hint());
+    throw StatusError(ExitStatus::no_backend, fmt::format("there is no device {}: {}", name, error.message()),
+                      error.hint());
   }
 }
 
@@ -260,7 +261,9 @@ int run_inspect_capability(Words words) {
   int status = 0;
   for (const std::string& name : devices) {
     std::vector<std::string> with_device = rest;
-    with_device.push_back(std::string("--device=") + (name == "own-cpu" ? "cpu" : name == "own-cuda" ? "cuda:0" : name.c_str()));
+    with_device.push_back(std::string("--device=") + (name == "own-cpu"    ? "cpu"
+                                                      : name == "own-cuda" ? "cuda:0"
+                                                                           : name.c_str()));
     status = std::max(status, run_friendly(command(), with_device, {}, capability));
   }
   return status;

@@ -152,7 +152,9 @@ size_t Arguments::take(const CompanionFlag& flag, std::span<const std::string> w
     const bool dash = words[at] == "-";
     if (is_flag(words[at]) && !dash) break;
     // A model that follows is the command's own; behind --json, which is typed most without a name, any other file is, too.
-    if (flag.takes == Takes::maybe && !dash && (flag.name == "--json" ? !words[at].ends_with(".json") : words[at].ends_with(".onnx"))) break;
+    if (flag.takes == Takes::maybe && !dash &&
+        (flag.name == "--json" ? !words[at].ends_with(".json") : words[at].ends_with(".onnx")))
+      break;
     values.push_back(words[at++]);
   }
   if (values.empty() && (flag.takes == Takes::one || flag.takes == Takes::some || flag.takes == Takes::rest))

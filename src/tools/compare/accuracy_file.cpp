@@ -19,11 +19,12 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 struct Kept {
   std::string_view metric, field, result, threshold;
 };
-constexpr std::array<Kept, 5> kSingles{{{"l2", "l2_norm", "L2Result", "L2Threshold"},
-                                        {"cosine_similarity", "cosine_similarity", "CosineSimilarityResult", "CosineSimilarityThreshold"},
-                                        {"psnr", "psnr", "PsnrResult", "PsnrThreshold"},
-                                        {"snr", "snr", "SnrResult", "SnrThreshold"},
-                                        {"perceptual_metrics", "lpips", "PerceptualMetricsResult", "LpipsThreshold"}}};
+constexpr std::array<Kept, 5> kSingles{
+    {{"l2", "l2_norm", "L2Result", "L2Threshold"},
+     {"cosine_similarity", "cosine_similarity", "CosineSimilarityResult", "CosineSimilarityThreshold"},
+     {"psnr", "psnr", "PsnrResult", "PsnrThreshold"},
+     {"snr", "snr", "SnrResult", "SnrThreshold"},
+     {"perceptual_metrics", "lpips", "PerceptualMetricsResult", "LpipsThreshold"}}};
 
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
@@ -39,17 +40,19 @@ double number_of(const Json& entry, const std::string& name) {
 }
 
 Json simple_entry(const Verdict& v) {
-  Json json{{"max_absdiff", number(v.absolute.most)},       {"max_reldiff", number(v.relative.most)},
-            {"mean_absdiff", number(v.absolute.mean)},      {"mean_reldiff", number(v.relative.mean)},
-            {"median_absdiff", number(v.absolute.median)},  {"median_reldiff", number(v.relative.median)}};
+  Json json{{"max_absdiff", number(v.absolute.most)},      {"max_reldiff", number(v.relative.most)},
+            {"mean_absdiff", number(v.absolute.mean)},     {"mean_reldiff", number(v.relative.mean)},
+            {"median_absdiff", number(v.absolute.median)}, {"median_reldiff", number(v.relative.median)}};
   const bool quantile = v.stat == "quantile";
   json["quantile_absdiff"] = quantile ? number(v.needed_abs) : Json(nullptr);
   json["quantile_reldiff"] = quantile ? number(v.needed_rel) : Json(nullptr);
-  json["thresholds"] = {{"check_error_stat", v.stat}, {"atol", v.atol}, {"rtol", v.rtol}, {"polygraphy_class", "SimpleThreshold"}};
+  json["thresholds"] = {
+      {"check_error_stat", v.stat}, {"atol", v.atol}, {"rtol", v.rtol}, {"polygraphy_class", "SimpleThreshold"}};
   json["passed"] = v.passed;
   json["polygraphy_class"] = "OutputCompareResult";
   json["tolerance_curve"] = Json::array();
-  for (const auto& [absolute, relative] : v.curve) json["tolerance_curve"].push_back({number(absolute), number(relative)});
+  for (const auto& [absolute, relative] : v.curve)
+    json["tolerance_curve"].push_back({number(absolute), number(relative)});
   return json;
 }
 
@@ -134,11 +137,13 @@ std::string accuracy_text(const std::vector<std::string>& metrics, const std::ve
       }
       list.push_back(Json::array({Json::array({pair.first_name, pair.second_name}), iterations}));
     }
-    results.push_back({{"lst", list}, {"aggregation", average ? "average" : "per_sample"}, {"polygraphy_class", "AccuracyResult"}});
+    results.push_back(
+        {{"lst", list}, {"aggregation", average ? "average" : "per_sample"}, {"polygraphy_class", "AccuracyResult"}});
   }
-  std::string text = Json{{"lst", results}, {"polygraphy_class", "AccuracyResults"}}.dump(4, ' ', false, Json::error_handler_t::replace);
+  std::string text = Json{{"lst", results}, {"polygraphy_class", "AccuracyResults"}}.dump(
+      4, ' ', false, Json::error_handler_t::replace);
   // As values, not as names, which a colon follows.
-  for (const std::string& word : {"-Infinity", "Infinity", "NaN"})
+  for (const std::string word : {"-Infinity", "Infinity", "NaN"})
     for (size_t at = 0; (at = text.find('"' + word + '"', at)) != std::string::npos;) {
       const size_t end = at + word.size() + 2;
       const size_t next = text.find_first_not_of(" \n", end);

@@ -320,8 +320,9 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
   }
   for (const RunResult& result : loaded) names.push_back(result.runner);
   if (runners_.empty() && names.size() < 2 && !arguments_.has("--validate"))
-    throw UsageError(names.empty() ? "the files of --load-outputs hold no run, so that nothing would be compared"
-                                   : fmt::format("{} is the only run, so that there is nothing to compare it with", names[0]),
+    throw UsageError(names.empty()
+                         ? "the files of --load-outputs hold no run, so that nothing would be compared"
+                         : fmt::format("{} is the only run, so that there is nothing to compare it with", names[0]),
                      "add a runner (--cpu, --ref, --onnxrt), another file to --load-outputs, or --validate");
   verdict_["model"] = face_.path;
   verdict_["runners"] = names;

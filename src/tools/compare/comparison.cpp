@@ -307,6 +307,8 @@ Json Comparison::json() const {
   return json;
 }
 
-std::string Comparison::kept_accuracy() const { return accuracy_text(request_.compare.metrics, pairs_, request_.average); }
+std::string Comparison::kept_accuracy() const {
+  return accuracy_text(request_.compare.metrics, pairs_, request_.average);
+}
 
 }  // namespace hone

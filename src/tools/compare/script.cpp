@@ -35,7 +35,8 @@ std::string quoted_list(const std::vector<std::string>& texts, std::string_view 
 std::string tolerances(const ByName& values, std::string_view between) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : values)
-    parts.push_back(between == ", " ? fmt::format("{{{}, {:g}}}", quoted(name), value) : fmt::format("{}: {:g}", quoted(name), value));
+    parts.push_back(between == ", " ? fmt::format("{{{}, {:g}}}", quoted(name), value)
+                                    : fmt::format("{}: {:g}", quoted(name), value));
   return "{" + join(parts, ", ") + "}";
 }
 

@@ -13,17 +13,20 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kOwn[] = {"--compare",     "--atol",           "--rtol",           "--check-error-stat",
-                                     "--l2-threshold", "--psnr-threshold", "--snr-threshold", "--cosine-similarity-threshold",
+constexpr std::string_view kOwn[] = {"--compare",       "--atol",
+                                     "--rtol",          "--check-error-stat",
+                                     "--l2-threshold",  "--psnr-threshold",
+                                     "--snr-threshold", "--cosine-similarity-threshold",
                                      "--check-average", "--save-accuracy-results"};
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
-    CompanionCommand made{
-        "check accuracy", "FILE.json",
-        "Judges what hone run kept with --save-accuracy-results anew. What no flag says holds as it did then. Exit 0: passed; 1: failed; 2: "
-        "the file lacks the numbers for it.",
-        {}};
+    CompanionCommand made{"check accuracy",
+                          "FILE.json",
+                          "Judges what hone run kept with --save-accuracy-results anew. What no flag says holds as it "
+                          "did then. Exit 0: passed; 1: failed; 2: "
+                          "the file lacks the numbers for it.",
+                          {}};
     for (const CompanionFlag& flag : comparison_command().flags)
       if (std::ranges::find(kOwn, flag.name) != std::end(kOwn)) made.flags.push_back(flag);
     return made;
@@ -53,9 +56,11 @@ class Rejudged {
         ++judged;
       }
     }
-    if (judged == 0) throw UsageError(fmt::format("{} holds nothing of the metrics that --compare names", arguments_.file()));
+    if (judged == 0)
+      throw UsageError(fmt::format("{} holds nothing of the metrics that --compare names", arguments_.file()));
     save(kept);
-    write_json_result(arguments_, Json{{"passed", good}, {"pairs", json_}}.dump(2, ' ', false, Json::error_handler_t::replace));
+    write_json_result(arguments_,
+                      Json{{"passed", good}, {"pairs", json_}}.dump(2, ' ', false, Json::error_handler_t::replace));
     const std::string words = join(arguments_.words(), " ");
     if (good) narrator_.info("PASSED | Command: hone check accuracy {}", words);
     else narrator_.error("FAILED | Command: hone check accuracy {}", words);
@@ -72,7 +77,8 @@ class Rejudged {
     if (!arguments_.has(flag)) return was;
     const auto named = given.find(output);
     if (named != given.end()) return named->second;
-    const bool for_all = std::ranges::any_of(arguments_.values(flag), [](const std::string& word) { return word.find(':') == std::string::npos; });
+    const bool for_all = std::ranges::any_of(
+        arguments_.values(flag), [](const std::string& word) { return word.find(':') == std::string::npos; });
     return for_all ? value_for(given, output, was) : was;
   }
 
@@ -86,7 +92,8 @@ class Rejudged {
         if (named != request_.stat.end()) v.stat = named->second;
         else if (any != request_.stat.end()) v.stat = any->second;
         if (v.stat == "quantile" && had != "quantile")
-          throw UsageError(fmt::format("the file holds no quantile of output {}", v.output), "--check-error-stat max, mean or median");
+          throw UsageError(fmt::format("the file holds no quantile of output {}", v.output),
+                           "--check-error-stat max, mean or median");
       }
     } else if (v.metric == "l2") {
       v.threshold = limit("--l2-threshold", request_.l2, v.output, v.threshold);
@@ -120,8 +127,9 @@ class Rejudged {
     } else if (!v.curve.empty()) {
       v.passed = judge_simple(v.stat, v.atol, v.rtol, 0, 0, v.curve);
     } else {
-      throw UsageError(fmt::format("the file does not say how the errors of output {} lie, element by element", v.output),
-                       "--check-error-stat max, mean or median; or keep the comparison with hone run, which says it");
+      throw UsageError(
+          fmt::format("the file does not say how the errors of output {} lie, element by element", v.output),
+          "--check-error-stat max, mean or median; or keep the comparison with hone run, which says it");
     }
   }
 
@@ -131,13 +139,17 @@ class Rejudged {
       for (Verdict& verdict : pair.iterations[i]) {
         judge(verdict);
         narrator_.write(verdict.passed ? Narrator::Level::info : Narrator::Level::error,
-                        fmt::format("{} | Output: '{}' | {}{}", verdict.passed ? "PASSED" : "FAILED", verdict.output, metric_title(verdict.metric), text_of(verdict)));
+                        fmt::format("{} | Output: '{}' | {}{}", verdict.passed ? "PASSED" : "FAILED", verdict.output,
+                                    metric_title(verdict.metric), text_of(verdict)));
       }
       passed += pair.passed(i, true);
     }
     const bool all = passed == pair.iterations.size();
-    tell(pair, all, fmt::format("Passed: {}/{} iterations | Pass Rate: {:.2f}%", passed, pair.iterations.size(),
-                                pair.iterations.empty() ? 100.0 : 100.0 * static_cast<double>(passed) / static_cast<double>(pair.iterations.size())));
+    tell(pair, all,
+         fmt::format("Passed: {}/{} iterations | Pass Rate: {:.2f}%", passed, pair.iterations.size(),
+                     pair.iterations.empty()
+                         ? 100.0
+                         : 100.0 * static_cast<double>(passed) / static_cast<double>(pair.iterations.size())));
     return all;
   }
 
@@ -148,7 +160,8 @@ class Rejudged {
         set_limits(verdict);
         const bool elements = verdict.metric == "simple" && verdict.stat == "elemwise";
         if (elements || verdict.metric == "indices")
-          throw UsageError("--check-average has no mean of single elements or places", "add --check-error-stat mean, max or median");
+          throw UsageError("--check-average has no mean of single elements or places",
+                           "add --check-error-stat mean, max or median");
         choose_numbers(verdict);
         by_output[verdict.output].push_back(&verdict);
       }
@@ -158,7 +171,8 @@ class Rejudged {
       const bool good = judge_average(verdicts, absolute, relative);
       passed += good;
       narrator_.write(good ? Narrator::Level::info : Narrator::Level::error,
-                      fmt::format("{} | {}: [abs={:.5g}, rel={:.5g}] over {} iterations", output, good ? "PASSED" : "FAILED", absolute, relative, verdicts.size()));
+                      fmt::format("{} | {}: [abs={:.5g}, rel={:.5g}] over {} iterations", output,
+                                  good ? "PASSED" : "FAILED", absolute, relative, verdicts.size()));
     }
     tell(pair, passed == by_output.size(), fmt::format("Passed: {}/{} outputs", passed, by_output.size()));
     return passed == by_output.size();
@@ -171,7 +185,8 @@ class Rejudged {
   }
 
   void tell(const RunPair& pair, bool good, const std::string& counts) {
-    narrator_.write(good ? Narrator::Level::info : Narrator::Level::error, fmt::format("Accuracy Summary | {} vs. {} | {}", pair.first_name, pair.second_name, counts));
+    narrator_.write(good ? Narrator::Level::info : Narrator::Level::error,
+                    fmt::format("Accuracy Summary | {} vs. {} | {}", pair.first_name, pair.second_name, counts));
     json_.push_back({{"first", pair.first_name}, {"second", pair.second_name}, {"passed", good}, {"text", counts}});
   }
 
@@ -183,7 +198,9 @@ class Rejudged {
     for (const KeptComparison& comparison : kept) {
       metrics.push_back(comparison.metric);
       for (const RunPair& pair : comparison.pairs) {
-        const auto same = std::ranges::find_if(pairs, [&](const RunPair& other) { return other.first_name == pair.first_name && other.second_name == pair.second_name; });
+        const auto same = std::ranges::find_if(pairs, [&](const RunPair& other) {
+          return other.first_name == pair.first_name && other.second_name == pair.second_name;
+        });
         if (same == pairs.end()) pairs.push_back(pair);
         else
           for (size_t i = 0; i < std::min(same->iterations.size(), pair.iterations.size()); ++i)

@@ -11,8 +11,10 @@ namespace {
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand{
-      "inspect data", "FILE",
-      "Shows what a file of inputs, outputs or accuracy results holds: JSON or a folder of it, .npz, .npy, .safetensors.",
+      "inspect data",
+      "FILE",
+      "Shows what a file of inputs, outputs or accuracy results holds: JSON or a folder of it, .npz, .npy, "
+      ".safetensors.",
       {{"--all", Takes::nothing, "", "all iterations, not the first alone", "-a"},
        {"--show-values", Takes::nothing, "", "the elements, too", "-s"},
        {"--histogram", Takes::nothing, "", "ten bins of them"},
@@ -22,7 +24,8 @@ const CompanionCommand& command() {
 }
 
 /// Rows of long axes with their first and last elements alone.
-std::string shown_values(const std::vector<double>& numbers, const Dims& dims, int64_t ends, size_t depth = 0, size_t start = 0) {
+std::string shown_values(const std::vector<double>& numbers, const Dims& dims, int64_t ends, size_t depth = 0,
+                         size_t start = 0) {
   if (dims.size() == depth) return fmt::format("{:.9g}", numbers.at(start));
   size_t stride = 1;
   for (size_t i = depth + 1; i < dims.size(); ++i) stride *= static_cast<size_t>(dims[i]);
@@ -65,7 +68,8 @@ class DataView {
         text += iteration_lines(result.iterations, json_["runners"][result.runner]);
       }
     } else {
-      text = fmt::format("==== Data ({} iterations) ====\n", data.inputs.size()) + iteration_lines(data.inputs, json_["iterations"]);
+      text = fmt::format("==== Data ({} iterations) ====\n", data.inputs.size()) +
+             iteration_lines(data.inputs, json_["iterations"]);
     }
     narrator_.write(Narrator::Level::info, trim(text));
     write_json_result(arguments_, json_.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -89,14 +93,17 @@ class DataView {
   std::string tensor_lines(const NamedTensor& each, size_t depth, Json& json) {
     const Tensor& tensor = each.tensor;
     Json entry{{"name", each.name}, {"dtype", numpy_word(tensor.dtype())}, {"shape", tensor.dims()}};
-    std::string text = fmt::format("{} [dtype={}, shape={}]", each.name, numpy_word(tensor.dtype()), shape_text(tensor.dims()));
+    std::string text =
+        fmt::format("{} [dtype={}, shape={}]", each.name, numpy_word(tensor.dtype()), shape_text(tensor.dims()));
     if (!is_object(tensor.dtype()) && tensor.size() > 0) {
       const std::vector<double> numbers = doubles_of(tensor);
       const Statistics s = statistics_of(numbers);
       text += " | Stats: " + statistics_text(s, tensor.dims());
-      entry.update({{"mean", s.mean}, {"stdDev", s.deviation}, {"median", s.median}, {"min", s.least}, {"max", s.most}});
+      entry.update(
+          {{"mean", s.mean}, {"stdDev", s.deviation}, {"median", s.median}, {"min", s.least}, {"max", s.most}});
       if (arguments_.has("--histogram")) text += "\n    ---- Histogram ----\n" + indented(histogram_text(numbers), 1);
-      if (arguments_.has("--show-values")) text += "\n" + indented(shown_values(numbers, tensor.dims(), tensor.size() <= 1000 ? -1 : ends_), 1);
+      if (arguments_.has("--show-values"))
+        text += "\n" + indented(shown_values(numbers, tensor.dims(), tensor.size() <= 1000 ? -1 : ends_), 1);
     }
     json.push_back(entry);
     return indented(text, depth) + "\n";
@@ -106,15 +113,23 @@ class DataView {
     std::string text = fmt::format("==== Accuracy Results ({} comparison(s)) ====\n", comparisons.size());
     json_["comparisons"] = Json::array();
     for (const KeptComparison& comparison : comparisons) {
-      text += fmt::format("\n---- {} | Aggregation: {} ----\n", metric_title(comparison.metric), comparison.aggregation);
+      text +=
+          fmt::format("\n---- {} | Aggregation: {} ----\n", metric_title(comparison.metric), comparison.aggregation);
       for (const RunPair& pair : comparison.pairs) {
         size_t passed = 0;
         for (size_t i = 0; i < pair.iterations.size(); ++i) passed += pair.passed(i, true);
-        text += fmt::format("{} vs. {} | {}/{} iteration(s) matched\n", pair.first_name, pair.second_name, passed, pair.iterations.size());
-        json_["comparisons"].push_back({{"metric", comparison.metric}, {"first", pair.first_name}, {"second", pair.second_name}, {"passed", passed}, {"iterations", pair.iterations.size()}});
+        text += fmt::format("{} vs. {} | {}/{} iteration(s) matched\n", pair.first_name, pair.second_name, passed,
+                            pair.iterations.size());
+        json_["comparisons"].push_back({{"metric", comparison.metric},
+                                        {"first", pair.first_name},
+                                        {"second", pair.second_name},
+                                        {"passed", passed},
+                                        {"iterations", pair.iterations.size()}});
         for (size_t i = 0; i < pair.iterations.size() && (arguments_.has("--all") || i == 0); ++i) {
           text += fmt::format("    -- Iteration: {}\n", i);
-          for (const Verdict& verdict : pair.iterations[i]) text += fmt::format("        {} | {}{}\n", verdict.output, verdict.passed ? "PASSED" : "FAILED", numbers_of(verdict));
+          for (const Verdict& verdict : pair.iterations[i])
+            text += fmt::format("        {} | {}{}\n", verdict.output, verdict.passed ? "PASSED" : "FAILED",
+                                numbers_of(verdict));
         }
       }
     }
@@ -124,8 +139,10 @@ class DataView {
   static std::string numbers_of(const Verdict& v) {
     if (v.metric == "indices") return "";
     if (v.metric != "simple") return fmt::format(" | {:.5g} (threshold {:.5g})", v.value, v.threshold);
-    return fmt::format(" | max_absdiff={:.5g}, max_reldiff={:.5g}, mean_absdiff={:.5g}, mean_reldiff={:.5g}, median_absdiff={:.5g}, median_reldiff={:.5g}",
-                       v.absolute.most, v.relative.most, v.absolute.mean, v.relative.mean, v.absolute.median, v.relative.median);
+    return fmt::format(
+        " | max_absdiff={:.5g}, max_reldiff={:.5g}, mean_absdiff={:.5g}, mean_reldiff={:.5g}, median_absdiff={:.5g}, "
+        "median_reldiff={:.5g}",
+        v.absolute.most, v.relative.most, v.absolute.mean, v.relative.mean, v.absolute.median, v.relative.median);
   }
 
   const Arguments& arguments_;

@@ -13,29 +13,46 @@
 namespace hone {
 namespace {
 
-const CompanionFlag kOutput{"--output", Takes::one, "<file>", "what is written: JSON, .npz, .safetensors, or a folder", "-o"};
+const CompanionFlag kOutput{"--output", Takes::one, "<file>", "what is written: JSON, .npz, .safetensors, or a folder",
+                            "-o"};
 
 const CompanionCommand& merge_command() {
   static const CompanionCommand kCommand{
-      "data merge", "FILE...", "Makes one file for --load-inputs of inputs and outputs: tensors of the same iteration come together.", {kOutput}, 1, 1000};
+      "data merge",
+      "FILE...",
+      "Makes one file for --load-inputs of inputs and outputs: tensors of the same iteration come together.",
+      {kOutput},
+      1,
+      1000};
   return kCommand;
 }
 
 const CompanionCommand& to_input_command() {
   static const CompanionCommand kCommand{
-      "data to-input", "FILE...", "The same as hone data merge: makes one file for --load-inputs of inputs and outputs.", {kOutput}, 1, 1000};
+      "data to-input",
+      "FILE...",
+      "The same as hone data merge: makes one file for --load-inputs of inputs and outputs.",
+      {kOutput},
+      1,
+      1000};
   return kCommand;
 }
 
 const CompanionCommand& concat_command() {
   static const CompanionCommand kCommand{
-      "data concat", "FILE...", "Puts the iterations of several files of inputs, or of several files of results, behind each other.", {kOutput}, 1, 1000};
+      "data concat",
+      "FILE...",
+      "Puts the iterations of several files of inputs, or of several files of results, behind each other.",
+      {kOutput},
+      1,
+      1000};
   return kCommand;
 }
 
 const CompanionCommand& data_command() {
   static const CompanionCommand kCommand{
-      "data", "COMMAND", "Joins files of inputs and outputs: to-input (merge), concat. hone inspect data shows them.", {}, 0, 1000};
+      "data", "COMMAND", "Joins files of inputs and outputs: to-input (merge), concat. hone inspect data shows them.",
+      {},     0,         1000};
   return kCommand;
 }
 
@@ -45,7 +62,8 @@ std::string output_of(const Arguments& arguments) {
 }
 
 [[noreturn]] void refuse_accuracy(const std::string& path) {
-  throw UsageError(fmt::format("{} holds numbers of a comparison, no tensors", path), "give files of --save-inputs and --save-outputs");
+  throw UsageError(fmt::format("{} holds numbers of a comparison, no tensors", path),
+                   "give files of --save-inputs and --save-outputs");
 }
 
 /// One behind the other, where they are results of several runners.
@@ -65,12 +83,14 @@ void add(TensorList& to, const TensorList& from, const std::string& path, const 
       to.push_back(each);
       continue;
     }
-    narrator.warning("Input '{}' is overwritten by that of {}; hone data concat puts iterations behind each other", each.name, path);
+    narrator.warning("Input '{}' is overwritten by that of {}; hone data concat puts iterations behind each other",
+                     each.name, path);
     there->tensor = each.tensor;
   }
 }
 
-void tell_saved(const std::vector<TensorList>& iterations, const std::string& path, const Narrator& narrator, const Arguments& arguments) {
+void tell_saved(const std::vector<TensorList>& iterations, const std::string& path, const Narrator& narrator,
+                const Arguments& arguments) {
   save_inputs(path, iterations);
   narrator.info("Saving input file containing {} iteration(s) to {}", iterations.size(), path);
   write_json_result(arguments, Json{{"written", path}, {"iterations", iterations.size()}}.dump());
@@ -83,7 +103,8 @@ ExitStatus merge(const Arguments& arguments) {
   for (const std::string& path : arguments.files())
     for (const std::vector<TensorList>& run : runs_of(path)) {
       if (!iterations.empty() && run.size() != iterations.size())
-        narrator.warning("{} has {} iteration(s), those before it {}: some will lack inputs", path, run.size(), iterations.size());
+        narrator.warning("{} has {} iteration(s), those before it {}: some will lack inputs", path, run.size(),
+                         iterations.size());
       iterations.resize(std::max(iterations.size(), run.size()));
       for (size_t i = 0; i < run.size(); ++i) add(iterations[i], run[i], path, narrator);
     }
@@ -114,7 +135,9 @@ ExitStatus concat(const Arguments& arguments) {
     SavedData data = read_saved(path);
     if (data.kind == SavedData::Kind::accuracy) refuse_accuracy(path);
     const bool mixed = data.kind == SavedData::Kind::results ? !inputs.empty() : !results.empty();
-    if (mixed) throw UsageError(fmt::format("{} and the files before it are not of one kind", path), "join inputs with inputs, and results with results");
+    if (mixed)
+      throw UsageError(fmt::format("{} and the files before it are not of one kind", path),
+                       "join inputs with inputs, and results with results");
     if (!inputs.empty() && !data.inputs.empty() && names_of(data.inputs[0]) != names_of(inputs[0]))
       narrator.warning("{} has other tensors than the files before it", path);
     std::ranges::move(data.inputs, std::back_inserter(inputs));

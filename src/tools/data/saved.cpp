@@ -16,7 +16,8 @@ std::string first_file(const std::string& path) {
   if (!fs::is_directory(path)) return path;
   std::string first;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == ".json" && (first.empty() || entry.path().string() < first)) first = entry.path().string();
+    if (entry.path().extension() == ".json" && (first.empty() || entry.path().string() < first))
+      first = entry.path().string();
   return first;
 }
 

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const CompanionCommand& tactics_command() {
-  static const CompanionCommand kCommand{"inspect tactics", "REPLAY.json", "Shows the tactics in a file of --save-tactics, layer by layer.", {}};
+  static const CompanionCommand kCommand{
+      "inspect tactics", "REPLAY.json", "Shows the tactics in a file of --save-tactics, layer by layer.", {}};
   return kCommand;
 }
 
@@ -28,7 +29,10 @@ ExitStatus tactics(const Arguments& arguments) {
   std::vector<std::string> lines;
   for (const auto& [layer, tactic] : replay) {
     lines.push_back(fmt::format("Layer: {}\n    Algorithm: {}", layer, tactic.text()));
-    json[layer] = {{"implementation", tactic.implementation}, {"tactic", tactic.tactic}, {"inputs", tactic.inputs}, {"outputs", tactic.outputs}};
+    json[layer] = {{"implementation", tactic.implementation},
+                   {"tactic", tactic.tactic},
+                   {"inputs", tactic.inputs},
+                   {"outputs", tactic.outputs}};
   }
   narrator.info("{}", join(lines, "\n"));
   write_json_result(arguments, json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -37,9 +41,11 @@ ExitStatus tactics(const Arguments& arguments) {
 
 const CompanionCommand& diff_command() {
   static const CompanionCommand kCommand{
-      "inspect diff-tactics", "",
+      "inspect diff-tactics",
+      "",
       "Names the tactics that occur in bad engines' replays and in no good one's: those that may be faulty.",
-      {{"--dir", Takes::one, "<folder>", "holds the folders good and bad, as hone debug build leaves them (polygraphy_artifacts)"},
+      {{"--dir", Takes::one, "<folder>",
+        "holds the folders good and bad, as hone debug build leaves them (polygraphy_artifacts)"},
        {"--good", Takes::one, "<folder|file>", "replays of engines that pass"},
        {"--bad", Takes::one, "<folder|file>", "replays of engines that fail"}},
       0,
@@ -87,7 +93,9 @@ ExitStatus diff(const Arguments& arguments) {
   std::vector<std::string> lines;
   for (auto& [layer, list] : bad) {
     if (const auto known = good.find(layer); known != good.end())
-      std::erase_if(list, [&known = known](const LayerTactic& each) { return std::ranges::find(known->second, each) != known->second.end(); });
+      std::erase_if(list, [&known = known](const LayerTactic& each) {
+        return std::ranges::find(known->second, each) != known->second.end();
+      });
     std::vector<std::string> texts;
     for (const LayerTactic& each : list) texts.push_back(each.text());
     if (texts.empty()) continue;

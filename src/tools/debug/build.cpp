@@ -21,15 +21,17 @@ constexpr double kSpread = 8;  // times are multiplied by 1/8 to 8: enough for a
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
-    CompanionCommand made{
-        "debug build", "MODEL.onnx",
-        "Builds the model again and again with other tactics and sorts what each engine leaves into good/ and bad/; hone inspect "
-        "diff-tactics then names the tactics that bad engines alone have. --seed decides which tactics come. Exit 0: all iterations passed, "
-        "or with --until good one did; 1: one failed.",
-        {until_flag()},
-        1,
-        1,
-        true};
+    CompanionCommand made{"debug build",
+                          "MODEL.onnx",
+                          "Builds the model again and again with other tactics and sorts what each engine leaves into "
+                          "good/ and bad/; hone inspect "
+                          "diff-tactics then names the tactics that bad engines alone have. --seed decides which "
+                          "tactics come. Exit 0: all iterations passed, "
+                          "or with --until good one did; 1: one failed.",
+                          {until_flag()},
+                          1,
+                          1,
+                          true};
     for (const CompanionFlag& flag : engine_subject_flags()) made.flags.push_back(flag);
     return made;
   }();
@@ -78,7 +80,8 @@ class Builds {
     checker_.finish();
     write_json_result(arguments_, Json{{"iterations", checker_.asked()}, {"passed", checker_.passed()}}.dump(2));
     if (arguments_.has("--save-tactics"))
-      narrator_.info("hone inspect diff-tactics --dir {} names tactics that bad engines alone have", arguments_.value("--art-dir", "polygraphy_artifacts"));
+      narrator_.info("hone inspect diff-tactics --dir {} names tactics that bad engines alone have",
+                     arguments_.value("--art-dir", "polygraphy_artifacts"));
     return until_.status();
   }
 
@@ -103,7 +106,8 @@ class Builds {
       EngineRequest request = subject_.request();
       request.save_tactics.clear();
       const std::string known = first_times();
-      auto cache = make<hone_timing_cache>(hone_timing_cache_create, static_cast<const void*>(known.data()), known.size());
+      auto cache =
+          make<hone_timing_cache>(hone_timing_cache_create, static_cast<const void*>(known.data()), known.size());
       request.cache = cache.get();
       subject_.build(request, checker_.artifact());
       times_ = text_of(cache.get());

@@ -83,8 +83,7 @@ int run_program(const std::vector<std::string>& words, std::string& output) {
   }
   close(ends[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -101,8 +100,10 @@ std::set<int> codes_of(const Arguments& arguments, std::string_view flag) {
 }  // namespace
 
 std::vector<CompanionFlag> checker_flags() {
-  return {{"--check", Takes::rest, "<command...>", "what tells whether an iteration passes; everything behind it is the command"},
-          {"--check-run", Takes::one, "<flags>", "compare in this process, as hone run with these flags does: \"--cpu --ref --atol 1e-3\""},
+  return {{"--check", Takes::rest, "<command...>",
+           "what tells whether an iteration passes; everything behind it is the command"},
+          {"--check-run", Takes::one, "<flags>",
+           "compare in this process, as hone run with these flags does: \"--cpu --ref --atol 1e-3\""},
           {"--fail-code", Takes::some, "<code...>", "exit codes that mean failure; default: all but 0"},
           {"--ignore-fail-code", Takes::some, "<code...>", "exit codes that do not"},
           {"--fail-regex", Takes::some, "<pattern...>", "output that means failure, whatever the exit code"},
@@ -110,11 +111,13 @@ std::vector<CompanionFlag> checker_flags() {
           {"--hide-fail-output", Takes::nothing, "", "do not even where it fails"},
           {"--artifacts", Takes::some, "<file...>", "files to sort into good/ and bad/ behind each iteration"},
           {"--art-dir", Takes::one, "<folder>", "where those are (default polygraphy_artifacts)", "--artifacts-dir"},
-          {"--iter-artifact", Takes::one, "<file>", "what each iteration writes, for the check to read", "--intermediate-artifact"},
+          {"--iter-artifact", Takes::one, "<file>", "what each iteration writes, for the check to read",
+           "--intermediate-artifact"},
           {"--no-remove-intermediate", Takes::nothing, "", "leave it there"},
           {"--iter-info", Takes::one, "<file>", "write the iteration's number there as JSON", "--iteration-info"},
           {"--load-debug-replay", Takes::one, "<file>", "go on where a search was interrupted"},
-          {"--save-debug-replay", Takes::one, "<file>", "where the answers are kept (default polygraphy_debug_replay.json)"}};
+          {"--save-debug-replay", Takes::one, "<file>",
+           "where the answers are kept (default polygraphy_debug_replay.json)"}};
 }
 
 Checker::Checker(const Arguments& arguments, const Narrator& narrator, std::string artifact)
@@ -125,8 +128,10 @@ Checker::Checker(const Arguments& arguments, const Narrator& narrator, std::stri
       fail_codes_(codes_of(arguments, "--fail-code")),
       ignored_codes_(codes_of(arguments, "--ignore-fail-code")),
       start_ms_(now_ms()) {
-  if (!fail_codes_.empty() && !ignored_codes_.empty()) throw UsageError("--fail-code and --ignore-fail-code exclude each other");
-  if (arguments.has("--check") && arguments.has("--check-run")) throw UsageError("--check and --check-run exclude each other");
+  if (!fail_codes_.empty() && !ignored_codes_.empty())
+    throw UsageError("--fail-code and --ignore-fail-code exclude each other");
+  if (arguments.has("--check") && arguments.has("--check-run"))
+    throw UsageError("--check and --check-run exclude each other");
   for (const auto& words : arguments.all("--fail-regex"))
     for (const std::string& word : words) {
       try {
@@ -152,7 +157,8 @@ void Checker::read_replay(const std::string& path) {
     if (!replay.is_object()) throw Error("it is no object");
     // "_N3_": iterations are in order.
     for (const auto& [name, entry] : replay.items()) {
-      const bool says = entry.is_object() && entry.contains("state") && entry["state"].is_object() && entry["state"].contains("what");
+      const bool says =
+          entry.is_object() && entry.contains("state") && entry["state"].is_object() && entry["state"].contains("what");
       known_.emplace_back(says ? text_member(entry["state"], "what") : "", member(entry, "success").get<bool>());
     }
   } catch (const std::exception& error) {
@@ -168,7 +174,9 @@ bool Checker::passes(const std::string& what, const std::function<void()>& make,
   const std::string replay = arguments_.value("--save-debug-replay", kReplay);
   // Whoever crashes here can go on behind the crash with this one.
   const size_t ending = replay.rfind('.');
-  save_replay(fmt::format("{}_skip_current{}", replay.substr(0, ending), ending == std::string::npos ? "" : replay.substr(ending)), false, what);
+  save_replay(fmt::format("{}_skip_current{}", replay.substr(0, ending),
+                          ending == std::string::npos ? "" : replay.substr(ending)),
+              false, what);
   return answer(what, attempt(make, inputs));
 }
 
@@ -192,7 +200,8 @@ std::optional<bool> Checker::replayed(const std::string& what) {
   if (next_known_ >= replay_) return std::nullopt;
   const auto& [kept, passed] = known_[next_known_];
   if (kept != what) {
-    narrator_.warning("The replay's iteration {} asked about other things; the search goes on by itself", next_known_ + 1);
+    narrator_.warning("The replay's iteration {} asked about other things; the search goes on by itself",
+                      next_known_ + 1);
     known_.resize(next_known_);
     replay_ = next_known_;
     return std::nullopt;
@@ -206,8 +215,10 @@ std::optional<bool> Checker::replayed(const std::string& what) {
 
 void Checker::begin() {
   ++asked_;
-  narrator_.info("RUNNING | Iteration {}{}", asked_, remaining_ >= 0 ? fmt::format(" | Approximately {} iteration(s) remaining", remaining_) : "");
-  if (const std::string path = arguments_.value("--iter-info"); !path.empty()) write_passing_file(path, Json{{"iteration", asked_ - 1}}.dump() + "\n");
+  narrator_.info("RUNNING | Iteration {}{}", asked_,
+                 remaining_ >= 0 ? fmt::format(" | Approximately {} iteration(s) remaining", remaining_) : "");
+  if (const std::string path = arguments_.value("--iter-info"); !path.empty())
+    write_passing_file(path, Json{{"iteration", asked_ - 1}}.dump() + "\n");
 }
 
 Checker::Answer Checker::run(const TensorList* inputs) {
@@ -219,8 +230,8 @@ Checker::Answer Checker::run(const TensorList* inputs) {
 /// Polygraphy's rules: codes decide unless a pattern is given; with both, both have to say so.
 bool Checker::judge(int code, const std::string& output) const {
   if (ignored_codes_.contains(code)) return true;
-  const bool found = std::ranges::any_of(
-      fail_patterns_, [&](const std::regex& pattern) { return std::regex_search(output, pattern); });
+  const bool found = std::ranges::any_of(fail_patterns_,
+                                         [&](const std::regex& pattern) { return std::regex_search(output, pattern); });
   if (!fail_codes_.empty()) return !fail_codes_.contains(code) || (!fail_patterns_.empty() && !found);
   return fail_patterns_.empty() ? code == 0 : !found;
 }
@@ -229,7 +240,9 @@ Checker::Answer Checker::run_command() const {
   narrator_.info("Running check command: {}", join(command_, " "));
   std::string output;
   const int code = run_program(command_, output);
-  if (code == 127) throw StatusError(ExitStatus::no_backend, fmt::format("the check command cannot be run: {}", std::string(trim(output))), "give its path");
+  if (code == 127)
+    throw StatusError(ExitStatus::no_backend,
+                      fmt::format("the check command cannot be run: {}", std::string(trim(output))), "give its path");
   const bool good = judge(code, output);
   if (arguments_.has("--show-output") || (!good && !arguments_.has("--hide-fail-output")))
     narrator_.info("========== CAPTURED STDOUT AND STDERR ==========\n{}", std::string(trim(output)));
@@ -242,7 +255,8 @@ Checker::Answer Checker::run_comparison(const TensorList* inputs) const {
   if (!arguments_.has("--show-output")) words.insert(words.end(), {"--verbosity", "CRITICAL"});
   try {
     const Arguments comparison(comparison_command(), words);
-    const std::vector<TensorList> iterations = inputs == nullptr ? std::vector<TensorList>() : std::vector{*inputs};
+    std::vector<TensorList> iterations;
+    if (inputs != nullptr) iterations.push_back(*inputs);
     const bool given = inputs != nullptr && !comparison.has("--load-inputs") && !comparison.has("--data-loader-cmd");
     const ExitStatus status = compare_runs(comparison, given ? &iterations : nullptr);
     return {status == ExitStatus::passed, static_cast<int>(status)};
@@ -278,12 +292,14 @@ bool Checker::answer(const std::string& what, const Answer& answer) {
   }
   save_replay(arguments_.value("--save-debug-replay", kReplay), std::nullopt, {});
   const auto level = answer.passed ? Narrator::Level::info : Narrator::Level::error;
-  narrator_.write(level, fmt::format("{} | Iteration {} | Exit code {}", answer.passed ? "PASSED" : "FAILED", asked_, answer.code));
+  narrator_.write(
+      level, fmt::format("{} | Iteration {} | Exit code {}", answer.passed ? "PASSED" : "FAILED", asked_, answer.code));
   return answer.passed;
 }
 
 void Checker::sort_artifacts(const Answer& answer) const {
-  const fs::path folder = fs::path(arguments_.value("--art-dir", "polygraphy_artifacts")) / (answer.passed ? "good" : "bad");
+  const fs::path folder =
+      fs::path(arguments_.value("--art-dir", "polygraphy_artifacts")) / (answer.passed ? "good" : "bad");
   for (const std::string& file : arguments_.values("--artifacts")) {
     if (!fs::exists(file)) {
       narrator_.warning("Artifact {} is not there", file);
@@ -291,7 +307,8 @@ void Checker::sort_artifacts(const Answer& answer) const {
     }
     fs::create_directories(folder);
     const fs::path path(file);
-    const fs::path target = folder / fmt::format("{}_N{}_ret{}{}", path.stem().string(), asked_ - 1, answer.code, path.extension().string());
+    const fs::path target = folder / fmt::format("{}_N{}_ret{}{}", path.stem().string(), asked_ - 1, answer.code,
+                                                 path.extension().string());
     fs::copy(path, target, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
     if (!arguments_.has("--no-remove-intermediate") || path != fs::path(artifact_)) fs::remove_all(path);
   }
@@ -313,7 +330,10 @@ void Checker::save_replay(const std::string& path, std::optional<bool> current, 
 
 Json Checker::timing() const {
   const double total = now_ms() - start_ms_, count = std::max<double>(1, static_cast<double>(checks_));
-  return {{"iterations", checks_}, {"totalMs", total}, {"checkMsEach", check_ms_ / count}, {"otherMsEach", (total - check_ms_) / count}};
+  return {{"iterations", checks_},
+          {"totalMs", total},
+          {"checkMsEach", check_ms_ / count},
+          {"otherMsEach", (total - check_ms_) / count}};
 }
 
 void Checker::finish() const {

@@ -15,7 +15,8 @@ std::vector<size_t> fewest(std::vector<size_t> all, const FewestRules& rules,
     for (size_t end = all.size(); end > 0 && all.size() > 1;) {
       end = std::min(end, all.size());
       const size_t start = end - std::min(chunk, end);
-      std::vector<size_t> going(all.begin() + static_cast<std::ptrdiff_t>(start), all.begin() + static_cast<std::ptrdiff_t>(end));
+      std::vector<size_t> going(all.begin() + static_cast<std::ptrdiff_t>(start),
+                                all.begin() + static_cast<std::ptrdiff_t>(end));
       if (rules.goes_along) going = rules.goes_along(going);
       std::vector<size_t> rest;
       std::ranges::set_difference(all, going, std::back_inserter(rest));

@@ -11,7 +11,8 @@ namespace hone {
 GoldenValues::GoldenValues(const ModelFace& face, const TensorList& inputs, const Narrator& narrator) {
   for (const NamedTensor& input : inputs) values_.emplace(input.name, input.tensor);
   try {
-    const ImportedModel model = import_onnx_bytes(face.bytes, narrator.engine_log(), face.folder, capi::program_operators());
+    const ImportedModel model =
+        import_onnx_bytes(face.bytes, narrator.engine_log(), face.folder, capi::program_operators());
     std::map<const Value*, Tensor> known;
     for (const Value* input : model.graph.inputs()) known.emplace(input, input_for(inputs, input->name));
     for (const Node* node : model.graph.nodes()) {
@@ -26,7 +27,8 @@ GoldenValues::GoldenValues(const ModelFace& face, const TensorList& inputs, cons
       }
     }
   } catch (const Error& error) {
-    narrator.warning("What flows inside the model is not known, and parts of it are fed with random values: {}", error.message());
+    narrator.warning("What flows inside the model is not known, and parts of it are fed with random values: {}",
+                     error.message());
   }
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tools/companion/narrator.h"
-#include "tools/compare/values.h"
 #include "tools/compare/model_face.h"
+#include "tools/compare/values.h"
 
 namespace hone {
 

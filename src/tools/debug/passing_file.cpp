@@ -33,7 +33,8 @@ void write_passing_file(const std::string& path, std::string_view text) {
 }
 
 void write_passing_model(const std::string& path, const edit::Model& model) {
-  const bool external = std::ranges::any_of(model.graph.weights, [](const edit::Weight& weight) { return weight.file.has_value(); });
+  const bool external =
+      std::ranges::any_of(model.graph.weights, [](const edit::Weight& weight) { return weight.file.has_value(); });
   if (external) edit::save(model, path);
   else write_passing_file(path, edit::encode(model).pieces());
 }

@@ -19,11 +19,14 @@ namespace {
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
     CompanionCommand made{
-        "debug precision", "MODEL.onnx",
-        "Builds an engine of few bits (--fp16, --bf16, --int8) again and again with other layers in more, to find those that need it. Exit 0: "
+        "debug precision",
+        "MODEL.onnx",
+        "Builds an engine of few bits (--fp16, --bf16, --int8) again and again with other layers in more, to find "
+        "those that need it. Exit 0: "
         "found, or none does; 1: it fails with all layers in more bits, too.",
         {{"--mode", Takes::one, "<mode>", "bisect (default), or linear: layer by layer"},
-         {"--dir", Takes::one, "<direction>", "forward (default): the first layers; reverse: the last ones", "--direction"},
+         {"--dir", Takes::one, "<direction>", "forward (default): the first layers; reverse: the last ones",
+          "--direction"},
          {"--precision", Takes::one, "<type>", "of the layers that are kept: float32 (default) or float16", "-p"},
          {"--minimal", Takes::nothing, "", "the fewest layers, wherever they stand; none of them can be left out"}},
         1,
@@ -35,7 +38,8 @@ const CompanionCommand& command() {
   return kCommand;
 }
 
-std::string word_of(const Arguments& arguments, std::string_view flag, const std::string& standard, const std::string& other) {
+std::string word_of(const Arguments& arguments, std::string_view flag, const std::string& standard,
+                    const std::string& other) {
   std::string word = arguments.value(flag, standard);
   if (word != standard && word != other)
     throw UsageError(fmt::format("{} {}: there is no such word", flag, word), fmt::format("{} or {}", standard, other));
@@ -54,15 +58,18 @@ class PrecisionSearch {
         subject_(arguments, narrator_),
         cache_(make<hone_timing_cache>(hone_timing_cache_create, nullptr, size_t{0})) {
     if (subject_.request().precision == "fp32")
-      throw UsageError("no type of few bits is allowed, so that all layers are in FP32 as it is", "add --fp16, --bf16 or --int8");
+      throw UsageError("no type of few bits is allowed, so that all layers are in FP32 as it is",
+                       "add --fp16, --bf16 or --int8");
     if (kept_type_ == "fp16" && subject_.request().precision != "int8")
-      throw UsageError("--precision float16 keeps layers in FP16, which are so already", "add --int8 and --fp16, or keep them in float32");
+      throw UsageError("--precision float16 keeps layers in FP16, which are so already",
+                       "add --int8 and --fp16, or keep them in float32");
     find_layers();
   }
 
   ExitStatus run() {
     narrator_.info("RUNNING | Command: hone debug precision {}", join(arguments_.words(), " "));
-    narrator_.info("Using {} as higher precision for some of {} layers", kept_type_ == "fp16" ? "float16" : "float32", layers_.size());
+    narrator_.info("Using {} as higher precision for some of {} layers", kept_type_ == "fp16" ? "float16" : "float32",
+                   layers_.size());
     if (passes({})) return finish(std::vector<size_t>());
     std::vector<size_t> all(layers_.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -77,7 +84,8 @@ class PrecisionSearch {
   void find_layers() {
     const ImportedModel model = read_model(subject_.face().path, narrator_.engine_log());
     for (const Node* node : model.graph.nodes())
-      if (!node->origin.empty() && is_float(node->output()->type.dtype) && std::ranges::find(layers_, node->origin.front()) == layers_.end())
+      if (!node->origin.empty() && is_float(node->output()->type.dtype) &&
+          std::ranges::find(layers_, node->origin.front()) == layers_.end())
         layers_.push_back(node->origin.front());
     if (layers_.empty()) throw UsageError(fmt::format("{} computes nothing in floating point", subject_.face().path));
   }
@@ -117,7 +125,8 @@ class PrecisionSearch {
     std::string entries;
     const bool asks = (low == "fp16" || low == "bf16") && info_of(&subject_.device()).whole_networks == 0;
     if (asks) entries = "*:" + low;
-    for (const size_t layer : kept) entries += fmt::format("{}{}:{}", entries.empty() ? "" : ",", layers_[layer], kept_type_);
+    for (const size_t layer : kept)
+      entries += fmt::format("{}{}:{}", entries.empty() ? "" : ",", layers_[layer], kept_type_);
     if (entries.empty()) return {};
     return {"--precisionConstraints=obey", "--layerPrecisions=" + entries};
   }
@@ -136,12 +145,17 @@ class PrecisionSearch {
     checker_.finish();
     Json json{{"found", kept.has_value()}};
     if (!kept) {
-      narrator_.error("Could not find a configuration that satisfied accuracy requirements: with all layers in {} it fails, too", kept_type_);
+      narrator_.error(
+          "Could not find a configuration that satisfied accuracy requirements: with all layers in {} it fails, too",
+          kept_type_);
     } else if (kept->empty()) {
       narrator_.info("No layer needs higher precision");
     } else {
-      if (arguments_.has("--minimal")) narrator_.info("To achieve acceptable accuracy, try running {} layer(s) in higher precision", kept->size());
-      else narrator_.info("To achieve acceptable accuracy, try running the {} {} layer(s) in higher precision", reverse_ ? "last" : "first", kept->size());
+      if (arguments_.has("--minimal"))
+        narrator_.info("To achieve acceptable accuracy, try running {} layer(s) in higher precision", kept->size());
+      else
+        narrator_.info("To achieve acceptable accuracy, try running the {} {} layer(s) in higher precision",
+                       reverse_ ? "last" : "first", kept->size());
       narrator_.info("Layers: {}", join(names_of(*kept), ", "));
       narrator_.info("Flags: {}", join(flags_for(*kept), " "));
     }

@@ -32,7 +32,8 @@ std::vector<CompanionFlag> flags() {
       {"--mode", Takes::one, "<mode>", "bisect (default), or linear: node by node"},
       {"--no-reduce-inputs", Takes::nothing, "", "leave the beginning of the model as it is"},
       {"--no-reduce-outputs", Takes::nothing, "", "leave the end of the model as it is"},
-      {"--model-input-shapes", Takes::some, "<name:[sizes]...>", "shapes of inputs, for --check-run", "--model-inputs --input-shapes"},
+      {"--model-input-shapes", Takes::some, "<name:[sizes]...>", "shapes of inputs, for --check-run",
+       "--model-inputs --input-shapes"},
       {"--seed", Takes::one, "<number>", "of the inputs that are drawn for --check-run (default 1)"},
       {"--val-range", Takes::some, "<[name:][low,high]...>", "of the inputs that are drawn for --check-run"},
       {"--load-inputs", Takes::some, "<file...>", "the inputs for --check-run"},
@@ -44,11 +45,12 @@ std::vector<CompanionFlag> flags() {
 }
 
 const CompanionCommand& command() {
-  static const CompanionCommand kCommand{
-      "debug reduce", "MODEL.onnx",
-      "Finds the smallest part of a model that still fails a check. Every part is written to polygraphy_debug.onnx for --check to read; "
-      "--check-run compares in this process, on the values that flow there in the whole model. Exit 0: found; 2: the model does not fail.",
-      flags()};
+  static const CompanionCommand kCommand{"debug reduce", "MODEL.onnx",
+                                         "Finds the smallest part of a model that still fails a check. Every part is "
+                                         "written to polygraphy_debug.onnx for --check to read; "
+                                         "--check-run compares in this process, on the values that flow there in the "
+                                         "whole model. Exit 0: found; 2: the model does not fail.",
+                                         flags()};
   return kCommand;
 }
 
@@ -86,7 +88,8 @@ class Reduction {
     narrator_.info("Original Model:\n{}", model_text(pieces_.model(), {}));
     if (!fails(all)) {
       checker_.finish();
-      throw UsageError("The model does not fail, so there is nothing to reduce", "no file is written; check the --check command");
+      throw UsageError("The model does not fail, so there is nothing to reduce",
+                       "no file is written; check the --check command");
     }
     Part part = std::move(all);
     if (!arguments_.has("--no-reduce-outputs")) part = shorter(part, true);
@@ -98,7 +101,8 @@ class Reduction {
  private:
   std::string mode() const {
     std::string mode = arguments_.value("--mode", "bisect");
-    if (mode != "bisect" && mode != "linear") throw UsageError(fmt::format("--mode {}: there is no such mode", mode), "bisect or linear");
+    if (mode != "bisect" && mode != "linear")
+      throw UsageError(fmt::format("--mode {}: there is no such mode", mode), "bisect or linear");
     return mode;
   }
 
@@ -157,8 +161,10 @@ class Reduction {
     narrator_.info("Leaving out other nodes");
     checker_.expect(-1);
     FewestRules rules{.first_chunk = linear_ ? size_t{1} : size_t{0}, .goes_along = nullptr};
-    if (arguments_.has("--no-reduce-inputs")) rules.goes_along = [&](const Part& going) { return pieces_.with_readers(going); };
-    if (arguments_.has("--no-reduce-outputs")) rules.goes_along = [&](const Part& going) { return pieces_.with_givers(going); };
+    if (arguments_.has("--no-reduce-inputs"))
+      rules.goes_along = [&](const Part& going) { return pieces_.with_readers(going); };
+    if (arguments_.has("--no-reduce-outputs"))
+      rules.goes_along = [&](const Part& going) { return pieces_.with_givers(going); };
     return fewest(part, rules, [&](const Part& rest) { return fails(rest); });
   }
 
@@ -170,7 +176,8 @@ class Reduction {
         if (failed) continue;
         const bool smaller = part.size() < bad.size();
         const bool best_smaller = best && best->size() < bad.size();
-        if (!best || (smaller && (!best_smaller || part.size() > best->size())) || (!smaller && !best_smaller && part.size() < best->size()))
+        if (!best || (smaller && (!best_smaller || part.size() > best->size())) ||
+            (!smaller && !best_smaller && part.size() < best->size()))
           best = part;
       }
       return best;
@@ -189,7 +196,10 @@ class Reduction {
     narrator_.info("Minimum Bad Model:\n{}", model_text(bad, {.layers = part.size() <= 32}));
     std::vector<std::string> names;
     for (const size_t i : part) names.push_back(pieces_.label(i));
-    Json json{{"nodes", names}, {"inputs", pieces_.inputs_of(part)}, {"outputs", pieces_.outputs_of(part)}, {"written", arguments_.value("--output")}};
+    Json json{{"nodes", names},
+              {"inputs", pieces_.inputs_of(part)},
+              {"outputs", pieces_.outputs_of(part)},
+              {"written", arguments_.value("--output")}};
     if (arguments_.has("--min-good")) {
       if (const std::optional<Part> good = good_part(part)) {
         const edit::Model model = pieces_.piece(*good);

@@ -11,14 +11,17 @@ namespace {
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
-    CompanionCommand made{"debug repeat", "",
-                          "Runs a command again and again and sorts what it leaves into good/ and bad/. Exit 0: all iterations passed, or with "
+    CompanionCommand made{"debug repeat",
+                          "",
+                          "Runs a command again and again and sorts what it leaves into good/ and bad/. Exit 0: all "
+                          "iterations passed, or with "
                           "--until good one did; 1: one failed.",
                           {until_flag()},
                           0,
                           0};
     for (CompanionFlag& flag : checker_flags())
-      if (flag.name != "--check-run" && flag.name != "--iter-artifact" && flag.name != "--no-remove-intermediate") made.flags.push_back(flag);
+      if (flag.name != "--check-run" && flag.name != "--iter-artifact" && flag.name != "--no-remove-intermediate")
+        made.flags.push_back(flag);
     return made;
   }();
   return kCommand;
@@ -41,7 +44,8 @@ ExitStatus repeat(const Arguments& arguments) {
 
 const CompanionCommand& debug_command() {
   static const CompanionCommand kCommand{
-      "debug", "COMMAND", "Finds what makes a check fail: reduce, precision, build, repeat, diff-tactics.", {}, 0, 1000};
+      "debug", "COMMAND", "Finds what makes a check fail: reduce, precision, build, repeat, diff-tactics.",
+      {},      0,         1000};
   return kCommand;
 }
 

@@ -6,14 +6,16 @@
 namespace hone {
 
 CompanionFlag until_flag() {
-  return {"--until", Takes::one, "<good|bad|count>", "the first iteration that passes, the first that fails, or so many"};
+  return {"--until", Takes::one, "<good|bad|count>",
+          "the first iteration that passes, the first that fails, or so many"};
 }
 
 Until::Until(const Arguments& arguments) : word_(arguments.value("--until")) {
   if (!arguments.has("--until")) throw UsageError("--until is missing", "--until good, --until bad or --until 10");
   if (word_ == "good" || word_ == "bad") return;
   const std::optional<int64_t> count = parse_integer(word_);
-  if (!count || *count < 1) throw UsageError(fmt::format("--until takes good, bad or a number from 1 on, not '{}'", word_));
+  if (!count || *count < 1)
+    throw UsageError(fmt::format("--until takes good, bad or a number from 1 on, not '{}'", word_));
   count_ = *count;
 }
 

@@ -9,8 +9,9 @@
 #include "base/file.h"
 #include "edit/file.h"
 #include "edit/pieces.h"
-#include "hone/diagnosis.hpp"
+#include "hone/diagnosis.h"
 #include "tensor/json.h"
+#include "tools/common/api.h"
 #include "tools/companion/exit_status.h"
 
 namespace hone {
@@ -18,9 +19,57 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string operator_of(const Diagnostic& entry) { return entry.domain.empty() ? entry.op : entry.domain + "." + entry.op; }
+struct Diagnostic {
+  hone_severity severity = HONE_LOG_ERROR;
+  hone_problem problem = HONE_PROBLEM_GRAPH;
+  int64_t node = -1;
+  std::string name, op, domain, text, hint;
+};
 
-std::string reason_of(const Diagnostic& entry) { return entry.hint.empty() ? entry.text : fmt::format("{} ({})", entry.text, entry.hint); }
+struct DiagnosedNode {
+  std::string name;
+  bool supported = false;
+};
+
+struct DestroyDiagnosis {
+  void operator()(hone_diagnosis* diagnosis) const { hone_diagnosis_destroy(diagnosis); }
+};
+
+class Diagnosis {
+ public:
+  explicit Diagnosis(const std::string& path) {
+    hone_diagnosis* made = nullptr;
+    check(hone_diagnosis_create_from_file(path.c_str(), &made));
+    diagnosis_.reset(made);
+  }
+  std::vector<Diagnostic> entries() const {
+    std::vector<Diagnostic> list;
+    for (size_t i = 0; i < hone_diagnosis_entries(diagnosis_.get()); ++i) {
+      const auto raw = ask<hone_diagnostic>(hone_diagnosis_entry, diagnosis_.get(), i);
+      list.push_back({raw.severity, raw.problem, raw.node, raw.name, raw.op, raw.domain, raw.text, raw.hint});
+    }
+    return list;
+  }
+  std::vector<DiagnosedNode> nodes() const {
+    std::vector<DiagnosedNode> list;
+    for (size_t i = 0; i < hone_diagnosis_nodes(diagnosis_.get()); ++i) {
+      const auto raw = ask<hone_diagnosed_node>(hone_diagnosis_node, diagnosis_.get(), i);
+      list.push_back({raw.name, raw.supported != 0});
+    }
+    return list;
+  }
+
+ private:
+  std::unique_ptr<hone_diagnosis, DestroyDiagnosis> diagnosis_;
+};
+
+std::string operator_of(const Diagnostic& entry) {
+  return entry.domain.empty() ? entry.op : entry.domain + "." + entry.op;
+}
+
+std::string reason_of(const Diagnostic& entry) {
+  return entry.hint.empty() ? entry.text : fmt::format("{} ({})", entry.text, entry.hint);
+}
 
 /// Rows of columns, a line of '-' below the first.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -32,7 +81,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::string text = "===== Summary =====\n";
   for (size_t r = 0; r < rows.size(); ++r) {
     std::string line;
-    for (size_t i = 0; i < rows[r].size(); ++i) line += fmt::format("{}{:<{}}", i == 0 ? "" : " | ", rows[r][i], i + 1 < rows[r].size() ? widths[i] : 0);
+    for (size_t i = 0; i < rows[r].size(); ++i)
+      line += fmt::format("{}{:<{}}", i == 0 ? "" : " | ", rows[r][i], i + 1 < rows[r].size() ? widths[i] : 0);
     text += line + "\n";
     if (r == 0) text += std::string(line.size(), '-') + "\n";
   }
@@ -40,22 +90,26 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 /// Each refused node with the way to it: nodes inside of functions and bodies behind those that hold them.
-std::vector<std::vector<std::string>> rows_by_node(const std::vector<Diagnostic>& refused, const std::vector<DiagnosedNode>& nodes) {
+std::vector<std::vector<std::string>> rows_by_node(const std::vector<Diagnostic>& refused,
+                                                   const std::vector<DiagnosedNode>& nodes) {
   std::vector<std::vector<std::string>> rows{{"Stack trace", "Operator", "Node", "Reason"}};
   for (const Diagnostic& entry : refused) {
     const bool inside = entry.node >= 0 && nodes[static_cast<size_t>(entry.node)].name != entry.name;
-    rows.push_back({inside ? nodes[static_cast<size_t>(entry.node)].name : "", operator_of(entry), entry.name, reason_of(entry)});
+    rows.push_back(
+        {inside ? nodes[static_cast<size_t>(entry.node)].name : "", operator_of(entry), entry.name, reason_of(entry)});
   }
   return rows;
 }
 
 /// Refused nodes of one operator for one reason are one row.
-std::vector<std::vector<std::string>> rows_by_operator(const std::vector<Diagnostic>& refused, const std::vector<size_t>& place) {
+std::vector<std::vector<std::string>> rows_by_operator(const std::vector<Diagnostic>& refused,
+                                                       const std::vector<size_t>& place) {
   std::vector<std::vector<std::string>> rows{{"Operator", "Count", "Reason", "Nodes"}};
   std::vector<std::pair<std::pair<std::string, std::string>, std::vector<size_t>>> groups;
   for (const Diagnostic& entry : refused) {
     const std::pair key(operator_of(entry), reason_of(entry));
-    auto at = std::ranges::find(groups, key, &std::pair<std::pair<std::string, std::string>, std::vector<size_t>>::first);
+    auto at =
+        std::ranges::find(groups, key, &std::pair<std::pair<std::string, std::string>, std::vector<size_t>>::first);
     if (at == groups.end()) at = groups.insert(groups.end(), {key, {}});
     if (entry.node >= 0) at->second.push_back(place[static_cast<size_t>(entry.node)]);
   }
@@ -81,14 +135,16 @@ std::vector<size_t> places(const edit::Model& file, const edit::Pieces& pieces) 
   return place;
 }
 
-std::vector<std::string> write_parts(const edit::Pieces& pieces, const std::vector<bool>& taken, const std::string& folder) {
+std::vector<std::string> write_parts(const edit::Pieces& pieces, const std::vector<bool>& taken,
+                                     const std::string& folder) {
   fs::create_directories(folder);
   std::vector<std::string> written;
   for (size_t start = 0; start < taken.size();) {
     size_t end = start;
     edit::Part part;
     while (end < taken.size() && taken[end] == taken[start]) part.push_back(end++);
-    const std::string name = fmt::format("{}_subgraph-nodes-{}-{}.onnx", taken[start] ? "supported" : "unsupported", start, end - 1);
+    const std::string name =
+        fmt::format("{}_subgraph-nodes-{}-{}.onnx", taken[start] ? "supported" : "unsupported", start, end - 1);
     edit::save(pieces.piece(part, edit::Pieces::Types::where_known), (fs::path(folder) / name).string());
     written.push_back(name);
     start = end;
@@ -97,18 +153,23 @@ std::vector<std::string> write_parts(const edit::Pieces& pieces, const std::vect
 }
 
 Json entry_json(const Diagnostic& entry) {
-  return {{"node", entry.node}, {"name", entry.name}, {"operator", operator_of(entry)}, {"reason", entry.text}, {"hint", entry.hint}};
+  return {{"node", entry.node},
+          {"name", entry.name},
+          {"operator", operator_of(entry)},
+          {"reason", entry.text},
+          {"hint", entry.hint}};
 }
 
 }  // namespace
 
 std::optional<int> tell_refused(const std::string& path, const PartitionRequest& request) {
   need_file(path);
-  const Diagnosis diagnosis = Diagnosis::of_file(path);
+  const Diagnosis diagnosis(path);
   std::vector<Diagnostic> refused;
   for (Diagnostic& entry : diagnosis.entries()) {
     if (entry.severity != HONE_LOG_ERROR) continue;
-    if (entry.problem == HONE_PROBLEM_FILE) throw StatusError(ExitStatus::no_file, fmt::format("{} is no ONNX model: {}", path, entry.text), entry.hint);
+    if (entry.problem == HONE_PROBLEM_FILE)
+      throw StatusError(ExitStatus::no_file, fmt::format("{} is no ONNX model: {}", path, entry.text), entry.hint);
     refused.push_back(std::move(entry));
   }
   if (refused.empty() && !request.writes_parts) return std::nullopt;

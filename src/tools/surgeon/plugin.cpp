@@ -30,23 +30,29 @@ std::vector<CompanionFlag> choice_and(std::vector<CompanionFlag> more) {
 }
 
 const CompanionCommand& list_command() {
-  static const CompanionCommand kCommand{"plugin list", "MODEL.onnx", "Counts where operators of a folder of patterns would fit into a model.", with_load_flags(choice_and({}))};
+  static const CompanionCommand kCommand{"plugin list", "MODEL.onnx",
+                                         "Counts where operators of a folder of patterns would fit into a model.",
+                                         with_load_flags(choice_and({}))};
   return kCommand;
 }
 const CompanionCommand& match_command() {
   static const CompanionCommand kCommand{
-      "plugin match", "MODEL.onnx", "Writes where operators of a folder of patterns would fit, for hone plugin replace; lines can be taken out by hand before.",
+      "plugin match", "MODEL.onnx",
+      "Writes where operators of a folder of patterns would fit, for hone plugin replace; lines can be taken out by "
+      "hand before.",
       with_load_flags(choice_and({{"--output", Takes::one, "<file>", "default: config.yaml beside the model", "-o"}}))};
   return kCommand;
 }
 const CompanionCommand& replace_command() {
   static const CompanionCommand kCommand{
       "plugin replace", "MODEL.onnx", "Puts the operators where a file of hone plugin match says.",
-      with_model_flags({{"--config", Takes::one, "<file>", "default: config.yaml beside the model"}, {"--plugin-dir", Takes::one, "<folder>", "accepted: the file says all"}})};
+      with_model_flags({{"--config", Takes::one, "<file>", "default: config.yaml beside the model"},
+                        {"--plugin-dir", Takes::one, "<folder>", "accepted: the file says all"}})};
   return kCommand;
 }
 const CompanionCommand& plugin_command() {
-  static const CompanionCommand kCommand{"plugin", "COMMAND", "Puts operators of one's own into models: list, match, replace.", {}, 0, 1000};
+  static const CompanionCommand kCommand{
+      "plugin", "COMMAND", "Puts operators of one's own into models: list, match, replace.", {}, 0, 1000};
   return kCommand;
 }
 
@@ -58,21 +64,28 @@ struct Plugin {
 };
 
 void collect_inputs(const edit::Pattern& pattern, std::vector<std::string>& names) {
-  if (pattern.op_type.empty() && std::ranges::find(names, pattern.tensor) == names.end()) names.push_back(pattern.tensor);
+  if (pattern.op_type.empty() && std::ranges::find(names, pattern.tensor) == names.end())
+    names.push_back(pattern.tensor);
   for (const edit::Pattern& operand : pattern.operands) collect_inputs(operand, names);
 }
 
 Plugin read_plugin(const fs::path& file) {
   try {
     const Json json = parse_json(read_file(file.string()), file.string());
-    Plugin plugin{file.parent_path().filename().string(), text_member(json, "name"), text_member(json, "op"), edit::parse_pattern(text_member(json, "pattern")), {}, {}};
+    Plugin plugin{file.parent_path().filename().string(),
+                  text_member(json, "name"),
+                  text_member(json, "op"),
+                  edit::parse_pattern(text_member(json, "pattern")),
+                  {},
+                  {}};
     collect_inputs(plugin.pattern, plugin.inputs);
     if (json.contains("inputs")) {
       const std::vector<std::string> known = std::move(plugin.inputs);
       plugin.inputs.clear();
       for (const Json& name : list_member(json, "inputs")) {
         plugin.inputs.push_back(name.get<std::string>());
-        if (std::ranges::find(known, plugin.inputs.back()) == known.end()) throw Error(fmt::format("the pattern has no ${}", plugin.inputs.back()));
+        if (std::ranges::find(known, plugin.inputs.back()) == known.end())
+          throw Error(fmt::format("the pattern has no ${}", plugin.inputs.back()));
       }
     }
     plugin.attributes = json.value("attributes", Json::object());
@@ -85,8 +98,10 @@ Plugin read_plugin(const fs::path& file) {
 }
 
 std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narrator) {
-  if (!arguments.has("--plugin-dir")) throw UsageError("--plugin-dir is missing", "the folder that holds a folder for each operator");
-  if (arguments.has("--include") && arguments.has("--exclude")) throw UsageError("--include and --exclude exclude each other");
+  if (!arguments.has("--plugin-dir"))
+    throw UsageError("--plugin-dir is missing", "the folder that holds a folder for each operator");
+  if (arguments.has("--include") && arguments.has("--exclude"))
+    throw UsageError("--include and --exclude exclude each other");
   const std::string folder = arguments.value("--plugin-dir");
   need_file(folder);
   if (!fs::is_directory(folder)) throw StatusError(ExitStatus::no_file, fmt::format("{} is no folder", folder));
@@ -108,7 +123,8 @@ std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narra
     }
   }
   if (plugins.empty())
-    throw UsageError(fmt::format("{} holds no pattern{}", folder, in_python ? " but in Python, which is not run" : ""), "it needs a folder for each operator, with pattern.json");
+    throw UsageError(fmt::format("{} holds no pattern{}", folder, in_python ? " but in Python, which is not run" : ""),
+                     "it needs a folder for each operator, with pattern.json");
   return plugins;
 }
 
@@ -117,7 +133,9 @@ Json instances_of(const Plugin& plugin, const edit::Graph& graph) {
   for (const edit::Match& match : edit::find_matches(graph, plugin.pattern)) {
     Json inputs = Json::array();
     for (const std::string& name : plugin.inputs) inputs.push_back(match.tensors.at(name));
-    instances.push_back({{"inputs", inputs}, {"outputs", Json::array({graph.nodes[match.nodes.front()].outputs.at(0)})}, {"attributes", plugin.attributes}});
+    instances.push_back({{"inputs", inputs},
+                         {"outputs", Json::array({graph.nodes[match.nodes.front()].outputs.at(0)})},
+                         {"attributes", plugin.attributes}});
   }
   return instances;
 }
@@ -133,10 +151,12 @@ Json matches_of(const Arguments& arguments, const Narrator& narrator) {
     if (!instances.empty()) found.push_back({{"name", plugin.name}, {"op", plugin.op}, {"instances", instances}});
   }
   std::string text;
-  for (const auto& [name, count] : counts.items()) text += fmt::format("{}'{}': {}", text.empty() ? "" : ", ", name, count.get<size_t>());
+  for (const auto& [name, count] : counts.items())
+    text += fmt::format("{}'{}': {}", text.empty() ? "" : ", ", name, count.get<size_t>());
   narrator.info("the following plugins matched:");
   narrator.info("{{{}}}", text);
-  write_json_result(arguments, Json{{"counts", counts}, {"plugins", found}}.dump(2, ' ', false, Json::error_handler_t::replace));
+  write_json_result(arguments,
+                    Json{{"counts", counts}, {"plugins", found}}.dump(2, ' ', false, Json::error_handler_t::replace));
   return found;
 }
 
@@ -153,7 +173,8 @@ ExitStatus list(const Arguments& arguments) {
 ExitStatus match(const Arguments& arguments) {
   const Narrator narrator(arguments);
   std::string text;
-  for (const Json& plugin : matches_of(arguments, narrator)) text += "---\n" + plugin.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (const Json& plugin : matches_of(arguments, narrator))
+    text += "---\n" + plugin.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const std::string path = config_path(arguments, "--output");
   write_file(path, text);
   narrator.info("Matching subgraphs saved to {}", path);
@@ -179,7 +200,8 @@ std::vector<Json> read_config(const std::string& path) {
       for (const Json& instance : list_member(plugin, "instances")) {
         for (const char* side : {"inputs", "outputs"})
           for (const Json& name : list_member(instance, side)) name.get<std::string>();
-        if (instance.contains("attributes") && !instance["attributes"].is_object() && !instance["attributes"].is_null()) throw Error("'attributes' is no object");
+        if (instance.contains("attributes") && !instance["attributes"].is_object() && !instance["attributes"].is_null())
+          throw Error("'attributes' is no object");
       }
     }
   } catch (const std::exception& error) {
@@ -205,7 +227,8 @@ ExitStatus replace(const Arguments& arguments) {
         for (const Json& input : list_member(instance, "inputs")) node.inputs.push_back(input.get<std::string>());
         for (const Json& output : list_member(instance, "outputs")) node.outputs.push_back(output.get<std::string>());
         if (instance.contains("attributes") && instance["attributes"].is_object())
-          for (const auto& [key, value] : instance["attributes"].items()) node.attributes.emplace_back(key, attribute_of(value));
+          for (const auto& [key, value] : instance["attributes"].items())
+            node.attributes.emplace_back(key, attribute_of(value));
         edit::insert_node(model, node);
         ++count;
       }
