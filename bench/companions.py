@@ -23,6 +23,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 HONE = ROOT / "build/release/bin/hone"
+POLYGRAPHY = "import sys; from polygraphy.tools import main; sys.exit(main())"
 NO_PYTHON = {"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/")}
 
 # What is measured: name, row, Hone's words, Polygraphy's words or None, the target in milliseconds or None.
@@ -41,7 +42,7 @@ CASES = [
     ("run: compare two runners", 1, ["run", "a.onnx", "--cpu", "--ref"], ["run", "a.onnx", "--onnxrt", "--onnxrt"], None),
     ("debug reduce with a command", 81, ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--mode=linear", "--fail-regex", "Op: Mul", "--check", str(HONE), "inspect", "model",
                                          "polygraphy_debug.onnx", "--show", "layers"],
-     ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--mode=linear", "--fail-regex", "Op: Mul", "--check", sys.executable, "-m", "polygraphy", "inspect", "model",
+     ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--mode=linear", "--fail-regex", "Op: Mul", "--check", sys.executable, "-c", POLYGRAPHY, "inspect", "model",
       "polygraphy_debug.onnx", "--show", "layers"], None),
 ]
 # Row 118: commands that must work, and come to this status, where there is no Python.
@@ -83,7 +84,7 @@ def measure(case, folder, repeats, with_polygraphy):
     name, row, ours, theirs, target = case
     times = {"hone": [], "polygraphy": []}
     for _ in range(repeats):
-        for program, words in (("hone", [HONE, *ours]), ("polygraphy", [sys.executable, "-m", "polygraphy", *theirs] if theirs and with_polygraphy else None)):
+        for program, words in (("hone", [HONE, *ours]), ("polygraphy", [sys.executable, "-c", POLYGRAPHY, *theirs] if theirs and with_polygraphy else None)):
             if words is None:
                 continue
             seconds, status, said = once(words, folder)

@@ -17,6 +17,7 @@ import tiny
 from onnx import TensorProto, helper, numpy_helper
 
 LIBRARIES = [os.environ.get("HONE_ONNXRUNTIME_LIB", ""), *glob.glob(f"{sys.prefix}/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*")]
+POLYGRAPHY = "import sys; from polygraphy.tools import main; sys.exit(main())"
 with_onnxruntime = pytest.mark.skipif(not any(map(os.path.exists, LIBRARIES)), reason="there is no libonnxruntime.so")
 
 
@@ -43,7 +44,7 @@ def said_by(program, status, *words, **options):
 
 def their(folder, *words):
     """Polygraphy itself: exit status and output."""
-    done = subprocess.run([sys.executable, "-m", "polygraphy", *map(str, words)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+    done = subprocess.run([sys.executable, "-c", POLYGRAPHY, *map(str, words)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                           timeout=600, check=False)
     return done.returncode, done.stdout
 
@@ -81,7 +82,7 @@ def test_row_44_inspect_data(hone):
     said = said_by(hone, 0, "inspect", "data", "out.json", "--show-values", "--histogram", "--all")
     assert "==== Run Results (1 runners) ====" in said and "---- cpu-0 (2 iterations) ----" in said and "-- Iteration: 1" in said
     assert "y [dtype=float32, shape=(2, 8)] | Stats: mean=0.37695, std-dev=0.25631" in said and "max=0.87812 at (1, 5)" in said
-    assert "---- Histogram ----" in said and said.count(" | ####") >= 4 and "[0.417021990" in said
+    assert "---- Histogram ----" in said and said.count("| ####") >= 4 and "[0.41702199 " in said
     found = json.loads(hone.answer("inspect", "data", "in.json", "--json", "-"))
     (first,) = found["iterations"]
     assert first[0]["name"] == "x" and first[0]["shape"] == [2, 8] and first[0]["max"] == pytest.approx(0.878117442)

@@ -260,10 +260,13 @@ int run_inspect_capability(Words words) {
   if (devices.empty()) return run_friendly(command(), rest, {}, capability);
   int status = 0;
   for (const std::string& name : devices) {
+    const std::string device = name == "own-cpu" ? "cpu" : name == "own-cuda" ? "cuda:0" : name;
+    if (!device.starts_with("cpu") && !device.starts_with("cuda")) {
+      fmt::print(stderr, "hone inspect capability: there is no backend {}\n  hint: own-cpu and own-cuda\n", name);
+      return static_cast<int>(ExitStatus::no_backend);
+    }
     std::vector<std::string> with_device = rest;
-    with_device.push_back(std::string("--device=") + (name == "own-cpu"    ? "cpu"
-                                                      : name == "own-cuda" ? "cuda:0"
-                                                                           : name.c_str()));
+    with_device.push_back("--device=" + device);
     status = std::max(status, run_friendly(command(), with_device, {}, capability));
   }
   return status;

@@ -147,8 +147,9 @@ size_t Arguments::take(const CompanionFlag& flag, std::span<const std::string> w
     values.insert(values.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
     at = words.size();
   }
+  if (flag.takes == Takes::word && values.empty() && at < words.size()) values.push_back(words[at++]);
   const bool several = flag.takes == Takes::some || flag.takes == Takes::any;
-  while (at < words.size() && flag.takes != Takes::nothing && (several || values.empty())) {
+  while (at < words.size() && flag.takes != Takes::nothing && flag.takes != Takes::word && (several || values.empty())) {
     const bool dash = words[at] == "-";
     if (is_flag(words[at]) && !dash) break;
     // A model that follows is the command's own; behind --json, which is typed most without a name, any other file is, too.
@@ -157,7 +158,7 @@ size_t Arguments::take(const CompanionFlag& flag, std::span<const std::string> w
       break;
     values.push_back(words[at++]);
   }
-  if (values.empty() && (flag.takes == Takes::one || flag.takes == Takes::some || flag.takes == Takes::rest))
+  if (values.empty() && (flag.takes != Takes::nothing && flag.takes != Takes::maybe && flag.takes != Takes::any))
     throw UsageError(fmt::format("{} needs a value", flag.name),
                      fmt::format("write {} {}", flag.name, flag.value_name));
   given_[std::string(flag.name)].push_back(std::move(values));

@@ -24,6 +24,7 @@ enum class Takes {
   some,   // one and more
   any,    // none and more
   rest,   // all that follows, flags too
+  word,   // one, which may look like a flag
 };
 
 struct CompanionFlag {

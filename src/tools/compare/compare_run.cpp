@@ -128,15 +128,30 @@ class ComparedRun {
   const ModelFace& model_face(std::string_view runner) {
     if (!is_plan_) return face_;
     if (!plan_model_) {
-      const std::string beside =
-          (std::filesystem::path(face_.path).parent_path() / std::filesystem::path(model_of_plan_).filename()).string();
-      const std::string found = std::filesystem::exists(model_of_plan_) ? model_of_plan_ : beside;
-      if (model_of_plan_.empty() || !std::filesystem::exists(found))
+      const std::optional<std::string> found = model_of_plan();
+      if (!found)
         throw UsageError(fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
-                         fmt::format("hone run MODEL.onnx --plan {} {}", face_.path, runner));
-      plan_model_ = read_face(found);
+                         fmt::format("put the model beside it as {}, or hone run MODEL.onnx --plan {} {}",
+                                     std::filesystem::path(face_.path).replace_extension(".onnx").string(), face_.path, runner));
+      plan_model_ = read_face(*found);
     }
     return *plan_model_;
+  }
+
+  /// The file that the plan names, or one of its own name beside it; its inputs have to be those of the plan.
+  std::optional<std::string> model_of_plan() const {
+    const std::filesystem::path plan(face_.path), named(model_of_plan_);
+    for (const std::filesystem::path& path :
+         {named, plan.parent_path() / named.filename(), std::filesystem::path(plan).replace_extension(".onnx")}) {
+      std::error_code none;
+      if (path.empty() || !std::filesystem::is_regular_file(path, none) || !is_onnx_file(path.string())) continue;
+      const ModelFace model = read_face(path.string());
+      const bool fits = std::ranges::all_of(face_.inputs, [&](const KnownTensor& input) {
+        return std::ranges::find(model.inputs, input.name, &KnownTensor::name) != model.inputs.end();
+      });
+      if (fits) return path.string();
+    }
+    return std::nullopt;
   }
 
   void make_runners() {

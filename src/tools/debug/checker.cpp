@@ -102,7 +102,7 @@ std::set<int> codes_of(const Arguments& arguments, std::string_view flag) {
 std::vector<CompanionFlag> checker_flags() {
   return {{"--check", Takes::rest, "<command...>",
            "what tells whether an iteration passes; everything behind it is the command"},
-          {"--check-run", Takes::one, "<flags>",
+          {"--check-run", Takes::word, "<flags>",
            "compare in this process, as hone run with these flags does: \"--cpu --ref --atol 1e-3\""},
           {"--fail-code", Takes::some, "<code...>", "exit codes that mean failure; default: all but 0"},
           {"--ignore-fail-code", Takes::some, "<code...>", "exit codes that do not"},

@@ -123,7 +123,7 @@ class PrecisionSearch {
   std::vector<std::string> flags_for(const std::vector<size_t>& kept) const {
     const std::string& low = subject_.request().precision;
     std::string entries;
-    const bool asks = (low == "fp16" || low == "bf16") && info_of(&subject_.device()).whole_networks == 0;
+    const bool asks = (low == "fp16" || low == "bf16") && std::string_view(info_of(&subject_.device()).kind) == "cpu";
     if (asks) entries = "*:" + low;
     for (const size_t layer : kept)
       entries += fmt::format("{}{}:{}", entries.empty() ? "" : ",", layers_[layer], kept_type_);
