@@ -371,5 +371,7 @@ def test_a_removed_python_operator_is_freed_with_the_last_engine_that_uses_it(fo
     del engine
     gc.collect()
     assert gone() is None
-    with pytest.raises(hone.Error, match="two"):
-        hone.Operator(lambda x: x, "test.memory", "Wrong", sizes=["two", "x0"], output_types=[0, 0])  # not registered, so not released
+    kept = hone.Operator(lambda x: x, "test.memory", "Twice")
+    with pytest.raises(hone.Error, match="test.memory::Twice"):
+        hone.Operator(lambda x: x, "test.memory", "Twice")  # not registered, so not released
+    kept.remove()

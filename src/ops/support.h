@@ -14,6 +14,9 @@ namespace hone {
 class Floats {
  public:
   explicit Floats(const Tensor& tensor);
+  Floats(Floats&&) noexcept = default;
+  Floats& operator=(Floats&&) noexcept = default;
+  std::span<const float> span() const { return view_; }
   const float* data() const { return view_.data(); }
   size_t size() const { return view_.size(); }
   float operator[](int64_t i) const { return view_[static_cast<size_t>(i)]; }

@@ -88,7 +88,7 @@ std::optional<ConvRegion> read_conv_region(const Graph& region, Roundings roundi
   return ConvRegion{std::move(match), code.value_or(ConvCode{}), std::move(window), transposed};
 }
 
-std::vector<float> ConvRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
+Floats ConvRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
 
 std::vector<float> ConvRegion::bias() const { return collect_bias(match, node().input(2), code.channels); }
 

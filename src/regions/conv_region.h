@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/support.h"
 #include "ops/window.h"
 #include "regions/region_match.h"
 
@@ -64,7 +65,7 @@ struct ConvRegion {
 
   const Node& node() const { return *match.anchor; }
   /// The model's constant weights with the region's scale: [O, I/groups, ...], transposed [I, O/groups, ...].
-  std::vector<float> weights() const;
+  Floats weights() const;
   /// One value per channel of the result; empty when there is none.
   std::vector<float> bias() const;
 };

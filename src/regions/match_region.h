@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "ops/support.h"
 #include "regions/region_match.h"
 
 namespace hone {
@@ -16,7 +17,7 @@ RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel
 
 EpilogueCode epilogue_code(const RegionMatch& match, bool bias);
 /// Constant weights times the region's scale.
-std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights);
+Floats scaled_weights(const RegionMatch& match, const Tensor& weights);
 /// The anchor's own bias, scaled, plus the region's, one value per channel; empty when there is none.
 std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int64_t channels);
 

@@ -83,7 +83,7 @@ std::vector<LinearRegion> read_linear_regions(const Graph& region, Roundings rou
   return list;
 }
 
-std::vector<float> LinearRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
+Floats LinearRegion::weights() const { return scaled_weights(match, *node().input(1)->constant); }
 
 std::vector<float> LinearRegion::bias() const { return collect_bias(match, node().input(2), code.n); }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/support.h"
 #include "regions/operand_code.h"
 #include "regions/region_match.h"
 
@@ -37,7 +38,7 @@ struct LinearRegion {
 
   const Node& node() const { return *match.anchor; }
   /// With the region's scale, as they lie in the model.
-  std::vector<float> weights() const;
+  Floats weights() const;
   /// N values; empty when there is none.
   std::vector<float> bias() const;
 };

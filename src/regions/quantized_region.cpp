@@ -113,7 +113,8 @@ QuantizedWeights QuantizedLinearRegion::weights() const {
   weights.bits = bits_of(dtype) == 8 ? 8 : 4;
   weights.kind = kind();
   weights.codes = signed_codes(given, weights.kind);
-  weights.scales = scaled_weights(match, *node().input(2)->constant);
+  const Floats scales = scaled_weights(match, *node().input(2)->constant);
+  weights.scales.assign(scales.span().begin(), scales.span().end());
   const int middle = weights.kind == CodeKind::integer ? middle_of(dtype) : 0;
   weights.zeros = moved_zeros(node().input(3), static_cast<float>(middle), weights.scales.size());
   weights.integer_zeros = std::ranges::all_of(

@@ -269,12 +269,13 @@ std::string reason_against_operands(const Graph& region, const Node& anchor) {
   return {};
 }
 
-std::vector<float> scaled_weights(const RegionMatch& match, const Tensor& weights) {
-  const Floats data(weights);
-  std::vector<float> scaled(data.data(), data.data() + weights.size());
-  if (match.scale != 1)
-    for (float& weight : scaled) weight *= match.scale;
-  return scaled;
+Floats scaled_weights(const RegionMatch& match, const Tensor& weights) {
+  Floats given(weights);
+  if (match.scale == 1) return given;
+  TensorBuilder scaled(DType::f32, weights.dims());
+  std::ranges::transform(given.span(), scaled.data<float>().begin(),
+                         [&match](float weight) { return weight * match.scale; });
+  return Floats(scaled.finish());
 }
 
 std::vector<float> collect_bias(const RegionMatch& match, const Value* own, int64_t channels) {

@@ -41,7 +41,7 @@ struct ConvFamily {
     const ConvRegion region = *read_conv_region(problem.region);
     const ConvShape shape = conv_shape(region, tactic.in[static_cast<size_t>(region.code.input)]);
     const int64_t panel = config.panel_channels(cpu_info(problem.device).isa);
-    const std::vector<float> weights = region.weights();
+    const Floats weights = region.weights();
     Tensor packed = make_floats(packed_conv_floats(shape, panel),
                                 [&](float* to) { pack_conv_weights(weights.data(), shape, panel, config.depth, to); });
     return {{region.code, config}, with_packed_bias(std::move(packed), region.bias(), shape.oc, shape.groups, panel)};

@@ -72,7 +72,7 @@ struct ConvTransposeFamily {
     const ConvRegion region = *read_conv_region(problem.region);
     const ConvTransposeShape shape = transpose_shape(region);
     const int64_t panel = config.panel_channels(cpu_info(problem.device).isa);
-    const std::vector<float> weights = region.weights();
+    const Floats weights = region.weights();
     Tensor packed = make_floats(packed_conv_transpose_floats(shape, panel), [&](float* to) {
       pack_conv_transpose_weights(weights.data(), shape, panel, config.depth, to);
     });

@@ -46,7 +46,7 @@ struct DepthwiseFamily {
     const ConvRegion region = *read_conv_region(problem.region);
     const ConvShape shape = conv_shape(region, Layout::channels_last);
     const int64_t block = config.block_channels(cpu_info(problem.device).isa);
-    const std::vector<float> weights = region.weights();
+    const Floats weights = region.weights();
     Tensor packed = make_floats(packed_depthwise_floats(shape.oc, shape.kh, shape.kw, block), [&](float* to) {
       pack_depthwise_weights(weights.data(), shape.oc, shape.kh, shape.kw, block, to);
     });

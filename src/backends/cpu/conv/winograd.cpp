@@ -75,7 +75,7 @@ struct WinogradFamily {
     const ConvRegion region = *read_conv_region(problem.region);
     const ConvShape shape = conv_shape(region, Layout::channels_last);
     const int64_t panel = config.panel_channels(cpu_info(problem.device).isa);
-    const std::vector<float> weights = region.weights();
+    const Floats weights = region.weights();
     Tensor packed = make_floats(packed_winograd_floats(shape, config, panel),
                                 [&](float* to) { pack_winograd_weights(weights.data(), shape, config, panel, to); });
     return {{region.code, config}, with_packed_bias(std::move(packed), region.bias(), shape.oc, 1, panel)};

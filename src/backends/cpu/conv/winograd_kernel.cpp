@@ -11,6 +11,7 @@
 
 #include "backends/cpu/conv/winograd_transform.h"
 #include "backends/cpu/jit/tile_code.h"
+#include "backends/cpu/run/team.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -38,9 +39,12 @@ size_t packed_winograd_floats(const ConvShape& s, const WinogradConfig& config, 
 void pack_winograd_weights(const float* oihw, const ConvShape& s, const WinogradConfig& config, int64_t panel,
                            float* packed) {
   const Matrix g = winograd_matrices(config.output).filter;
-  const size_t n = g.size();
-  std::vector<float> row(n * n * size_t(panel));  // [position][panel channel] of one input channel: written out in runs
-  for (int64_t first = 0; first < s.oc; first += panel, packed += int64_t(n * n) * s.ic * panel)
+  const size_t n = g.size(), panel_floats = n * n * size_t(s.ic * panel);
+  share_out(ceil_div(s.oc, panel), panel_floats * sizeof(float), [&](int64_t index) {
+    const int64_t first = index * panel;
+    float* to = packed + size_t(index) * panel_floats;
+    std::vector<float> row(n * n *
+                           size_t(panel));  // [position][panel channel] of one input channel: written out in runs
     for (int64_t i = 0; i < s.ic; ++i) {
       std::fill(row.begin(), row.end(), 0.0f);
       for (int64_t o = first; o < std::min(s.oc, first + panel); ++o) {
@@ -55,8 +59,9 @@ void pack_winograd_weights(const float* oihw, const ConvShape& s, const Winograd
         }
       }
       for (size_t position = 0; position < n * n; ++position)
-        std::copy_n(row.data() + position * size_t(panel), panel, packed + (int64_t(position) * s.ic + i) * panel);
+        std::copy_n(row.data() + position * size_t(panel), panel, to + (int64_t(position) * s.ic + i) * panel);
     }
+  });
 }
 
 WinogradKernel::~WinogradKernel() = default;

@@ -92,7 +92,7 @@ struct LinearFamily {
   static Built<Code> compile(const Problem& problem, const Params& config, const Tactic&) {
     const LinearRegion region = *read_linear_region(problem.region);
     const int64_t n = region.code.n, k = region.code.k, panel = config.panel_channels(cpu_info(problem.device).isa);
-    const std::vector<float> weights = region.weights();
+    const Floats weights = region.weights();
     Tensor packed = make_floats(packed_gemm_floats(n, k, panel), [&](float* to) {
       pack_gemm_weights(weights.data(), n, k, region.transposed ? k : n, region.transposed, panel, config.depth, to);
     });

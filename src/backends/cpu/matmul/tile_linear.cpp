@@ -19,7 +19,7 @@ std::string reason_against(const CpuInfo& info) {
   return has_matrix_tiles(info.isa) ? "" : "the processor has no matrix tiles of bf16 (AMX)";
 }
 
-Tensor tiled(const std::vector<float>& weights, const FilterStrides& strides, const ConvShape& shape) {
+Tensor tiled(const Floats& weights, const FilterStrides& strides, const ConvShape& shape) {
   std::vector<float> ordered(tiled_weight_count(shape));
   tile_weights(weights.data(), strides, shape, ordered.data());
   return write_floats(DType::bf16, {static_cast<int64_t>(ordered.size())}, ordered);

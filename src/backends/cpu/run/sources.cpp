@@ -2,6 +2,7 @@
 
 #include "backends/cpu/run/sources.h"
 
+#include "backends/cpu/run/team.h"
 #include "backends/cpu/tactic_table.h"
 #include "base/hash.h"
 
@@ -26,6 +27,7 @@ class CpuSource final : public TacticSource {
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
     const CpuTactic* family = find_family(tactic.name);
     HONE_ASSERT(family != nullptr, "there is no tactic cpu.{}", tactic.name);
+    const TeamSize team(problem.device.workers);  // that packs weights
     return family->compile(problem, tactic);
   }
 

@@ -6,6 +6,11 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -47,6 +52,18 @@ void run_team(int workers, const Work& work) {
     team_detail::tell();
   }
   team_detail::hear();
+}
+
+/// Calls work(i) for each i below `count`, shared out among the team that regions of the calling thread have (TeamSize). `bytes` that each
+/// writes: what is over sooner than a team has met is done here.
+template <typename Work>
+void share_out(int64_t count, size_t bytes, const Work& work) {
+  constexpr size_t kWorthATeam = size_t{1} << 20;
+  const bool alone = static_cast<size_t>(count) * bytes < kWorthATeam;
+  std::atomic<int64_t> next = 0;
+  run_team(alone ? 1 : static_cast<int>(std::min<int64_t>(count, omp_get_max_threads())), [&](int) {
+    for (int64_t i = next++; i < count; i = next++) work(i);
+  });
 }
 
 }  // namespace hone::cpu

@@ -29,7 +29,7 @@ EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& contex
 
 Tensor filter_rows(const ConvRegion& region) {
   const Tensor& weights = *region.node().input(1)->constant;
-  const std::vector<float> source = region.weights();
+  const Floats source = region.weights();
   const Dims& dims = weights.dims();
   const bool transposed = region.transposed;
   const int64_t groups = region.code.groups, filters = region.code.channels, taps = elements(region.window.kernel);
@@ -41,7 +41,7 @@ Tensor filter_rows(const ConvRegion& region) {
         const int64_t from = transposed
                                  ? ((f / group_filters * channels + c) * group_filters + f % group_filters) * taps + t
                                  : (f * channels + c) * taps + t;
-        packed[static_cast<size_t>((f * taps + t) * channels + c)] = source[static_cast<size_t>(from)];
+        packed[static_cast<size_t>((f * taps + t) * channels + c)] = source[from];
       }
   return write_floats(weights.dtype(), {filters, taps, channels}, packed);
 }
@@ -49,12 +49,12 @@ Tensor filter_rows(const ConvRegion& region) {
 Tensor filter_rows(const LinearRegion& region) {
   const DType dtype = region.node().input(1)->constant->dtype();
   const int64_t n = region.code.n, k = region.code.k;
-  const std::vector<float> source = region.weights();
-  if (region.transposed) return write_floats(dtype, {n, 1, k}, source);
+  const Floats source = region.weights();
+  if (region.transposed) return write_floats(dtype, {n, 1, k}, source.span());
   std::vector<float> rows(source.size());
   for (int64_t row = 0; row < k; ++row)
     for (int64_t column = 0; column < n; ++column)
-      rows[static_cast<size_t>(column * k + row)] = source[static_cast<size_t>(row * n + column)];
+      rows[static_cast<size_t>(column * k + row)] = source[row * n + column];
   return write_floats(dtype, {n, 1, k}, rows);
 }
 

@@ -97,7 +97,7 @@ ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, cons
 
 Tensor packed_weights(const ConvRegion& region, Layout layout) {
   const Tensor& weights = *region.node().input(1)->constant;
-  const Tensor scaled = write_floats(weights.dtype(), weights.dims(), region.weights());
+  const Tensor scaled = write_floats(weights.dtype(), weights.dims(), region.weights().span());
   TensorBuilder packed(weights.dtype(), weights.dims());
   convert_layout(scaled.bytes().data(), packed.bytes(), weights.dtype(), weights.dims(), Layout::linear, layout);
   return packed.finish();
