@@ -149,7 +149,8 @@ size_t Arguments::take(const CompanionFlag& flag, std::span<const std::string> w
   }
   if (flag.takes == Takes::word && values.empty() && at < words.size()) values.push_back(words[at++]);
   const bool several = flag.takes == Takes::some || flag.takes == Takes::any;
-  while (at < words.size() && flag.takes != Takes::nothing && flag.takes != Takes::word && (several || values.empty())) {
+  while (at < words.size() && flag.takes != Takes::nothing && flag.takes != Takes::word &&
+         (several || values.empty())) {
     const bool dash = words[at] == "-";
     if (is_flag(words[at]) && !dash) break;
     // A model that follows is the command's own; behind --json, which is typed most without a name, any other file is, too.

@@ -130,9 +130,10 @@ class ComparedRun {
     if (!plan_model_) {
       const std::optional<std::string> found = model_of_plan();
       if (!found)
-        throw UsageError(fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
-                         fmt::format("put the model beside it as {}, or hone run MODEL.onnx --plan {} {}",
-                                     std::filesystem::path(face_.path).replace_extension(".onnx").string(), face_.path, runner));
+        throw UsageError(
+            fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
+            fmt::format("put the model beside it as {}, or hone run MODEL.onnx --plan {} {}",
+                        std::filesystem::path(face_.path).replace_extension(".onnx").string(), face_.path, runner));
       plan_model_ = read_face(*found);
     }
     return *plan_model_;

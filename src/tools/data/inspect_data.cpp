@@ -101,7 +101,7 @@ class DataView {
       text += " | Stats: " + statistics_text(s, tensor.dims());
       entry.update(
           {{"mean", s.mean}, {"stdDev", s.deviation}, {"median", s.median}, {"min", s.least}, {"max", s.most}});
-      if (arguments_.has("--histogram")) text += "\n" + indented(histogram_text(numbers), 1);
+      if (arguments_.has("--histogram")) text += "\n" + indented("---- Histogram ----\n" + histogram_text(numbers), 1);
       if (arguments_.has("--show-values"))
         text += "\n" + indented(shown_values(numbers, tensor.dims(), tensor.size() <= 1000 ? -1 : ends_), 1);
     }

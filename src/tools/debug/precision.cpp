@@ -4,6 +4,7 @@
 // of them, as Polygraphy looks for, or with --minimal the fewest wherever they stand; as flags that can be used as they are.
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/text.h"
 #include "ir/graph.h"
@@ -132,13 +133,16 @@ class PrecisionSearch {
   }
 
   bool passes(const std::vector<size_t>& kept) {
+    if (const auto known = answers_.find(kept); known != answers_.end()) return known->second;
     const std::string what = fmt::format("{} layers: {}", kept.size(), join(names_of(kept), ","));
-    return checker_.passes(what, [&] {
+    const bool passed = checker_.passes(what, [&] {
       EngineRequest request = subject_.request();
       for (std::string& flag : flags_for(kept)) request.flags.push_back(std::move(flag));
       request.cache = cache_.get();
       subject_.build(request, checker_.artifact());
     });
+    answers_.emplace(kept, passed);
+    return passed;
   }
 
   ExitStatus finish(const std::optional<std::vector<size_t>>& kept) {
@@ -176,6 +180,7 @@ class PrecisionSearch {
   const EngineSubject subject_;
   const Owned<hone_timing_cache> cache_;
   std::vector<std::string> layers_;
+  std::map<std::vector<size_t>, bool> answers_;
 };
 
 ExitStatus precision(const Arguments& arguments) { return PrecisionSearch(arguments).run(); }

@@ -5,7 +5,7 @@
 // have given is an input of it.
 #include <algorithm>
 #include <bit>
-#include <set>
+#include <map>
 
 #include "base/text.h"
 #include "edit/file.h"
