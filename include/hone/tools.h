@@ -132,6 +132,29 @@ HONE_API hone_status hone_timing_cache_create_from_file(const char* path, size_t
 HONE_API hone_status hone_timing_cache_save(const hone_timing_cache* cache, const char* path,
                                             size_t* HONE_NULLABLE bytes);
 
+/* ---- Time lines and profilers ------------------------------------------------------------------------------------------ */
+
+/* When a worker of the device was busy with a layer, in ms from the beginning of the inference. */
+typedef struct hone_layer_span {
+  size_t size;
+  const char* layer; /* belongs to the engine */
+  int worker;        /* on a GPU 0, layer behind layer */
+  double begin_ms, end_ms;
+} hone_layer_span;
+
+/* Receives all spans of an inference behind it, on the thread that runs it. */
+typedef void (*hone_span_fn)(void* user, const hone_layer_span* spans, size_t count);
+
+/* On a CPU runs go as always, while workers note what they are at; on a GPU layer by layer. It goes before a layer function. NULL: no
+ * more. */
+HONE_API hone_status hone_context_set_span_function(hone_context* context, hone_span_fn HONE_NULLABLE function,
+                                                    void* HONE_NULLABLE user);
+/* From now on code that this process generates for CPUs is named after its layer for Linux's perf: a line for each piece in
+ * /tmp/perf-PID.map. `written`: the file; it belongs to the library. HONE_ERROR: it cannot be written. */
+HONE_API hone_status hone_write_perf_map(const char** written);
+/* The same with the code itself, in jit-PID.dump of a folder: `perf record -k 1`, then `perf inject --jit`. */
+HONE_API hone_status hone_write_jit_dump(const char* folder, const char** written);
+
 /* ---- Measuring -------------------------------------------------------------------------------------------------------- */
 
 /* Contexts of an engine whose inferences are timed, one or several at a time, as trtexec does it: with memory of their own for all

@@ -2,6 +2,7 @@
 //
 // The C interface's contexts: shapes, memory, callbacks, inferences.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "capi/guard.h"
@@ -120,6 +121,8 @@ hone_context::~hone_context() {
 }
 
 void hone_context::execute(hone::Stream& on) {
+  std::optional<hone::capi::LayerSpans> spans;
+  if (span != nullptr) spans.emplace(*this);
   if (layer != nullptr) {
     const hone::capi::LayerTimes times(*this);
     context->enqueue(on);
@@ -232,6 +235,13 @@ hone_status hone_context_set_layer_function(hone_context* context, hone_layer_fn
   return settled(context, [&] {
     context->layer = function;
     context->layer_user = user;
+  });
+}
+
+hone_status hone_context_set_span_function(hone_context* context, hone_span_fn function, void* user) {
+  return settled(context, [&] {
+    context->span = function;
+    context->span_user = user;
   });
 }
 

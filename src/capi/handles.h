@@ -85,6 +85,8 @@ struct hone_context : hone::capi::Handle<hone::capi::Kind::context> {
   std::map<std::string, hone::ExecutionContext::OutputMemory, std::less<>> output_memory = {};
   hone_layer_fn layer = nullptr;
   void* layer_user = nullptr;
+  hone_span_fn span = nullptr;
+  void* span_user = nullptr;
   hone_debug_fn debug = nullptr;
   void* debug_user = nullptr;
   hone::capi::Flights flights;

@@ -42,4 +42,27 @@ class LayerTimes : public Profiler {
   const hone_context& context_;
 };
 
+/// While it lives, the function that the caller gave the context is told of spans; nothing where there is none.
+class LayerSpans {
+ public:
+  explicit LayerSpans(const hone_context& context) : context_(context) {
+    if (context.span != nullptr)
+      context.context->set_span_observer([this](std::span<const LayerSpan> spans) { tell(spans); });
+  }
+  ~LayerSpans() { context_.context->set_span_observer({}); }
+  LayerSpans(const LayerSpans&) = delete;
+  LayerSpans& operator=(const LayerSpans&) = delete;
+
+ private:
+  void tell(std::span<const LayerSpan> spans) {
+    told_.clear();
+    for (const LayerSpan& span : spans)
+      told_.push_back({sizeof(hone_layer_span), span.step->name.c_str(), span.worker, span.begin, span.end});
+    context_.span(context_.span_user, told_.data(), told_.size());
+  }
+
+  const hone_context& context_;
+  std::vector<hone_layer_span> told_;
+};
+
 }  // namespace hone::capi

@@ -15,12 +15,16 @@ struct ReportOptions {
   bool dump_profile = false;
   bool dump_layer_info = false;
   bool dump_optimization_profile = false;
-  std::string export_times, export_output, export_profile, export_layer_info,
-      export_machine;  // paths; empty: not asked for
+  std::string export_times, export_output, export_profile, export_layer_info, export_machine,
+      trace;  // paths; empty: not asked for
+  bool perf_map = false;
+  std::string jit_dump;  // a folder
   bool explain = false;
   std::string explain_layer;  // empty: every layer
 
   bool wants_profile() const { return dump_profile || !export_profile.empty(); }
+  /// Layers are timed one by one.
+  bool times_layers() const { return wants_profile() || !trace.empty(); }
   bool wants_layer_info() const { return dump_layer_info || !export_layer_info.empty(); }
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/state_error.h"
 #include "base/text.h"
+#include "device/work_spans.h"
 #include "runtime/impl.h"
 
 namespace hone {
@@ -368,6 +369,7 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
     engine_->device().fill(arena.data(), kPoison, arena.size(), stream);
     prepared.recording->poison(stream);
   }
+  if (impl_->span_observer) return replay_with_spans(prepared, stream);
   if (profiler_ == nullptr) return prepared.recording->replay(stream);
   const StageRange range = prepared.instance->steps;
   size_t next = range.begin;
@@ -380,6 +382,32 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
     profiler_->layer(source().steps[next++], milliseconds);
     tell_views(launch + 1 < steps.size() ? steps[launch + 1] : range.end);
   });
+}
+
+void ExecutionContext::set_span_observer(SpanObserver observer) { impl_->span_observer = std::move(observer); }
+
+void ExecutionContext::replay_with_spans(const Prepared& prepared, Stream& stream) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const auto since = [this](SpanClock::time_point at) { return Milliseconds(at - impl_->begun).count(); };
+  const auto step_of = [&](size_t launch) { return &source().steps[prepared.step_of_launch[launch]]; };
+  if (auto* recording = dynamic_cast<TellsSpans*>(prepared.recording.get())) {
+    recording->replay(stream, impl_->work);
+    for (const WorkSpan& span : impl_->work)
+      impl_->spans.push_back({step_of(span.launch), span.worker, since(span.begin), since(span.end)});
+    return;
+  }
+  double at = since(SpanClock::now());
+  prepared.recording->replay(stream, [&](size_t launch, double milliseconds) {
+    impl_->spans.push_back({step_of(launch), 0, at, at + milliseconds});
+    at += milliseconds;
+  });
+}
+
+/// Behind an inference, or what there was of one that was cancelled.
+void ExecutionContext::tell_spans() {
+  if (!impl_->span_observer) return;
+  impl_->span_observer(impl_->spans);
+  impl_->spans.clear();
 }
 
 /// Those whose sizes are known before the run.
@@ -473,6 +501,10 @@ void ExecutionContext::enqueue(Stream& stream) {
   ask_for_outputs();
   patch_pointers(0);
   if (impl_->poison) poison_outputs(stream);
+  if (impl_->span_observer) {
+    impl_->spans.clear();
+    impl_->begun = SpanClock::now();
+  }
   replay(0, stream);
   impl_->has_run = true;
   const auto stopped = [&] { return impl_->stop != nullptr && impl_->stop->load(std::memory_order_relaxed); };
@@ -481,6 +513,7 @@ void ExecutionContext::enqueue(Stream& stream) {
       impl_->finished->record(stream);
       impl_->in_flight = true;
     }
+    tell_spans();
     if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
   };
   const bool decides = impl_->stages.size() > 1 ||

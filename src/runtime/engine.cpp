@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/checked.h"
+#include "base/code_names.h"
 #include "plan/memory.h"
 #include "runtime/impl.h"
 #include "runtime/instance.h"
@@ -48,6 +49,7 @@ class KernelLoader {
   /// What a plan of this Hone's own would never bring to an assertion, an altered one may.
   std::shared_ptr<const Kernel> load_sound(const Step& step, const KernelShapes& shapes) const {
     try {
+      const CodeName name(step.name);
       return backend_.load(device_, step.source, plan_.blobs[static_cast<size_t>(step.code)], shapes);
     } catch (const InternalError& error) {
       throw Error("a kernel in the plan contradicts itself: " + error.message(),

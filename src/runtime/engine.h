@@ -28,11 +28,22 @@ class Profiler {
   virtual void layer(const Step& step, double milliseconds) = 0;
 };
 
+/// One worker at one step, in ms from the beginning of the inference. On a device whose workers cannot be told apart: worker 0, steps
+/// one behind the other.
+struct LayerSpan {
+  const Step* step = nullptr;
+  int worker = 0;
+  double begin = 0, end = 0;
+};
+/// Receives the spans of a whole inference behind it.
+using SpanObserver = std::function<void(std::span<const LayerSpan>)>;
+
 /// Whether a network tensor cannot be bound: its shape is data-dependent, or its elements are objects of the host.
 bool is_by_value(std::span<const IoTensor> io, std::string_view tensor);
 
 struct ShapeInstance;  // kernels, concrete sizes and memory layout of a stage for one set of sizes
 struct ContextStage;
+struct Prepared;
 class ExecutionContext;
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -108,6 +119,8 @@ class ExecutionContext {
   void set_poison(bool on);
   /// A profiler makes enqueue run layer by layer; null removes it.
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  /// An empty function: no more.
+  void set_span_observer(SpanObserver observer);
   /// Names of the tensors that can be read after a run beside the outputs.
   std::vector<std::string> debug_tensors() const;
   /// What a debug tensor held at the end of the last run, which is waited for, in host memory of its own, linear. Throws Error
@@ -136,6 +149,8 @@ class ExecutionContext {
   void own_results(const ShapeInstance& instance);
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
+  void replay_with_spans(const Prepared& prepared, Stream& stream);
+  void tell_spans();
   void poison_outputs(Stream& stream);
   void ask_for_outputs();
   void deliver_outputs(Stream& stream);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/env.h"
+#include "device/work_spans.h"
 #include "runtime/engine.h"
 #include "runtime/instance.h"
 
@@ -71,6 +72,10 @@ struct ExecutionContext::Impl {
       finished;  // behind the last inference; null where an inference has ended when enqueue() returns
   std::vector<ExecutionContext::OutputMemory> output_memory;  // by io index; empty functions: bound memory
   const std::atomic<bool>* stop = nullptr;
+  SpanObserver span_observer;
+  std::vector<WorkSpan> work;    // of the launches that were replayed last
+  std::vector<LayerSpan> spans;  // of this inference so far
+  SpanClock::time_point begun;
   bool pointers_changed = true;
   bool has_run = false;
   bool in_flight = false;  // `finished` has been recorded

@@ -68,9 +68,10 @@ hone::PerfOptions loop_options(const hone_benchmark_options& given) {
 
 /// The contexts belong to this thread, and tell of their layers, as long as it lives.
 struct Running {
-  explicit Running(hone_context& context) : use(context), times(context) {}
+  explicit Running(hone_context& context) : use(context), times(context), spans(context) {}
   Use use;
   hone::capi::LayerTimes times;
+  hone::capi::LayerSpans spans;
 };
 
 }  // namespace

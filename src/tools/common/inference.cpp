@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which runs are made follows from what is asked for: one clean run; or one run with the profiler, which is not reported;
-// or both, when the profile shall be separate or times shall be exported too.
+// or both, when the profile shall be separate, or times or a time line shall be written too.
 #include "tools/common/inference.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "report/performance.h"
 #include "report/text.h"
 #include "tools/common/input_data.h"
+#include "tools/common/time_line.h"
 #include "tools/trtexec/accuracy.h"
 #include "tools/trtexec/debug_tensors.h"
 #include "tools/trtexec/memory_usage.h"
@@ -171,12 +172,13 @@ void Inference::run() {
       voices_.tool.info(
           "Successfully captured CUDA graph for the current execution context: its launches are recorded and replayed");
     }
-  const bool both = report.wants_profile() && (options_.tool.separate_profile_run || !report.export_times.empty());
-  if (both && !options_.tool.separate_profile_run)
+  const bool asked = options_.tool.separate_profile_run, alone = report.times_layers();
+  const bool both = alone && (asked || !report.export_times.empty() || !report.trace.empty());
+  if (both && !asked)
     voices_.tool.warning(
-        "--exportTimes is given together with a profile: two runs are made, the first for times, the second for the "
-        "profile");
-  const bool profile_first = report.wants_profile() && !both;
+        "{} is given together with a profile: two runs are made, the first for times, the second for the profile",
+        report.trace.empty() ? "--exportTimes" : "--trace");
+  const bool profile_first = alone && !both;
   const ProfileCeilings ceilings = report.dump_profile ? ceilings_of(session_.device()) : ProfileCeilings();
   std::optional<LayerProfile> profile;
   if (profile_first) {
@@ -194,6 +196,7 @@ void Inference::run() {
   if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
   if (both) profile = profile_layers(ceilings);
   if (profile) report_profile(*profile);
+  if (time_line_) write_time_line();
 }
 
 bool Inference::validate() {
@@ -260,6 +263,10 @@ Measurement Inference::measure_all() {
 
 void Inference::measure_and_report() {
   const Measurement measured = measure_all();
+  if (!options_.report.trace.empty()) {
+    time_line_.emplace(time_line_layers(session_.plan(), session_.profile()));
+    time_line_->set_queries(measured.timed());
+  }
   for (const Trace& trace : measured.timed())
     mean_compute_ms_ += double{trace.compute()} / static_cast<double>(measured.timed().size());
   const PerformanceContext context{.synchronous_stream = info_of(session_.device()).host_accessible != 0,
@@ -283,12 +290,39 @@ LayerProfile Inference::profile_layers(const ProfileCeilings& ceilings) {
     layers.back().operand = static_cast<DType>(
         ask<hone_tensor>(hone_plan_layer_tensor, session_.plan(), session_.profile(), index, size_t{0}).dtype);
   }
-  LayerProfile profile(layers, ceilings);
-  const auto add = [](void* to, const char* layer, double ms) { static_cast<LayerProfile*>(to)->layer(layer, ms); };
-  check(hone_context_set_layer_function(context(), add, &profile));
-  measure(options_.perf);
+  struct Told {
+    LayerProfile profile;
+    TimeLine* line;
+  } told{LayerProfile(layers, ceilings), time_line_ ? &*time_line_ : nullptr};
+  const auto add = [](void* to, const char* layer, double ms) {
+    auto& both = *static_cast<Told*>(to);
+    both.profile.layer(layer, ms);
+    if (both.line != nullptr) both.line->layer(layer, ms);
+  };
+  check(hone_context_set_layer_function(context(), add, &told));
+  const std::vector<Trace> queries = measure(options_.perf);
   check(hone_context_set_layer_function(context(), nullptr, nullptr));
-  return profile;
+  if (told.line != nullptr) told.line->end_layers(queries);
+  return std::move(told.profile);
+}
+
+void Inference::write_time_line() {
+  constexpr int kInferences = 50;  // as many as somebody looks at
+  PerfOptions few = options_.perf;
+  few.iterations = std::clamp(few.iterations, 1, kInferences);
+  few.warm_up_ms = few.duration_s = few.sleep_ms = few.idle_ms = 0;
+  const auto add = [](void* to, const hone_layer_span* spans, size_t count) {
+    auto& line = *static_cast<TimeLine*>(to);
+    std::vector<TimeLineSlice> slices;
+    for (size_t i = 0; i < count; ++i)
+      slices.push_back({line.index_of(spans[i].layer), spans[i].worker, spans[i].begin_ms, spans[i].end_ms});
+    line.inference(std::move(slices));
+  };
+  check(hone_context_set_span_function(context(), add, &*time_line_));
+  const std::vector<Trace> queries = measure(few, 1);
+  check(hone_context_set_span_function(context(), nullptr, nullptr));
+  time_line_->end_inferences(queries);
+  export_text(options_.report.trace, time_line_->json());
 }
 
 void Inference::report_profile(const LayerProfile& profile) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "report/circumstances.h"
 #include "report/layer_profile.h"
 #include "report/tensors.h"
+#include "report/time_line.h"
 #include "tools/common/session.h"
 
 namespace hone {
@@ -35,6 +37,8 @@ class Inference {
   Measurement measure_all();
   /// Measures once more, layer by layer.
   LayerProfile profile_layers(const ProfileCeilings& ceilings);
+  /// What --trace writes: of the measured run, of the profile, and of a short run in which workers tell what they are at.
+  void write_time_line();
   /// One inference on the inputs of the first stream.
   void run_once();
   /// Inputs and outputs of the first stream as they are now.
@@ -67,6 +71,7 @@ class Inference {
   Owned<hone_benchmark> benchmark_;
   double mean_compute_ms_ = 0;
   std::vector<std::pair<std::string, double>> losses_;
+  std::optional<TimeLine> time_line_;  // where one is asked for
 };
 
 /// --dumpLayerInfo and --exportLayerInfo; without shapes, dynamic sizes are -1.

@@ -126,6 +126,13 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
   return ran && accurate ? Outcome::passed : Outcome::failed;
 }
 
+/// --perfMap and --jitDump, before any code is generated.
+void name_code(const ReportOptions& options, const Logger& log) {
+  if (options.perf_map) log.info("Writing names of generated code to {}", ask<const char*>(hone_write_perf_map));
+  if (!options.jit_dump.empty())
+    log.info("Writing generated code to {}", ask<const char*>(hone_write_jit_dump, options.jit_dump.c_str()));
+}
+
 Outcome run(const Options& options, Logger& log) {
   if (options.tool.get_plan_version_only) {
     log.info("Plan was created with Hone version {}",
@@ -147,6 +154,7 @@ Outcome run(const Options& options, Logger& log) {
     log.info("Cores of each of the {} inference streams: {}, from a thread of its own", options.perf.streams,
              info.workers);
   voices.engine.info("{}", before.change(fmt::format("Init {} device", info.kind)));
+  if (!phase("Generated code cannot be named.", log, [&] { name_code(options.report, log); })) return Outcome::failed;
   Session session(options, std::move(device), voices);
   return run_engine(session, options, voices);
 }

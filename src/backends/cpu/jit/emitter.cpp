@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "base/code_names.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -109,6 +110,7 @@ void Emitter::finish() {
   L(pool_);
   for (uint32_t bits : words_) dd(bits);
   setProtectModeRE();
+  announce_code(getCode(), getSize());
 }
 
 }  // namespace hone::cpu

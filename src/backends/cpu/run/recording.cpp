@@ -81,10 +81,28 @@ void CpuRecording::replay(Stream&, const LaunchObserver& observer) {
   }
 }
 
+void CpuRecording::replay(Stream& stream, std::vector<WorkSpan>& spans) {
+  std::vector<std::vector<WorkSpan>> by_worker(static_cast<size_t>(workers_));
+  for (std::vector<WorkSpan>& of_one : by_worker) of_one.reserve(phases_ + launches_.size());
+  spans_ = &by_worker;
+  const auto stop = [this](const void*) { spans_ = nullptr; };
+  const std::unique_ptr<const void, decltype(stop)> kept(this, stop);
+  replay(stream);
+  spans.clear();
+  for (const std::vector<WorkSpan>& of_one : by_worker) spans.insert(spans.end(), of_one.begin(), of_one.end());
+}
+
+void CpuRecording::run_share(size_t launch, int phase, int share, int shares, int worker) const {
+  if (stopped()) return;
+  if (spans_ == nullptr) return kernels_[launch]->run(phase, share, shares, launches_[launch].bindings());
+  const SpanClock::time_point begin = SpanClock::now();
+  kernels_[launch]->run(phase, share, shares, launches_[launch].bindings());
+  (*spans_)[static_cast<size_t>(worker)].push_back({launch, worker, begin, SpanClock::now()});
+}
+
 void CpuRecording::run_chain(const Chain& chain) const {
   if (chain.self_parallel) {
-    for (size_t i = chain.begin; i < chain.end; ++i)
-      if (!stopped()) kernels_[i]->run(0, 0, 1, launches_[i].bindings());
+    for (size_t i = chain.begin; i < chain.end; ++i) run_share(i, 0, 0, 1, 0);
     return;
   }
   bool alone = workers_ == 1;
@@ -113,10 +131,9 @@ size_t CpuRecording::serial_until(size_t begin, size_t end) const {
   return begin;
 }
 
-void CpuRecording::run_serial(size_t begin, size_t end) const {
+void CpuRecording::run_serial(size_t begin, size_t end, int worker) const {
   for (size_t i = begin; i < end; ++i)
-    for (int phase = 0; phase < kernels_[i]->phases(); ++phase)
-      if (!stopped()) kernels_[i]->run(phase, 0, 1, launches_[i].bindings());
+    for (int phase = 0; phase < kernels_[i]->phases(); ++phase) run_share(i, phase, 0, 1, worker);
   // The board forgets nothing by itself: every phase of a replay is finished, the one that others wait for last.
   for (size_t phase = end < phase_of_.size() ? phase_of_[end] : phases_; phase-- > phase_of_[begin] + 1;)
     if (board_->claim(phase, 0)) board_->finish(phase, 1);
@@ -136,19 +153,18 @@ void CpuRecording::work(const Chain& chain, int worker) const {
   for (size_t i = chain.begin; i < chain.end; ++i) {
     // Neighbours that one worker does are one piece of work: that of the first of their phases.
     if (const size_t behind = serial_until(i, chain.end); behind != i) {
-      if (board_->claim(phase_of_[i], 0)) run_serial(i, behind);
+      if (board_->claim(phase_of_[i], 0)) run_serial(i, behind, worker);
       wait(phase_of_[i], 1, behind);
       i = behind - 1;
       continue;
     }
     const CpuKernel& kernel = *kernels_[i];
-    const Bindings bindings = launches_[i].bindings();
     for (int phase = 0; phase < kernel.phases(); ++phase) {
       const size_t on_board = phase_of_[i] + static_cast<size_t>(phase);
       for (int k = 0; k < workers_; ++k) {
         const int share = (worker + k) % workers_;
         if (!board_->claim(on_board, share)) continue;
-        if (!stopped()) kernel.run(phase, share, workers_, bindings);
+        run_share(i, phase, share, workers_, worker);
         board_->finish(on_board, workers_);
       }
       wait(on_board, workers_, phase + 1 < kernel.phases() ? i : i + 1);

@@ -12,17 +12,18 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/run/share_board.h"
-#include "device/device.h"
+#include "device/work_spans.h"
 
 namespace hone::cpu {
 
-class CpuRecording final : public Recording {
+class CpuRecording final : public Recording, public TellsSpans {
  public:
   CpuRecording(std::vector<Launch> launches, int workers);
 
   std::vector<Launch>& launches() override { return launches_; }
   void replay(Stream& stream) override;
   void replay(Stream& stream, const LaunchObserver& observer) override;
+  void replay(Stream& stream, std::vector<WorkSpan>& spans) override;
   void stop_at(const std::atomic<bool>* flag) override { stop_ = flag; }
 
  private:
@@ -38,7 +39,9 @@ class CpuRecording final : public Recording {
   /// Where a run of launches that one worker does ends.
   size_t serial_until(size_t begin, size_t end) const;
   /// Of the claimed first phase and all behind it.
-  void run_serial(size_t begin, size_t end) const;
+  void run_serial(size_t begin, size_t end, int worker) const;
+  /// A kernel's share of a phase, on the calling thread, which is `worker` of the team.
+  void run_share(size_t launch, int phase, int share, int shares, int worker) const;
   /// The launch at or behind `from` whose constants are worth bringing near; that of the end where there is none.
   size_t reader_from(size_t from, size_t end) const;
 
@@ -51,6 +54,7 @@ class CpuRecording final : public Recording {
   size_t phases_ = 0;             // of all kernels
   std::vector<size_t> phase_of_;  // the first phase of each launch
   std::unique_ptr<ShareBoard> board_;
+  std::vector<std::vector<WorkSpan>>* spans_ = nullptr;  // by worker, while a time line is kept
 };
 
 }  // namespace hone::cpu
