@@ -257,6 +257,9 @@ int run_companion(const CompanionCommand& command, std::span<const std::string> 
     return tell_error(command, error, ExitStatus::failed, json);
   } catch (const std::bad_alloc&) {
     return tell_error(command, Error("there is too little memory"), ExitStatus::failed, json);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return tell_error(command, Error(fmt::format("{}: {}", error.path1().string(), error.code().message())),
+                      ExitStatus::failed, json);
   }
 }
 
