@@ -167,6 +167,9 @@ _hone_flags=(
     --exportProfile=
     --exportLayerInfo=
     --exportMachine=
+    --trace=
+    --perfMap
+    --jitDump=
     --explain=
     --help
 )
