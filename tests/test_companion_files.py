@@ -385,7 +385,8 @@ def test_templates_of_engines_run_as_they_are(hone):
         said_by(hone, 0, "trt-env", "--", sys.executable, "make.py", plan)
         said_by(hone, 0, "run", plan, "--cpu", "--validate")
     said_by(hone, 0, "template", "trt-network", "a.onnx", "--output", "modifyNetwork.py")
-    said_by(hone, 0, "convert", "modifyNetwork.py", "--output", "./model.plan", "--model-type=trt-network-script")
+    said_by(hone, 0, "convert", "modifyNetwork.py", "--output", "./model.plan", "--model-type=trt-network-script",
+            env={"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
     said_by(hone, 0, "run", "model.plan", "--cpu", "--validate")
 
 
