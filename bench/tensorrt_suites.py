@@ -4,9 +4,12 @@
 
     bench/tensorrt_suites.py --polygraphy FOLDER [--python PYTHON] [tests...]     FOLDER is tools/Polygraphy of NVIDIA's TensorRT repository
     bench/tensorrt_suites.py --onnx-tensorrt FOLDER [--python PYTHON]             FOLDER is the repository onnx/onnx-tensorrt
+    bench/tensorrt_suites.py --samples FOLDER [--python PYTHON]                   FOLDER is samples/python of NVIDIA's repository, release 10.16
+    bench/tensorrt_suites.py --cookbook FOLDER [--python PYTHON]                  FOLDER is cookbook/ of NVIDIA/trt-samples-for-hackathon-cn
 
 The suites are fetched by whoever runs this, and need packages that the project does not pin: pytest below 9, pytest-console-scripts,
-pytest-virtualenv, onnxruntime, onnx, onnx-graphsurgeon, numpy, ml_dtypes, nanobind-backend, torch (some files), tabulate and six. PYTHON is an
+pytest-virtualenv, onnxruntime, onnx, onnx-graphsurgeon, numpy, ml_dtypes, nanobind-backend, torch (some files), tabulate and six; torch, torchvision and Pillow for the samples, torch and
+nvtx for the cookbook. PYTHON is an
 environment that has them; without it, the one that runs this. docs/tensorrt.md has the counts of the last run.
 """
 
@@ -15,8 +18,15 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+
+import materialise  # noqa: E402
+import tensorrt_cookbook  # noqa: E402
+import tensorrt_samples  # noqa: E402
+
 POLYGRAPHY = ["common", "comparator", "util/test_serde.py", "cuda", "backend", "mod/test_exporter.py", "mod/test_importer.py", "tools/args", "tools/test_inspect.py",
               "tools/test_convert.py", "tools/test_template.py", "tools/test_script.py", "tools/test_debug.py", "tools/test_run.py"]
 
@@ -25,24 +35,35 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--polygraphy", type=pathlib.Path)
     parser.add_argument("--onnx-tensorrt", type=pathlib.Path)
+    parser.add_argument("--samples", type=pathlib.Path)
+    parser.add_argument("--cookbook", type=pathlib.Path)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("tests", nargs="*")
     given = parser.parse_args()
-    if (given.polygraphy is None) == (given.onnx_tensorrt is None):
-        parser.error("give --polygraphy or --onnx-tensorrt, one of them")
+    suites = [given.polygraphy, given.onnx_tensorrt, given.samples, given.cookbook]
+    if sum(suite is not None for suite in suites) != 1:
+        parser.error("give one of --polygraphy, --onnx-tensorrt, --samples, --cookbook")
     build = given.build.resolve()
     paths = [build / "tensorrt", build / "python"]
     if given.polygraphy:
-        folder, tests = given.polygraphy.resolve() / "tests", given.tests or POLYGRAPHY
         paths.insert(0, given.polygraphy.resolve())
     else:
-        folder, tests = given.onnx_tensorrt.resolve(), given.tests or ["onnx_backend_test.py", "-k", "not RealModel"]
         paths.append(build / "tensorrt/stand_ins")
     programs = pathlib.Path(given.python).absolute().parent
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "LD_LIBRARY_PATH": str(build / "tensorrt/cudart"),
+    outer = [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, paths), *outer]), "LD_LIBRARY_PATH": str(build / "tensorrt/cudart"),
                  "HONE_TENSORRT_DEVICE": "cpu", "POLYGRAPHY_INTERNAL_CORRECTNESS_CHECKS": "1",
                  "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    if given.cookbook:
+        return tensorrt_cookbook.run(given.cookbook.resolve(), given.python, variables)
+    if given.samples:
+        with tempfile.TemporaryDirectory() as folder:
+            return tensorrt_samples.run(given.samples.resolve(), pathlib.Path(folder), given.python, variables, materialise.materialise)
+    if given.polygraphy:
+        folder, tests = given.polygraphy.resolve() / "tests", given.tests or POLYGRAPHY
+    else:
+        folder, tests = given.onnx_tensorrt.resolve(), given.tests or ["onnx_backend_test.py", "-k", "not RealModel"]
     command = [given.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=folder, env=variables, check=False).returncode
 

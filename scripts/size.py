@@ -49,6 +49,17 @@ def length_of(path, head):
     return 0 if start is None else text.index("}", start) - start + 1
 
 
+def python_folders():
+    """The folders of python/ that hold modules."""
+    return sorted({path.parent for path in (ROOT / "python").rglob("*.py") if "__pycache__" not in path.parts})
+
+
+def too_many(folder):
+    """How many files a folder holds where those are more than it may; else 0."""
+    count = sum(path.is_file() for path in folder.iterdir())
+    return count if count > FOLDER_LIMIT and folder.relative_to(ROOT).as_posix() not in LARGE_FOLDERS else 0
+
+
 def violations():
     for path in code_files():
         if len(lines(path)) > FILE_LIMIT:
@@ -59,11 +70,11 @@ def violations():
             yield folder, "has no README.md"
         elif len(lines(readme)) > README_LIMIT:
             yield readme, f"{len(lines(readme))} lines, at most {README_LIMIT}"
-        count = sum(path.is_file() for path in folder.iterdir())
-        if count > FOLDER_LIMIT and folder.relative_to(ROOT).as_posix() not in LARGE_FOLDERS:
-            yield folder, f"{count} files, at most {FOLDER_LIMIT}"
         if cmake.exists() and len(statements(cmake)) > CMAKE_LIMIT:
             yield cmake, f"{len(statements(cmake))} lines, at most {CMAKE_LIMIT}"
+    for folder in [*code_folders(), *python_folders()]:
+        if too_many(folder):
+            yield folder, f"{too_many(folder)} files, at most {FOLDER_LIMIT}"
     for name, (head, limit) in CONTENTS.items():
         if not 0 < length_of(ROOT / name, head) <= limit:
             yield ROOT / name, f"{length_of(ROOT / name, head)} lines of {head}…), at most {limit} and at least one"

@@ -140,6 +140,48 @@ def test_the_library_shows_its_interface_alone(place):
     assert re.search(r"SONAME.*\[libhone\.so\.\d+\]", run("readelf", "-d", place / "lib/libhone.so"))
 
 
+THROUGH_TENSORRT = """
+import ctypes, numpy as np, os, sys, tensorrt as trt
+assert "site" in trt.__file__, trt.__file__
+log = trt.Logger()
+builder = trt.Builder(log)
+network = builder.create_network()
+parser = trt.OnnxParser(network, log)
+assert parser.parse_from_file(sys.argv[1])
+config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+config.builder_optimization_level = 0
+profile.set_shape("x", (1, 4), (2, 4), (8, 4))
+config.add_optimization_profile(profile)
+engine = trt.Runtime(log).deserialize_cuda_engine(builder.build_serialized_network(network, config))
+context, x, y = engine.create_execution_context(), np.full((2, 4), 0.5, np.float32), np.zeros((2, 8), np.float32)
+context.set_input_shape("x", x.shape)
+assert context.execute_v2([x.ctypes.data, y.ctypes.data])
+cuda, count = ctypes.CDLL("libcudart.so"), ctypes.c_int()  # the stand-in
+assert cuda.cudaGetDeviceCount(ctypes.byref(count)) == 0 and count.value == 1
+print(trt.__version__, *y.sum(1).tolist())
+"""
+
+
+def test_the_wheels_of_both_modules_are_installed(folder):
+    """hone-tensorrt's is made here; hone's is what ./dev wheel has left, else the build's package stands for it."""
+    if not (PACKAGE / "hone").exists():
+        pytest.skip("this build has no Python binding (sanitizers)")
+    made, site = folder / "made", folder / "site"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", made, f"--config-settings=build-dir={folder}/tree",
+        ROOT / "python/tensorrt", env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
+    wheel, = made.glob("hone_tensorrt-*-py3-none-*.whl")
+    left = sorted((ROOT / "build/wheel").glob("hone-*.whl"))
+    run(*pip, "install", "--no-deps", "--no-index", "--target", site, wheel, *left[-1:])
+    assert (site / "tensorrt/_cudart/libcudart.so").exists() and (site / "hone").exists() == bool(left)
+    path = [str(site)] + ([] if left else [str(PACKAGE)])
+    said = run(sys.executable, "-c", THROUGH_TENSORRT, tiny.perceptron(folder / "model.onnx"),
+               env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "HONE_TENSORRT_DEVICE": "cpu", "LD_LIBRARY_PATH": ""}).splitlines()[-1]
+    version, *sums = said.split()
+    assert version == "10.16.1"
+    np.testing.assert_allclose([float(each) for each in sums], answers(folder / "model.onnx", np.full((2, 4), 0.5, np.float32)).sum(1), rtol=1e-4)
+
+
 def test_trtexec_runs_from_the_moved_tree(folder, place):
     model = tiny.perceptron(folder / "model.onnx")
     said = run(place / "bin/trtexec", f"--onnx={model}", "--duration=0", "--iterations=1", "--warmUp=0", "--builderOptimizationLevel=0")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -125,16 +126,30 @@ def test_types_stay_what_they_are(folder):
 
 
 SECOND = """
-import sys, torch, hone.torch
+import sys, time, torch, hone.torch
 from hone.torch import exporting
 sys.path.insert(0, sys.argv[2])
 import test_torch as tests
 def fail(*_): raise SystemExit("the exporter was asked")
 exporting.exported = exporting.model_of = fail
+backend = sys.modules["hone.torch.backend"]
+made, init = [], backend.ShapedEngines.__init__
+def note(self, *arguments, **options):
+    init(self, *arguments, **options)
+    made.append(self)
+backend.ShapedEngines.__init__ = note
+call, times = backend.Compiled.__call__, []
+def timed(self, *arguments):
+    start = time.perf_counter()
+    answer = call(self, *arguments)
+    times.append(time.perf_counter() - start)
+    return answer
+backend.Compiled.__call__ = timed
 torch.manual_seed(3)
 model = tests.Small().eval()
 with torch.no_grad():
     torch.testing.assert_close(tests.compiled(model, sys.argv[1])(tests.image(2))[0], model(tests.image(2))[0], rtol=1e-4, atol=1e-4)
+print(f"built {sum(each.built for each in made)}, loaded {sum(each.loaded for each in made)}, first call behind torch's tracing {times[0]:.3f} s")
 """
 
 
@@ -145,6 +160,8 @@ def test_another_process_finds_the_engines(folder, small):
     done = subprocess.run([sys.executable, "-c", SECOND, folder, os.path.dirname(__file__)], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])})
     assert done.returncode == 0 and "HoneWarning" not in done.stderr, done.stderr
+    assert "built 0, loaded 1," in done.stdout, done.stdout
+    print(done.stdout)
 
 
 @torch.no_grad()
@@ -161,3 +178,93 @@ def test_exported_programs_become_plans(folder, small):
 def test_misspelt_options_are_refused(small):
     with pytest.raises(Exception, match="there is no option flgas"):
         torch.compile(small, backend=hone.torch.backend, options={"flgas": []})(image(2))
+
+
+def devices():
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def close(found, expected, device):
+    """On a GPU products of f32 may be made of TF32."""
+    near = 1e-4 if device == "cpu" else 1e-2
+    torch.testing.assert_close(found, expected, rtol=near, atol=near)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("device", devices())
+def test_results_stay_what_they_are_wherever_inputs_lie(folder, small, device):
+    small.to(device)
+    run, kept = compiled(small, folder), []
+    fixed = image(2).to(device)
+    for turn in range(6):
+        fixed.copy_(image(2) + turn)  # another content where the last lay
+        kept.append((run(fixed)[0], small(fixed)[0]))
+    for turn in range(6):
+        moving = (image(2) - turn).to(device)
+        kept.append((run(moving)[0], small(moving)[0]))
+        gaps = (image(2, 9) - turn).to(device).transpose(2, 3)
+        kept.append((run(gaps)[0], small(gaps)[0]))
+    for found, expected in kept:
+        close(found, expected, device)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("device", devices())
+def test_threads_share_a_compiled_model(folder, small, device):
+    small.to(device)
+    run = compiled(small, folder)
+    run(image(2).to(device))
+
+    def work(number):
+        found = []
+        with torch.no_grad():
+            for turn in range(20):
+                x = (image(2) + number * 20 + turn).to(device)
+                found.append((run(x)[0], small(x)[0]))
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(work, range(4)):
+            for each in found:
+                close(*each, device)
+
+
+@torch.no_grad()
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch sees")
+def test_streams_captures_and_numbers_on_a_gpu(folder, small):
+    small.cuda()
+    run = compiled(small, folder)
+    x = image(2).cuda()
+    for stream in (torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.current_stream()):
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(4):
+                found = run(x)[0]
+        torch.cuda.synchronize()
+        close(found, small(x)[0], "cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = run(x)[0]
+    for turn in range(3):
+        x.copy_(image(2) * turn)
+        graph.replay()
+        torch.cuda.synchronize()
+        close(found, small(x)[0], "cuda")
+
+    def with_number(x, number):
+        return (x * number).sin()
+
+    scaled = compiled(with_number, folder)
+    for number in (2.0, 3.0, 4.0):
+        close(scaled(x, torch.tensor(number)), with_number(x, number), "cuda")
+
+
+@torch.no_grad()
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch sees")
+def test_changed_weights_are_noticed_behind_the_launch(folder, small):
+    small.cuda()
+    run = compiled(small, folder)
+    for _ in range(3):
+        for _ in range(3):
+            close(run(image(2).cuda())[0], small(image(2).cuda())[0], "cuda")
+        small.out.weight.mul_(-2)

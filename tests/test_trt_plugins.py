@@ -267,16 +267,16 @@ def test_plugins_of_the_third_interface_run_and_are_made_again_from_the_plan():
         found = infer(data, {"x0": x})
         np.testing.assert_allclose(found["y"], x ** 3, rtol=1e-5)
         assert found["count"].tolist() == [12, 12, 12] and ("configure", (3, 4)) in seen
-        from tensorrt import _plugin_operators
+        from tensorrt._plugins import operators as plugin_operators
 
-        _plugin_operators.forget()
+        plugin_operators.forget()
         np.testing.assert_allclose(infer(data, {"x0": x})["y"], x ** 3, rtol=1e-5)
         assert ("create", trt.TensorRTPhase.RUNTIME) in seen
         found = parsed(model("Power", [x.shape], [("y", 1), ("count", 6)], domain="acme", exponent=2.0), x)
         np.testing.assert_allclose(found["y"], x ** 2, rtol=1e-5)
     finally:
         registry.deregister_creator(creator)
-    _plugin_operators.forget()
+    plugin_operators.forget()
     assert trt.Runtime(log).deserialize_cuda_engine(data) is None and "there is no creator" in log.errors()[-1]
 
 

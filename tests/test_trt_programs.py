@@ -3,12 +3,17 @@
 options, scripts that it writes, and larger networks. test_trt_polygraphy.py has its commands one by one."""
 
 import os
+import re
 import subprocess
 import sys
 
 import materialise
+import numpy as np
+import onnx
 import pytest
+import tiny
 from conftest import BIN, PACKAGE
+from onnx import helper
 
 pytest.importorskip("polygraphy")
 if not (PACKAGE / "hone").exists():
@@ -82,7 +87,55 @@ def test_scripts_that_polygraphy_writes_run(folder, digits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model, tolerance", [("resnet18.dyn", "1e-4"), ("mobilenet_v3_large.ts", "1e-4"), ("hf_distilbert.ts", "1e-4")])
+@pytest.mark.parametrize("model, tolerance", [("resnet18.dyn", "1e-4"), ("mobilenet_v3_large.ts", "1e-4"), ("hf_distilbert.ts", "1e-4"),
+                                              ("hf_bert_base.ts", "1e-4")])
 def test_models_of_the_zoo_agree_with_onnx_runtime(folder, model, tolerance):
     path = materialise.materialise(model, folder)
     run(folder, "run", path, "--trt", "--onnxrt", "--atol", tolerance, "--rtol", tolerance, "--builder-optimization-level=1")
+
+
+SHAPES = ["--trt-min-shapes", "tensor-0:[1,1,28,28]", "--trt-opt-shapes", "tensor-0:[4,1,28,28]", "--trt-max-shapes", "tensor-0:[16,1,28,28]",
+          "--input-shapes", "tensor-0:[4,1,28,28]"]
+# The tutorial's --workspace N is an option of Polygraphy until 0.47; its successor says the same.
+BOTH = ["--onnxrt", "--trt", "--pool-limit", "workspace:1000000000", "--atol", "1e-3", "--rtol", "1e-3", "--verbose"]
+
+
+@pytest.fixture(scope="module")
+def digits_of_28(tmp_path_factory):
+    """The tutorial's classifier of handwritten digits, with drawn weights: two convolutions, two products, the likeliest class."""
+    random, folder = np.random.default_rng(31), tmp_path_factory.mktemp("tutorial")
+    weights = {name: random.standard_normal(shape).astype(np.float32) * scale
+               for name, shape, scale in (("w1", (32, 1, 5, 5), 0.2), ("b1", (32, 1, 1), 0.1), ("w2", (64, 32, 5, 5), 0.04), ("b2", (64, 1, 1), 0.1),
+                                          ("w3", (3136, 1024), 0.02), ("b3", (1, 1024), 0.1), ("w4", (1024, 10), 0.03), ("b4", (1, 10), 0.1))}
+    weights = {name: values.astype(np.float32) for name, values in weights.items()} | {"flat": np.array([-1, 3136], np.int64)}
+    steps = [("Conv", ["tensor-0", "w1"], {"pads": [2, 2, 2, 2]}), ("Add", ["t1", "b1"], {}), ("Relu", ["t2"], {}),
+             ("MaxPool", ["t3"], {"kernel_shape": [2, 2], "strides": [2, 2]}), ("Conv", ["t4", "w2"], {"pads": [2, 2, 2, 2]}),
+             ("Add", ["t5", "b2"], {}), ("Relu", ["t6"], {}), ("MaxPool", ["t7"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+             ("Transpose", ["t8"], {"perm": [0, 2, 3, 1]}), ("Reshape", ["t9", "flat"], {}), ("MatMul", ["t10", "w3"], {}),
+             ("Add", ["t11", "b3"], {}), ("Relu", ["t12"], {}), ("MatMul", ["t13", "w4"], {}), ("Add", ["t14", "b4"], {}),
+             ("Softmax", ["t15"], {"axis": 1}), ("ArgMax", ["t16"], {"axis": 1, "keepdims": 0})]
+    nodes = [helper.make_node(op, reads, [f"t{at}"], name=f"{op}-{at}", **attributes) for at, (op, reads, attributes) in enumerate(steps, 1)]
+    return tiny.save(folder / "model.onnx", nodes, weights, inputs=[("tensor-0", ["B", 1, 28, 28])],
+                     outputs=[("t16", ["B", 10]), ("t17", ["B"], onnx.TensorProto.INT64)])
+
+
+def test_a_tutorials_first_case_compares_an_fp16_engine(folder, digits_of_28):
+    said = run(folder, "run", digits_of_28, *BOTH, "--save-engine=model-FP16.plan", "--fp16", *SHAPES)
+    assert "All outputs matched | Outputs: ['t16', 't17']" in said and "Passed: 1/1 iterations" in said
+    assert (folder / "model-FP16.plan").stat().st_size > 2_000_000
+
+
+def test_a_tutorials_second_case_compares_the_outputs_of_all_layers(folder, digits_of_28):
+    said = run(folder, "run", digits_of_28, *BOTH, "--save-engine=model-FP32-MarkAll.plan", "--onnx-outputs", "mark", "all", "--trt-outputs", "mark",
+               "all", *SHAPES)
+    outputs, = re.findall(r"All outputs matched \| Outputs: \[(.*)\]", said)
+    assert len(outputs.split(", ")) == 17 and "Passed: 1/1 iterations" in said
+
+
+def test_a_tutorials_third_case_writes_a_script_that_does_the_same(folder, digits_of_28):
+    run(folder, "run", digits_of_28, *BOTH, "--save-engine=model-FP32.plan", "--gen-script=./polygraphyRun.py", *SHAPES)
+    assert not (folder / "model-FP32.plan").exists()
+    done = subprocess.run([BIN / "hone", "trt-env", "--", sys.executable, "polygraphyRun.py"], cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, encoding="utf-8", check=False, env={**os.environ, "HONE_TENSORRT_DEVICE": "cpu"})
+    assert done.returncode == 0 and "Passed: 1/1 iterations" in done.stdout, done.stdout[-3000:]
+    assert (folder / "model-FP32.plan").stat().st_size > 10_000_000

@@ -2,7 +2,6 @@
 """python/tensorrt: other weights for an engine in place, by name, by layer and role, from ONNX; plans without weights."""
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper, numpy_helper
 from trt_networks import Log, build, infer, trt

@@ -34,7 +34,11 @@ class Lowering {
     for (stage_ = 0; stage_ <= (stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end())); ++stage_)
       for (size_t i = 0; i < stages.size(); ++i)
         if (stages[i] == stage_) lower_layer(choice_.layers[i]);
-    --stage_;
+    // The sizes of a result that lies in another layout than its writer's are known a stage later.
+    const auto waits = [&](const Value* output) {
+      return session_.sizes.managed(*output) && edges().of_output(output) != Layout::linear;
+    };
+    if (std::ranges::none_of(outputs, waits)) --stage_;
     for (const Value* output : outputs) {
       buffer(output, edges().of_output(output));  // reformats the result if it lies otherwise
     }
@@ -51,7 +55,9 @@ class Lowering {
   BufferId add_buffer(const Value& value, Layout layout, BufferKind kind, BufferId alias = -1) {
     TensorType type = value.type;
     type.layout = layout;
-    const bool decided = alias < 0 && session_.sizes.managed(value), measured = decided && on_device(value);
+    // A copy in another layout is written by a reformat, when the sizes are known.
+    const bool decided = alias < 0 && layout == Layout::linear && session_.sizes.managed(value);
+    const bool measured = decided && on_device(value);
     profile_.buffers.push_back(
         {.name = value.name, .type = std::move(type), .kind = kind, .alias = alias, .managed = decided && !measured});
     const auto id = static_cast<BufferId>(profile_.buffers.size() - 1);

@@ -8,7 +8,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -45,7 +45,8 @@ def reason(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def exported(module: torch.nn.Module, arguments: Sequence[torch.Tensor], dynamic: Sequence[Sequence[int]]) -> torch.export.ExportedProgram:
+def exported(module: torch.nn.Module, arguments: Sequence[torch.Tensor], dynamic: Sequence[Sequence[int]],
+             checks: Callable[[torch.export.ExportedProgram], None] | None = None) -> torch.export.ExportedProgram:
     """The module as a program; `dynamic`: axes of each argument that may change."""
     shapes = tuple({axis: torch.export.Dim.AUTO for axis in axes} for axes in dynamic)
     try:
@@ -54,7 +55,7 @@ def exported(module: torch.nn.Module, arguments: Sequence[torch.Tensor], dynamic
                                           strict=False)
     except Exception as error:
         raise Refused(f"torch.export: {reason(error)}") from error
-    check(program)
+    (checks or check)(program)
     return program
 
 
@@ -62,20 +63,30 @@ def _variadic(module):
     return isinstance(module, torch.nn.Module) and not isinstance(module, torch.fx.GraphModule) and module.forward.__code__.co_flags & 4
 
 
+class Changes(Refused):
+    """What neither an engine nor a part of the graph can do."""
+
+
 def check(program: torch.export.ExportedProgram) -> None:
     """Refuses what an engine cannot do: change its inputs or weights, draw random numbers."""
+    check_changes(program)
+    for node in program.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not inert(node):
+            raise Refused(f"{node.target} draws random numbers")
+
+
+def check_changes(program: torch.export.ExportedProgram) -> None:
+    """Refuses changes of inputs and weights."""
     signature = program.graph_signature
     changed = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
     if changed:
-        raise Refused(f"it changes {', '.join(changed)} in place")
+        raise Changes(f"it changes {', '.join(changed)} in place")
     given = {_storage(node) for node in program.graph.nodes if node.op == "placeholder"} - {None}
     for node in program.graph.nodes:
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _inert(node):
-            raise Refused(f"{node.target} draws random numbers")
         if "aten.batch_norm" in str(node.target) and node.args[5]:
-            raise Refused(f"{node.target} is in training: it changes its running averages, and the exporter writes it as for inference")
+            raise Changes(f"{node.target} is in training: it changes its running averages, and the exporter writes it as for inference")
         if given & {_storage(each) for each in _written(node)}:
-            raise Refused(f"{node.target} changes an input or a weight in place")
+            raise Changes(f"{node.target} changes an input or a weight in place")
 
 
 def _storage(node):
@@ -93,7 +104,7 @@ def _written(node):
     return [value for known, value in zip(schema.arguments, node.args) if known.alias_info is not None and known.alias_info.is_write]
 
 
-def _inert(node):
+def inert(node: torch.fx.Node) -> bool:
     """Dropout of an inference."""
     return "dropout" in str(node.target) and len(node.args) > 2 and node.args[2] is False or "scaled_dot_product" in str(
         node.target) and not (len(node.args) > 4 and node.args[4])

@@ -134,7 +134,7 @@ class Traced:
             if node.op == "call_module":
                 raise Refused(f"it calls the module {node.target}")
             if node.op == "get_attr":
-                constant = _attribute(self.module, node.target)
+                constant = attribute_of(self.module, node.target)
                 if isinstance(constant, torch.Tensor):
                     parts.append(constant)
                 else:
@@ -145,7 +145,8 @@ class Traced:
         return digest.digest()
 
 
-def _attribute(module, path):
+def attribute_of(module: Any, path: str) -> Any:
+    """What lies at a path of names."""
     for name in path.split("."):
         module = getattr(module, name)
     return module

@@ -7,10 +7,11 @@ NVIDIA's library are refused. `__hone__` is Hone's own version.
 
 import hone as _hone
 
-from . import _surface
+from ._base import native as _native, surface as _surface
 from . import tensorrt  # noqa: F401: the same classes under the name that annotations use
 from .tensorrt import *  # noqa: F403
 from .tensorrt import _itemsize  # noqa: F401
 
 __version__ = _surface.VERSION
+_native.load_shim()
 __hone__ = _hone.version()

@@ -3,45 +3,45 @@
 
 import importlib
 
-from . import _enums, _surface
+from ._base import enums as _enums, surface as _surface
 
 # What each module gives, in the order in which they need each other. First the network's side, then the engine's.
 _NAMES = {
-    "_values": "Dims Dims2 DimsHW Dims3 Dims4 Permutation Weights IHostMemory nptype volume",
-    "_logger": "ILogger Logger",
-    "_tensors": "ITensor",
-    "_layers": "ILayer",
-    "_layer_classes": """IConvolutionLayer IDeconvolutionLayer IFullyConnectedLayer IPoolingLayer IActivationLayer IElementWiseLayer IUnaryLayer
+    "_base.values": "Dims Dims2 DimsHW Dims3 Dims4 Permutation Weights IHostMemory nptype volume",
+    "_base.logger": "ILogger Logger",
+    "_network.tensors": "ITensor",
+    "_network.layers": "ILayer",
+    "_network.layer_classes": """IConvolutionLayer IDeconvolutionLayer IFullyConnectedLayer IPoolingLayer IActivationLayer IElementWiseLayer IUnaryLayer
         IMatrixMultiplyLayer IConstantLayer IShuffleLayer ISliceLayer IIdentityLayer ICastLayer IFillLayer IConcatenationLayer ISoftMaxLayer
         IReduceLayer ITopKLayer IGatherLayer IScatterLayer IScaleLayer IResizeLayer IShapeLayer ISelectLayer INonZeroLayer IOneHotLayer
         IQuantizeLayer IDequantizeLayer IDynamicQuantizeLayer INormalizationLayer IParametricReLULayer ILRNLayer IPaddingLayer IEinsumLayer
         IGridSampleLayer INMSLayer IReverseSequenceLayer ICumulativeLayer ISqueezeLayer IUnsqueezeLayer IAssertionLayer
         IRaggedSoftMaxLayer IRotaryEmbeddingLayer IKVCacheUpdateLayer IMoELayer IDistCollectiveLayer IPluginV2Layer IPluginV3Layer
         IRNNv2Layer""",
-    "_loops": """ILoop ILoopBoundaryLayer ITripLimitLayer IRecurrenceLayer IIteratorLayer ILoopOutputLayer IIfConditional
+    "_network.loops": """ILoop ILoopBoundaryLayer ITripLimitLayer IRecurrenceLayer IIteratorLayer ILoopOutputLayer IIfConditional
         IIfConditionalBoundaryLayer IConditionLayer IIfConditionalInputLayer IIfConditionalOutputLayer IAttention
         IAttentionBoundaryLayer IAttentionInputLayer IAttentionOutputLayer""",
-    "_network": "INetworkDefinition",
-    "_parser": "OnnxParser OnnxParserRefitter ParserError get_nv_onnx_parser_version",
-    "_profiles": "IOptimizationProfile",
-    "_timing_cache": "ITimingCache TimingCacheKey TimingCacheValue",
-    "_config": "IBuilderConfig",
-    "_progress": "IProgressMonitor",
-    "_calibration": "IInt8Calibrator IInt8EntropyCalibrator IInt8EntropyCalibrator2 IInt8LegacyCalibrator IInt8MinMaxCalibrator",
-    "_algorithms": "IAlgorithm IAlgorithmContext IAlgorithmIOInfo IAlgorithmSelector IAlgorithmVariant",
-    "_listeners": "IOutputAllocator IDebugListener IProfiler Profiler IGpuAllocator IGpuAsyncAllocator IErrorRecorder",
-    "_context": "IExecutionContext",
-    "_inspector": "EngineInspector",
-    "_engine": "ICudaEngine ISerializationConfig IRuntimeConfig",
-    "_plugins": """IPluginRegistry PluginField PluginFieldCollection PluginFieldCollection_ IPluginCreator IPluginCreatorInterface
+    "_network.network": "INetworkDefinition",
+    "_parser.parser": "OnnxParser OnnxParserRefitter ParserError get_nv_onnx_parser_version",
+    "_building.profiles": "IOptimizationProfile",
+    "_building.timing_cache": "ITimingCache TimingCacheKey TimingCacheValue",
+    "_building.config": "IBuilderConfig",
+    "_building.progress": "IProgressMonitor",
+    "_building.calibration": "IInt8Calibrator IInt8EntropyCalibrator IInt8EntropyCalibrator2 IInt8LegacyCalibrator IInt8MinMaxCalibrator",
+    "_building.algorithms": "IAlgorithm IAlgorithmContext IAlgorithmIOInfo IAlgorithmSelector IAlgorithmVariant",
+    "_engine.listeners": "IOutputAllocator IDebugListener IProfiler Profiler IGpuAllocator IGpuAsyncAllocator IErrorRecorder",
+    "_engine.context": "IExecutionContext",
+    "_engine.inspector": "EngineInspector",
+    "_engine.engine": "ICudaEngine ISerializationConfig IRuntimeConfig",
+    "_plugins.registry": """IPluginRegistry PluginField PluginFieldCollection PluginFieldCollection_ IPluginCreator IPluginCreatorInterface
         IPluginCreatorV3One IPluginCreatorV3Quick IPluginResource IPluginResourceContext IVersionedInterface InterfaceInfo
         get_plugin_registry get_builder_plugin_registry init_libnvinfer_plugins""",
-    "_plugin_classes": """DimsExprs IDimensionExpr IExprBuilder PluginTensorDesc DynamicPluginTensorDesc IPluginCapability IPluginV2 IPluginV2Ext
+    "_plugins.classes": """DimsExprs IDimensionExpr IExprBuilder PluginTensorDesc DynamicPluginTensorDesc IPluginCapability IPluginV2 IPluginV2Ext
         IPluginV2DynamicExtBase IPluginV2DynamicExt IPluginV3 IPluginV3OneCore IPluginV3OneBuild IPluginV3OneBuildV2 IPluginV3OneRuntime
         IPluginV3QuickCore IPluginV3QuickBuild IPluginV3QuickAOTBuild IPluginV3QuickRuntime ISymExpr ISymExprs KernelLaunchParams""",
-    "_builder": "Builder",
-    "_refitter": "Refitter",
-    "_runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
+    "_building.builder": "Builder",
+    "_engine.refitter": "Refitter",
+    "_engine.runtime": "Runtime IStreamReader IStreamReaderV2 IStreamWriter",
 }
 
 _TYPES = {"float32": "FLOAT", "float16": "HALF", "int8": "INT8", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "uint8": "UINT8",
@@ -64,6 +64,7 @@ def _assemble():
     for cls in [each for each in names.values() if isinstance(each, type)]:
         if not issubclass(cls, _enums.Enum):
             _surface.trim([cls])
+            cls.__dir__ = _surface.public_names
             cls.__module__ = __name__
     return names
 

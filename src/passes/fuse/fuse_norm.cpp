@@ -41,7 +41,8 @@ Value* row_of(const Match& match, double number) {
 
 bool has_known_row(const Match& match) {
   const Shape& shape = match["x"]->type.shape;
-  return splat(match["epsilon"]) && shape[shape.rank() - 1].is_constant() && is_float(match["x"]->type.dtype);
+  return shape.rank() > 0 && splat(match["epsilon"]) && shape[shape.rank() - 1].is_constant() &&
+         is_float(match["x"]->type.dtype);
 }
 
 Attrs norm_attrs(const Match& match) { return {{"axis", int64_t{-1}}, {"epsilon", *splat(match["epsilon"])}}; }

@@ -17,7 +17,7 @@ int64_t bytes_of(const hone_tensor& tensor) {
   const Dims dims(tensor.dims, tensor.dims + std::max(tensor.rank, 0));
   if (std::ranges::any_of(dims, [](int64_t size) { return size < 0; })) return 0;
   const auto dtype = static_cast<DType>(tensor.dtype);
-  return is_object(dtype) ? 0 : byte_size(dtype, dims, Layout::linear);
+  return is_object(dtype) ? 0 : (elements(dims) * bits_of(dtype) + 7) / 8;
 }
 
 std::map<std::string, Life> lives_of(const hone_plan* plan, int profile, std::span<const PlanLayer> layers) {

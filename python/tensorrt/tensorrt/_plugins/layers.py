@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins as layers: those that a program adds to a network, and nodes of ONNX models that are called like one.
+
+A node becomes a call of a function that is put into the model; so the parser, the types of tensors and the build all see it as one node
+that has a meaning.
+"""
+
+import struct
+
+import numpy as np
+
+from .._base import enums, onnx
+from .._base.elements import type_of_element
+from .operators import DOMAIN, Refused, operator_of, plugin_of
+from .registry import get_plugin_registry
+
+OPSET = 18  # that functions are written in
+_ADDED = {"plugin_version", "plugin_namespace"}  # attributes that say which plugin, and are none of its parameters
+
+
+class _Writer:
+    """Writes the nodes of a function, as to_onnx's emitter does for a layer's."""
+
+    def __init__(self, node, rank):
+        self._node, self._rank, self.nodes, self._count = node, rank, [], 0
+
+    def fail(self, why):
+        raise ValueError(f"{self._node.op}: {why}")
+
+    def has(self, at):
+        return at < len(self._node.inputs) and bool(self._node.inputs[at])
+
+    def input(self, at):
+        return f"x{at}"
+
+    def out(self, at=0):
+        return f"y{at}"
+
+    def rank(self, at):
+        return self._rank(self._node.inputs[at])
+
+    def fresh(self):
+        self._count += 1
+        return f"t{self._count}"
+
+    def node(self, op, inputs, output=None, domain="", **attributes):
+        output = self.fresh() if output is None else output
+        outputs = [output] if isinstance(output, str) else list(output)
+        self.nodes.append(onnx.Node(op, inputs, outputs, f"{op}_{len(self.nodes)}", domain, **attributes))
+        return outputs[0]
+
+    def constant(self, values, dtype=None):
+        return self.node("Constant", [], value=np.asarray(values, dtype))
+
+    def ints(self, values):
+        return self.constant(values, np.int64)
+
+
+def _ranks(model):
+    """Dimensions of what the model's graph says of its tensors; 3 where it says nothing."""
+    infos = [*model.graph.inputs, *map(onnx.Info.read, model.graph.infos)]
+    known = {info.name: len(info.shape) for info in infos if info.shape is not None}
+    return lambda name: known.get(name, 3)
+
+
+def creator_of(node, attributes):
+    """The creator that a node of a model is called like; None."""
+    version = attributes.get("plugin_version", b"1")
+    version = version.decode() if isinstance(version, bytes) else str(version)
+    namespace = attributes.get("plugin_namespace", b"")
+    namespace = namespace.decode() if isinstance(namespace, bytes) else str(namespace)
+    return get_plugin_registry().get_creator(node.op, version, namespace)
+
+
+def _is_plugin(node):
+    """Whether a node may be one: ScatterND without a domain is ONNX's own."""
+    return node.domain not in ("", "com.microsoft", "ai.onnx.ml") or node.op.endswith("_TRT")
+
+
+def prepare(model):
+    """Gives nodes that are called like plugins of TensorRT's their meaning, in place."""
+    rank = None
+    for node in model.graph.nodes:
+        if not _is_plugin(node):
+            continue
+        try:
+            attributes = node.attributes()
+            creator = creator_of(node, attributes)
+            if creator is None:
+                continue
+            if not hasattr(creator, "lower"):
+                _as_operator(model, node, creator, attributes)
+                continue
+            rank = rank or _ranks(model)
+        except (ValueError, TypeError, AttributeError, struct.error):
+            continue  # what is malformed, the parser says
+        writer = _Writer(node, rank)
+        parameters = {name: value for name, value in attributes.items() if name not in _ADDED}
+        try:
+            creator.lower(writer, creator.of(node.name, parameters)._parameters)
+        except (ValueError, TypeError, KeyError):
+            continue  # the parser says that nobody has the operator
+        kind = f"{node.op}_{len(model.functions)}"
+        inputs, outputs = [f"x{at}" for at in range(len(node.inputs))], [f"y{at}" for at in range(creator.outputs)]
+        model.functions.append(onnx.function(kind, DOMAIN, inputs, outputs[:len(node.outputs)], writer.nodes, OPSET))
+        model.opsets[DOMAIN] = 1
+        node.op, node.domain, node.raw_attributes = kind, DOMAIN, []
+
+
+def _as_operator(model, node, creator, attributes):
+    """A node that a program's own creator has a plugin for. Inputs whose type the file does not say are taken for FLOAT."""
+    elements = {info.name: info.element for info in [*model.graph.inputs, *map(onnx.Info.read, model.graph.infos)]}
+    elements.update({name: tensor.element for name, tensor in model.graph.tensors.items()})
+    types = [type_of_element(elements.get(name)) or enums.DataType.FLOAT for name in node.inputs]
+    try:
+        operator, _ = operator_of(plugin_of(creator, node.name, attributes), types)
+    except Refused:
+        return  # the parser says that nobody has the operator
+    model.opsets[DOMAIN] = 1
+    node.op, node.domain, node.raw_attributes = operator, DOMAIN, []
+
+
+def add_plugin_layer(network, kind, inputs, plugin):
+    """A layer of a plugin; None with the reason in the log."""
+    for tensor in inputs:
+        network._own(tensor, "add_plugin")
+    if hasattr(getattr(plugin, "_creator", None), "lower"):
+        return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
+    try:
+        operator, outputs = operator_of(plugin, [tensor.dtype for tensor in inputs])
+    except Refused as error:
+        return network._failed(str(error))
+    return network._add(kind, inputs, outputs, plugin=plugin, operator=operator)
+
+
+def _lower(e, record):
+    plugin, operator = e.param("plugin"), e.param("operator")
+    if operator is None:
+        plugin._creator.lower(e, plugin._parameters)
+    else:
+        e.node(operator, [e.input(at) for at in range(len(record.inputs))], [e.out(at) for at in range(len(record.outputs))], DOMAIN)
+
+
+LOWER = {"PLUGIN_V2": _lower, "PLUGIN_V3": _lower}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins of a program's own, in Python, as operators of Hone.
+
+Each plugin at work (its creator, its parameters, the types of its inputs) is an operator with a name of its own. Its sizes are asked when
+those of its inputs are known, and enqueue() gets addresses of the host's memory; so it runs on a processor. A plan keeps in its note what
+it takes to make the plugins again, from their creators, where it is loaded.
+"""
+
+import hashlib
+
+import hone
+import numpy as np
+from hone import _hone
+
+from .._base import enums, native
+from .._base.values import Dims
+from .classes import DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IPluginV3, PluginTensorDesc
+from .registry import PluginField, PluginFieldCollection, get_plugin_registry
+
+DOMAIN = "hone.plugins"
+_Part, _Phase, _FieldType = enums.get("PluginCapabilityType"), enums.get("TensorRTPhase"), enums.ALL["PluginFieldType"]
+_registered = {}  # {name of the operator: _Operator}
+
+
+class Refused(Exception):
+    """Why a plugin cannot be used."""
+
+
+def _descs(types, shapes, dynamic=False):
+    descs = [PluginTensorDesc(Dims(shape), dtype) for dtype, shape in zip(types, shapes)]
+    return [DynamicPluginTensorDesc(desc, desc.dims, desc.dims, desc.dims) for desc in descs] if dynamic else descs
+
+
+class _Second:
+    """A plugin of the second interface."""
+
+    version = 2
+
+    def __init__(self, plugin):
+        self.plugin = plugin
+        self.key = plugin.plugin_type, plugin.plugin_version, plugin.plugin_namespace
+        self.outputs = plugin.num_outputs
+
+    def types(self, inputs):
+        return [self.plugin.get_output_datatype(at, inputs) for at in range(self.outputs)]
+
+    def shapes(self, inputs):
+        return [self.plugin.get_output_dimensions(at, inputs, IExprBuilder()) for at in range(self.outputs)]
+
+    def fits(self, *arguments):
+        return self.plugin.supports_format_combination(*arguments)
+
+    def configure(self, *descs):
+        self.plugin.configure_plugin(*descs)
+        self.plugin.initialize()
+
+    def workspace(self, *descs):
+        return self.plugin.get_workspace_size(*descs)
+
+    def enqueue(self, *arguments):
+        return self.plugin.enqueue(*arguments)
+
+    def saved(self):
+        return [["", "CHAR", bytes(self.plugin.serialize()).hex()]]
+
+
+class _Third:
+    """A plugin of the third interface."""
+
+    version = 3
+
+    def __init__(self, plugin):
+        self.plugin = plugin
+        core, self.build, self.runtime = (plugin.get_capability_interface(part) for part in (_Part.CORE, _Part.BUILD, _Part.RUNTIME))
+        self.key = core.plugin_name, core.plugin_version, core.plugin_namespace
+        self.outputs = self.build.num_outputs
+
+    def types(self, inputs):
+        return list(self.build.get_output_data_types(inputs))
+
+    def shapes(self, inputs):
+        return list(self.build.get_output_shapes(inputs, [], IExprBuilder()))
+
+    def fits(self, *arguments):
+        return self.build.supports_format_combination(*arguments)
+
+    def configure(self, *descs):
+        self.build.configure_plugin(*descs)
+
+    def workspace(self, *descs):
+        return self.build.get_workspace_size(*descs)
+
+    def enqueue(self, *arguments):
+        self.runtime.on_shape_change(*arguments[:2])
+        return self.runtime.enqueue(*arguments)
+
+    def saved(self):
+        return [_field_text(field) for field in self.runtime.get_fields_to_serialize() or ()]
+
+
+def _field_text(field):
+    data = field.data
+    return [field.name, field.type.name, (data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()).hex()]
+
+
+class _Operator:
+    """A plugin at work."""
+
+    def __init__(self, plugin, types):
+        self.wrapped = (_Third if isinstance(plugin, IPluginV3) else _Second)(plugin)
+        self.types = list(types)
+        self.results = self.wrapped.types(self.types)
+        if len(self.results) != self.wrapped.outputs:
+            raise Refused(f"{self.wrapped.key[0]} gives {len(self.results)} types for {self.wrapped.outputs} outputs")
+        self.saved = self.wrapped.saved()
+        told = repr((self.wrapped.key, [str(each) for each in self.types], self.saved))
+        self.name = f"{self.wrapped.key[0]}_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        self._configured = None
+
+    def register(self):
+        masks = [1 << native.number_of(each) for each in self.types]
+        results = [native.number_of(each) for each in self.results]
+        _hone.register_operator(DOMAIN, self.name, 1, 0, len(masks), len(masks), masks, results, [], self._run, self._sizes)
+        _registered[self.name] = self
+
+    def note(self):
+        """What it takes to make it again."""
+        return {"operator": self.name, "creator": list(self.wrapped.key), "version": self.wrapped.version, "fields": self.saved,
+                "types": [each.name for each in self.types]}
+
+    def _sizes(self, inputs, _outputs, _attributes):
+        shapes = self.wrapped.shapes([DimsExprs(list(operand[2])) for operand in inputs])
+        return [[size.get_constant_value() for size in shape] for shape in shapes]
+
+    def _run(self, inputs, outputs, _attributes):
+        sides = [(self.types, [operand[2] for operand in inputs]), (self.results, [operand[2] for operand in outputs])]
+        descs = [_descs(*side) for side in sides]
+        shapes = [shape for _, each in sides for shape in each]
+        if shapes != self._configured:
+            self.wrapped.configure(*[_descs(*side, True) for side in sides])
+            self._configured = shapes
+        size = int(self.wrapped.workspace(*([_descs(*side, True) for side in sides] if self.wrapped.version == 3 else descs)))
+        memory = np.empty(max(size, 1), np.uint8)
+        answer = self.wrapped.enqueue(*descs, [operand[0] for operand in inputs], [operand[0] for operand in outputs], memory.ctypes.data, 0)
+        if answer not in (None, 0, True):
+            raise RuntimeError(f"the plugin {self.wrapped.key[0]} returned {answer}")
+
+
+def _checked(made):
+    """Linear tensors are what it is given: whether it takes them."""
+    count = len(made.types) + len(made.results)
+    descs = _descs([*made.types, *made.results], [()] * count, dynamic=made.wrapped.version == 3)
+    for at in range(count):
+        if not made.wrapped.fits(at, descs, len(made.types)):
+            raise Refused(f"the plugin {made.wrapped.key[0]} does not take linear tensors of the types {', '.join(map(str, made.types))}")
+
+
+def operator_of(plugin, types):
+    """(name of the operator, how many outputs); Refused says what stands in the way."""
+    if not native.on_host():
+        raise Refused("plugins in Python get addresses of the host's memory: set HONE_TENSORRT_DEVICE=cpu")
+    try:
+        made = _Operator(plugin, types)
+        _checked(made)
+        if made.name not in _registered:
+            made.register()
+    except Refused:
+        raise
+    except Exception as error:  # the program's own code
+        raise Refused(f"the plugin {type(plugin).__name__} failed: {type(error).__name__}: {error}") from error
+    return made.name, made.wrapped.outputs
+
+
+def notes_of(data):
+    """What an engine of this model has to know of its plugins."""
+    return [made.note() for name, made in _registered.items() if name.encode() in data]
+
+
+def _fields(saved):
+    kinds = {"FLOAT16": np.float16, "FLOAT32": np.float32, "FLOAT64": np.float64, "INT8": np.int8, "INT16": np.int16, "INT32": np.int32,
+             "INT64": np.int64}
+    made = []
+    for name, kind, digits in saved:
+        data = bytes.fromhex(digits)
+        made.append(PluginField(name, np.frombuffer(data, kinds[kind]) if kind in kinds else data, getattr(_FieldType, kind)))
+    return PluginFieldCollection(made)
+
+
+def bring(note):
+    """Makes the plugins that a plan calls, where they are not there; hone.Error says whose creator is missing."""
+    for each in note:
+        if each["operator"] in _registered:
+            continue
+        name, version, namespace = each["creator"]
+        creator = get_plugin_registry().get_creator(name, version, namespace)
+        if creator is None:
+            raise hone.Error(f"the engine calls the plugin {name}, version {version}, of which there is no creator\n"
+                             "  hint: register it first (get_plugin_registry().register_creator())")
+        plugin = (creator.create_plugin(name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
+                  else creator.deserialize_plugin(name, bytes.fromhex(each["fields"][0][2])))
+        try:
+            operator_of(plugin, [getattr(enums.DataType, kind) for kind in each["types"]])
+        except Refused as error:
+            raise hone.Error(str(error)) from None
+
+
+def forget():
+    """Takes all operators of plugins away; engines that are there keep theirs."""
+    for name in list(_registered):
+        _hone.unregister_operator(DOMAIN, name)
+        del _registered[name]
+
+
+def plugin_of(creator, name, attributes):
+    """The plugin for a node of a model: its attributes as the fields that the creator has."""
+    fields = []
+    for field in creator.field_names:
+        if field.name not in attributes:
+            continue
+        value = attributes[field.name]
+        if isinstance(value, (bytes, str)):
+            fields.append(PluginField(field.name, value, _FieldType.CHAR))
+        else:
+            values = np.atleast_1d(np.asarray(value))
+            real = values.dtype.kind == "f"
+            fields.append(PluginField(field.name, values.astype(np.float32 if real else np.int32),
+                                      _FieldType.FLOAT32 if real else _FieldType.INT32))
+    collection = PluginFieldCollection(fields)
+    try:
+        return creator.create_plugin(name, collection, _Phase.BUILD) if _takes_phase(creator) else creator.create_plugin(name, collection)
+    except Exception as error:
+        raise Refused(f"the creator of {creator.name} failed: {type(error).__name__}: {error}") from error
+
+
+def _takes_phase(creator):
+    from .registry import IPluginCreatorV3One
+
+    return isinstance(creator, IPluginCreatorV3One)
