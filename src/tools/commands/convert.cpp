@@ -41,6 +41,10 @@ const CompanionCommand& command() {
          {"--convert-to", Takes::one, "<form>", "onnx or plan (trt is the same)"},
          {"--fp-to-fp16", Takes::nothing, "", "bring the ONNX model to FP16; what has no meaning in it stays in FP32"},
          {"--keep-io-types", Takes::nothing, "", "with --fp-to-fp16: inputs and outputs stay in FP32"},
+         {"--opset", Takes::one, "<number>", "of a framework's file: the operator set of the ONNX model"},
+         {"--outputs", Takes::some, "<tensor...>", "of a frozen graph (.pb)"},
+         {"--signature", Takes::one, "<name>", "of a SavedModel (default serving_default)"},
+         {"--example", Takes::one, "<file>", "rows (.csv, .pkl) whose columns a pipeline's inputs are like"},
          {"--cpu", Takes::nothing, "", "build the plan for the processor"},
          {"--cuda", Takes::nothing, "", "build the plan for the GPU"}},
         1,
@@ -93,12 +97,24 @@ int run_python(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// Beside a build's programs lies the package, which nobody has installed.
+void find_package() {
+  std::error_code none;
+  const fs::path package = fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "python";
+  if (!fs::exists(package / "hone/convert", none)) return;
+  const char* old = std::getenv("PYTHONPATH");
+  const std::string path = old == nullptr || *old == 0 ? package.string() : fmt::format("{}:{}", old, package.string());
+  setenv("PYTHONPATH", path.c_str(), 1);
+}
+
 /// The framework's file as ONNX.
-void convert_framework(const std::string& input, const std::string& output, const Narrator& narrator) {
-  // -c sees the same path of modules as -m.
-  const int found = run_python({"python3", "-c",
-                                "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('hone') and "
-                                "importlib.util.find_spec('hone.convert') else 86)"});
+void convert_framework(const Arguments& arguments, const std::string& input, const std::string& output,
+                       const Narrator& narrator) {
+  find_package();
+  const int found = run_python(
+      {"python3", "-c",
+       "import importlib.util, sys\ntry:\n  sys.exit(0 if importlib.util.find_spec('hone.convert') else 86)\n"
+       "except ImportError as error:\n  print(error, file=sys.stderr)\n  sys.exit(86)"});
   if (found == 127)
     throw StatusError(
         ExitStatus::no_backend, fmt::format("{} is a framework's file, and there is no python3 to read it", input),
@@ -108,8 +124,14 @@ void convert_framework(const std::string& input, const std::string& output, cons
         ExitStatus::no_backend,
         fmt::format("{} is a framework's file, and Python lacks the package hone with its converters", input),
         "install the wheel of hone into this Python; or export the model to ONNX where it was made");
-  narrator.info("Starting python3 -m hone.convert {} -o {}", input, output);
-  const int status = run_python({"python3", "-m", "hone.convert", input, "-o", output});
+  std::vector<std::string> words{"python3", "-m", "hone.convert", input, "-o", output};
+  for (const char* flag : {"--opset", "--input-shapes", "--outputs", "--signature", "--example"}) {
+    if (!arguments.has(flag)) continue;
+    words.emplace_back(flag);
+    for (std::string& value : arguments.values(flag)) words.push_back(std::move(value));
+  }
+  narrator.info("Starting {}", join(words, " "));
+  const int status = run_python(words);
   if (status == 0 && fs::exists(output)) return;
   const auto known = status >= 1 && status <= 4 ? static_cast<ExitStatus>(status) : ExitStatus::failed;
   throw StatusError(known, fmt::format("{} could not be made ONNX", input), "python3 -m hone.convert says above why");
@@ -182,7 +204,7 @@ ExitStatus convert(const Arguments& arguments) {
   if (is_framework_file(input)) {
     const bool last = form == Form::onnx && !arguments.has("--fp-to-fp16") && !output_marks(arguments).any();
     if (!last) made.path = fmt::format("{}.{}.onnx", output, getpid());
-    convert_framework(input, last ? output : made.path, narrator);
+    convert_framework(arguments, input, last ? output : made.path, narrator);
     if (last) return ExitStatus::passed;
     input = made.path;
   } else if (!is_onnx_file(input)) {
