@@ -49,7 +49,7 @@ CASES = [
 ALONE = [(1, ["run", "a.onnx", "--cpu", "--ref"], 0), (41, ["inspect", "model", "a.onnx"], 0), (51, ["check", "lint", "a.onnx"], 0),
          (54, ["surgeon", "extract", "a.onnx", "--outputs", "m:auto", "-o", "e.onnx"], 0), (56, ["surgeon", "sanitize", "a.onnx", "--fold-constants", "-o", "f.onnx"], 0),
          (81, ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--fail-regex", "Op: Mul", "--check", "hone", "inspect", "model", "polygraphy_debug.onnx", "--show", "layers"], 0),
-         (104, ["quantize", "a.onnx", "-o", "q.onnx"], 0)]
+         (104, ["quantize", "deep.onnx", "-o", "q.onnx"], 0)]
 
 
 def models(folder):

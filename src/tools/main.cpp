@@ -84,6 +84,15 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
   return 2;
 }
 
+/// Tools that read and write files and run no network: a second start would double their time.
+bool only_reads(const std::vector<std::string>& words) {
+  constexpr std::string_view kReaders[] = {"inspect", "surgeon", "data",      "plugin",  "template", "help",
+                                           "--help",  "-h",      "--version", "version", "cache",    "-v"};
+  if (words.size() < 2) return true;
+  if (words[1] == "check") return words.size() > 2 && (words[2] == "lint" || words[2] == "accuracy");
+  return std::ranges::find(kReaders, words[1]) != std::end(kReaders);
+}
+
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
   if (const hone::Command* found = find_command(tool, arguments))
@@ -112,10 +121,10 @@ int run_tool(const std::string& tool, const std::vector<std::string>& arguments,
 }  // namespace
 
 int main(int argc, char** argv) {
-  restart_with_short_spins(argv);
   std::vector<std::string> words(argv, argv + argc);
   const std::string command = hone::join(words, " ");
   const std::string name = std::filesystem::path(words.empty() ? "hone" : words[0]).stem().string();
+  if (name == "trtexec" || !only_reads(words)) restart_with_short_spins(argv);
   if (!words.empty()) words.erase(words.begin());
   std::string tool = name;
   if (name != "trtexec") {
