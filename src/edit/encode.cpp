@@ -85,7 +85,7 @@ Rope encode(const Opset& opset) {
   RestWriter others(opset.rest, out);
   add_named(out, others, 1, opset.domain);
   others.up_to(2);
-  out.add_integer(2, opset.version);
+  if (opset.version != 0) out.add_integer(2, opset.version);  // a file may say none, but not 0
   others.finish();
   return out;
 }

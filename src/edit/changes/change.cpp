@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/change.h"
+#include "edit/changes/change.h"
 
 #include <algorithm>
 
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/names.h"
 
 namespace hone::edit {
@@ -20,7 +20,9 @@ Node node_of(Model& model, const NewNode& given) {
   return node;
 }
 
-void redirect_reads(Graph& graph, const std::string& from, const std::string& to) {
+}  // namespace
+
+void replace_uses(Graph& graph, const std::string& from, const std::string& to) {
   std::vector<std::vector<std::string>> outputs;
   for (Node& node : graph.nodes) outputs.push_back(std::exchange(node.outputs, {}));
   std::vector<Value> own = std::exchange(graph.outputs, {});
@@ -33,8 +35,6 @@ void redirect_reads(Graph& graph, const std::string& from, const std::string& to
   graph.values = std::move(values);
   for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].outputs = std::move(outputs[i]);
 }
-
-}  // namespace
 
 void add_node(Model& model, const NewNode& given) {
   const Index index(model.graph);
@@ -69,7 +69,7 @@ void insert_node(Model& model, const NewNode& given) {
     }
     const std::string fresh = fresh_name(taken, output + (index.outputs.contains(output) ? "_before" : "_inserted"));
     if (!index.outputs.contains(output)) {
-      redirect_reads(graph, output, fresh);
+      replace_uses(graph, output, fresh);
       output = fresh;
       continue;
     }
