@@ -15,6 +15,7 @@ import torch
 
 from ..base import Error
 from ..building import Model
+from . import fused
 from .graph import Refused
 
 LARGEST_MESSAGE = 1_900_000_000  # bytes of a model in memory; protocol buffers end at 2 GiB
@@ -119,6 +120,7 @@ def sizes_of(program: torch.export.ExportedProgram) -> list[list[int]]:
 
 def model_of(program: torch.export.ExportedProgram, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
     """The program as Hone reads it."""
+    fused.teach()
     try:
         with quietly(), torch.no_grad():
             made = torch.onnx.export(program, dynamo=True, verbose=False, input_names=inputs, output_names=outputs)
