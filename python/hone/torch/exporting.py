@@ -99,6 +99,8 @@ def _written(node):
     """The operands that an operator writes."""
     if "aten.instance_norm" in str(node.target) and node.args[5]:
         return node.args[3:5]  # running averages, which the schema does not tell
+    if node.target is torch.ops.aten.detach_.default:
+        return []  # what tensors that are written in the source begin with: no element changes
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None or not schema.is_mutable:
         return []
