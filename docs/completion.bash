@@ -167,6 +167,9 @@ _hone_flags=(
     --exportProfile=
     --exportLayerInfo=
     --exportMachine=
+    --trace=
+    --perfMap
+    --jitDump=
     --explain=
     --help
 )
@@ -213,7 +216,7 @@ _hone() {
     inspect\ changes) own="--from --json --help" others=yes second=""; ;;
     inspect\ operators) own="--json --help" others= second=""; ;;
     surgeon\ extract) own="--inputs --outputs --force-fallback-shape-inference --no-shape-inference --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
-    surgeon\ sanitize) own="--fold-constants --num-passes --no-fold-shapes --no-per-pass-shape-inference --partitioning --fold-size-threshold --cleanup --toposort --override-input-shapes --outputs --exclude-outputs --outputs-by-type --set-unbounded-dds-upper-bound --no-shape-inference --shape-inference --force-fallback-shape-inference --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
+    surgeon\ sanitize) own="--fold-constants --num-passes --no-fold-shapes --no-per-pass-shape-inference --partitioning --no-flatten --fp-to-fp16 --fold-size-threshold --cleanup --toposort --override-input-shapes --outputs --exclude-outputs --outputs-by-type --set-unbounded-dds-upper-bound --no-shape-inference --shape-inference --force-fallback-shape-inference --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     surgeon\ insert) own="--inputs --outputs --op --name --domain --attrs --new-outputs --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     surgeon\ remove) own="--node --op --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     surgeon\ replace) own="--pattern --with --output --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --check --external-data-dir --ignore-external-data --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;

@@ -453,3 +453,25 @@ def test_rows_56_73_folding_functions_and_bodies_in_cpp(folder):
     for go, wanted in ((True, np.exp(np.maximum(x, 0))), (False, np.maximum(x, 0))):
         np.testing.assert_allclose(session.run(None, {"x": x, "go": np.array(go)})[0], wanted, rtol=1e-6)
     in_cpp(folder, "failures")
+
+
+def test_the_document_is_true(folder, monkeypatch, capsys):
+    """Every block of Python in docs/graph-api.md, one after the other."""
+    text = (conftest.ROOT / "docs/graph-api.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
+    assert len(blocks) == 11
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], name="product"), helper.make_node("Relu", ["m"], ["h"], name="clip"),
+             helper.make_node("Identity", ["h"], ["i"], name="nothing"), helper.make_node("Add", ["b", "b"], ["c"]), helper.make_node("Mul", ["i", "c"], ["y"])]
+    value = helper.make_tensor_value_info
+    constant = [numpy_helper.from_array(np.full(size, 2, np.float32), name) for name, size in (("w", (4, 8)), ("b", (8,)))]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [value("x", 1, ["n", 4])], [value("y", 1, ["n", 8])], constant),
+                                opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "model.onnx")
+    monkeypatch.chdir(folder)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/graph-api.md", "exec"), names)  # noqa: S102
+    assert [node.op for node in names["graph"].nodes] == ["MatMul", "LeakyRelu", "Mul"]
+    assert ops(onnx.load("part.onnx")) == ["Add", "Mul"]
+    assert sizes(onnx.load("made.onnx").graph.output[0]) == ["batch", 8] and "onnx_graphsurgeon_node" in capsys.readouterr().out
+    product = np.maximum(np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32) @ np.ones((4, 8), np.float32), 0)
+    np.testing.assert_allclose(run(onnx.load("function.onnx"))[0], 3 * product / (1 + np.exp(-product)), rtol=1e-5)
