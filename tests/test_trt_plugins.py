@@ -335,3 +335,73 @@ def test_plugins_that_raise_are_refused_with_their_words():
     network = trt.Builder(log).create_network()
     assert network.add_plugin_v2([network.add_input("x", trt.float32, (2,))], Broken()) is None
     assert "the plugin Broken failed: RuntimeError: no idea" in log.errors()[-1]
+
+
+def places_plugin(by_columns):
+    """Where a matrix is not 0, in (count, 2) or (2, count), and how many that are."""
+    import ctypes
+
+    class Places(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
+        def __init__(self):
+            trt.IPluginV3.__init__(self)
+            trt.IPluginV3OneCore.__init__(self)
+            trt.IPluginV3OneBuild.__init__(self)
+            trt.IPluginV3OneRuntime.__init__(self)
+            self.plugin_name, self.plugin_version, self.plugin_namespace, self.num_outputs = f"Places{int(by_columns)}", "1", "", 2
+
+        def get_capability_interface(self, type):
+            return self
+
+        def get_output_data_types(self, types):
+            return [trt.int32, trt.int64]
+
+        def get_output_shapes(self, inputs, shape_inputs, expr_builder):
+            most = expr_builder.operation(trt.DimensionOperation.PROD, inputs[0][0], inputs[0][1])
+            half = expr_builder.operation(trt.DimensionOperation.FLOOR_DIV, most, expr_builder.constant(2))
+            count = expr_builder.declare_size_tensor(1, half, most)
+            assert count.is_size_tensor() and not count.is_constant()
+            shape = trt.DimsExprs(2)
+            shape[1 if by_columns else 0], shape[0 if by_columns else 1] = count, expr_builder.constant(2)
+            return [shape, trt.DimsExprs(0)]
+
+        def supports_format_combination(self, pos, in_out, num_inputs):
+            return in_out[pos].desc.format == trt.TensorFormat.LINEAR
+
+        def get_fields_to_serialize(self):
+            return trt.PluginFieldCollection([])
+
+        def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+            rows, columns = tuple(input_desc[0].dims)
+            x = np.frombuffer((ctypes.c_float * (rows * columns)).from_address(inputs[0]), np.float32).reshape(rows, columns)
+            found = np.stack(np.nonzero(x)).astype(np.int32)
+            found = np.ascontiguousarray(found if by_columns else found.T)
+            ctypes.memmove(outputs[0], found.ctypes.data, found.nbytes)
+            ctypes.memmove(outputs[1], np.array(found.size // 2, np.int64).ctypes.data, 8)
+            return 0
+
+        def clone(self):
+            return Places()
+
+    return Places()
+
+
+@pytest.mark.parametrize("by_columns", (False, True))
+def test_plugins_whose_data_decide_sizes(by_columns):
+    log = Log()
+    network = trt.Builder(log).create_network()
+    layer = network.add_plugin_v3([network.add_input("x", trt.float32, (3, 4))], [], places_plugin(by_columns))
+    assert len(layer.get_output(0).shape) == 2 and tuple(layer.get_output(1).shape) == ()
+    for at, name in enumerate(("where", "count")):
+        layer.get_output(at).name = name
+        network.mark_output(layer.get_output(at))
+    doubled = network.add_elementwise(layer.get_output(0), layer.get_output(0), trt.ElementWiseOperation.SUM).get_output(0)
+    doubled.name = "doubled"
+    network.mark_output(doubled)
+    data = build(network, log=log)
+    for share in (0.5, 0.0, 1.0, 0.2):
+        x = (RANDOM.random((3, 4)) < share).astype(np.float32)
+        expected = np.stack(np.nonzero(x))
+        found = infer(data, {"x": x})
+        np.testing.assert_array_equal(found["where"], expected if by_columns else expected.T)
+        np.testing.assert_array_equal(found["doubled"], 2 * (expected if by_columns else expected.T))
+        assert found["count"] == expected.shape[1]

@@ -171,6 +171,25 @@ def operator_of(plugin, types):
     return made.name, made.wrapped.outputs
 
 
+def cuts_of(operator, shapes):
+    """{output: for each dimension the output that says its size, None for those that are known} where data decide sizes; `shapes` of the
+    inputs, of which the ranks count. Refused says why they cannot be."""
+    made = _registered[operator]
+    try:
+        sizes = made.wrapped.shapes([DimsExprs([max(1, size) for size in shape]) for shape in shapes])
+    except Exception as error:  # the program's own code
+        raise Refused(f"the plugin {made.wrapped.key[0]} failed: {type(error).__name__}: {error}") from error
+    found = {}
+    for at, shape in enumerate(sizes):
+        said = [size.output if size.is_size_tensor() else None for size in shape]
+        if any(each is not None for each in said):
+            found[at] = said
+        for each in said:
+            if each is not None and not (0 <= each < len(sizes) and len(sizes[each]) == 0 and made.results[each].name in ("INT32", "INT64")):
+                raise Refused(f"the plugin {made.wrapped.key[0]} says a size by output {each}, which is no INT32 or INT64 without dimensions")
+    return found
+
+
 def notes_of(data):
     """What an engine of this model has to know of its plugins."""
     return [made.note() for name, made in _registered.items() if name.encode() in data]
