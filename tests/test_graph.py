@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """hone.graph beside onnx_graphsurgeon: the same scripts, the same models. The numbers in the tests' names are rows of docs/companions.md."""
 
+import functools
 import subprocess
 import sys
+import warnings
 
 import conftest
 import graph_scripts as scripts
@@ -234,7 +236,7 @@ def rich_model():
     value = helper.make_tensor_value_info
     graph = helper.make_graph([node, choice], "rich", [value("x", 1, ["batch", None, 3], doc_string="an input"), value("go", 9, []), value("w", 1, [2])],
                               [value("y", 1, None)], [numpy_helper.from_array(np.ones(2, np.float32), "w"), numpy_helper.from_array(np.ones(2), "nobody reads")],
-                              doc_string="of the graph", value_info=[value("a", 1, [3], doc_string="of a value")])
+                              doc_string="of the graph", value_info=[value("w", 1, [2]), value("a", 1, [3], doc_string="of a value")])
     graph.input.append(helper.make_tensor_sequence_value_info("list", 1, [2]))
     graph.metadata_props.add(key="k", value="v")
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.elsewhere", 2)], doc_string="of the model",
@@ -360,10 +362,11 @@ def test_row_80_weights_of_gigabytes_are_referred_to(tmp_path):
     value = helper.make_tensor_value_info
     nodes = [helper.make_node("Add", ["x", "w0"], ["h"]), helper.make_node("Add", ["h", "w1"], ["y"])]
     onnx.save(helper.make_model(helper.make_graph(nodes, "big", [value("x", 1, [size // 4])], [value("y", 1, [size // 4])], tensors), ir_version=10), tmp_path / "big.onnx")
-    code = ("import resource, sys; sys.path.insert(0, sys.argv[1]); import hone.graph as gs\n"
+    # Of this program alone: ru_maxrss begins with what its parent had.
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); import hone.graph as gs\n"
             "graph = gs.import_onnx('big.onnx'); assert graph.nodes[1].inputs[1].shape == [3 << 27]\n"
             "graph.outputs = [graph.nodes[0].outputs[0]]; graph.infer_shapes().fold_constants().cleanup(); gs.save(graph, 'cut.onnx')\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)")
+            "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))")
     done = subprocess.run([sys.executable, "-c", code, str(conftest.PACKAGE)], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert int(done.stdout) < 200 << 10
     cut = onnx.load(tmp_path / "cut.onnx", load_external_data=False).graph
@@ -453,3 +456,72 @@ def test_rows_56_73_folding_functions_and_bodies_in_cpp(folder):
     for go, wanted in ((True, np.exp(np.maximum(x, 0))), (False, np.maximum(x, 0))):
         np.testing.assert_allclose(session.run(None, {"x": x, "go": np.array(go)})[0], wanted, rtol=1e-6)
     in_cpp(folder, "failures")
+
+
+def test_the_document_is_true(folder, monkeypatch, capsys):
+    """Every block of Python in docs/graph-api.md, one after the other."""
+    text = (conftest.ROOT / "docs/graph-api.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
+    assert len(blocks) == 11
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], name="product"), helper.make_node("Relu", ["m"], ["h"], name="clip"),
+             helper.make_node("Identity", ["h"], ["i"], name="nothing"), helper.make_node("Add", ["b", "b"], ["c"]), helper.make_node("Mul", ["i", "c"], ["y"])]
+    value = helper.make_tensor_value_info
+    constant = [numpy_helper.from_array(np.full(size, 2, np.float32), name) for name, size in (("w", (4, 8)), ("b", (8,)))]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [value("x", 1, ["n", 4])], [value("y", 1, ["n", 8])], constant),
+                                opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "model.onnx")
+    monkeypatch.chdir(folder)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/graph-api.md", "exec"), names)  # noqa: S102
+    assert [node.op for node in names["graph"].nodes] == ["MatMul", "LeakyRelu", "Mul"]
+    assert ops(onnx.load("part.onnx")) == ["Add", "Mul"]
+    assert sizes(onnx.load("made.onnx").graph.output[0]) == ["batch", 8] and "onnx_graphsurgeon_node" in capsys.readouterr().out
+    product = np.maximum(np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32) @ np.ones((4, 8), np.float32), 0)
+    np.testing.assert_allclose(run(onnx.load("function.onnx"))[0], 3 * product / (1 + np.exp(-product)), rtol=1e-5)
+
+
+@functools.cache
+def node_cases():
+    """ONNX's own node cases with their models: every operator, each kind of attribute, bodies, functions, sequences."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        cases = load_model_tests(kind="node")
+    return [(case, onnx.load(f"{case.model_dir}/model.onnx") if case.model is None else case.model) for case in cases]
+
+
+def test_row_75_onnx_own_models_are_read_and_written_as_they_are():
+    count = 0
+    for case, model in node_cases():
+        graph = gs.import_onnx(model)
+        assert gs.export_onnx(graph, do_type_check=False) == model, case.name
+        assert gs.export_onnx(graph.copy(), do_type_check=False) == model, f"{case.name}, copied"
+        count += 1
+    assert count > 1500
+
+
+def test_row_56_folding_leaves_what_onnx_own_models_compute():
+    """Each case's inputs become constants: where everything is folded, the result is the case's own."""
+    folded = 0
+    for case, model in node_cases()[::7]:
+        if len(model.graph.node) != 1 or case.data_sets is None:
+            continue
+        inputs, outputs = case.data_sets[0]
+        if not all(isinstance(each, np.ndarray) for each in [*inputs, *outputs]):
+            continue
+        graph = gs.import_onnx(model)
+        for tensor, values in zip(list(graph.inputs), inputs):
+            tensor.to_constant(values)
+        graph.inputs = []
+        results = list(graph.outputs)
+        graph.outputs = [gs.Variable(f"last_{at}", tensor.dtype, tensor.shape) for at, tensor in enumerate(results)]
+        graph.nodes.extend(gs.Node("Identity", inputs=[tensor], outputs=[last]) for tensor, last in zip(results, graph.outputs))
+        graph.fold_constants(should_exclude_node=lambda node: node.op == "Identity").cleanup()
+        for tensor, wanted in zip(results, outputs):
+            if isinstance(tensor, gs.Constant):
+                folded += 1
+                assert tensor.values.shape == wanted.shape and tensor.values.dtype == wanted.dtype, case.name
+                if wanted.dtype.kind == "f":
+                    np.testing.assert_allclose(tensor.values, wanted, rtol=1e-3, atol=1e-5, err_msg=case.name)
+    assert folded > 100

@@ -71,17 +71,7 @@ FunctionParts take_apart(const Function& function) {
     } else if (kept.number == kValues) {
       graph.values.push_back(read_value(payload));
     } else if (kept.number == kOpsets) {
-      Opset& opset = parts.model.opsets.emplace_back();
-      opset.rest = read_fields(
-          payload,
-          [&opset](uint32_t field, std::string_view text) {
-            if (field == 1) opset.domain = text;
-            return field == 1;
-          },
-          [&opset](uint32_t field, int64_t version) {
-            if (field == 2) opset.version = version;
-            return field == 2;
-          });
+      parts.model.opsets.push_back(read_opset(payload));
     } else {
       parts.model.rest.push_back(kept);
     }
@@ -116,13 +106,7 @@ Function function_of(Model& into, const FunctionParts& parts) {
     message.add(parameter.type == 0 ? std::string_view(parameter.name) : parameter.bytes);
     keep_field(into, function.rest, parameter.type == 0 ? kRequired : kDefaults, std::move(message));
   }
-  for (const Opset& opset : parts.model.opsets) {
-    Rope message;
-    if (!opset.domain.empty()) message.add_text(1, opset.domain);
-    message.add_integer(2, opset.version);
-    for (const Kept& kept : opset.rest) message.add(kept.whole);
-    keep_field(into, function.rest, kOpsets, std::move(message));
-  }
+  for (const Opset& opset : parts.model.opsets) keep_field(into, function.rest, kOpsets, encode(opset));
   for (const Value& value : graph.values) keep_field(into, function.rest, kValues, encode(value));
   // Types of inputs and outputs have no place of their own in a function.
   for (const std::vector<Value>* list : {&graph.inputs, &graph.outputs})

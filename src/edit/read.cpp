@@ -144,17 +144,6 @@ Graph read_graph(std::string_view bytes, int depth) {
   return graph;
 }
 
-Opset read_opset(std::string_view bytes) {
-  Opset opset;
-  opset.rest = read_fields(
-      bytes, [&](uint32_t field, std::string_view payload) { return field == 1 && take_text(opset.domain, payload); },
-      [&](uint32_t field, int64_t value) {
-        if (field == 2) opset.version = value;
-        return field == 2;
-      });
-  return opset;
-}
-
 Function read_function(std::string_view bytes) {
   Function function;
   function.rest = read_fields(bytes, [&](uint32_t field, std::string_view payload) {
@@ -174,6 +163,17 @@ Function read_function(std::string_view bytes) {
 }  // namespace
 
 Attribute read_attribute(std::string_view bytes) { return read_attribute(bytes, 1); }
+
+Opset read_opset(std::string_view bytes) {
+  Opset opset;
+  opset.rest = read_fields(
+      bytes, [&](uint32_t field, std::string_view payload) { return field == 1 && take_text(opset.domain, payload); },
+      [&](uint32_t field, int64_t value) {
+        if (field == 2) opset.version = value;
+        return field == 2;
+      });
+  return opset;
+}
 
 const Attribute* Node::attribute(std::string_view attribute_name) const {
   for (const Attribute& each : attributes)

@@ -69,8 +69,7 @@ class Graph:
     _loose: list = []  # constants of a model that no node reads
     _given: list = []  # constants of a model that are listed among the inputs, too
     _extra: list = []  # what a model declares of tensors that are no results of nodes
-    _order: dict = {}  # of declared values and weights in the model that was read, by name
-    _input_order: dict = {}
+    _order: dict = {"inputs": {}, "values": {}, "weights": {}}  # places in the model that was read, by name
 
     @staticmethod
     def register(opsets: Iterable[int] | None = None) -> Callable:

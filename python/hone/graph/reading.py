@@ -107,8 +107,7 @@ class _Reader:
                 known[name] = _declared(name, declared.get(name), handle)
             graph._outputs.append(known[name])
         graph._loose = [weight for weight in weights.values() if not weight.outputs and all(each is not weight for each in graph._outputs)]
-        graph._order = {each[0]: at for at, each in enumerate([*told["values"], *told["weights"]])}
-        graph._input_order = {each[0]: at for at, each in enumerate(told["inputs"])}
+        graph._order = {part: {each[0]: at for at, each in enumerate(told[part])} for part in ("inputs", "values", "weights")}
         graph._extra = [each for each in told["values"] if each[0] not in known or each[0] in weights]
         return graph
 

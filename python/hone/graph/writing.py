@@ -96,7 +96,7 @@ class _Writer:
             "parameters": self._parameters(graph) if isinstance(graph, Function) else [],
             "inputs": [self._variable(each) for each in self._inputs(graph, own)],
             "outputs": [self._variable(each) for each in graph.outputs],
-            "values": self._values(graph), "weights": [self._weight(each) for each in _in_order(graph._order, weights)],
+            "values": self._values(graph), "weights": [self._weight(each) for each in _in_order(graph._order["weights"], weights)],
             "sparse": [self._weight(each) for each in sparse], "nodes": nodes, "functions": functions})
         self._check_names(graph, own)
         return handle
@@ -104,7 +104,7 @@ class _Writer:
     def _inputs(self, graph: Graph, own: dict[int, Tensor]) -> list[Tensor]:
         """Older models list weights among the inputs, too: where they stood, unless the inputs are in another order now."""
         given = [each for each in graph._given if id(each) in own]
-        together = _in_order(graph._input_order, [*graph.inputs, *given])
+        together = _in_order(graph._order["inputs"], [*graph.inputs, *given])
         kept = [each for each in together if all(each is not weight for weight in given)]
         return together if given and all(map(lambda a, b: a is b, kept, graph.inputs)) else [*graph.inputs, *given]
 
@@ -124,7 +124,8 @@ class _Writer:
     def _opsets(self, graph: Graph) -> list[tuple[str, int]]:
         opsets = {each.domain: each.version for each in graph.import_domains or ()}
         default = "ai.onnx" if "ai.onnx" in opsets else ""
-        opsets[default] = graph.opset
+        if default in opsets or not opsets or any(not node.domain for node in graph._nodes):  # some models have ONNX's other domains alone
+            opsets[default] = graph.opset
         for function in graph.functions:
             opsets.setdefault(function.domain, 1)
         return list(opsets.items())
@@ -147,7 +148,8 @@ class _Writer:
         found = [each for node in graph._nodes for each in node._outputs
                  if each.name and id(each) not in outputs and isinstance(each, Variable) and (each.dtype is not None or "_told" in each.__dict__)]
         kept = [(name, 0, None, place, graph._origin, None) for name, _, _, place, _ in graph._extra]
-        return [*(self._variable(each) for each in _in_order(graph._order, found)), *kept]
+        order = graph._order["values"]
+        return sorted([*map(self._variable, found), *kept], key=lambda each: order.get(each[0], len(order)))
 
     def _weight(self, tensor: Constant, name: str | None = None) -> tuple:
         name, values = tensor.name if name is None else name, tensor._values

@@ -91,10 +91,12 @@ void remove_node(Model& model, size_t position) {
   Graph& graph = model.graph;
   const Node node = graph.nodes.at(position);
   const Index index(graph);
+  const auto is_read = [&](const std::string& output) {
+    return !output.empty() && (index.consumers.contains(output) || index.outputs.contains(output));
+  };
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& output = node.outputs[i];
-    const bool read = index.consumers.contains(output) || index.outputs.contains(output);
-    if (output.empty() || !read) continue;
+    if (!is_read(output)) continue;
     const std::string input = i < node.inputs.size() ? node.inputs[i] : node.inputs.empty() ? "" : node.inputs[0];
     if (input.empty())
       throw Error(
@@ -104,7 +106,7 @@ void remove_node(Model& model, size_t position) {
   graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(position));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& output = node.outputs[i];
-    if (output.empty()) continue;
+    if (!is_read(output)) continue;
     const std::string& input = i < node.inputs.size() ? node.inputs[i] : node.inputs[0];
     if (!index.outputs.contains(output)) {
       rename_tensor(graph, output, input);

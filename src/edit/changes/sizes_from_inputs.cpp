@@ -139,7 +139,7 @@ std::vector<SizesFromInputs::Place> SizesFromInputs::places() const {
 
 /// The input's size as a vector of one, which is computed once.
 std::string SizesFromInputs::size_in(Model& tried, const OpenAxis& axis) const {
-  const std::string name = fmt::format("{}_size_{}", axis.input, axis.axis);
+  std::string name = fmt::format("{}_size_{}", axis.input, axis.axis);
   for (const Node& node : tried.graph.nodes)
     if (!node.outputs.empty() && node.outputs[0] == name) return name;
   std::unordered_set<std::string> taken = tensor_names(tried.graph);
