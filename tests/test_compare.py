@@ -239,6 +239,24 @@ def test_rows_31_32_layers_of_the_engine_without_unfusing(hone):
     assert "the engine has no such tensor" in said_by(hone, 2, "c.onnx", "--cpu", "--tap", "c0")
 
 
+@pytest.mark.slow
+def test_rows_31_32_exact_values_are_streamed(hone, zoo):
+    """Comparing every tensor of a transformer takes no more beside the engine's own build and run than the model, two tensors and 50 MB."""
+    model = zoo("hf_distilbert.ts")
+    run = ("run", model, "--cpu", "--builder-optimization-level", "0", "--val-range", "[0,1000]")
+
+    def peak(*flags):
+        script = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); " \
+                 "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        done = subprocess.run([sys.executable, "-c", script, conftest.BIN / "hone", *map(str, run), *flags], cwd=hone.folder, stdout=subprocess.PIPE, encoding="utf-8",
+                              timeout=900, check=True)
+        return int(done.stdout) / 1024
+
+    said = hone(*run, "--tap", "*", "--atol", "1e-3")
+    assert int(said.split(" exact tensors were waiting")[0].split("at most ")[-1]) <= 2 and "PASSED | " in said
+    assert peak("--tap", "*", "--atol", "1e-3") < peak("--validate") + os.path.getsize(model) / 2**20 + 50
+
+
 def test_rows_33_34_verdicts_as_json_and_the_same_twice(hone):
     run = ("run", "b.onnx", "--cpu", "--load-outputs", "a.json", "--json", "-")
     text = hone.answer(*run)

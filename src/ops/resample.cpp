@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/node_error.h"
 #include "base/numbers.h"
+#include "base/text.h"
 
 namespace hone {
 namespace {
@@ -16,7 +17,9 @@ namespace {
 template <typename E>
 E value_of(const Attrs& attrs, std::string_view name) {
   const std::optional<E> value = value_named<E>(attrs.text(name));
-  HONE_CHECK_AS(AttributeError, value.has_value(), "unknown {} '{}' of Resize", name, attrs.text(name));
+  if (!value)
+    throw AttributeError(fmt::format("unknown {} '{}' of Resize", name, attrs.text(name)),
+                         fmt::format("there are {}", join(field_names(E{}), ", ")));
   return *value;
 }
 

@@ -43,6 +43,7 @@ Dims resized_dims(const EvalContext& context, const std::vector<int64_t>& axes) 
 
 void infer_resize(InferContext& context) {
   const Shape& x = context.shape(0);
+  const ResampleRule rule(context.attrs());  // refuses words that it does not know
   const std::vector<int64_t> axes = resampled_axes(context.attrs(), x.rank());
   Shape result = x;
   const bool by_size = context.has(3);

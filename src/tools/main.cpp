@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One program, several names: a link called trtexec is trtexec; under any other name the first word says which tool.
+// One program, several names: a link called trtexec is trtexec, one called polygraphy has the commands and flags of that program; under
+// any other name the first word says which tool.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -52,6 +53,46 @@ void restart_with_short_spins(char** argv) {
   if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0) execv("/proc/self/exe", argv);
 }
 
+constexpr std::string_view kPolygraphy[] = {"run",      "convert", "inspect", "check", "surgeon",
+                                            "template", "debug",   "data",    "plugin"};
+
+std::string polygraphy_usage() {
+  std::string text = "usage: polygraphy <command> [arguments]\n";
+  for (const hone::Command& command : hone::command_table())
+    if (command.second.empty() && std::ranges::find(kPolygraphy, command.first) != std::end(kPolygraphy))
+      text += fmt::format("  {:<9}  {}\n", command.first,
+                          command.first == "run" ? "compare what several runners make of a model" : command.help);
+  return text + "  --version  the version\nThis is hone under another name: hone --help tells what else it does.\n";
+}
+
+/// Commands of Polygraphy and no others; `run` is always a comparison.
+int run_polygraphy(const std::string& tool, const std::vector<std::string>& arguments) {
+  if (tool.empty() || tool == "--help" || tool == "-h" || tool == "help") {
+    fmt::print("{}", polygraphy_usage());
+    return tool.empty() ? 2 : 0;
+  }
+  if (tool == "--version" || tool == "-v") {
+    fmt::print("Polygraphy | Version: hone {}\n", hone::kVersion);
+    return 0;
+  }
+  if (tool == "run") return hone::run_comparison(arguments);
+  if (const hone::Command* found = find_command(tool, arguments);
+      found != nullptr && std::ranges::find(kPolygraphy, tool) != std::end(kPolygraphy))
+    return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
+  const std::vector<std::string_view> names(std::begin(kPolygraphy), std::end(kPolygraphy));
+  fmt::print(stderr, "polygraphy: there is no command called {}; did you mean {}?\n", tool, hone::nearest(tool, names));
+  return 2;
+}
+
+/// Tools that read and write files and run no network: a second start would double their time.
+bool only_reads(const std::vector<std::string>& words) {
+  constexpr std::string_view kReaders[] = {"inspect", "surgeon", "data",      "plugin",  "template", "help",
+                                           "--help",  "-h",      "--version", "version", "cache",    "-v"};
+  if (words.size() < 2) return true;
+  if (words[1] == "check") return words.size() > 2 && (words[2] == "lint" || words[2] == "accuracy");
+  return std::ranges::find(kReaders, words[1]) != std::end(kReaders);
+}
+
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
   if (const hone::Command* found = find_command(tool, arguments))
@@ -80,15 +121,15 @@ int run_tool(const std::string& tool, const std::vector<std::string>& arguments,
 }  // namespace
 
 int main(int argc, char** argv) {
-  restart_with_short_spins(argv);
   std::vector<std::string> words(argv, argv + argc);
   const std::string command = hone::join(words, " ");
   const std::string name = std::filesystem::path(words.empty() ? "hone" : words[0]).stem().string();
+  if (name == "trtexec" || !only_reads(words)) restart_with_short_spins(argv);
   if (!words.empty()) words.erase(words.begin());
   std::string tool = name;
   if (name != "trtexec") {
     tool = words.empty() ? "" : words[0];
     if (!words.empty()) words.erase(words.begin());
   }
-  return run_tool(tool, words, command);
+  return name == "polygraphy" ? run_polygraphy(tool, words) : run_tool(tool, words, command);
 }

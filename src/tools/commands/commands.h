@@ -34,6 +34,9 @@ struct Command {
 };
 std::span<const Command> command_table();
 
+/// `hone run` as a comparison, whatever its flags.
+int run_comparison(Words words);
+
 /// Warnings and errors on stderr, nothing else.
 Logger quiet_logger();
 

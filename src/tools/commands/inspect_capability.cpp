@@ -15,8 +15,10 @@
 #include "tools/common/friendly.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/terminal.h"
+#include "tools/companion/exit_status.h"
 #include "tools/model/handles.h"
 #include "tools/model/read.h"
+#include "tools/surgeon/partitions.h"
 
 namespace hone {
 namespace {
@@ -29,6 +31,9 @@ const FriendlyCommand& command() {
       "MODEL.onnx",
       "Shows which sources have kernels for which nodes of a model. Times nothing.",
       {{"--shapes", "<shapes>", "--optShapes", "sizes of dynamic inputs, name:1x3x224x224[,...] (default: 1 each)"},
+       {"--backend", "<own-cpu,own-cuda>", "", "for which devices (default: that of --device)"},
+       {"--with-partitioning", "", "", "write the parts that can and that cannot be run as files"},
+       {"-o", "<folder>", "", "where those go (default: polygraphy_capability_dumps)"},
        {"--verbose", "", "", "every node, in the model's order"}}};
   return kCommand;
 }
@@ -195,14 +200,26 @@ void print_nodes(std::span<const NodeReport> nodes, const Page& page) {
                           node.computed ? join(node.sources, ",") : "", node.name));
 }
 
+OpenDevice device_named(const std::string& name) {
+  try {
+    return open_device(name);
+  } catch (const Error& error) {
+    throw StatusError(ExitStatus::no_backend, fmt::format("there is no device {}: {}", name, error.message()),
+                      error.hint());
+  }
+}
+
 int capability(const FriendlyLine& line) {
   if (line.options.tool.onnx.empty())
     throw Error(
         fmt::format("{} is no ONNX model by its name", line.file),
         "hone inspect capability takes a file that ends in .onnx; hone inspect PLAN --layers shows what a plan uses");
+  PartitionRequest parts{.writes_parts = line.has("--with-partitioning"), .json = line.json};
+  if (line.has("-o")) parts.folder = line.value("-o");
+  if (const std::optional<int> told = tell_refused(line.options.tool.onnx, parts)) return *told;
   const Logger log = quiet_logger();
   ImportedModel model = read_model(line.options.tool.onnx, log);
-  OpenDevice device = open_device(line.options.tool.device);
+  OpenDevice device = device_named(line.options.tool.device);
   BuildOptions options = line.options.build;
   options.profiles = model_profiles(tensors_of(model.graph), options.profiles, line.options.tool.shape_arguments, log);
   LogLines lines(log);
@@ -228,6 +245,31 @@ int capability(const FriendlyLine& line) {
 
 const FriendlyCommand& describe_inspect_capability() { return command(); }
 
-int run_inspect_capability(Words words) { return run_friendly(command(), words, {}, capability); }
+/// A report for each of --backend's devices.
+int run_inspect_capability(Words words) {
+  std::vector<std::string> rest, devices;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool joined = words[i].starts_with("--backend=");
+    if (!joined && (words[i] != "--backend" || i + 1 == words.size())) {
+      rest.push_back(words[i]);
+      continue;
+    }
+    const std::string list = joined ? words[i].substr(10) : words[++i];
+    for (const std::string_view name : split(list, ',')) devices.emplace_back(name);
+  }
+  if (devices.empty()) return run_friendly(command(), rest, {}, capability);
+  int status = 0;
+  for (const std::string& name : devices) {
+    const std::string device = name == "own-cpu" ? "cpu" : name == "own-cuda" ? "cuda:0" : name;
+    if (!device.starts_with("cpu") && !device.starts_with("cuda")) {
+      fmt::print(stderr, "hone inspect capability: there is no backend {}\n  hint: own-cpu and own-cuda\n", name);
+      return static_cast<int>(ExitStatus::no_backend);
+    }
+    std::vector<std::string> with_device = rest;
+    with_device.push_back("--device=" + device);
+    status = std::max(status, run_friendly(command(), with_device, {}, capability));
+  }
+  return status;
+}
 
 }  // namespace hone

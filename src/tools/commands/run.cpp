@@ -123,8 +123,12 @@ const FriendlyCommand& describe_run() {
   return kBoth;
 }
 
+int run_comparison(Words words) {
+  return run_companion(comparison_command(), words, [](const Arguments& arguments) { return compare_runs(arguments); });
+}
+
 int run_run(Words words) {
-  if (asks_for_comparison(words)) return run_companion(comparison_command(), words, compare_runs);
+  if (asks_for_comparison(words)) return run_comparison(words);
   if (std::ranges::find(words, "--help") != words.end()) {
     fmt::print("{}\n\nAs a comparison:\n\n{}", friendly_help(command()), companion_help(comparison_command()));
     return 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error_text.h"
@@ -10,6 +11,7 @@
 #include "options/flag.h"
 #include "options/parse.h"
 #include "tools/common/operator_libraries.h"
+#include "tools/companion/exit_status.h"
 
 namespace hone {
 namespace {
@@ -129,6 +131,14 @@ std::string friendly_help(const FriendlyCommand& command) {
 int run_friendly(const FriendlyCommand& command, std::span<const std::string> arguments,
                  std::span<const std::string> defaults, int (*tool)(const FriendlyLine&)) {
   const bool json = std::ranges::find(arguments, "--json") != arguments.end();
+  const auto tell = [&](const Error& error) {
+    fmt::print(stderr, "hone {}: {}\n", command.name, error.what());
+    if (json)
+      fmt::print("{}\n", nlohmann::json{{"error", error.message()}, {"hint", error.hint()}}.dump(
+                             -1, ' ', false, nlohmann::json::error_handler_t::replace));
+    const auto* known = dynamic_cast<const StatusError*>(&error);
+    return known != nullptr ? static_cast<int>(known->status()) : 1;
+  };
   try {
     const FriendlyLine line = read_friendly(command, arguments, defaults);
     if (line.help) {
@@ -138,11 +148,9 @@ int run_friendly(const FriendlyCommand& command, std::span<const std::string> ar
     open_operator_libraries(line.options.tool, Logger([](Severity, std::string_view) {}));
     return tool(line);
   } catch (const Error& error) {
-    fmt::print(stderr, "hone {}: {}\n", command.name, error.what());
-    if (json)
-      fmt::print("{}\n", nlohmann::json{{"error", error.message()}, {"hint", error.hint()}}.dump(
-                             -1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return 1;
+    return tell(error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return tell(Error(fmt::format("{}: {}", error.path1().string(), error.code().message())));
   }
 }
 

@@ -74,11 +74,11 @@ std::span<const CompanionFlag> common_flags() { return kCommon; }
 Arguments::Arguments(const CompanionCommand& command, std::span<const std::string> words)
     : command_(command), words_(words.begin(), words.end()) {
   for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (!is_flag(word)) {
-      files_.push_back(word);
+    if (!is_flag(words[i])) {
+      files_.push_back(words[i]);
       continue;
     }
+    const std::string word = with_two_dashes(words[i]);
     const size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
     const std::string name = word.substr(0, equals);
     const std::string joined = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -99,6 +99,15 @@ Arguments::Arguments(const CompanionCommand& command, std::span<const std::strin
   if (files_.size() < command.least_files)
     throw UsageError(fmt::format("{} is missing", command.takes),
                      fmt::format("hone {} --help shows how", command.name));
+}
+
+/// "-output=x" is often typed for "--output=x".
+std::string Arguments::with_two_dashes(const std::string& word) const {
+  const std::string name = word.substr(0, word.find('='));
+  if (word.starts_with("--") || name.size() < 4 || name.starts_with("-v")) return word;
+  for (const CompanionFlag& flag : command_.flags)
+    if (flag.name == "-" + name) return "-" + word;
+  return word;
 }
 
 /// Exact names come first, then beginnings that fit one flag alone.
@@ -138,15 +147,19 @@ size_t Arguments::take(const CompanionFlag& flag, std::span<const std::string> w
     values.insert(values.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
     at = words.size();
   }
+  if (flag.takes == Takes::word && values.empty() && at < words.size()) values.push_back(words[at++]);
   const bool several = flag.takes == Takes::some || flag.takes == Takes::any;
-  while (at < words.size() && flag.takes != Takes::nothing && (several || values.empty())) {
+  while (at < words.size() && flag.takes != Takes::nothing && flag.takes != Takes::word &&
+         (several || values.empty())) {
     const bool dash = words[at] == "-";
     if (is_flag(words[at]) && !dash) break;
-    // A file that follows "--json" is the command's where it would lack one: "--json" without a name is how it is typed most.
-    if (flag.takes == Takes::maybe && !dash && !words[at].ends_with(".json")) break;
+    // A model that follows is the command's own; behind --json, which is typed most without a name, any other file is, too.
+    if (flag.takes == Takes::maybe && !dash &&
+        (flag.name == "--json" ? !words[at].ends_with(".json") : words[at].ends_with(".onnx")))
+      break;
     values.push_back(words[at++]);
   }
-  if (values.empty() && (flag.takes == Takes::one || flag.takes == Takes::some || flag.takes == Takes::rest))
+  if (values.empty() && (flag.takes != Takes::nothing && flag.takes != Takes::maybe && flag.takes != Takes::any))
     throw UsageError(fmt::format("{} needs a value", flag.name),
                      fmt::format("write {} {}", flag.name, flag.value_name));
   given_[std::string(flag.name)].push_back(std::move(values));
@@ -244,6 +257,9 @@ int run_companion(const CompanionCommand& command, std::span<const std::string> 
     return tell_error(command, error, ExitStatus::failed, json);
   } catch (const std::bad_alloc&) {
     return tell_error(command, Error("there is too little memory"), ExitStatus::failed, json);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return tell_error(command, Error(fmt::format("{}: {}", error.path1().string(), error.code().message())),
+                      ExitStatus::failed, json);
   }
 }
 

@@ -24,6 +24,7 @@ enum class Takes {
   some,   // one and more
   any,    // none and more
   rest,   // all that follows, flags too
+  word,   // one, which may look like a flag
 };
 
 struct CompanionFlag {
@@ -71,6 +72,7 @@ class Arguments {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
+  std::string with_two_dashes(const std::string& word) const;
   const CompanionFlag* find(std::string_view name) const;
   [[noreturn]] void refuse(const std::string& name) const;
   size_t take(const CompanionFlag& flag, std::span<const std::string> words, size_t at, const std::string* joined);

@@ -23,7 +23,7 @@ Narrator::Level level_of(const Arguments& arguments) {
   int level = static_cast<int>(Level::info) + static_cast<int>(arguments.count("--verbose")) -
               static_cast<int>(arguments.count("--quiet"));
   if (arguments.has("--silent")) level = static_cast<int>(Level::error);
-  constexpr std::array<std::string_view, 5> kNames{"ERROR", "WARNING", "INFO", "VERBOSE", "EXTRA_VERBOSE"};
+  constexpr std::array<std::string_view, 6> kNames{"CRITICAL", "ERROR", "WARNING", "INFO", "VERBOSE", "EXTRA_VERBOSE"};
   for (std::string_view word : arguments.values("--verbosity")) {
     word = word.substr(word.rfind(':') + 1);
     if (const auto found = std::ranges::find(kNames, word); found != kNames.end())
@@ -58,7 +58,7 @@ Narrator::~Narrator() {
 
 void Narrator::write(Level level, std::string_view text) const {
   if (level > level_) return;
-  constexpr std::array<std::string_view, 5> kPrefix{"[E] ", "[W] ", "[I] ", "[V] ", "[X] "};
+  constexpr std::array<std::string_view, 6> kPrefix{"[!] ", "[E] ", "[W] ", "[I] ", "[V] ", "[X] "};
   const std::string indent(static_cast<size_t>(depth_) * 4, ' ');
   std::string lines;
   bool first = true;

@@ -23,7 +23,7 @@ class Narrator {
   Narrator(const Narrator&) = delete;
   Narrator& operator=(const Narrator&) = delete;
 
-  enum class Level { error, warning, info, verbose, extra };
+  enum class Level { critical, error, warning, info, verbose, extra };
   /// Texts of several lines are indented as a whole.
   void write(Level level, std::string_view text) const;
   template <typename... Args>

@@ -40,8 +40,8 @@ std::string date_text() {
 /// A model and what shall run it.
 class ComparedRun {
  public:
-  explicit ComparedRun(const Arguments& arguments)
-      : arguments_(arguments), narrator_(arguments), inputs_(input_request(arguments)) {}
+  ComparedRun(const Arguments& arguments, const std::vector<TensorList>* given)
+      : arguments_(arguments), given_(given), narrator_(arguments), inputs_(input_request(arguments)) {}
 
   ExitStatus run() {
     narrator_.info("RUNNING | Command: hone run {}", join(arguments_.words(), " "));
@@ -128,15 +128,31 @@ class ComparedRun {
   const ModelFace& model_face(std::string_view runner) {
     if (!is_plan_) return face_;
     if (!plan_model_) {
-      const std::string beside =
-          (std::filesystem::path(face_.path).parent_path() / std::filesystem::path(model_of_plan_).filename()).string();
-      const std::string found = std::filesystem::exists(model_of_plan_) ? model_of_plan_ : beside;
-      if (model_of_plan_.empty() || !std::filesystem::exists(found))
-        throw UsageError(fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
-                         fmt::format("hone run MODEL.onnx --plan {} {}", face_.path, runner));
-      plan_model_ = read_face(found);
+      const std::optional<std::string> found = model_of_plan();
+      if (!found)
+        throw UsageError(
+            fmt::format("{} needs the model, and {} is a plan", runner, face_.path),
+            fmt::format("put the model beside it as {}, or hone run MODEL.onnx --plan {} {}",
+                        std::filesystem::path(face_.path).replace_extension(".onnx").string(), face_.path, runner));
+      plan_model_ = read_face(*found);
     }
     return *plan_model_;
+  }
+
+  /// The file that the plan names, or one of its own name beside it; its inputs have to be those of the plan.
+  std::optional<std::string> model_of_plan() const {
+    const std::filesystem::path plan(face_.path), named(model_of_plan_);
+    for (const std::filesystem::path& path :
+         {named, plan.parent_path() / named.filename(), std::filesystem::path(plan).replace_extension(".onnx")}) {
+      std::error_code none;
+      if (path.empty() || !std::filesystem::is_regular_file(path, none) || !is_onnx_file(path.string())) continue;
+      const ModelFace model = read_face(path.string());
+      const bool fits = std::ranges::all_of(face_.inputs, [&](const KnownTensor& input) {
+        return std::ranges::find(model.inputs, input.name, &KnownTensor::name) != model.inputs.end();
+      });
+      if (fits) return path.string();
+    }
+    return std::nullopt;
   }
 
   void make_runners() {
@@ -190,6 +206,7 @@ class ComparedRun {
   }
 
   std::vector<TensorList> feeds() {
+    if (given_ != nullptr) return *given_;
     std::vector<KnownTensor> known = face_.inputs;
     for (KnownTensor& input : known)
       if (const auto given = inputs_.shapes.find(input.name);
@@ -292,6 +309,7 @@ class ComparedRun {
   bool compare(const std::vector<TensorList>& iterations);
 
   const Arguments& arguments_;
+  const std::vector<TensorList>* const given_;
   const Narrator narrator_;
   InputRequest inputs_;
   ModelFace face_;
@@ -317,6 +335,11 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
     loaded = load_results(arguments_.values("--load-outputs"));
   }
   for (const RunResult& result : loaded) names.push_back(result.runner);
+  if (runners_.empty() && names.size() < 2 && !arguments_.has("--validate"))
+    throw UsageError(names.empty()
+                         ? "the files of --load-outputs hold no run, so that nothing would be compared"
+                         : fmt::format("{} is the only run, so that there is nothing to compare it with", names[0]),
+                     "add a runner (--cpu, --ref, --onnxrt), another file to --load-outputs, or --validate");
   verdict_["model"] = face_.path;
   verdict_["runners"] = names;
   const bool live = !runners_.empty();
@@ -352,6 +375,9 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
       if (arguments_.has("--validate")) good &= validate(names[r], outputs[r]);
       if (keeps) kept[r].iterations.push_back(outputs[r]);
     }
+    if (arguments_.has("--validate"))
+      for (const RunResult& result : loaded)
+        if (i < result.iterations.size()) good &= validate(result.runner, result.iterations[i]);
     if (!compares || i >= count) continue;
     for (const RunResult& result : loaded) outputs.push_back(result.iterations[i]);
     for (TensorList& list : outputs) list = postprocessed(std::move(list));
@@ -372,7 +398,7 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
   }
   if (const std::string path = arguments_.value("--save-accuracy-results"); !path.empty()) {
     narrator_.info("Saving accuracy results to {}", path);
-    write_file(path, comparison.accuracy_json().dump(4));
+    write_file(path, comparison.kept_accuracy());
   }
   verdict_["passed"] = good;
   return good;
@@ -380,6 +406,8 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
 
 }  // namespace
 
-ExitStatus compare_runs(const Arguments& arguments) { return ComparedRun(arguments).run(); }
+ExitStatus compare_runs(const Arguments& arguments, const std::vector<TensorList>* given) {
+  return ComparedRun(arguments, given).run();
+}
 
 }  // namespace hone

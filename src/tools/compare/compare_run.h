@@ -4,9 +4,11 @@
 #pragma once
 
 #include "tools/companion/arguments.h"
+#include "tools/compare/values.h"
 
 namespace hone {
 
-ExitStatus compare_runs(const Arguments& arguments);
+/// `given`: what goes in, where the caller knows it.
+ExitStatus compare_runs(const Arguments& arguments, const std::vector<TensorList>* given = nullptr);
 
 }  // namespace hone

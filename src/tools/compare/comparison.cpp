@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "tools/compare/accuracy_file.h"
 
 namespace hone {
 namespace {
@@ -94,31 +95,6 @@ Json verdict_json(const Verdict& v) {
   if (v.elements > 0) json["worst"] = place_json(v.worst, v.dims);
   if (v.has_channels) json["worstChannel"] = v.worst_channel;
   return json;
-}
-
-/// Polygraphy's names of the classes that it reads results as.
-Json accuracy_entry(const Verdict& v) {
-  if (v.metric == "simple") {
-    const auto of = [&](std::string_view stat, double abs, double rel, Json& json) {
-      json[fmt::format("{}_absdiff", stat)] = abs;
-      json[fmt::format("{}_reldiff", stat)] = rel;
-    };
-    Json json = Json::object();
-    of("max", v.absolute.most, v.relative.most, json);
-    of("mean", v.absolute.mean, v.relative.mean, json);
-    of("median", v.absolute.median, v.relative.median, json);
-    json["quantile_absdiff"] = v.stat == "quantile" ? Json(v.needed_abs) : Json(nullptr);
-    json["quantile_reldiff"] = v.stat == "quantile" ? Json(v.needed_rel) : Json(nullptr);
-    json["thresholds"] = {
-        {"check_error_stat", v.stat}, {"atol", v.atol}, {"rtol", v.rtol}, {"polygraphy_class", "SimpleThreshold"}};
-    json["passed"] = v.passed;
-    json["polygraphy_class"] = "OutputCompareResult";
-    json["tolerance_curve"] = Json::array();
-    for (const auto& [absolute, relative] : v.curve)
-      json["tolerance_curve"].push_back({number(absolute), number(relative)});
-    return json;
-  }
-  return {{"metric", v.metric}, {"value", number(v.value)}, {"threshold", number(v.threshold)}, {"passed", v.passed}};
 }
 
 }  // namespace
@@ -331,25 +307,8 @@ Json Comparison::json() const {
   return json;
 }
 
-Json Comparison::accuracy_json() const {
-  Json results = Json::array();
-  for (const std::string& metric : request_.compare.metrics) {
-    Json pairs = Json::array();
-    for (const RunPair& pair : pairs_) {
-      Json iterations = Json::array();
-      for (const auto& iteration : pair.iterations) {
-        Json outputs = Json::object();
-        for (const Verdict& verdict : iteration)
-          if (verdict.metric == metric && verdict.problem.empty()) outputs[verdict.output] = accuracy_entry(verdict);
-        iterations.push_back(outputs);
-      }
-      pairs.push_back(Json::array({Json::array({pair.first_name, pair.second_name}), iterations}));
-    }
-    results.push_back({{"lst", pairs},
-                       {"aggregation", request_.average ? "mean" : "per_sample"},
-                       {"polygraphy_class", "AccuracyResult"}});
-  }
-  return {{"lst", results}, {"polygraphy_class", "AccuracyResults"}};
+std::string Comparison::kept_accuracy() const {
+  return accuracy_text(request_.compare.metrics, pairs_, request_.average);
 }
 
 }  // namespace hone

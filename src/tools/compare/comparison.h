@@ -47,8 +47,8 @@ class Comparison {
   /// Name, of the first pair; "" where all agree.
   const std::string& first_divergence() const { return first_divergence_; }
   Json json() const;
-  /// What --save-accuracy-results writes: Polygraphy's form, with the curve of tolerances beside it.
-  Json accuracy_json() const;
+  /// What --save-accuracy-results writes.
+  std::string kept_accuracy() const;
 
  private:
   bool compare_pair(RunPair& pair, const TensorList& found, const TensorList& expected, size_t iteration);

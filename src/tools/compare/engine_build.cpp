@@ -117,17 +117,18 @@ Owned<hone_plan> build_plan(const ModelFace& face, const EngineRequest& request,
   line.options.build.profiles = profiles_of(request, samples);
   keep_dynamic(line.options.build.profiles, model.get());
   const auto options = prepare_build(*model, device, line.options, narrator.engine_log());
-  const auto cache = cache_of(request);
-  if (cache != nullptr) check(hone_options_set_timing_cache(options.get(), cache.get()));
+  const auto own_cache = request.cache == nullptr ? cache_of(request) : nullptr;
+  hone_timing_cache* const cache = request.cache != nullptr ? request.cache : own_cache.get();
+  if (cache != nullptr) check(hone_options_set_timing_cache(options.get(), cache));
   auto plan = make<hone_plan>(hone_plan_create_from_model, model.get(), &device, options.get(), &log);
   if (cache != nullptr && !request.save_cache.empty()) {
     size_t written = 0;
-    check(hone_timing_cache_save(cache.get(), request.save_cache.c_str(), &written));
+    check(hone_timing_cache_save(cache, request.save_cache.c_str(), &written));
   }
   if (!request.load_tactics.empty()) check_replay(plan.get(), request.load_tactics, narrator);
   if (!request.save_tactics.empty()) {
     narrator.info("Saving tactics to {}", request.save_tactics);
-    write_file(request.save_tactics, tactics_json(plan.get(), cache.get()));
+    write_file(request.save_tactics, tactics_json(plan.get(), cache));
   }
   if (!request.save_engine.empty()) {
     narrator.info("Saving engine to {}", request.save_engine);

@@ -321,12 +321,9 @@ EngineRequest engine_request(const Arguments& arguments, const Narrator& narrato
   return request;
 }
 
-ComparisonRequest comparison_request(const Arguments& arguments, const std::vector<std::string>& precisions,
-                                     const Narrator& narrator) {
-  ComparisonRequest request;
-  CompareRequest& compare = request.compare;
+CompareRequest comparison_request_of_flags(const Arguments& arguments) {
+  CompareRequest compare;
   compare.metrics = metrics_of(arguments);
-  choose_tolerances(arguments, precisions, compare, narrator);
   compare.atol = numbers_by_name(arguments, "--atol", compare.atol);
   compare.rtol = numbers_by_name(arguments, "--rtol", compare.rtol);
   compare.quantile = numbers_by_name(arguments, "--error-quantile", compare.quantile);
@@ -340,6 +337,15 @@ ComparisonRequest comparison_request(const Arguments& arguments, const std::vect
       compare.stat[name] = one_of("--check-error-stat", stat, {"elemwise", "max", "mean", "median", "quantile"});
   compare.shape_check = !arguments.has("--no-shape-check");
   compare.infinities_equal = arguments.has("--infinities-compare-equal");
+  return compare;
+}
+
+ComparisonRequest comparison_request(const Arguments& arguments, const std::vector<std::string>& precisions,
+                                     const Narrator& narrator) {
+  ComparisonRequest request;
+  CompareRequest& compare = request.compare;
+  compare = comparison_request_of_flags(arguments);
+  choose_tolerances(arguments, precisions, compare, narrator);
   request.pairs = one_of("--pairs", arguments.value("--pairs", "first"), {"first", "neighbour", "all"});
   request.fail_fast = arguments.has("--fail-fast");
   request.average = arguments.has("--check-average");

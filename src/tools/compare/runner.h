@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "hone/hone.h"
 #include "tools/companion/narrator.h"
 #include "tools/compare/model_face.h"
 
@@ -48,6 +49,7 @@ struct EngineRequest {
   int profile = 0;
   std::string precision = "fp32";
   std::string load_cache, save_cache, save_engine, save_onnx, save_tactics, load_tactics;
+  hone_timing_cache* cache = nullptr;  // of the caller, instead of load_cache: times to use and to add to
 };
 
 std::unique_ptr<Runner> make_engine_runner(std::string name, const ModelFace& face, EngineRequest request,

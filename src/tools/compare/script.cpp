@@ -31,6 +31,15 @@ std::string quoted_list(const std::vector<std::string>& texts, std::string_view 
   return fmt::format("{}{}{}", open, join(parts, ", "), close);
 }
 
+/// A map of Python, or with commas of C++.
+std::string tolerances(const ByName& values, std::string_view between) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : values)
+    parts.push_back(between == ", " ? fmt::format("{{{}, {:g}}}", quoted(name), value)
+                                    : fmt::format("{}: {:g}", quoted(name), value));
+  return "{" + join(parts, ", ") + "}";
+}
+
 std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>>& marks) {
   for (const auto& [mark, value] : marks)
     for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + value.size()))
@@ -105,8 +114,8 @@ std::string python_script(const Plot& plot) {
                                   {"@INPUTS@", inputs},
                                   {"@SEED@", std::to_string(plot.data.seed)},
                                   {"@ITERATIONS@", std::to_string(plot.data.iterations)},
-                                  {"@ATOL@", fmt::format("{:g}", value_for(plot.comparison.compare.atol, "", 1e-5))},
-                                  {"@RTOL@", fmt::format("{:g}", value_for(plot.comparison.compare.rtol, "", 1e-5))},
+                                  {"@ATOL@", tolerances(plot.comparison.compare.atol, ": ")},
+                                  {"@RTOL@", tolerances(plot.comparison.compare.rtol, ": ")},
                                   {"@SAVE_ENGINE@", quoted(plot.engine.save_engine)},
                                   {"@SAVE_TACTICS@", quoted(plot.engine.save_tactics)},
                                   {"@SAVE_INPUTS@", quoted(plot.arguments.value("--save-inputs"))},
@@ -152,8 +161,8 @@ std::string cpp_script(const Plot& plot) {
                                {"@DEVICES@", quoted_list(devices, "{", "}")},
                                {"@SEED@", std::to_string(plot.data.seed)},
                                {"@ITERATIONS@", std::to_string(plot.data.iterations)},
-                               {"@ATOL@", fmt::format("{:g}", value_for(plot.comparison.compare.atol, "", 1e-5))},
-                               {"@RTOL@", fmt::format("{:g}", value_for(plot.comparison.compare.rtol, "", 1e-5))},
+                               {"@ATOL@", tolerances(plot.comparison.compare.atol, ", ")},
+                               {"@RTOL@", tolerances(plot.comparison.compare.rtol, ", ")},
                                {"@SAVE_ENGINE@", quoted(plot.engine.save_engine)}});
 }
 

@@ -2,6 +2,8 @@
 #include "tools/compare/taps.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -94,6 +96,14 @@ Tensor rounded_to(const Tensor& exact, DType type) {
   return builder.finish();
 }
 
+/// Pages of a mapped file that were read count as the program's memory until they are given back; what is read again comes from the file.
+void give_back(std::span<const std::byte> mapped) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
+  const auto last = reinterpret_cast<uintptr_t>(mapped.data() + mapped.size()) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // NOLINT
+}
+
 class TapRun {
  public:
   TapRun(const Arguments& arguments, const ModelFace& face, const TensorList& inputs, const Narrator& narrator)
@@ -114,6 +124,7 @@ class TapRun {
     };
     const auto free = load(), led = arguments_.has("--isolate") ? load() : nullptr;
     model_.emplace(import_onnx_bytes(face_.bytes, narrator_.engine_log(), face_.folder, capi::program_operators()));
+    if (!face_.marked) give_back(face_.bytes.bytes());  // what is marked is no mapped file
     choose_taps(plan);
     compare_layers(*free, led.get(), sample);
     return report(plan);

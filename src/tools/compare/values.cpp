@@ -176,8 +176,7 @@ std::string histogram_text(const std::vector<double>& numbers) {
   std::vector<double> finite;
   for (const double number : numbers)
     if (std::isfinite(number)) finite.push_back(number);
-  std::string text = "Bin Range              |  Num Elems | Visualization";
-  if (finite.empty()) return text + "\n(no finite values)";
+  if (finite.empty()) return "(no finite values)";
   auto [low, high] = std::ranges::minmax(finite);
   if (low == high) {
     low -= 0.5;
@@ -187,13 +186,17 @@ std::string histogram_text(const std::vector<double>& numbers) {
   for (const double number : finite)
     ++counts[std::min(kBins - 1, static_cast<size_t>((number - low) / (high - low) * kBins))];
   const size_t most = std::ranges::max(counts);
-  for (size_t bin = 0; bin < kBins; ++bin) {
-    const auto edge = [low = low, high = high](size_t at) {
-      return low + (high - low) * static_cast<double>(at) / kBins;
-    };
-    text += fmt::format("\n{:<22} | {:>10} | {}", fmt::format("({:.3g}, {:.3g})", edge(bin), edge(bin + 1)),
-                        counts[bin], std::string(counts[bin] * kBar / most, '#'));
+  std::vector<std::string> edges;
+  size_t left = 0, right = 0;
+  for (size_t at = 0; at <= kBins; ++at) {
+    edges.push_back(fmt::format("{:.3g}", low + (high - low) * static_cast<double>(at) / kBins));
+    left = std::max(left, edges.back().size());
+    if (at > 0) right = std::max(right, edges.back().size());
   }
+  std::string text = fmt::format("{:<{}}|  Num Elems | Visualization", "Bin Range", left + right + 5);
+  for (size_t bin = 0; bin < kBins; ++bin)
+    text += fmt::format("\n({:<{}}, {:<{}}) | {:>10} | {}", edges[bin], left, edges[bin + 1], right, counts[bin],
+                        std::string(counts[bin] * kBar / most, '#'));
   return text;
 }
 

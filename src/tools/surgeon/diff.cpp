@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "edit/changes/compare.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/group.h"
 #include "tools/surgeon/model_line.h"
 
 namespace hone {
@@ -64,15 +65,6 @@ const FriendlyCommand& describe_surgeon() {
   static const FriendlyCommand kFriendly = friendly_of(surgeon_command());
   return kFriendly;
 }
-int run_surgeon(Words words) {
-  return run_companion(surgeon_command(), words, [](const Arguments& arguments) -> ExitStatus {
-    std::vector<std::string_view> names;
-    for (const Command& each : command_table())
-      if (each.first == "surgeon" && !each.second.empty()) names.push_back(each.second);
-    if (arguments.files().empty()) throw UsageError("which edit?", fmt::format("one of {}", join(names, ", ")));
-    throw UsageError(fmt::format("there is no edit called {}", arguments.file()),
-                     fmt::format("did you mean {}?", nearest(arguments.file(), names)));
-  });
-}
+int run_surgeon(Words words) { return run_group(surgeon_command(), words); }
 
 }  // namespace hone

@@ -369,8 +369,10 @@ class IExecutionContext(Told):
                 address = self._stage(name, address, False)
             self._bind(name, address)
         for name in self._engine._assertions:
-            self._conditions[name] = Tensor(native.device(), self._handle.shape(name), "bool")
-            self._bind(name, self._conditions[name].address)
+            shape, held = tuple(self._handle.shape(name)), self._conditions.get(name)
+            if held is None or held.shape != shape:
+                self._conditions[name] = held = Tensor(native.device(), shape, "bool")
+            self._bind(name, held.address)
         return True
 
     def _stage(self, name, address, to_host):

@@ -216,7 +216,7 @@ class IPluginV2DynamicExt(IPluginV2DynamicExtBase):
 
 class _Quick(IPluginCapability):
     def __init__(self):
-        raise NotImplementedError("quickly deployable plugins are not supported by Hone; derive from IPluginV3")
+        raise NotImplementedError("this interface is for TensorRT's own use; write tensorrt.plugin.register and impl, or derive from IPluginV3")
 
 
 class IPluginV3QuickCore(_Quick):

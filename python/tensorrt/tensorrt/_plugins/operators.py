@@ -15,7 +15,7 @@ from hone import _hone
 from .._base import enums, native
 from .._base.values import Dims
 from .classes import DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IPluginV3, PluginTensorDesc
-from .registry import PluginField, PluginFieldCollection, get_plugin_registry
+from .registry import IPluginCreatorV3One, IPluginCreatorV3Quick, PluginField, PluginFieldCollection, get_plugin_registry
 
 DOMAIN = "hone.plugins"
 _Part, _Phase, _FieldType = enums.get("PluginCapabilityType"), enums.get("TensorRTPhase"), enums.ALL["PluginFieldType"]
@@ -215,7 +215,7 @@ def bring(note):
         if creator is None:
             raise hone.Error(f"the engine calls the plugin {name}, version {version}, of which there is no creator\n"
                              "  hint: register it first (get_plugin_registry().register_creator())")
-        plugin = (creator.create_plugin(name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
+        plugin = (_created(creator, name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
                   else creator.deserialize_plugin(name, bytes.fromhex(each["fields"][0][2])))
         try:
             operator_of(plugin, [getattr(enums.DataType, kind) for kind in each["types"]])
@@ -246,12 +246,15 @@ def plugin_of(creator, name, attributes):
                                       _FieldType.FLOAT32 if real else _FieldType.INT32))
     collection = PluginFieldCollection(fields)
     try:
-        return creator.create_plugin(name, collection, _Phase.BUILD) if _takes_phase(creator) else creator.create_plugin(name, collection)
+        return _created(creator, name, collection, _Phase.BUILD)
     except Exception as error:
         raise Refused(f"the creator of {creator.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _takes_phase(creator):
-    from .registry import IPluginCreatorV3One
-
-    return isinstance(creator, IPluginCreatorV3One)
+def _created(creator, name, fields, phase):
+    """A plugin, as its creator's interface asks for it."""
+    if isinstance(creator, IPluginCreatorV3Quick):
+        return creator.create_plugin(name, creator.plugin_namespace, fields, phase)
+    if isinstance(creator, IPluginCreatorV3One):
+        return creator.create_plugin(name, fields, phase)
+    return creator.create_plugin(name, fields)

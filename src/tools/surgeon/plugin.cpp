@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `hone plugin`: where nodes of a program's own operators could take the place of parts of a model. A folder holds one folder for each
+// operator, with pattern.json: {"name": "gelu", "op": "MyGelu", "pattern": "Mul($x, Sigmoid($x))", "attributes": {...}}.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "edit/changes/change.h"
+#include "edit/changes/pattern.h"
+#include "tensor/json.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/group.h"
+#include "tools/surgeon/model_line.h"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<CompanionFlag> kChoice{
+    {"--plugin-dir", Takes::one, "<folder>", "holds a folder with pattern.json for each operator"},
+    {"--include", Takes::some, "<name...>", "these operators alone"},
+    {"--exclude", Takes::some, "<name...>", "all but these"}};
+
+std::vector<CompanionFlag> choice_and(std::vector<CompanionFlag> more) {
+  more.insert(more.begin(), kChoice.begin(), kChoice.end());
+  return more;
+}
+
+const CompanionCommand& list_command() {
+  static const CompanionCommand kCommand{"plugin list", "MODEL.onnx",
+                                         "Counts where operators of a folder of patterns would fit into a model.",
+                                         with_load_flags(choice_and({}))};
+  return kCommand;
+}
+const CompanionCommand& match_command() {
+  static const CompanionCommand kCommand{
+      "plugin match", "MODEL.onnx",
+      "Writes where operators of a folder of patterns would fit, for hone plugin replace; lines can be taken out by "
+      "hand before.",
+      with_load_flags(choice_and({{"--output", Takes::one, "<file>", "default: config.yaml beside the model", "-o"}}))};
+  return kCommand;
+}
+const CompanionCommand& replace_command() {
+  static const CompanionCommand kCommand{
+      "plugin replace", "MODEL.onnx", "Puts the operators where a file of hone plugin match says.",
+      with_model_flags({{"--config", Takes::one, "<file>", "default: config.yaml beside the model"},
+                        {"--plugin-dir", Takes::one, "<folder>", "accepted: the file says all"}})};
+  return kCommand;
+}
+const CompanionCommand& plugin_command() {
+  static const CompanionCommand kCommand{
+      "plugin", "COMMAND", "Puts operators of one's own into models: list, match, replace.", {}, 0, 1000};
+  return kCommand;
+}
+
+struct Plugin {
+  std::string folder, name, op;
+  edit::Pattern pattern;
+  std::vector<std::string> inputs;  // names in the pattern
+  Json attributes = Json::object();
+};
+
+/// What comes from outside, in the order of the text.
+void collect_inputs(const edit::Pattern& pattern, const std::string& tensor, std::vector<std::string>& names) {
+  if (const std::optional<size_t> node = pattern.producer(tensor)) {
+    for (const auto& operand : pattern.nodes[*node].operands) collect_inputs(pattern, operand.tensor, names);
+  } else if (std::ranges::find(names, tensor) == names.end()) {
+    names.push_back(tensor);
+  }
+}
+
+Plugin read_plugin(const fs::path& file) {
+  try {
+    const Json json = parse_json(read_file(file.string()), file.string());
+    Plugin plugin{file.parent_path().filename().string(),
+                  text_member(json, "name"),
+                  text_member(json, "op"),
+                  edit::parse_pattern(text_member(json, "pattern")),
+                  {},
+                  {}};
+    for (const std::string& result : plugin.pattern.results) collect_inputs(plugin.pattern, result, plugin.inputs);
+    if (json.contains("inputs")) {
+      const std::vector<std::string> known = std::move(plugin.inputs);
+      plugin.inputs.clear();
+      for (const Json& name : list_member(json, "inputs")) {
+        plugin.inputs.push_back(name.get<std::string>());
+        if (std::ranges::find(known, plugin.inputs.back()) == known.end())
+          throw Error(fmt::format("the pattern has no ${}", plugin.inputs.back()));
+      }
+    }
+    plugin.attributes = json.value("attributes", Json::object());
+    if (!plugin.attributes.is_object()) throw Error("'attributes' is no object");
+    return plugin;
+  } catch (const std::exception& error) {
+    throw StatusError(ExitStatus::no_file, fmt::format("{} is no pattern: {}", file.string(), error.what()),
+                      R"TEXT(for example {"name": "swish", "op": "Swish", "pattern": "Mul($x, Sigmoid($x))"})TEXT");
+  }
+}
+
+std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narrator) {
+  if (!arguments.has("--plugin-dir"))
+    throw UsageError("--plugin-dir is missing", "the folder that holds a folder for each operator");
+  if (arguments.has("--include") && arguments.has("--exclude"))
+    throw UsageError("--include and --exclude exclude each other");
+  const std::string folder = arguments.value("--plugin-dir");
+  need_file(folder);
+  if (!fs::is_directory(folder)) throw StatusError(ExitStatus::no_file, fmt::format("{} is no folder", folder));
+  const std::vector<std::string> include = arguments.values("--include"), exclude = arguments.values("--exclude");
+  std::vector<fs::path> folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.is_directory()) folders.push_back(entry.path());
+  std::ranges::sort(folders);
+  std::vector<Plugin> plugins;
+  bool in_python = false;
+  for (const fs::path& each : folders) {
+    const std::string name = each.filename().string();
+    if (!include.empty() && std::ranges::find(include, name) == include.end()) continue;
+    if (std::ranges::find(exclude, name) != exclude.end()) continue;
+    if (fs::exists(each / "pattern.json")) plugins.push_back(read_plugin(each / "pattern.json"));
+    else if (fs::exists(each / "pattern.py")) {
+      in_python = true;
+      narrator.warning("{} has a pattern in Python alone, which is not run: write it as pattern.json", name);
+    }
+  }
+  if (plugins.empty())
+    throw UsageError(fmt::format("{} holds no pattern{}", folder, in_python ? " but in Python, which is not run" : ""),
+                     "it needs a folder for each operator, with pattern.json");
+  return plugins;
+}
+
+Json instances_of(const Plugin& plugin, const edit::Graph& graph) {
+  Json instances = Json::array();
+  for (const edit::Match& match : edit::find_matches(graph, plugin.pattern)) {
+    Json inputs = Json::array(), outputs = Json::array();
+    for (const std::string& name : plugin.inputs) inputs.push_back(match.tensors.at(name));
+    for (const std::string& name : plugin.pattern.results) outputs.push_back(match.tensors.at(name));
+    instances.push_back({{"inputs", inputs}, {"outputs", outputs}, {"attributes", plugin.attributes}});
+  }
+  return instances;
+}
+
+/// Documents as YAML separates them; each is JSON, which YAML includes.
+Json matches_of(const Arguments& arguments, const Narrator& narrator) {
+  const edit::Model model = load_model(arguments, arguments.file());
+  Json found = Json::array(), counts = Json::object();
+  for (const Plugin& plugin : plugins_of(arguments, narrator)) {
+    narrator.info("checking {} in model", plugin.folder);
+    const Json instances = instances_of(plugin, model.graph);
+    counts[plugin.folder] = instances.size();
+    if (!instances.empty()) found.push_back({{"name", plugin.name}, {"op", plugin.op}, {"instances", instances}});
+  }
+  std::string text;
+  for (const auto& [name, count] : counts.items())
+    text += fmt::format("{}'{}': {}", text.empty() ? "" : ", ", name, count.get<size_t>());
+  narrator.info("the following plugins matched:");
+  narrator.info("{{{}}}", text);
+  write_json_result(arguments,
+                    Json{{"counts", counts}, {"plugins", found}}.dump(2, ' ', false, Json::error_handler_t::replace));
+  return found;
+}
+
+std::string config_path(const Arguments& arguments, std::string_view flag) {
+  return arguments.value(flag, (fs::path(arguments.file()).parent_path() / "config.yaml").string());
+}
+
+ExitStatus list(const Arguments& arguments) {
+  const Narrator narrator(arguments);
+  matches_of(arguments, narrator);
+  return ExitStatus::passed;
+}
+
+ExitStatus match(const Arguments& arguments) {
+  const Narrator narrator(arguments);
+  std::string text;
+  for (const Json& plugin : matches_of(arguments, narrator))
+    text += "---\n" + plugin.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string path = config_path(arguments, "--output");
+  write_file(path, text);
+  narrator.info("Matching subgraphs saved to {}", path);
+  return ExitStatus::passed;
+}
+
+std::vector<Json> read_config(const std::string& path) {
+  need_file(path);
+  std::vector<Json> plugins;
+  try {
+    const std::string whole = read_file(path) + "\n---";
+    std::string document;
+    for (const std::string_view line : split(whole, '\n')) {
+      if (trim(line) != "---") {
+        document += std::string(line) + "\n";
+        continue;
+      }
+      if (!trim(document).empty()) plugins.push_back(parse_json(document, path));
+      document.clear();
+    }
+    for (const Json& plugin : plugins) {
+      text_member(plugin, "op");
+      for (const Json& instance : list_member(plugin, "instances")) {
+        for (const char* side : {"inputs", "outputs"})
+          for (const Json& name : list_member(instance, side)) name.get<std::string>();
+        if (instance.contains("attributes") && !instance["attributes"].is_object() && !instance["attributes"].is_null())
+          throw Error("'attributes' is no object");
+      }
+    }
+  } catch (const std::exception& error) {
+    throw StatusError(ExitStatus::no_file, fmt::format("{} does not say where operators go: {}", path, error.what()),
+                      "hone plugin match writes such a file: documents of JSON between lines of ---");
+  }
+  return plugins;
+}
+
+edit::AttributeValue attribute_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array() && !value.empty() && value[0].is_string()) return value.get<std::vector<std::string>>();
+  return edit::parse_attribute_value(value.dump());
+}
+
+ExitStatus replace(const Arguments& arguments) {
+  return edit_model(arguments, [&](edit::Model& model, const Narrator& narrator) {
+    for (const Json& plugin : read_config(config_path(arguments, "--config"))) {
+      const std::string op = text_member(plugin, "op"), name = plugin.value("name", op);
+      size_t count = 0;
+      for (const Json& instance : list_member(plugin, "instances")) {
+        edit::NewNode node{op, fmt::format("{}_{}", name, count), plugin.value("domain", std::string()), {}, {}, {}};
+        for (const Json& input : list_member(instance, "inputs")) node.inputs.push_back(input.get<std::string>());
+        for (const Json& output : list_member(instance, "outputs")) node.outputs.push_back(output.get<std::string>());
+        if (instance.contains("attributes") && instance["attributes"].is_object())
+          for (const auto& [key, value] : instance["attributes"].items())
+            node.attributes.emplace_back(key, attribute_of(value));
+        edit::insert_node(model, node);
+        ++count;
+      }
+      narrator.info("replaced {} instances of {} plugin", count, name);
+    }
+  });
+}
+
+template <const CompanionCommand& (*command)()>
+const FriendlyCommand& friendly() {
+  static const FriendlyCommand kFriendly = friendly_of(command());
+  return kFriendly;
+}
+
+}  // namespace
+
+const FriendlyCommand& describe_plugin_list() { return friendly<list_command>(); }
+int run_plugin_list(Words words) { return run_companion(list_command(), words, list); }
+const FriendlyCommand& describe_plugin_match() { return friendly<match_command>(); }
+int run_plugin_match(Words words) { return run_companion(match_command(), words, match); }
+const FriendlyCommand& describe_plugin_replace() { return friendly<replace_command>(); }
+int run_plugin_replace(Words words) { return run_companion(replace_command(), words, replace); }
+const FriendlyCommand& describe_plugin() { return friendly<plugin_command>(); }
+int run_plugin(Words words) { return run_group(plugin_command(), words); }
+
+}  // namespace hone
