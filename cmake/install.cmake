@@ -29,7 +29,7 @@ endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/operators.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/network.hpp
+install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
   include/hone/operators.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)

@@ -54,7 +54,7 @@ LAYERS = {
     "describe": ["base", "tensor", "plan", "report/text.h"],
     "explore": ["base"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
-    "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "passes", "quantize", "plan", "device", "backends/all.h",
+    "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "edit", "passes", "quantize", "plan", "device", "backends/all.h",
              "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,

@@ -296,10 +296,47 @@ def test_options_take_effect(folder, model):
         assert [event for event in events if event["cat"] == "Node" and event["dur"] >= 0]
     same(*made)
     assert session._engines.device.info.workers == 1
-    with pytest.raises(ort.NotImplemented, match="save_plan"):
-        options.optimized_model_filepath = "optimised.onnx"
     with pytest.raises(ort.Fail, match="nowhere.so"):
         options.register_custom_ops_library("/nowhere.so")
+
+
+def test_an_optimised_model_is_asked_for(folder, model):
+    made = []
+    for runtime in BOTH:
+        options = runtime.SessionOptions()
+        options.optimized_model_filepath = str(folder / f"{runtime.__name__}.onnx")
+        if runtime is ort:
+            with pytest.warns(UserWarning, match="save_plan"):
+                runtime.InferenceSession(str(model), options)
+        else:
+            runtime.InferenceSession(str(model), options)
+        made.append(runtime.InferenceSession(options.optimized_model_filepath).run(None, {"x": rows(3)}))
+    same(*made)
+
+
+def test_weights_among_the_inputs_may_be_fed(folder):
+    weight = np.arange(4, dtype=np.float32).reshape(1, 4)
+    path = graph(folder, [helper.make_node("Add", ["x", "w"], ["y"])], [("x", 1, ["n", 4]), ("w", 1, [1, 4])], [("y", 1, ["n", 4])], {"w": weight})
+    sessions = [runtime.InferenceSession(str(path)) for runtime in BOTH]
+    for feeds in ({}, {"w": weight * 3}, {"w": weight - 1}, {"w": weight * 3}, {}):
+        same(*(session.run(None, {"x": rows(2), **feeds}) for session in sessions))
+    assert len(sessions[1]._others) == 2
+    for wrong in ({"w": weight.astype(np.float64)}, {"w": weight[:, :2]}):
+        with pytest.raises(ort.InvalidArgument):
+            sessions[1].run(None, {"x": rows(2), **wrong})
+
+
+def test_what_scripts_call_before_a_session(capsys):
+    ort.preload_dlls()
+    ort.set_global_thread_pool_sizes(2, 1)
+    info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(info, ort.OrtArenaCfg(0, -1, -1, -1))
+    ort.create_and_register_allocator_v2("CPUExecutionProvider", info, {}, None)
+    source, destination = (ort.OrtValue.ortvalue_from_numpy(np.full(3, number, np.float32)) for number in (1, 2))
+    ort.copy_tensors([source], [destination])
+    assert destination.numpy().tolist() == [1, 1, 1] and not ort.has_collective_ops()
+    ort.print_debug_info()
+    assert hone.version() in capsys.readouterr().out and ort.version == ort.__version__
 
 
 def test_flags_of_hone_reach_the_build(model):

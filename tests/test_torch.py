@@ -125,6 +125,18 @@ def test_types_stay_what_they_are(folder):
         torch.testing.assert_close(found, expected)
 
 
+@torch.no_grad()
+def test_tensors_that_are_written_in_the_source_are_constants(folder):
+    torch._dynamo.reset()
+
+    def function(x):
+        return x[:, torch.tensor([0, 2, 1])] * torch.tensor([1.0, 2.0, 3.0])
+
+    found, heard = told(lambda: compiled(function, folder)(torch.arange(6.0).reshape(2, 3)))
+    assert not heard
+    torch.testing.assert_close(found, function(torch.arange(6.0).reshape(2, 3)))
+
+
 SECOND = """
 import sys, time, torch, hone.torch
 from hone.torch import exporting

@@ -107,3 +107,20 @@ def test_another_process_finds_the_parts(folder):
     done = subprocess.run([sys.executable, "-c", SECOND, folder, os.path.dirname(__file__)], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests.PACKAGE), os.environ.get("PYTHONPATH", "")])})
     assert done.returncode == 0, done.stderr
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("masks", [(), ("src_mask",), ("src_key_padding_mask",), ("src_mask", "src_key_padding_mask")])
+@pytest.mark.parametrize("norm_first, act", [(False, "relu"), (True, "gelu")])
+def test_layers_that_torch_fuses_ahead_of_a_backend(folder, masks, norm_first, act):
+    """nn.TransformerEncoderLayer without gradients is one operator of torch's, which the exporter does not know."""
+    torch._dynamo.reset()
+    torch.manual_seed(6)
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=norm_first, activation=act).eval()
+    given = {"src_mask": torch.ones(5, 5, dtype=torch.bool).triu(1), "src_key_padding_mask": torch.tensor([[False] * 5, [False, False, False, True, True]])}
+    options = {name: given[name] for name in masks}
+    run = tests.compiled(lambda x: layer(x, **options), folder)
+    x = torch.randn(2, 5, 16)
+    found, heard = tests.told(lambda: run(x))
+    assert not heard and len(list(folder.glob("*.plan"))) == 1
+    torch.testing.assert_close(found, layer(x, **options), rtol=1e-4, atol=1e-4)

@@ -73,3 +73,117 @@ def test_later_releases_have_no_bindings():
         done = subprocess.run([sys.executable, "-c", program], env={**variables, "HONE_TENSORRT_API": release}, capture_output=True, text=True,
                               check=False)
         assert done.stdout == "False False\n", done.stderr
+
+
+RECURRENT = '''
+import itertools
+import numpy as np
+import tensorrt as trt
+
+random = np.random.default_rng(5)
+GATES = {"RELU": ["INPUT"], "TANH": ["INPUT"], "LSTM": ["INPUT", "OUTPUT", "FORGET", "CELL"], "GRU": ["UPDATE", "RESET", "HIDDEN"]}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def step(op, x, h, c, w):
+    """The next hidden state and cell. `w`: {gate: (W, R, input's bias, state's bias)}."""
+    if op in ("RELU", "TANH"):
+        W, R, a, b = w["INPUT"]
+        total = x @ W.T + a + h @ R.T + b
+        return (np.maximum(total, 0) if op == "RELU" else np.tanh(total)), c
+    said = {gate: (x @ W.T + a, h @ R.T + b) for gate, (W, R, a, b) in w.items()}
+    if op == "GRU":
+        z, r = (sigmoid(sum(said[gate])) for gate in ("UPDATE", "RESET"))
+        fresh = np.tanh(said["HIDDEN"][0] + r * said["HIDDEN"][1])
+        return (1 - z) * fresh + z * h, c
+    i, o, f = (sigmoid(sum(said[gate])) for gate in ("INPUT", "OUTPUT", "FORGET"))
+    c = f * c + i * np.tanh(sum(said["CELL"]))
+    return o * np.tanh(c), c
+
+
+for op, sides, skip, lengths in itertools.product(GATES, (1, 2), (False, True), (None, [5, 3])):
+    rows, steps, hidden, layers = 2, 5, 4, 2
+    width = hidden if skip else 3
+    logger = trt.Logger(trt.Logger.WARNING)
+    builder = trt.Builder(logger)
+    network = builder.create_network(1)
+    values = {"x": random.standard_normal((rows, steps, width)), "h": random.standard_normal((rows, layers * sides, hidden)),
+              "c": random.standard_normal((rows, layers * sides, hidden))}
+    values = {name: each.astype(np.float32) for name, each in values.items()}
+    tensors = {name: network.add_input(name, trt.float32, each.shape) for name, each in values.items()}
+    layer = network.add_rnn_v2(tensors["x"], layers, hidden, steps, getattr(trt.RNNOperation, op))
+    layer.direction = trt.RNNDirection.BIDIRECTION if sides == 2 else trt.RNNDirection.UNIDIRECTION
+    layer.input_mode = trt.RNNInputMode.SKIP if skip else trt.RNNInputMode.LINEAR
+    layer.hidden_state = tensors["h"]
+    if op == "LSTM":
+        layer.cell_state = tensors["c"]
+    if lengths:
+        values["n"] = np.array(lengths, np.int32)
+        layer.seq_lengths = network.add_input("n", trt.int32, (rows,))
+    assert (layer.num_layers, layer.hidden_size, layer.data_length, layer.max_seq_length) == (layers, hidden, width, steps)
+    held = {}
+    for number in range(layers * sides):
+        inputs = width if number < sides else sides * hidden
+        for name in GATES[op]:
+            gate = getattr(trt.RNNGateType, name)
+            W, R = (random.standard_normal((hidden, columns)).astype(np.float32) / 2 for columns in (inputs, hidden))
+            a, b = (random.standard_normal(hidden).astype(np.float32) / 2 for _ in range(2))
+            first = skip and number < sides
+            if first:
+                W = np.eye(hidden, dtype=np.float32)
+            else:
+                layer.set_weights_for_gate(number, gate, True, W)
+            layer.set_weights_for_gate(number, gate, False, R)
+            layer.set_bias_for_gate(number, gate, True, a)
+            layer.set_bias_for_gate(number, gate, False, b)
+            assert np.array_equal(layer.get_weights_for_gate(number, gate, False), R.reshape(-1))
+            assert np.array_equal(layer.get_bias_for_gate(number, gate, True), a)
+            held.setdefault(number, {})[name] = (W, R, a, b)
+    for at in range(layer.num_outputs):
+        layer.get_output(at).name = f"y{at}"
+        network.mark_output(layer.get_output(at))
+    config = builder.create_builder_config()
+    config.builder_optimization_level = 0
+    engine = builder.build_engine(network, config)
+    x, last_h, last_c = values["x"], [], []
+    for number in range(layers):
+        made = []
+        for side in range(sides):
+            at = number * sides + side
+            out = np.zeros((rows, steps, hidden), np.float32)
+            final_h, final_c = np.zeros((rows, hidden), np.float32), np.zeros((rows, hidden), np.float32)
+            for row in range(rows):
+                h, c = values["h"][row:row + 1, at], (values["c"] if op == "LSTM" else np.zeros_like(values["c"]))[row:row + 1, at]
+                count = lengths[row] if lengths else steps
+                for t in (range(count) if side == 0 else range(count - 1, -1, -1)):
+                    h, c = step(op, x[row:row + 1, t], h, c, held[at])
+                    out[row, t] = h
+                final_h[row], final_c[row] = h, c
+            made.append(out)
+            last_h.append(final_h)
+            last_c.append(final_c)
+        x = np.concatenate(made, 2)
+    expected = [x, np.stack(last_h, 1), np.stack(last_c, 1)][:layer.num_outputs]
+    found = [np.zeros(each.shape, np.float32) for each in expected]
+    context = engine.create_execution_context()
+    arrays = {**values, **{f"y{at}": each for at, each in enumerate(found)}}
+    assert context.execute_v2([arrays[engine.get_binding_name(at)].ctypes.data for at in range(engine.num_bindings)]), op
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4, err_msg=f"{op} {sides} {skip} {lengths}")
+network = builder.create_network(1)
+layer = network.add_rnn_v2(network.add_input("x", trt.float32, (1, 2, 3)), 1, 4, 2, trt.RNNOperation.TANH)
+network.mark_output(layer.get_output(0))
+logger.min_severity = trt.Logger.INTERNAL_ERROR
+assert builder.build_engine(network, config) is None
+print("done")
+'''
+
+
+def test_recurrent_layers_of_8():
+    variables = {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{PACKAGE.parent / 'tensorrt'}", "HONE_TENSORRT_DEVICE": "cpu",
+                 "HONE_TENSORRT_API": "8.6"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", RECURRENT], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr

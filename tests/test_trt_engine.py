@@ -375,3 +375,50 @@ def test_values_that_the_profile_fixes_are_constants_of_the_engine():
     assert context.execute_v2([x.ctypes.data, size.ctypes.data, y.ctypes.data]) and (y.reshape(-1) == x).all()
     size[:] = 3, 2
     assert context.execute_v2([x.ctypes.data, size.ctypes.data, y.ctypes.data]) is False and "(3, 2) is outside" in log.errors()[-1]
+
+
+def test_contexts_take_their_memory_from_the_runtimes_allocator():
+    class Memory(trt.IGpuAllocator):
+        def __init__(self, gives=True):
+            trt.IGpuAllocator.__init__(self)
+            self.gives, self.held, self.asked = gives, {}, []
+
+        def allocate(self, size, alignment, flags):
+            self.asked.append((size, alignment))
+            memory = np.full(size + alignment, 0xAB, np.uint8)
+            address = (memory.ctypes.data + alignment - 1) // alignment * alignment
+            if self.gives:
+                self.held[address] = memory
+            return address if self.gives else 0
+
+        def reallocate(self, address, alignment, new_size):
+            return 0
+
+        def deallocate(self, memory):
+            del self.held[memory]
+            return True
+
+    log = Log()
+    network = trt.Builder(log).create_network()
+    x = network.add_input("x", trt.float32, (1, 4, 16, 16))
+    y = x
+    for _ in range(3):
+        y = network.add_convolution_nd(y, 4, (3, 3), np.full((4, 4, 3, 3), 0.1, np.float32)).get_output(0)
+    network.mark_output(y)
+    plan = build(network, None, log)
+    runtime = trt.Runtime(log)
+    with pytest.raises(TypeError):
+        runtime.gpu_allocator = "memory"
+    runtime.gpu_allocator = memory = Memory()
+    engine = runtime.deserialize_cuda_engine(plan)
+    context = engine.create_execution_context()
+    assert memory.asked == [(engine.device_memory_size_v2, 256)] and len(memory.held) == 1
+    values, found = np.ones((1, 4, 16, 16), np.float32), np.zeros((1, 4, 10, 10), np.float32)
+    assert context.execute_v2([values.ctypes.data, found.ctypes.data])
+    np.testing.assert_allclose(found, 3.6 ** 3, rtol=1e-4)
+    held, = memory.held.values()
+    assert (held != 0xAB).any()
+    del context
+    assert not memory.held
+    runtime.gpu_allocator = Memory(gives=False)
+    assert engine.create_execution_context() is None and "gpu_allocator" in log.errors()[-1]

@@ -381,3 +381,20 @@ def test_a_size_that_a_shape_tensor_decides_in_another_layout():
 def test_the_normalisation_of_a_number():
     x = np.array(2.5, np.float32)
     np.testing.assert_allclose(run(lambda n, value: n.add_normalization(value, value, value, 0).get_output(0), x), 2.5)
+
+
+@pytest.mark.parametrize("kind", ("INT4", "FP4"))
+def test_no_input_or_output_has_half_a_byte_an_element(kind):
+    log = Log()
+    network = trt.Builder(log).create_network()
+    dtype = getattr(trt.DataType, kind)
+    assert network.add_input("narrow", dtype, (2,)) is None
+    x = network.add_input("x", trt.float32, (3, 5))
+    cast = network.add_cast(x, dtype).get_output(0)
+    network.mark_output(cast)
+    cast.dtype = dtype
+    assert cast.dtype == (trt.int8 if kind == "INT4" else trt.float32) and len(log.errors()) == 2
+    values = np.arange(15, dtype=np.float32).reshape(3, 5) / 2 - 3
+    expected = values.astype(FP4).astype(np.float32) if kind == "FP4" else np.clip(np.trunc(values), -8, 7)
+    found = infer(build(network, None, None), {"x": values})[cast.name]
+    np.testing.assert_allclose(found, expected, atol=1 if kind == "INT4" else 0)  # what a half becomes is nobody's promise

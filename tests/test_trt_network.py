@@ -238,3 +238,45 @@ def test_a_parsed_layer_of_which_they_do_not_is_refused():
     builder = network.builder
     assert builder.build_serialized_network(network, builder.create_builder_config()) is None
     assert any("HardSwish" in text and "cannot be changed" in text for text in log.errors())
+
+
+def test_parameters_of_parsed_layers_say_what_their_nodes_do():
+    def ints(name, *values):
+        return onnx.numpy_helper.from_array(np.array(values, np.int64), name)
+
+    nodes = [helper.make_node("Slice", ["x", "from", "to", "axes", "steps"], ["cut"], "cut"),
+             helper.make_node("Pad", ["x", "pads"], ["wide"], "wide", mode="reflect"),
+             helper.make_node("Resize", ["x", "", "scales"], ["large"], "large", mode="linear", coordinate_transformation_mode="align_corners"),
+             helper.make_node("LayerNormalization", ["x", "ones"], ["normal"], "normal", epsilon=1e-3),
+             helper.make_node("CumSum", ["x", "axis"], ["sums"], "sums", exclusive=1),
+             helper.make_node("GridSample", ["x", "grid"], ["seen"], "seen", mode="linear", padding_mode="border", align_corners=1),
+             helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], "q", axis=1),
+             helper.make_node("Softmax", ["x"], ["soft"], "soft", axis=2), helper.make_node("Tile", ["x", "times"], ["tiled"], "tiled"),
+             helper.make_node("Expand", ["one", "sizes"], ["spread"], "spread")]
+    held = [ints("from", -3, 0), ints("to", 4, 9), ints("axes", 2, 3), ints("steps", 1, 2), ints("pads", 0, 0, 1, 1, 0, 0, 1, 0), ints("times", 1, 2, 1, 1),
+            ints("axis", 3), ints("sizes", 2, 3), onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales"),
+            onnx.numpy_helper.from_array(np.ones(5, np.float32), "ones"), onnx.numpy_helper.from_array(np.full(3, 0.1, np.float32), "scale"),
+            onnx.numpy_helper.from_array(np.zeros(3, np.int8), "zero"), onnx.numpy_helper.from_array(np.zeros((1, 2, 2, 2), np.float32), "grid")]
+    inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 4, 5]), helper.make_tensor_value_info("one", onnx.TensorProto.FLOAT, [2, 1])]
+    outputs = [helper.make_empty_tensor_value_info(node.output[0]) for node in nodes]
+    model = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, held), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    log = Log()
+    network = trt.Builder(log).create_network()
+    assert trt.OnnxParser(network, log).parse(model.SerializeToString()), log.errors()
+    layers = {}
+    for layer in network:
+        layer.__class__ = {"SLICE": trt.ISliceLayer, "RESIZE": trt.IResizeLayer, "NORMALIZATION": trt.INormalizationLayer, "SOFTMAX": trt.ISoftMaxLayer,
+                           "CUMULATIVE": trt.ICumulativeLayer, "GRID_SAMPLE": trt.IGridSampleLayer, "QUANTIZE": trt.IQuantizeLayer}.get(
+                               layer.type.name, trt.ILayer)
+        layers[layer.name] = layer
+    cut, wide, large, tiled = (layers[name] for name in ("cut", "wide", "large", "tiled"))
+    assert (cut.start, cut.shape, cut.stride, cut.mode) == ((0, 0, 1, 0), (1, 3, 3, 3), (1, 1, 1, 2), trt.SampleMode.STRICT_BOUNDS)
+    assert (wide.start, wide.shape, wide.mode) == ((0, 0, -1, -1), (1, 3, 6, 6), trt.SampleMode.REFLECT)
+    assert large.scales == [1, 1, 2, 2] and large.resize_mode == trt.InterpolationMode.LINEAR
+    assert large.coordinate_transformation == trt.ResizeCoordinateTransformation.ALIGN_CORNERS
+    assert abs(layers["normal"].epsilon - 1e-3) < 1e-9 and layers["normal"].axes == 1 << 3
+    assert layers["sums"].exclusive and not layers["sums"].reverse
+    assert layers["seen"].sample_mode == trt.SampleMode.CLAMP and layers["seen"].align_corners
+    assert layers["q"].axis == 1 and layers["q"].to_type == trt.int8 and layers["soft"].axes == 1 << 2
+    assert tiled.shape == (1, 6, 4, 5) and tiled.mode == trt.SampleMode.WRAP
+    assert layers["spread"].stride == (1, 0) and layers["spread"].shape == (2, 3)

@@ -335,3 +335,180 @@ def test_plugins_that_raise_are_refused_with_their_words():
     network = trt.Builder(log).create_network()
     assert network.add_plugin_v2([network.add_input("x", trt.float32, (2,))], Broken()) is None
     assert "the plugin Broken failed: RuntimeError: no idea" in log.errors()[-1]
+
+
+def places_plugin(by_columns):
+    """Where a matrix is not 0, in (count, 2) or (2, count), and how many that are."""
+    import ctypes
+
+    class Places(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
+        def __init__(self):
+            trt.IPluginV3.__init__(self)
+            trt.IPluginV3OneCore.__init__(self)
+            trt.IPluginV3OneBuild.__init__(self)
+            trt.IPluginV3OneRuntime.__init__(self)
+            self.plugin_name, self.plugin_version, self.plugin_namespace, self.num_outputs = f"Places{int(by_columns)}", "1", "", 2
+
+        def get_capability_interface(self, type):
+            return self
+
+        def get_output_data_types(self, types):
+            return [trt.int32, trt.int64]
+
+        def get_output_shapes(self, inputs, shape_inputs, expr_builder):
+            most = expr_builder.operation(trt.DimensionOperation.PROD, inputs[0][0], inputs[0][1])
+            half = expr_builder.operation(trt.DimensionOperation.FLOOR_DIV, most, expr_builder.constant(2))
+            count = expr_builder.declare_size_tensor(1, half, most)
+            assert count.is_size_tensor() and not count.is_constant()
+            shape = trt.DimsExprs(2)
+            shape[1 if by_columns else 0], shape[0 if by_columns else 1] = count, expr_builder.constant(2)
+            return [shape, trt.DimsExprs(0)]
+
+        def supports_format_combination(self, pos, in_out, num_inputs):
+            return in_out[pos].desc.format == trt.TensorFormat.LINEAR
+
+        def get_fields_to_serialize(self):
+            return trt.PluginFieldCollection([])
+
+        def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+            rows, columns = tuple(input_desc[0].dims)
+            x = np.frombuffer((ctypes.c_float * (rows * columns)).from_address(inputs[0]), np.float32).reshape(rows, columns)
+            found = np.stack(np.nonzero(x)).astype(np.int32)
+            found = np.ascontiguousarray(found if by_columns else found.T)
+            ctypes.memmove(outputs[0], found.ctypes.data, found.nbytes)
+            ctypes.memmove(outputs[1], np.array(found.size // 2, np.int64).ctypes.data, 8)
+            return 0
+
+        def clone(self):
+            return Places()
+
+    return Places()
+
+
+@pytest.mark.parametrize("by_columns", (False, True))
+def test_plugins_whose_data_decide_sizes(by_columns):
+    log = Log()
+    network = trt.Builder(log).create_network()
+    layer = network.add_plugin_v3([network.add_input("x", trt.float32, (3, 4))], [], places_plugin(by_columns))
+    assert len(layer.get_output(0).shape) == 2 and tuple(layer.get_output(1).shape) == ()
+    for at, name in enumerate(("where", "count")):
+        layer.get_output(at).name = name
+        network.mark_output(layer.get_output(at))
+    doubled = network.add_elementwise(layer.get_output(0), layer.get_output(0), trt.ElementWiseOperation.SUM).get_output(0)
+    doubled.name = "doubled"
+    network.mark_output(doubled)
+    data = build(network, log=log)
+    for share in (0.5, 0.0, 1.0, 0.2):
+        x = (RANDOM.random((3, 4)) < share).astype(np.float32)
+        expected = np.stack(np.nonzero(x))
+        found = infer(data, {"x": x})
+        np.testing.assert_array_equal(found["where"], expected if by_columns else expected.T)
+        np.testing.assert_array_equal(found["doubled"], 2 * (expected if by_columns else expected.T))
+        assert found["count"] == expected.shape[1]
+
+
+def quick():
+    """The module, with the plugins of these tests registered once."""
+    import tensorrt.plugin as trtp
+
+    if hasattr(quick, "done"):
+        return trtp
+    quick.done = True
+
+    @trtp.register("tests::shifted")
+    def describe(inp0: trtp.TensorDesc, by: float, pads: np.ndarray, name: str) -> trtp.TensorDesc:
+        out = inp0.like()
+        for at in range(pads.size):
+            out.shape_expr[out.ndim - 1 - at] += int(pads[at])
+        return out
+
+    @trtp.autotune("tests::shifted")
+    def tune(inp0, outputs):
+        combination = trtp.AutoTuneCombination()
+        combination.pos([0, 1], "FP32|FP16")
+        combination.tactics([7, 8])
+        return [combination]
+
+    @trtp.impl("tests::shifted")
+    def compute(inp0, by: float, pads, name, outputs, stream, tactic):
+        assert tactic == 7 and name == "text" and outputs[0].ndim == inp0.ndim
+        y = np.asarray(outputs[0])
+        y[...] = by
+        y[tuple(slice(0, size) for size in inp0.shape)] += np.asarray(inp0)
+
+    @trtp.register("tests::add_")
+    def describe_add(inp0: trtp.TensorDesc, delta: int) -> trtp.TensorDesc:
+        return inp0.aliased()
+
+    @trtp.impl("tests::add_")
+    def compute_add(inp0, delta, outputs, stream):
+        np.asarray(inp0)[...] += delta
+
+    @trtp.register("tests::places")
+    def describe_places(inp0: trtp.TensorDesc):
+        most = inp0.shape_expr[0] * inp0.shape_expr[1]
+        count = trtp.size_tensor(most // 2, most)
+        count.dtype = trt.int64
+        return trtp.from_shape_expr((count.expr(), 2), dtype=trt.int32), count
+
+    @trtp.impl("tests::places")
+    def compute_places(inp0, outputs, stream):
+        found = np.argwhere(np.asarray(inp0)).astype(np.int32)
+        np.asarray(outputs[0].aliased(found.shape))[...] = found
+        np.asarray(outputs[1])[...] = len(found)
+
+    return trtp
+
+
+def test_quickly_deployable_plugins_compute_and_are_made_again():
+    trtp, log, x = quick(), Log(), RANDOM.standard_normal((2, 3, 4)).astype(np.float32)
+    network = trt.Builder(log).create_network()
+    layer = network.add_plugin(trtp.op.tests.shifted(network.add_input("x", trt.float32, (2, 3, 4)), by=0.5, pads=np.array([2, 1]), name="text"))
+    y = layer.get_output(0)
+    y.name = "y"
+    network.mark_output(y)
+    assert layer.type == trt.LayerType.PLUGIN_V3 and tuple(y.shape) == (2, 4, 6) and y.dtype == trt.float32
+    data = build(network, log=log)
+    expected = np.full((2, 4, 6), 0.5, np.float32)
+    expected[:, :3, :4] += x
+    np.testing.assert_allclose(infer(data, {"x": x})["y"], expected)
+    from tensorrt._plugins import operators as plugin_operators
+
+    plugin_operators.forget()
+    np.testing.assert_allclose(infer(data, {"x": x})["y"], expected)
+    assert network.add_plugin(trtp.op.tests.shifted(network.add_input("n", trt.int32, (2,)), 0.5, np.array([1]), "text")) is None
+    assert "does not take" in log.errors()[-1]
+    with pytest.raises(ValueError, match="registered already"):
+        trtp.register("tests::add_")(lambda x: x)
+    with pytest.raises(AttributeError, match="has not been registered"):
+        trtp.op.tests.nothing
+    with pytest.raises(TypeError):
+        network.add_plugin(3)
+
+
+def test_quickly_deployable_plugins_in_an_inputs_memory_leave_it_to_others():
+    trtp, x = quick(), RANDOM.standard_normal((3, 4)).astype(np.float32)
+    network = trt.Builder(Log()).create_network()
+    given = network.add_input("x", trt.float32, (3, 4))
+    first = network.add_plugin(trtp.op.tests.add_(given, delta=2)).get_output(0)
+    second = network.add_plugin(trtp.op.tests.add_(first, delta=4)).get_output(0)
+    total = network.add_elementwise(network.add_elementwise(given, first, trt.ElementWiseOperation.SUM).get_output(0), second,
+                                    trt.ElementWiseOperation.SUM).get_output(0)
+    total.name = "y"
+    network.mark_output(total)
+    np.testing.assert_allclose(infer(build(network), {"x": x})["y"], 3 * x + 8, rtol=1e-5)
+
+
+def test_quickly_deployable_plugins_whose_data_decide_sizes():
+    trtp = quick()
+    network = trt.Builder(Log()).create_network()
+    layer = network.add_plugin(trtp.op.tests.places(network.add_input("x", trt.float32, (3, 4))))
+    for at, name in enumerate(("where", "count")):
+        layer.get_output(at).name = name
+        network.mark_output(layer.get_output(at))
+    data = build(network)
+    for share in (0.5, 0.0, 1.0):
+        x = (RANDOM.random((3, 4)) < share).astype(np.float32)
+        found = infer(data, {"x": x})
+        np.testing.assert_array_equal(found["where"], np.argwhere(x))
+        assert found["count"] == len(np.argwhere(x))

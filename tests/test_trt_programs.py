@@ -94,6 +94,20 @@ def test_models_of_the_zoo_agree_with_onnx_runtime(folder, model, tolerance):
     run(folder, "run", path, "--trt", "--onnxrt", "--atol", tolerance, "--rtol", tolerance, "--builder-optimization-level=1")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ("resnet18.dyn", "mobilenet_v3_large.ts", "hf_bert_base.ts"))
+def test_models_of_the_zoo_run_in_few_bits(folder, model):
+    """In FP16 and, calibrated, in INT8; the cache that is written is read again; the engine is saved, loaded and inspected."""
+    path, level = materialise.materialise(model, folder), "--builder-optimization-level=1"
+    run(folder, "run", path, "--trt", "--fp16", "--onnxrt", "--atol", "5e-2", "--rtol", "5e-2", "--save-engine", "half.engine", level)
+    run(folder, "run", "half.engine", "--model-type", "engine", "--trt")
+    assert "Engine Input(s)" in run(folder, "inspect", "model", "half.engine", "--model-type", "engine", "--show", "layers")
+    for _ in range(2):  # with drawn data an INT8 network is not near: it runs, and says numbers
+        run(folder, "run", path, "--trt", "--int8", "--calibration-cache", "c.cache", "--validate", level)
+        before = (folder / "c.cache").read_bytes()
+    assert before.startswith(b"TRT-") and before == (folder / "c.cache").read_bytes()
+
+
 SHAPES = ["--trt-min-shapes", "tensor-0:[1,1,28,28]", "--trt-opt-shapes", "tensor-0:[4,1,28,28]", "--trt-max-shapes", "tensor-0:[16,1,28,28]",
           "--input-shapes", "tensor-0:[4,1,28,28]"]
 # The tutorial's --workspace N is an option of Polygraphy until 0.47; its successor says the same.

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PACKAGE
+from conftest import BIN, PACKAGE, ROOT
 
 pytest.importorskip("trt_networks")
 LISTS = json.loads(lzma.decompress((pathlib.Path(__file__).parent / "trt_members.json.xz").read_bytes()))
@@ -143,3 +143,45 @@ def test_forms_of_8_6_compute():
     variables = {**os.environ, "HONE_TENSORRT_API": "8.6", "HONE_PACKAGE": str(PACKAGE)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=variables, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+ATTENTION_OF_11 = '''
+import numpy as np
+from trt_networks import trt, run
+
+random = np.random.default_rng(3)
+q, k, v = (random.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 8)))
+lengths = np.array([5, 2], np.int32)
+
+
+def expected(kind, counted):
+    keys, values = np.repeat(k, 2, 1), np.repeat(v, 2, 1)
+    weights = q @ keys.transpose(0, 1, 3, 2)
+    rows, columns = np.arange(3)[:, None], np.arange(5)
+    if kind != trt.CausalMaskKind.NONE:
+        weights = np.where(columns <= rows + (2 if kind == trt.CausalMaskKind.LOWER_RIGHT else 0), weights, -np.inf)
+    if counted:
+        weights = np.where(columns < lengths[:, None, None, None], weights, -np.inf)
+    weights = np.exp(weights - weights.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ values
+
+
+for kind in trt.CausalMaskKind.__members__.values():
+    for counted in (False, True):
+        def make(n, a, b, c, *rest):
+            made = n.add_attention_v2(a, b, c, trt.AttentionNormalizationOp.SOFTMAX, kind)
+            assert made.causal_kind == kind and made.causal == (kind != trt.CausalMaskKind.NONE) and made.key_value_lengths is None
+            assert made.query_form == trt.AttentionIOForm.PADDED_BHND
+            if rest:
+                made.key_value_lengths = rest[0]
+            return made.get_output(0)
+        np.testing.assert_allclose(run(make, q, k, v, *([lengths] if counted else [])), expected(kind, counted), rtol=1e-4, atol=1e-5)
+print("done")
+'''
+
+
+def test_attention_of_11_has_kinds_of_masks_and_lengths():
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "HONE_PACKAGE": str(PACKAGE), "HONE_BIN": str(BIN), "HONE_TENSORRT_API": "11",
+                 "HONE_TENSORRT_DEVICE": "cpu"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", ATTENTION_OF_11], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr

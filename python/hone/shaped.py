@@ -86,8 +86,9 @@ class Kept:
                 return profile, building.load(path.with_suffix(".plan"))
         return None
 
-    def add(self, profile: Range, plan: Plan) -> None:
-        """Keeps a plan. A folder that cannot be written is no failure of the program that only wanted to be faster."""
+    def add(self, profile: Range, plan: Plan) -> Plan:
+        """Keeps a plan, and gives it as the file has it: its weights are then mapped, and shared with other processes that load it. A
+        folder that cannot be written is no failure of the program that only wanted to be faster: the plan comes back as it is."""
         text = json.dumps({"ranges": profile}, sort_keys=True)
         path = self.folder / f"{self.key}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}.json"
         with contextlib.suppress(OSError, Error):
@@ -96,6 +97,10 @@ class Kept:
             draft = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
             draft.write_text(text)
             draft.replace(path)
+            kept = building.load(path.with_suffix(".plan"))
+            plan.close()
+            return kept
+        return plan
 
 
 class Variant:
@@ -154,7 +159,7 @@ class ShapedEngines:
                                timing_cache=self._times)
         self.built += 1
         if self._kept:
-            self._kept.add(profile, plan)
+            plan = self._kept.add(profile, plan)
         return Variant(profile, plan, plan.engine(self.device, self._log, self._threshold))
 
     def variant(self, shapes: Shapes) -> Variant:

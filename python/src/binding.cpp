@@ -15,6 +15,7 @@ NB_MODULE(_hone, module) {
   add_devices(module);
   add_building(module);
   add_diagnosis(module);
+  add_graph(module);
   add_values(module);
   add_operators(module);
   add_running(module);

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "hone/graph.h"
 #include "hone/hone.h"
 
 namespace nb = nanobind;
@@ -75,6 +76,7 @@ struct Destroy {
     else if constexpr (std::is_same_v<Object, hone_stream>) hone_stream_destroy(object);
     else if constexpr (std::is_same_v<Object, hone_event>) hone_event_destroy(object);
     else if constexpr (std::is_same_v<Object, hone_diagnosis>) hone_diagnosis_destroy(object);
+    else if constexpr (std::is_same_v<Object, hone_graph>) hone_graph_destroy(object);
     else hone_timing_cache_destroy(object);
   }
 };
@@ -167,6 +169,7 @@ class Log {
 void add_devices(nb::module_& module);
 void add_building(nb::module_& module);
 void add_diagnosis(nb::module_& module);
+void add_graph(nb::module_& module);
 void add_running(nb::module_& module);
 void add_values(nb::module_& module);
 void add_operators(nb::module_& module);

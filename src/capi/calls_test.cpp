@@ -34,7 +34,9 @@ struct Shared {
   Owned<hone_check> check = make<hone_check>(hone_check_create, engine.get(), 0);
   Owned<hone_diagnosis> diagnosis =
       make<hone_diagnosis>(hone_diagnosis_create_from_memory, model_bytes.data(), model_bytes.size(), nullptr);
-  std::string model_path = folder.file("m.onnx"), plan_path = folder.file("m.plan"), written = folder.file("w.plan");
+  Owned<hone_graph> graph = make<hone_graph>(hone_graph_create, int64_t{17});
+  std::string model_path = folder.file("m.onnx"), plan_path = folder.file("m.plan"), written = folder.file("w.plan"),
+              model_written = folder.file("w.onnx");
 
   Shared() {
     write_file(model_path, std::string(reinterpret_cast<const char*>(model_bytes.data()), model_bytes.size()));
@@ -72,7 +74,8 @@ constexpr bool kIsHandle =
     std::is_same_v<T, hone_plan> || std::is_same_v<T, hone_engine> || std::is_same_v<T, hone_context> ||
     std::is_same_v<T, hone_buffer> || std::is_same_v<T, hone_stream> || std::is_same_v<T, hone_event> ||
     std::is_same_v<T, hone_value> || std::is_same_v<T, hone_timing_cache> || std::is_same_v<T, hone_network> ||
-    std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check> || std::is_same_v<T, hone_diagnosis>;
+    std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check> || std::is_same_v<T, hone_diagnosis> ||
+    std::is_same_v<T, hone_graph>;
 template <typename T>
 constexpr bool kIsStruct =
     std::is_same_v<T, hone_device_options> || std::is_same_v<T, hone_device_info> || std::is_same_v<T, hone_ceilings> ||
@@ -82,7 +85,10 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_range> || std::is_same_v<T, hone_shape> || std::is_same_v<T, hone_knob> ||
     std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
     std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info> ||
-    std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight>;
+    std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight> ||
+    std::is_same_v<T, hone_graph_tensor> || std::is_same_v<T, hone_graph_attribute> ||
+    std::is_same_v<T, hone_graph_node> || std::is_same_v<T, hone_graph_fold_options> ||
+    std::is_same_v<T, hone_graph_save_options>;
 
 template <typename T>
 using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
@@ -110,6 +116,7 @@ std::vector<Wrong> foreign_pointers() {
     add("a benchmark", shared->benchmark);
     add("a check", shared->check);
     add("a diagnosis", shared->diagnosis);
+    add("a graph", shared->graph);
     result.push_back({Wrong::Sort::foreign, "what has been destroyed", freed});
   } else if constexpr (kIsStruct<Pointee<Pointer>>) {
     result.push_back({Wrong::Sort::foreign, "a struct of size 0", freed});
@@ -146,13 +153,15 @@ std::vector<Wrong> wrong_pointers() {
 template <typename T>
 std::vector<Wrong> wrong_numbers(std::string_view function, std::string_view parameter) {
   const auto number = [](int64_t value) { return Wrong{Wrong::Sort::number, std::to_string(value), nullptr, value}; };
-  if (parameter == "data_transfers") return {};  // any number is yes or no
+  if (parameter == "data_transfers" || parameter == "contents" || parameter == "values")
+    return {};  // any number is yes or no
   if constexpr (std::is_same_v<T, int>) return {number(-1), number(1 << 20), number(INT_MIN)};
   if constexpr (std::is_same_v<T, hone_dtype>) {
     std::vector<Wrong> types{number(HONE_SEQUENCE), number(HONE_MAP), number(30)};
     if (function == "hone_value_create_tensor") types.push_back(number(HONE_STRING));
     return types;
   }
+  if constexpr (std::is_same_v<T, hone_graph_list> || std::is_same_v<T, hone_graph_word>) return {number(9)};
   if constexpr (std::is_same_v<T, hone_memory> || std::is_same_v<T, hone_layers_form>) return {number(3)};
   if (parameter == "index" || parameter == "layer") return {number(-1), number(1000)};
   if (function == "hone_buffer_create") return {number(INT64_MAX)};
@@ -196,6 +205,7 @@ class Objects {
     if constexpr (std::is_same_v<T, hone_context>) return context();
     else if constexpr (std::is_same_v<T, hone_value>) return scalar();
     else if constexpr (std::is_same_v<T, hone_event>) return event();
+    else if constexpr (std::is_same_v<T, hone_graph>) return graph();
     else if constexpr (kIsHandle<T>) return shared_handle<T>();
     else if constexpr (kIsStruct<T>) {
       auto made = std::make_shared<T>();
@@ -208,7 +218,8 @@ class Objects {
     else if constexpr (std::is_same_v<T, int>) return &integer_;
     else if constexpr (std::is_same_v<T, double>) return &real_;
     else if (name == "user" || name == "native") return nullptr;
-    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory")
+    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory" ||
+             function == "hone_graph_create_from_memory")
       return const_cast<std::byte*>(shared->model_bytes.data());
     else if (function == "hone_plan_create_from_memory") return plan_bytes();
     else if (function == "hone_timing_cache_create") return nullptr;
@@ -221,7 +232,8 @@ class Objects {
       return name == "rank" ? 2 : name == "opset" ? 17 : name == "streams" ? 1 : name == "inferences" ? 2 : 0;
     else if (name == "count") return static_cast<T>(1);
     else if (function == "hone_timing_cache_create") return static_cast<T>(0);
-    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory")
+    else if (function == "hone_model_create_from_memory" || function == "hone_diagnosis_create_from_memory" ||
+             function == "hone_graph_create_from_memory")
       return static_cast<T>(shared->model_bytes.size());
     else if (function == "hone_plan_create_from_memory") return static_cast<T>(plan_size());
     else if (name == "bytes") return static_cast<T>(sizeof memory_);
@@ -232,7 +244,8 @@ class Objects {
     if (name == "name") return "cpu/1";
     if (name == "knob") return "opt_level";
     if (name == "value") return "0";
-    if (name == "onnx_path") return shared->model_path.c_str();
+    if (name == "onnx_path") return (function.ends_with("_save") ? shared->model_written : shared->model_path).c_str();
+    if (name == "pattern" || name == "by") return "Relu($x)";
     if (name == "type") return "fp32";
     if (name == "format") return "fp32:chw";
     if (name == "folder") return shared->folder.path().c_str();
@@ -277,6 +290,12 @@ class Objects {
     if (!value_) value_ = make<hone_value>(hone_value_create_tensor, HONE_F32, dims_, 2, memory_);
     return value_.get();
   }
+  hone_graph* graph() {
+    if (!graph_)
+      graph_ = make<hone_graph>(hone_graph_create_from_memory, shared->model_bytes.data(), shared->model_bytes.size(),
+                                nullptr);
+    return graph_.get();
+  }
   hone_event* event() {
     if (!event_) event_ = make<hone_event>(hone_event_create, shared->device.get());
     return event_.get();
@@ -292,6 +311,7 @@ class Objects {
   std::unique_ptr<Running> running_;
   Owned<hone_value> value_;
   Owned<hone_event> event_;
+  Owned<hone_graph> graph_;
 
   struct Slots : std::vector<std::function<void()>> {  // of what calls made: freed first
     ~Slots() {

@@ -80,16 +80,6 @@ Rope encode(const Function& function) {
   return out;
 }
 
-Rope encode(const Opset& opset) {
-  Rope out;
-  RestWriter others(opset.rest, out);
-  add_named(out, others, 1, opset.domain);
-  others.up_to(2);
-  out.add_integer(2, opset.version);
-  others.finish();
-  return out;
-}
-
 }  // namespace
 
 Rope encode(const Weight& weight) { return renamed(weight.bytes, 8, weight.name); }
@@ -105,6 +95,16 @@ Rope encode(const Node& node) {
   others.up_to(5);
   for (const Attribute& attribute : node.attributes) out.add_message(5, encode(attribute));
   add_named(out, others, 7, node.domain);
+  others.finish();
+  return out;
+}
+
+Rope encode(const Opset& opset) {
+  Rope out;
+  RestWriter others(opset.rest, out);
+  add_named(out, others, 1, opset.domain);
+  others.up_to(2);
+  if (opset.version != 0) out.add_integer(2, opset.version);  // a file may say none, but not 0
   others.finish();
   return out;
 }

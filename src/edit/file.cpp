@@ -14,6 +14,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "edit/parts.h"
 #include "edit/values.h"
 #include "onnx/proto.h"
 
@@ -85,11 +86,46 @@ class DataFile {
   int64_t size_ = 0;
 };
 
-void each_weight(Graph& graph, const std::function<void(Weight&)>& visit_weight) {
+using Visit = std::function<void(Weight&)>;
+constexpr int64_t kOneTensor = 4, kManyTensors = 9;  // types of attributes
+
+void each_weight(Graph& graph, const Visit& visit_weight, std::deque<std::string>& kept);
+
+/// The tensors of an attribute, which is written anew where one changes.
+void each_tensor(Attribute& attribute, const Visit& visit_weight, std::deque<std::string>& kept) {
+  const uint32_t field = attribute.type == kOneTensor ? 5 : 10;
+  std::vector<Weight> tensors;
+  const Rest rest = read_fields(attribute.bytes, [&](uint32_t number, std::string_view payload) {
+    if (number == field) tensors.push_back(read_weight(payload));
+    return number == field;
+  });
+  bool changed = false;
+  for (Weight& tensor : tensors) {
+    if (!tensor.file) continue;  // only references move: a node's own elements stay in the node
+    const std::string_view before = tensor.bytes;
+    visit_weight(tensor);
+    changed |= tensor.bytes.data() != before.data();
+  }
+  if (!changed) return;
+  Rope out;
+  RestWriter others(rest, out);
+  others.up_to(field);
+  for (const Weight& tensor : tensors) out.add_message(field, encode(tensor));
+  others.finish();
+  attribute.bytes = kept.emplace_back(out.text());
+}
+
+void each_weight(std::vector<Node>& nodes, const Visit& visit_weight, std::deque<std::string>& kept) {
+  for (Node& node : nodes)
+    for (Attribute& attribute : node.attributes) {
+      for (const auto& body : attribute.bodies) each_weight(*body, visit_weight, kept);
+      if (attribute.type == kOneTensor || attribute.type == kManyTensors) each_tensor(attribute, visit_weight, kept);
+    }
+}
+
+void each_weight(Graph& graph, const Visit& visit_weight, std::deque<std::string>& kept) {
   for (Weight& weight : graph.weights) visit_weight(weight);
-  for (Node& node : graph.nodes)
-    for (Attribute& attribute : node.attributes)
-      for (const auto& body : attribute.bodies) each_weight(*body, visit_weight);
+  each_weight(graph.nodes, visit_weight, kept);
 }
 
 /// The elements' bytes as they stand in a file, where that is how they stand; else nothing.
@@ -204,9 +240,15 @@ bool same_folder(const std::string& directory, const std::string& path) {
 void save(const Model& model, const std::string& path, const SaveRules& rules) {
   constexpr size_t kLongest = std::numeric_limits<int32_t>::max();
   Model written = model;  // nodes and views; weights' elements are not copied
+  written.graph = deep_copy(model.graph);
   // Without a folder to read from, references stay what they are.
   Mover mover(model, path, rules, !model.directory.empty() && !same_folder(model.directory, path));
-  each_weight(written.graph, [&](Weight& weight) { mover.move(weight); });
+  const Visit move = [&](Weight& weight) { mover.move(weight); };
+  each_weight(written.graph, move, mover.kept());
+  for (Function& function : written.functions) {
+    for (Node& node : function.nodes) node = deep_copy(node);
+    each_weight(function.nodes, move, mover.kept());
+  }
   const Rope encoded = encode(written);
   if (encoded.size() > kLongest)
     throw Error(fmt::format("the model would have {} bytes; a file of ONNX has at most {}", encoded.size(), kLongest),

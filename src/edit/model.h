@@ -107,9 +107,14 @@ Rope encode(const Graph& graph);
 Rope encode(const Weight& weight);
 Rope encode(const Value& value);
 Rope encode(const Node& node);
+Rope encode(const Opset& opset);
 
-/// A TensorProto.
+/// Messages by themselves; protozero::exception where they are damaged. Of an attribute the bodies, too.
 Weight read_weight(std::string_view bytes);
+Value read_value(std::string_view bytes);
+Value read_sparse(std::string_view bytes);
+Attribute read_attribute(std::string_view bytes);
+Opset read_opset(std::string_view bytes);
 /// An empty model of this operator set.
 Model new_model(const std::string& graph_name, int64_t opset, int64_t ir_version);
 

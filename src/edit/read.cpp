@@ -75,6 +75,17 @@ Weight read_weight(std::string_view bytes) {
   return weight;
 }
 
+Value read_value(std::string_view bytes) { return {name_in(bytes, 1), bytes}; }
+
+Value read_sparse(std::string_view bytes) {
+  Value sparse{"", bytes};
+  read_fields(bytes, [&](uint32_t field, std::string_view payload) {
+    if (field == 1) sparse.name = name_in(payload, 8);
+    return true;
+  });
+  return sparse;
+}
+
 namespace {
 
 Graph read_graph(std::string_view bytes, int depth);
@@ -113,8 +124,6 @@ Node read_node(std::string_view bytes, int depth) {
   return node;
 }
 
-Value read_value(std::string_view bytes) { return {name_in(bytes, 1), bytes}; }
-
 Graph read_graph(std::string_view bytes, int depth) {
   if (depth > kMaxNesting)
     throw Error(fmt::format("graphs are nested more than {} deep", kMaxNesting),
@@ -128,30 +137,11 @@ Graph read_graph(std::string_view bytes, int depth) {
       case 11: graph.inputs.push_back(read_value(payload)); return true;
       case 12: graph.outputs.push_back(read_value(payload)); return true;
       case 13: graph.values.push_back(read_value(payload)); return true;
-      case 15: {
-        Value sparse{"", payload};
-        read_fields(payload, [&](uint32_t part, std::string_view value) {
-          if (part == 1) sparse.name = name_in(value, 8);
-          return true;
-        });
-        graph.sparse.push_back(std::move(sparse));
-        return true;
-      }
+      case 15: graph.sparse.push_back(read_sparse(payload)); return true;
       default: return false;
     }
   });
   return graph;
-}
-
-Opset read_opset(std::string_view bytes) {
-  Opset opset;
-  opset.rest = read_fields(
-      bytes, [&](uint32_t field, std::string_view payload) { return field == 1 && take_text(opset.domain, payload); },
-      [&](uint32_t field, int64_t value) {
-        if (field == 2) opset.version = value;
-        return field == 2;
-      });
-  return opset;
 }
 
 Function read_function(std::string_view bytes) {
@@ -171,6 +161,19 @@ Function read_function(std::string_view bytes) {
 }
 
 }  // namespace
+
+Attribute read_attribute(std::string_view bytes) { return read_attribute(bytes, 1); }
+
+Opset read_opset(std::string_view bytes) {
+  Opset opset;
+  opset.rest = read_fields(
+      bytes, [&](uint32_t field, std::string_view payload) { return field == 1 && take_text(opset.domain, payload); },
+      [&](uint32_t field, int64_t value) {
+        if (field == 2) opset.version = value;
+        return field == 2;
+      });
+  return opset;
+}
 
 const Attribute* Node::attribute(std::string_view attribute_name) const {
   for (const Attribute& each : attributes)

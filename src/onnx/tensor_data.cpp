@@ -3,6 +3,8 @@
 // Decoding of tensors. Every count and offset comes from the file and is checked before it is used.
 #include "onnx/tensor_data.h"
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "base/checked.h"
@@ -119,12 +121,22 @@ Tensor decode_small(const TensorProto& proto, DType dtype) {
   return view_raw(proto, dtype, std::as_bytes(std::span(bytes)), nullptr);
 }
 
+/// Some writers call any byte but 0 true; C++ knows 1 alone.
+Tensor truth_of(const TensorProto& proto, Bytes raw) {
+  TensorBuilder builder(DType::boolean, proto.dims);
+  std::ranges::transform(raw, builder.data<bool>().begin(), [](std::byte byte) { return byte != std::byte{0}; });
+  return builder.finish();
+}
+
 Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner) {
   const int64_t expected = byte_size(dtype, proto.dims);
   if (bits_of(dtype) < 8) return unpack(proto, dtype, raw);
   HONE_CHECK(static_cast<uint64_t>(expected) == raw.size(), "{}[{}] needs {} bytes but has {}", name_of(dtype),
              join_dims(proto.dims, ","), expected, raw.size());
   // Protobuf aligns nothing; reading a float across its alignment is not defined.
+  if (dtype == DType::boolean &&
+      std::ranges::any_of(raw, [](std::byte byte) { return std::to_integer<int>(byte) > 1; }))
+    return truth_of(proto, raw);
   const bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % size_of(dtype) == 0;
   return Tensor(dtype, proto.dims, aligned && owner != nullptr ? Blob(std::move(owner), raw) : Blob::copy(raw));
 }

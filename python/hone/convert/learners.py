@@ -14,6 +14,7 @@ from typing import Any
 from .common import ConvertError, Missing, Request, Unknown, need
 
 SCIKIT = "scikit-learn skl2onnx"
+TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB")
 
 
 def pickled(request: Request) -> None:
@@ -56,6 +57,9 @@ def _scikit(request, model):
     final = model.steps[-1][1] if hasattr(model, "steps") else model
     if hasattr(final, "predict_proba"):
         options = {id(final): {"zipmap": False}}
+    if any(word in type(each).__name__ for each in _parts(model) for word in TREES):
+        # Divided in float64, as scikit-learn does: a tree's threshold is one of the values that it has seen, or half-way between two.
+        options.update({id(each): {"div": "div_cast"} for each in _parts(model) if type(each).__name__ == "StandardScaler"})
     opset = request.opset and {"": request.opset, "ai.onnx.ml": 3}
     try:
         made = skl2onnx.convert_sklearn(model, initial_types=_types(request, model), options=options, target_opset=opset or _opset(model))

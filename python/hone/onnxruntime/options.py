@@ -16,7 +16,7 @@ from typing import Any
 from .. import operators
 from ..base import Error
 from ..shaped import with_level
-from .errors import Fail, NotImplemented
+from .errors import Fail
 
 
 class _Named(Enum):
@@ -49,7 +49,7 @@ class ExecutionOrder(_Named):
     MEMORY_EFFICIENT = 2
 
 
-def _member(kind, default, doc, apply=None):
+def _member(kind, default, doc):
     """A property that takes values of one kind, as those of compiled classes do."""
     name = None
 
@@ -67,8 +67,6 @@ def _member(kind, default, doc, apply=None):
             if not isinstance(value, {str: (str, os.PathLike), bool: object}.get(kind, kind)):
                 raise TypeError(f"{name} is {kind.__name__}, not {type(value).__name__}")
             value = os.fspath(value) if kind is str else kind(value)
-            if apply:
-                apply(instance, value)
             instance._values[name] = value
 
     return Member()
@@ -86,12 +84,6 @@ class _Strict:
         object.__setattr__(self, name, value)
 
 
-def _no_onnx_file(_, value):
-    if value:
-        raise NotImplemented.of("an engine has no form as an ONNX file, so optimized_model_filepath cannot be written; "
-                                "InferenceSession.save_plan(path) keeps the engine, and InferenceSession(path) opens it again")
-
-
 class SessionOptions(_Strict):
     """How a session is made."""
 
@@ -103,7 +95,7 @@ class SessionOptions(_Strict):
     log_severity_level = _member(int, -1, "0 tells everything, 2 warnings, 4 nothing; -1: set_default_logger_severity()'s.")
     log_verbosity_level = _member(int, 0, "Accepted.")
     logid = _member(str, "", "Stands before each line of the log.")
-    optimized_model_filepath = _member(str, "", "Refused.", _no_onnx_file)
+    optimized_model_filepath = _member(str, "", "The model is written there as it is: what is optimised is the engine (save_plan()).")
     execution_mode = _member(ExecutionMode, ExecutionMode.ORT_SEQUENTIAL, "Accepted.")
     execution_order = _member(ExecutionOrder, ExecutionOrder.DEFAULT, "Accepted.")
     enable_cpu_mem_arena = _member(bool, True, "Accepted: an engine's memory is laid out before it runs.")

@@ -8,10 +8,14 @@ A model whose sizes are all fixed is built when the session is made. Where sizes
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import os
+import pathlib
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,7 +25,7 @@ import numpy as np
 from ..arrays import DTYPES, NAMES, Tensor
 from ..base import WARNING, Cancelled, Error
 from ..running import Context
-from ..shaped import ShapedEngines, range_around
+from ..shaped import ShapedEngines, digest_of, range_around
 from . import errors
 from .binding import IOBinding
 from .model_info import ModelInfo, ModelMetadata, NodeArg
@@ -30,6 +34,7 @@ from .options import RunOptions, SessionOptions
 from .profiling import Profile
 from .values import HONE_TYPES, OrtValue, content_of, ort_name, type_text
 
+MOST_OTHERS = 4  # sessions for weights that were fed
 _severity = 2  # of all sessions that do not say their own
 _workers: ThreadPoolExecutor | None = None
 _workers_lock = threading.Lock()
@@ -63,7 +68,11 @@ class InferenceSession:
         self._profile = Profile(self._options.profile_file_prefix, begin) if self._options.enable_profiling else None
         self._known = None if self._source.is_plan else self._source.info()
         self._digest: bytes | None = None
+        self._others: dict[bytes, InferenceSession] = {}  # with weights that were fed
+        self._others_lock = threading.Lock()
         self._open(providers, provider_options)
+        if self._options.optimized_model_filepath:
+            self._write_model(self._options.optimized_model_filepath)
         if self._profile:
             self._profile.add("session_initialization", begin, time.perf_counter())
 
@@ -154,6 +163,16 @@ class InferenceSession:
         except Error as error:
             raise (error if isinstance(error, errors.OnnxRuntimeError) else errors.Fail.of(str(error))) from None
 
+    def _write_model(self, path):
+        """What optimized_model_filepath asks for: a model that computes the same. Hone's optimised form is the engine."""
+        if self._source.is_plan or self._known.external:
+            raise errors.NotImplemented.of("optimized_model_filepath: the model is a plan, or has weights in other files; save_plan() keeps the engine")
+        data = self._source.data or pathlib.Path(self._source.path).read_bytes()
+        draft = pathlib.Path(f"{path}.{os.getpid()}")
+        draft.write_bytes(data)
+        draft.replace(path)
+        warnings.warn(f"{path} has the model as it was: what is optimised is the engine, which InferenceSession.save_plan() keeps", stacklevel=3)
+
     # What it says of itself.
 
     def get_inputs(self) -> list[NodeArg]:
@@ -184,8 +203,8 @@ class InferenceSession:
                     each.shape[axis] = size if isinstance(size, int) else names.get(size)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Weights that the model lists among its inputs. An engine keeps their own contents; SessionOptions.add_initializer() exchanges
-        them before it is built."""
+        """Weights that the model lists among its inputs. Where one is fed, an engine is built with it, and kept for the next feed that is
+        the same; SessionOptions.add_initializer() exchanges one for all runs."""
         return self._known.overridable
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -275,7 +294,8 @@ class InferenceSession:
             content = content_of(value)
             if name not in self._types:
                 if any(each.name == name for each in self._known.overridable):
-                    raise errors.NotImplemented.of(f"the weight {name} is part of the engine; SessionOptions.add_initializer() exchanges it")
+                    feeds[name] = self._fed_weight(name, content)
+                    continue
                 raise errors.InvalidArgument.of(f"Invalid input name: {name}")
             wanted = self._types[name]
             if wanted is not None and not isinstance(content, np.ndarray) and not hasattr(content, "__dlpack__"):
@@ -287,6 +307,33 @@ class InferenceSession:
         for each in self._inputs:
             feeds.setdefault(each.name, None)
         return feeds
+
+    def _fed_weight(self, name, content):
+        (known,) = [each for each in self._known.overridable if each.name == name]
+        wanted = HONE_TYPES.get(_element(known.type))
+        content = content if isinstance(content, np.ndarray) else np.asarray(content, None if wanted is None else DTYPES[wanted])
+        if type_text(content) != known.type:
+            raise errors.InvalidArgument.of(f"Unexpected input data type. Actual: ({type_text(content)}) , expected: ({known.type})")
+        return content
+
+    def _session_for(self, feeds):
+        """The session that computes the feeds: this one, or one with the weights that are among them; and the feeds without those."""
+        names = [each.name for each in self._known.overridable if each.name in feeds] if self._known.overridable else []
+        if not names:
+            return self, feeds
+        weights = {name: feeds[name] for name in names}
+        key = digest_of(*(part for name, value in sorted(weights.items()) for part in (name.encode(), str(value.shape).encode(), np.ascontiguousarray(value))))
+        with self._others_lock:
+            if key not in self._others:
+                while len(self._others) >= MOST_OTHERS:
+                    del self._others[next(iter(self._others))]  # the oldest
+                other = self._others[key] = copy.copy(self)
+                other._options = copy.copy(self._options)
+                other._options._values = {**self._options._values, "optimized_model_filepath": ""}
+                other._options._weights = {**self._options._weights, **weights}
+                other._digest, other._others = None, {}
+                other._open(list(self._target.providers), [dict(self._target.provider_options.get(each, {})) for each in self._target.providers])
+            return self._others[key], {name: value for name, value in feeds.items() if name not in names}
 
     def _array(self, name, content, wanted):
         if isinstance(content, (str, bytes)) or content is None:
@@ -346,7 +393,8 @@ class InferenceSession:
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list[Any]:
         """The outputs that are named, or all: arrays, lists for sequences, dictionaries for maps."""
         feeds, names = self._feeds(input_feed), self._names(output_names)
-        outcome = self._outcome(feeds, run_options)
+        session, feeds = self._session_for(feeds)
+        outcome = session._outcome(feeds, run_options)
         return [outcome[name] for name in names]
 
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
+import gc
 import json
 import operator
 import os
@@ -130,6 +132,13 @@ class Index:
             draft.replace(self._path)
 
 
+def _return_memory():
+    """What exporter and builder have freed goes back to the system: hundreds of MiB where weights are many."""
+    with contextlib.suppress(OSError, AttributeError):  # not glibc's
+        gc.collect(0)
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class State:
     """The graph with one set of weights. `told` hears what of it is left to torch."""
 
@@ -244,7 +253,9 @@ class State:
                 self._refused = kept["refused"], kept["why"]
         if self._refused is None:
             try:
-                return self.program(arguments).slot(tensors, stream)
+                slot = self.program(arguments).slot(tensors, stream)
+                _return_memory()
+                return slot
             except exporting.Changes:
                 raise
             except (Refused, Error) as error:

@@ -15,6 +15,7 @@ import torch
 
 from ..base import Error
 from ..building import Model
+from . import fused
 from .graph import Refused
 
 LARGEST_MESSAGE = 1_900_000_000  # bytes of a model in memory; protocol buffers end at 2 GiB
@@ -98,6 +99,8 @@ def _written(node):
     """The operands that an operator writes."""
     if "aten.instance_norm" in str(node.target) and node.args[5]:
         return node.args[3:5]  # running averages, which the schema does not tell
+    if node.target is torch.ops.aten.detach_.default:
+        return []  # what tensors that are written in the source begin with: no element changes
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None or not schema.is_mutable:
         return []
@@ -119,6 +122,7 @@ def sizes_of(program: torch.export.ExportedProgram) -> list[list[int]]:
 
 def model_of(program: torch.export.ExportedProgram, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
     """The program as Hone reads it."""
+    fused.teach()
     try:
         with quietly(), torch.no_grad():
             made = torch.onnx.export(program, dynamo=True, verbose=False, input_names=inputs, output_names=outputs)

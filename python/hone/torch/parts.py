@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from ..base import Error
-from . import exporting
+from . import exporting, fused
 from .graph import Refused, attribute_of
 
 LEAST_OPERATORS = 8  # of a part without products: less is not worth an engine's call
@@ -59,6 +59,7 @@ def name_of(node: fx.Node) -> str:
 def functional(module: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> fx.GraphModule:
     """The module as a graph of operators that the ONNX exporter knows, where they have such a form, and that write nothing in place."""
     program = exporting.exported(module, tensors, [[] for _ in tensors], exporting.check_changes)
+    fused.teach()
     try:
         from torch.onnx._internal.exporter import _fx_passes
 

@@ -18,6 +18,7 @@ from ..devices import Device, Stream
 from ..shaped import Variant
 
 _devices: dict[str, Device] = {}
+_streams: dict[tuple[int, int], Stream] = {}  # to the end: one that goes is waited for, which no capture stands
 
 
 def device_for(tensors: Sequence[torch.Tensor]) -> Device:
@@ -32,8 +33,17 @@ def device_for(tensors: Sequence[torch.Tensor]) -> Device:
     return _devices[name]
 
 
+def stream_of(device: Device, native: int) -> Stream:
+    """torch's stream, as the library knows it; torch has few of them."""
+    key = device.ordinal, native
+    if key not in _streams:
+        _streams[key] = Stream(device, native or 1)
+    return _streams[key]
+
+
 def forget() -> None:
-    """Frees the devices that were used: the program ends."""
+    """Frees the devices and streams that were used: the program ends."""
+    _streams.clear()
     _devices.clear()
 
 
@@ -73,7 +83,7 @@ class Slot:
         self.handle, self.place = self.context.handle, place_of(engine.device)
         self.on_gpu = self.place.type != "cpu"
         self.kind = KINDS["device" if self.on_gpu else "host"]
-        self.stream = Stream(engine.device, stream or 1) if self.on_gpu else None
+        self.stream = stream_of(engine.device, stream) if self.on_gpu else None
         self.inputs = [(at, name) for at, name in enumerate(inputs) if name in engine.inputs]
         self.addresses = [0] * len(tensors)
         self.copies: dict[int, torch.Tensor] = {}  # of inputs, on a GPU
@@ -95,7 +105,7 @@ class Slot:
 
     def moved(self, stream: int) -> Slot:
         """The same in another stream: one that is captured, for which nothing can be made ready."""
-        self.stream = Stream(self.context.engine.device, stream or 1)
+        self.stream = stream_of(self.context.engine.device, stream)
         return self
 
     def _bind(self, name, tensor):

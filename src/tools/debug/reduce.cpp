@@ -8,8 +8,8 @@
 #include <map>
 
 #include "base/text.h"
+#include "edit/changes/pieces.h"
 #include "edit/file.h"
-#include "edit/pieces.h"
 #include "tools/commands/commands.h"
 #include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/inputs.h"

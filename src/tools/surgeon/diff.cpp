@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "edit/compare.h"
+#include "edit/changes/compare.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/group.h"
 #include "tools/surgeon/model_line.h"

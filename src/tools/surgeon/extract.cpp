@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `hone surgeon extract`: a part of a model, by the tensors at its edge.
-#include "edit/extract.h"
+#include "edit/changes/extract.h"
 
 #include "tools/commands/commands.h"
 #include "tools/surgeon/model_line.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "edit/unbounded.h"
+#include "edit/changes/unbounded.h"
 #include "tools/commands/commands.h"
 #include "tools/common/plan_summary.h"
 #include "tools/common/plan_view.h"

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/infer.h"
 #include "edit/names.h"
 #include "tools/commands/commands.h"

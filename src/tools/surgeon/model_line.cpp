@@ -9,6 +9,7 @@
 #include "edit/file.h"
 #include "edit/infer.h"
 #include "edit/names.h"
+#include "edit/parts.h"
 #include "onnx/importer.h"
 #include "quantize/few_bits_file.h"
 #include "tools/companion/polygraphy_flags.h"
@@ -152,7 +153,8 @@ ExitStatus edit_model(const Arguments& arguments, const std::function<void(edit:
   const std::string command = fmt::format("hone {} {}", arguments.command().name, join(arguments.words(), " "));
   narrator.info("RUNNING | Command: {}", command);
   edit::Model model = load_model(arguments, arguments.file());
-  const edit::Model before = model;
+  edit::Model before = model;
+  before.graph = edit::deep_copy(model.graph);
   narrator.info("Original Model:\n{}", model_text(model, {}));
   naming([&] { edit(model, narrator); });
   edit::SaveRules rules;

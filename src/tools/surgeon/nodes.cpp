@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "edit/change.h"
+#include "edit/changes/change.h"
+#include "edit/changes/pattern.h"
 #include "edit/infer.h"
 #include "edit/names.h"
-#include "edit/pattern.h"
 #include "tools/commands/commands.h"
 #include "tools/surgeon/model_line.h"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "edit/changes/pieces.h"
 #include "edit/file.h"
-#include "edit/pieces.h"
 #include "hone/diagnosis.h"
 #include "tensor/json.h"
 #include "tools/common/api.h"

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/change.h"
-#include "edit/pattern.h"
+#include "edit/changes/change.h"
+#include "edit/changes/pattern.h"
 #include "tensor/json.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/group.h"
@@ -63,10 +63,13 @@ struct Plugin {
   Json attributes = Json::object();
 };
 
-void collect_inputs(const edit::Pattern& pattern, std::vector<std::string>& names) {
-  if (pattern.op_type.empty() && std::ranges::find(names, pattern.tensor) == names.end())
-    names.push_back(pattern.tensor);
-  for (const edit::Pattern& operand : pattern.operands) collect_inputs(operand, names);
+/// What comes from outside, in the order of the text.
+void collect_inputs(const edit::Pattern& pattern, const std::string& tensor, std::vector<std::string>& names) {
+  if (const std::optional<size_t> node = pattern.producer(tensor)) {
+    for (const auto& operand : pattern.nodes[*node].operands) collect_inputs(pattern, operand.tensor, names);
+  } else if (std::ranges::find(names, tensor) == names.end()) {
+    names.push_back(tensor);
+  }
 }
 
 Plugin read_plugin(const fs::path& file) {
@@ -78,7 +81,7 @@ Plugin read_plugin(const fs::path& file) {
                   edit::parse_pattern(text_member(json, "pattern")),
                   {},
                   {}};
-    collect_inputs(plugin.pattern, plugin.inputs);
+    for (const std::string& result : plugin.pattern.results) collect_inputs(plugin.pattern, result, plugin.inputs);
     if (json.contains("inputs")) {
       const std::vector<std::string> known = std::move(plugin.inputs);
       plugin.inputs.clear();
@@ -131,11 +134,10 @@ std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narra
 Json instances_of(const Plugin& plugin, const edit::Graph& graph) {
   Json instances = Json::array();
   for (const edit::Match& match : edit::find_matches(graph, plugin.pattern)) {
-    Json inputs = Json::array();
+    Json inputs = Json::array(), outputs = Json::array();
     for (const std::string& name : plugin.inputs) inputs.push_back(match.tensors.at(name));
-    instances.push_back({{"inputs", inputs},
-                         {"outputs", Json::array({graph.nodes[match.nodes.front()].outputs.at(0)})},
-                         {"attributes", plugin.attributes}});
+    for (const std::string& name : plugin.pattern.results) outputs.push_back(match.tensors.at(name));
+    instances.push_back({{"inputs", inputs}, {"outputs", outputs}, {"attributes", plugin.attributes}});
   }
   return instances;
 }

@@ -5,10 +5,13 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "edit/clean.h"
-#include "edit/dynamic.h"
-#include "edit/fold.h"
-#include "edit/unbounded.h"
+#include "edit/changes/clean.h"
+#include "edit/changes/dynamic.h"
+#include "edit/changes/fold.h"
+#include "edit/changes/simplify.h"
+#include "edit/changes/unbounded.h"
+#include "onnx/importer.h"
+#include "quantize/few_bits_file.h"
 #include "tools/commands/commands.h"
 #include "tools/surgeon/model_line.h"
 
@@ -25,7 +28,11 @@ const CompanionCommand& command() {
             "--num-const-fold-passes"},
            {"--no-fold-shapes", Takes::nothing, "", "leave Shape nodes and what follows from them"},
            {"--no-per-pass-shape-inference", Takes::nothing, "", "accepted; shapes are always inferred anew"},
-           {"--partitioning", Takes::one, "<mode>", "accepted; nodes are folded one by one"},
+           {"--partitioning", Takes::one, "<basic|recursive>",
+            "accepted; nodes are folded one by one, so that one that fails keeps no other from it"},
+           {"--no-flatten", Takes::nothing, "", "leave Ifs whose condition is known"},
+           {"--fp-to-fp16", Takes::nothing, "",
+            "bring FP32 to FP16, but for nodes whose values do not fit (as `hone quantize --mode fp16`)"},
            {"--fold-size-threshold", Takes::one, "<bytes>", "leave nodes whose results are larger"},
            {"--cleanup", Takes::nothing, "", "remove nodes and weights that no output depends on"},
            {"--toposort", Takes::nothing, "", "sort nodes; a cycle is told with its nodes"},
@@ -114,7 +121,12 @@ void fold(const Arguments& arguments, edit::Model& model, const Narrator& narrat
     const edit::FoldPass done = edit::fold_constants(model, rules);
     narrator.info("Total Nodes | Original: {:5}, After Folding: {:5} | {:5} Nodes Folded", done.nodes_before,
                   done.nodes_before - done.folded, done.folded);
-    if (done.folded == 0) break;
+    const size_t casts = edit::drop_casts(model);
+    const size_t choices = arguments.has("--no-flatten") ? 0 : edit::flatten_ifs(model);
+    if (casts + choices > 0)
+      narrator.info("{} Cast(s) that change nothing dropped, {} If(s) with a known condition flattened", casts,
+                    choices);
+    if (done.folded + casts + choices == 0) break;
   }
   edit::drop_unread_weights(model.graph);
 }
@@ -138,7 +150,27 @@ void bound_sizes(const Arguments& arguments, edit::Model& model, const Narrator&
   }
 }
 
+void bring_to_fp16(edit::Model& model, const Narrator& narrator) {
+  const Blob bytes = Blob::copy(edit::encode(model).text());
+  const ImportedModel imported = import_onnx_bytes(bytes, silent_logger(), model.directory);
+  const FewBitsModel done = convert_to_few_bits(bytes, model.directory, imported.graph, {});
+  for (const KeptNode& kept : done.left)
+    narrator.info("{} ({}) stays in FP32: {}", kept.node, kept.op_type, kept.reason);
+  narrator.info("{} node(s) in FP16, {} Cast(s) inserted", done.nodes, done.casts);
+  model = edit::read_model(Blob::copy(done.bytes), model.directory);
+}
+
+void check_partitioning(const Arguments& arguments) {
+  const std::string mode = arguments.has("--partitioning") ? arguments.value("--partitioning") : "basic";
+  if (mode != "basic" && mode != "recursive")
+    throw UsageError(fmt::format("'{}' is no partitioning", mode), "write basic or recursive");
+  if (arguments.has("--fp-to-fp16") && arguments.has("--check"))
+    throw UsageError("--check asks for the same outputs, which --fp-to-fp16 rounds",
+                     "check the other edits first, and compare with `hone run` and a tolerance");
+}
+
 ExitStatus sanitize(const Arguments& arguments) {
+  check_partitioning(arguments);
   return edit_model(arguments, [&](edit::Model& model, const Narrator& narrator) {
     override_shapes(arguments, model);
     if (arguments.has("--toposort")) edit::sort_nodes(model);
@@ -148,6 +180,7 @@ ExitStatus sanitize(const Arguments& arguments) {
     if (arguments.has("--cleanup")) edit::clean(model);
     if (!arguments.has("--no-shape-inference"))
       edit::infer_shapes(model, arguments.has("--shape-inference") || arguments.has("--override-input-shapes"));
+    if (arguments.has("--fp-to-fp16")) bring_to_fp16(model, narrator);
   });
 }
 

@@ -3,8 +3,8 @@
 // The surgeon's commands about tensors: rename, set-weight, set-dynamic, and copy, which changes nothing.
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/change.h"
-#include "edit/dynamic.h"
+#include "edit/changes/change.h"
+#include "edit/changes/dynamic.h"
 #include "edit/infer.h"
 #include "edit/names.h"
 #include "tools/commands/commands.h"
@@ -74,9 +74,8 @@ ExitStatus set_weight(const Arguments& arguments) {
 const CompanionCommand& set_dynamic_command() {
   static const CompanionCommand kCommand{
       "surgeon set-dynamic", "MODEL.onnx",
-      "Gives sizes of inputs a name instead of a number. Constant shapes of Reshape nodes that hold the number are "
-      "mended, and shapes inferred "
-      "anew.",
+      "Gives sizes of inputs a name instead of a number. Constants of Reshape, Slice, Expand, Tile and "
+      "ConstantOfShape nodes that hold the number are mended, and shapes inferred anew.",
       with_model_flags({{"--dim", Takes::some, "<input:axis=name...>", "as x:0=N; '0=N' means every input"}})};
   return kCommand;
 }
@@ -84,6 +83,7 @@ const CompanionCommand& set_dynamic_command() {
 ExitStatus set_dynamic(const Arguments& arguments) {
   if (!arguments.has("--dim")) throw UsageError("nothing says which size", "--dim x:0=N");
   return edit_model(arguments, [&](edit::Model& model, const Narrator& narrator) {
+    std::vector<edit::OpenAxis> axes;
     for (const std::string& text : arguments.values("--dim")) {
       const auto [place, name] = split_assignment(text, "input:axis=name");
       const size_t colon = place.rfind(':');
@@ -93,14 +93,14 @@ ExitStatus set_dynamic(const Arguments& arguments) {
       if (colon != std::string::npos) inputs = {place.substr(0, colon)};
       else
         for (const edit::Value& input : model.graph.inputs) inputs.push_back(input.name);
-      for (const std::string& input : inputs) {
-        const edit::OpenedSize opened = edit::open_size(model, input, static_cast<size_t>(*axis), name);
-        for (const std::string& node : opened.reshapes)
-          narrator.info("Reshape {} takes its size from its data now", node);
-        for (const std::string& output : opened.fixed)
-          narrator.warning("output {} still has fixed sizes: something in the model holds them", output);
-      }
+      for (const std::string& input : inputs) axes.push_back({input, static_cast<size_t>(*axis), name});
     }
+    const edit::OpenedSizes opened = edit::open_sizes(model, axes);
+    for (const std::string& node : opened.reshapes) narrator.info("Reshape {} takes its size from its data now", node);
+    for (const std::string& node : opened.slices) narrator.info("Slice {} reaches to the end now", node);
+    for (const std::string& node : opened.others) narrator.info("{} takes a size from an input now", node);
+    for (const std::string& output : opened.fixed)
+      narrator.warning("output {} still has fixed sizes: something in the model holds them", output);
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/sparsity.h"
+#include "edit/changes/sparsity.h"
 #include "tools/commands/commands.h"
 #include "tools/surgeon/model_line.h"
 

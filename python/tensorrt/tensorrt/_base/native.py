@@ -9,6 +9,7 @@ processor. There device memory is host memory and a stream is a name, so that pr
 import ctypes
 import functools
 import glob
+import math
 import os
 import pathlib
 
@@ -30,6 +31,11 @@ DEVICE = 2
 def dtype_of(number):
     """TensorRT's type of a hone_dtype; None where it has none."""
     return getattr(enums.DataType, _NAMED.get(NAMES[number], ""), None)
+
+
+def bytes_of(dtype, shape):
+    """Bytes of an input or output in memory, where an element has at least one."""
+    return math.prod(shape) * max(1, int(dtype.itemsize))
 
 
 def number_of(dtype):

@@ -3,6 +3,7 @@
 and outputs that may lie in an input's memory."""
 
 from .._lowering import to_onnx
+from .._network import shape_tensors
 
 # Layers whose data decide how large their outputs are.
 _LAYERS = ("NON_ZERO", "NMS", "PLUGIN", "PLUGIN_V2", "PLUGIN_V3")
@@ -32,6 +33,12 @@ def _of_sizes(tensor):
     return not _by_data(_behind([tensor])) and all(each._record is not None or each.is_shape_tensor for each in sources)
 
 
+def _sized_by_shapes(tensor):
+    """Whether the sizes of a tensor follow from sizes and shape tensors."""
+    found = _behind([tensor])
+    return not _by_data(found) and all(_of_sizes(says) for record in found for says in shape_tensors.operands(record))
+
+
 def assertions(network):
     """{output: (message, condition)} of those that the engine checks."""
     return {f"{to_onnx.PREFIX}{record.name}": (record.known().get("message", ""), record.inputs[0])
@@ -57,7 +64,7 @@ def note(network, inputs, outputs):
     checked = assertions(network)
     found = {"assertions": {name: message for name, (message, _) in checked.items()},
              "checked_by_shapes": [name for name, (_, condition) in checked.items() if _of_sizes(condition)],
-             "decided_by_shapes": [tensor.name for tensor in outputs if not _by_data(_behind([tensor]))]
+             "decided_by_shapes": [tensor.name for tensor in outputs if _sized_by_shapes(tensor)]
              if any(tensor.is_shape_tensor or -1 in tuple(tensor.shape) for tensor in inputs) else [],
              "shaped_by": {tensor.name: _shaped_by(tensor)._name for tensor in outputs if _shaped_by(tensor) is not None},
              "aliased": {tensor.name: tensor._record.inputs[0]._name for tensor in outputs

@@ -18,7 +18,7 @@ from .._base.checks import instance
 from .._base.reports import Told
 from .._base.values import Dims
 from . import trial
-from .listeners import IDebugListener, IOutputAllocator, IProfiler, allocate, report_debug_tensors, report_layers
+from .listeners import IDebugListener, IOutputAllocator, IProfiler, activations, allocate, report_debug_tensors, report_layers
 from .shape_values import complaint
 
 _NOTHING = 64  # an address for tensors without elements: nothing is read or written there
@@ -50,6 +50,20 @@ class IExecutionContext(Told):
         self.persistent_cache_limit, self.temporary_allocator = 0, None
         self._consumed_event = 0
         self._renew()
+        allocator = engine._runtime.gpu_allocator if engine._runtime is not None else None
+        if allocator is not None and not self._user_memory:
+            self._ask(allocator)
+
+    def _ask(self, allocator):
+        """Memory for activations from the runtime's allocator, for as long as the context lives."""
+        size = self._engine._most_memory()
+        if not size:
+            return
+        address, back = activations(allocator, size)
+        if not address:
+            raise hone.Error(f"the gpu_allocator gave no memory of {size} bytes at a multiple of 256")
+        self._use_memory(address, size)
+        weakref.finalize(self, back)
 
     # ---- what lies below ----
 
@@ -224,7 +238,7 @@ class IExecutionContext(Told):
     def get_max_output_size(self, name):
         """Bytes of an output at the present shapes; -1 where only the data tell."""
         shape = self.get_tensor_shape(name)
-        return -1 if -1 in tuple(shape) else math.ceil(math.prod(shape) * self._engine.get_tensor_dtype(name).itemsize)
+        return -1 if -1 in tuple(shape) else native.bytes_of(self._engine.get_tensor_dtype(name), shape)
 
     def set_device_memory(self, memory, size):
         """Memory for activations of the program's, 256-byte aligned."""
@@ -355,8 +369,10 @@ class IExecutionContext(Told):
                 address = self._stage(name, address, False)
             self._bind(name, address)
         for name in self._engine._assertions:
-            self._conditions[name] = Tensor(native.device(), self._handle.shape(name), "bool")
-            self._bind(name, self._conditions[name].address)
+            shape, held = tuple(self._handle.shape(name)), self._conditions.get(name)
+            if held is None or held.shape != shape:
+                self._conditions[name] = held = Tensor(native.device(), shape, "bool")
+            self._bind(name, held.address)
         return True
 
     def _stage(self, name, address, to_host):

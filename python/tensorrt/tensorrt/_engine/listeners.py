@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs derive from to be asked or told while an inference runs, and how a context asks and tells them."""
 
-import math
+import functools
 import sys
 
 from .._base import enums, native
@@ -45,14 +45,14 @@ class Profiler(IProfiler):
 
 
 class IGpuAllocator:
-    """Gives device memory; to be derived from. Hone takes its own: kept for the program."""
+    """Gives a runtime's contexts device memory for activations; to be derived from: allocate(size, alignment, flags), deallocate(memory)."""
 
     def __init__(self):
         pass
 
 
 class IGpuAsyncAllocator(IGpuAllocator):
-    """The same, in a stream."""
+    """The same, in a stream: allocate_async(size, alignment, flags, stream), deallocate_async(memory, stream)."""
 
 
 class IErrorRecorder:
@@ -67,7 +67,7 @@ class IErrorRecorder:
 def allocate(context, name, shape, stream):
     """Memory for an output of this shape from the program's allocator, which then hears the shape; 0 where there is none."""
     allocator = context._allocators[name]
-    size = max(1, math.ceil(math.prod(shape) * context._engine.get_tensor_dtype(name).itemsize))
+    size = max(1, native.bytes_of(context._engine.get_tensor_dtype(name), shape))
     before = context._placed.get(name, context._addresses.get(name, 0))
     if hasattr(allocator, "reallocate_output_async"):
         address = called(allocator.reallocate_output_async, name, before, size, 256, stream)
@@ -78,6 +78,24 @@ def allocate(context, name, shape, stream):
         context._placed[name] = address
         called(allocator.notify_shape, name, Dims(shape))
     return address
+
+
+_ALIGNMENT = 256
+
+
+def activations(allocator, size):
+    """(address, a function that gives it back) of memory from a program's allocator; the address is 0 where it gives none that can be used."""
+    if isinstance(allocator, IGpuAsyncAllocator) or not hasattr(allocator, "allocate"):
+        address = called(allocator.allocate_async, size, _ALIGNMENT, 0, 0)
+        back = functools.partial(called, allocator.deallocate_async, address, 0)
+    else:
+        address = called(allocator.allocate, size, _ALIGNMENT, 0)
+        back = functools.partial(called, allocator.deallocate if hasattr(allocator, "deallocate") else allocator.free, address)
+    address = int(address or 0)
+    if address % _ALIGNMENT:
+        back()
+        return 0, None
+    return address, back
 
 
 def report_layers(profiler, times):

@@ -7,9 +7,11 @@ import sys
 import hone
 
 from .._base import native, surface
+from .._base.checks import instance
 from .._base.reports import Told, called
 from .._plugins import registry as plugin_registry
 from .engine import ICudaEngine
+from .listeners import IGpuAllocator
 
 MAGIC = b"HONEPLAN"
 HEADER = 48  # bytes that say how long a plan is
@@ -71,7 +73,7 @@ class Runtime(Told):
         self.engine_host_code_allowed = False  # plans hold no code: kept for the program
         self.max_threads = 1
         self.DLA_core = -1
-        self.gpu_allocator = None
+        self._allocator = None
         self.temporary_directory = None
         self.tempfile_control_flags = 3
         _announce(self)
@@ -106,6 +108,15 @@ class Runtime(Told):
             return ICudaEngine(hone.Plan.parse(data), self, self._logger)
         except hone.Error as error:
             return self._failed(native.text_of(error), code="FAILED_INITIALIZATION")
+
+    @property
+    def gpu_allocator(self):
+        """Gives contexts memory for activations; the very object that was set, or None."""
+        return self._allocator
+
+    @gpu_allocator.setter
+    def gpu_allocator(self, allocator):
+        self._allocator = instance(allocator, IGpuAllocator, "gpu_allocator", none=True)
 
     def load_runtime(self, path):
         """This runtime: plans of all versions are read by the library that there is."""

@@ -23,11 +23,18 @@ class AssertionFailed(hone.Error):
 
 
 def _bytes(engine, name, shape):
-    return max(64, math.ceil(math.prod(shape) * native.dtype_of(engine._numbers[name]).itemsize))
+    return max(64, native.bytes_of(native.dtype_of(engine._numbers[name]) or DataType.INT64, shape))
 
 
 def run(engine, profile, shapes, addresses):
     """({output: sizes}, {assertion: whether it holds}). `shapes`: of all inputs; `addresses`: of shape tensors, on the host."""
+    try:
+        return _run(engine, profile, shapes, addresses)
+    except MemoryError as error:
+        raise hone.Error(f"an inference that says sizes has not enough memory: {error}") from None
+
+
+def _run(engine, profile, shapes, addresses):
     sizes, kept = {}, []
     with hone.Context(engine._engine, profile) as context:
         handle = context.handle
@@ -40,14 +47,14 @@ def run(engine, profile, shapes, addresses):
             kept.append(np.zeros(_bytes(engine, name, shapes[name]), np.uint8))
             handle.bind(name, kept[-1].ctypes.data, native.HOST)
         held = {}
-        for name, number in engine._numbers.items():
+        for name in engine._numbers:
             if name in shapes:
                 continue
             if name in engine._unbound:
                 handle.set_output_function(name, _taking(name, sizes, kept))
                 continue
             sizes[name] = tuple(handle.shape(name))
-            held[name] = np.zeros(max(64, math.ceil(math.prod(sizes[name]) * native.dtype_of(number).itemsize)), np.uint8)
+            held[name] = np.zeros(_bytes(engine, name, sizes[name]), np.uint8)
             handle.bind(name, held[name].ctypes.data, native.HOST)
         handle.run()
         holds = {name: bool(held[name][:math.prod(sizes[name])].all()) for name in engine._assertions if name in held}
@@ -97,4 +104,4 @@ class Trials:
 
 def _count(engine, name, shape):
     dtype = native.dtype_of(engine._numbers[name]) or DataType.FLOAT
-    return math.ceil(math.prod(shape) * dtype.itemsize)
+    return native.bytes_of(dtype, shape)

@@ -15,12 +15,12 @@ from .._base import onnx
 from .._base.elements import element_of_type
 from .._parser import parsed
 from .._plugins import layers as plugin_layers
-from . import flow, layers, layers_more, quantised, transformers
+from . import flow, layers, layers_more, quantised, recurrent, transformers
 
 OPSET = 24  # that layers made by add_* are written in
 DOMAIN = "hone.layers"
 PREFIX = "hone.assertion/"  # of the outputs that are conditions of assertions
-LOWER = {**layers.LOWER, **layers_more.LOWER, **quantised.LOWER, **transformers.LOWER, **plugin_layers.LOWER}
+LOWER = {**layers.LOWER, **layers_more.LOWER, **quantised.LOWER, **transformers.LOWER, **recurrent.LOWER, **plugin_layers.LOWER}
 
 
 class CannotLower(hone.Error):

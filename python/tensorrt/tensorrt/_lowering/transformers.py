@@ -18,17 +18,41 @@ def _rotary_embedding(e, r):
            interleaved=int(bool(e.param("interleaved", False))), rotary_embedding_dim=e.param("rotary_embedding_dim", 0) or None)
 
 
+def _heads(e, at):
+    """Keys or values with as many heads as the query has: several heads of it may share one."""
+    wanted, there = (e.sizes(place)[-3] if e.rank(place) > 2 else 1 for place in (0, at))
+    if wanted == there or there == 1 or min(wanted, there) < 1:
+        return e.input(at)
+    if wanted % there:
+        e.fail(f"the query has {wanted} heads, which is no multiple of {there}")
+    blocks = [1] * e.rank(at)
+    blocks[-3] = wanted // there
+    return spread(e, e.input(at), blocks)
+
+
+def _lower_triangle(e, weights, rank, to_last):
+    """Which key a query sees: those up to its own place, counted from the first ones or from the last ones."""
+    sizes = e.node("Shape", [weights], start=rank - 2)
+    queries, keys = (e.node("Gather", [sizes, e.constant(at, np.int64)]) for at in (0, 1))
+    rows, columns = (e.node("Range", [e.constant(0, np.int64), count, e.constant(1, np.int64)]) for count in (queries, keys))
+    rows = e.node("Add", [rows, e.node("Sub", [keys, queries])]) if to_last else rows
+    return e.node("Not", [e.node("Greater", [columns, e.node("Unsqueeze", [rows, e.ints([1])])])])
+
+
 def _attention(e, r):
-    """Products of query and key are not scaled: who wants that scales the query. Masked by a tensor and by the order."""
+    """Products of query and key are not scaled: who wants that scales the query. Masked by a tensor, by the order and by lengths."""
     owner, element, rank = r.owner, e.element(0), e.rank(0)
     order = list(range(rank))
     order[-2:] = order[:-3:-1]
-    weights = e.node("MatMul", [e.input(0), e.node("Transpose", [e.input(1)], perm=order)])
-    shape = e.node("Shape", [weights], start=rank - 2)
+    key, value = _heads(e, 1), _heads(e, 2)
+    weights = e.node("MatMul", [e.input(0), e.node("Transpose", [key], perm=order)])
     if owner.causal:
-        ones = e.node("Expand", [e.constant(True), shape])
-        lower = e.cast(e.node("Trilu", [e.cast(ones, onnx.INT32)], upper=0), onnx.BOOL)
-        weights = e.node("Where", [lower, weights, _low(e, element)])
+        weights = e.node("Where", [_lower_triangle(e, weights, rank, owner._causal == "LOWER_RIGHT"), weights, _low(e, element)])
+    if e.has(6):
+        count = e.node("Gather", [e.node("Shape", [weights]), e.constant(rank - 1, np.int64)])
+        at = e.node("Range", [e.constant(0, np.int64), count, e.constant(1, np.int64)])
+        lengths = e.node("Unsqueeze", [e.cast(e.input(6), onnx.INT64), e.ints(range(1, rank))])
+        weights = e.node("Where", [e.node("Less", [at, lengths]), weights, _low(e, element)])
     if e.has(3):
         masked = e.element(3) == onnx.BOOL
         weights = e.node("Where", [e.input(3), weights, _low(e, element)]) if masked else e.node("Add", [weights, e.input(3)])
@@ -37,7 +61,7 @@ def _attention(e, r):
     if e.has(4):
         scale = e.input(4) if e.element(4) == onnx.FLOAT else e.cast(e.input(4), onnx.FLOAT)
         weights = through(e, weights, element, scale, element_of_type(owner.normalization_quantize_to_type))
-    e.node("MatMul", [weights, e.input(2)], e.out())
+    e.node("MatMul", [weights, value], e.out())
 
 
 def _kv_cache_update(e, r):

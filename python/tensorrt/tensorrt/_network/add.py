@@ -68,7 +68,11 @@ class _AddLayers:
         return self.add_padding_nd(input, DimsHW(pre_padding), DimsHW(post_padding))
 
     def add_rnn_v2(self, input, layer_count, hidden_size, max_seq_length, op):
-        return self._failed("add_rnn_v2: there are no such layers; use a loop (add_loop)")
+        op = member("RNNOperation", op, "add_rnn_v2")
+        count, hidden, steps = (operator.index(each) for each in (layer_count, hidden_size, max_seq_length))
+        if count < 1 or hidden < 1 or steps < 1:
+            return self._failed(f"add_rnn_v2: {count} layers of {hidden} values over {steps} steps; each is at least 1")
+        return self._add("RNN_V2", [input], 3 if op.name == "LSTM" else 2, op=op, num_layers=count, hidden_size=hidden, max_seq_length=steps)
 
     def add_activation(self, input, type):
         return self._add("ACTIVATION", [input], operation=member("ActivationType", type, "add_activation"), alpha=0.0, beta=0.0)

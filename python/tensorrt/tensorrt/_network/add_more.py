@@ -122,9 +122,6 @@ class _AddMoreLayers:
     def add_dist_collective(self, input, dist_collective_op, reduce_op, root, groups):
         return self._failed("add_dist_collective: engines of Hone run on one device")
 
-    def add_attention_v2(self, *arguments, **named):
-        return self._failed("add_attention_v2: use add_attention")
-
     def _plugin_layer(self, kind, inputs, plugin):
         from .._plugins.layers import add_plugin_layer
 
@@ -137,4 +134,7 @@ class _AddMoreLayers:
         return self._plugin_layer("PLUGIN_V3", [*inputs, *shape_inputs], plugin)
 
     def add_plugin(self, func):
-        return self._failed("add_plugin: quickly deployable plugins are not there; use add_plugin_v3")
+        tensors, plugin = getattr(func, "tensors", None), getattr(func, "plugin", None)
+        if plugin is None:
+            raise TypeError("add_plugin: what a plugin of tensorrt.plugin.op returns")
+        return self._plugin_layer("PLUGIN_V3", list(tensors), plugin)

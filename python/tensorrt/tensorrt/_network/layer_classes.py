@@ -419,9 +419,29 @@ class IPluginV3Layer(ILayer):
 
 
 class IRNNv2Layer(ILayer):
-    """Of 8.x: layers of a recurrent network. It can be named; add_rnn_v2 refuses."""
+    """Of 8.x: layers of a recurrent network, with a matrix and a bias for each gate."""
 
     __slots__ = ()
+    num_layers, hidden_size, max_seq_length = (property(lambda self, name=name: self._record.known().get(name, 0))
+                                               for name in ("num_layers", "hidden_size", "max_seq_length"))
+    data_length = property(lambda self: self.get_input(0).shape[-1], doc="Values of a step.")
+    op = enum("op", "RNNOperation", "RELU")
+    input_mode, direction = enum("input_mode", "RNNInputMode", "LINEAR"), enum("direction", "RNNDirection", "UNIDIRECTION")
+    seq_lengths = property(lambda self: self.get_input(1), lambda self, tensor: self.set_input(1, tensor), doc="Steps of each sequence.")
+    hidden_state = property(lambda self: self.get_input(2), lambda self, tensor: self.set_input(2, tensor), doc="The first ones.")
+    cell_state = property(lambda self: self.get_input(3), lambda self, tensor: self.set_input(3, tensor), doc="The first ones.")
+
+    def set_weights_for_gate(self, layer_index, gate, is_w, weights):
+        self._hold(f"W{'X' if is_w else 'H'}{int(layer_index)}{gate.name}", weights)
+
+    def get_weights_for_gate(self, layer_index, gate, is_w):
+        return self._held(f"W{'X' if is_w else 'H'}{int(layer_index)}{gate.name}")
+
+    def set_bias_for_gate(self, layer_index, gate, is_w, bias):
+        self._hold(f"B{'X' if is_w else 'H'}{int(layer_index)}{gate.name}", bias)
+
+    def get_bias_for_gate(self, layer_index, gate, is_w):
+        return self._held(f"B{'X' if is_w else 'H'}{int(layer_index)}{gate.name}")
 
 
 # The class of each kind; kinds of the boundaries of loops, conditionals and attention are in _loops.py.

@@ -143,6 +143,18 @@ class ILayer:
         for at, tensor in enumerate(tensors, first):
             self._record.network._set_input(self._record, at, tensor)
 
+    def _hold(self, role, value):
+        """Weights of a role."""
+        self._record.known()
+        self._record.weights[role] = weights_of(value)
+        self._record.edited = True
+        self._record.network._changed(self._record)
+
+    def _held(self, role):
+        self._record.known()
+        held = self._record.weights.get(role)
+        return weights_of(None) if held is None else held.numpy()
+
     @property
     def precision(self):
         return self._record.precision or DataType.FLOAT
@@ -240,20 +252,7 @@ def words(name, default=""):
 def weights(name, role):
     """Weights of a role."""
 
-    def get(self):
-        self._record.known()
-        held = self._record.weights.get(role)
-        if held is None:
-            return weights_of(None)
-        return held.numpy()
-
-    def set_(self, value):
-        self._record.known()
-        self._record.weights[role] = weights_of(value)
-        self._record.edited = True
-        self._record.network._changed(self._record)
-
-    return property(get, set_)
+    return property(lambda self: self._held(role), lambda self, value: self._hold(role, value))
 
 
 def maybe_numbers(name):

@@ -148,7 +148,8 @@ class IAttention(_Owner):
         network._counted += 1
         self.norm_op = norm_op
         self.metadata, self.decomposable, self.num_ranks = "", False, 1
-        self._causal = bool(causal)
+        self._causal = causal if isinstance(causal, str) else "UPPER_LEFT" if causal else "NONE"
+        self._forms = {}
         self.normalization_quantize_to_type = enums.DataType.FLOAT
         self._entry = self._exit = None
         self._entry = self._boundary("ATTENTION_INPUT", [query, key, value], 0, IAttentionInputLayer)
@@ -192,12 +193,33 @@ class IAttention(_Owner):
 
     @property
     def causal(self):
-        return self._causal
+        return self._causal != "NONE"
 
     @causal.setter
     def causal(self, causal):
-        self._causal = bool(causal)
+        self._mask_by("UPPER_LEFT" if causal else "NONE")
+
+    def _mask_by(self, kind):
+        self._causal = kind
         self._network._changed(self._exit._record)
+
+    # ---- of 11 ----
+
+    causal_kind = property(lambda self: getattr(enums.get("CausalMaskKind"), self._causal),
+                           lambda self, kind: self._mask_by(member("CausalMaskKind", kind, "causal_kind").name),
+                           doc="Which keys a query sees, from the first query on or up to the last one.")
+    query_lengths = property(lambda self: self._entry.get_input(5), lambda self, tensor: self.set_input(5, tensor), doc="Tokens of each batch.")
+    key_value_lengths = property(lambda self: self._entry.get_input(6), lambda self, tensor: self.set_input(6, tensor), doc="The same of keys.")
+
+    def _form(self, name):
+        return self._forms.get(name, enums.get("AttentionIOForm").PADDED_BHND)
+
+    def _set_form(self, name, form):
+        if member("AttentionIOForm", form, name).name != "PADDED_BHND":
+            self._network._failed(f"{self.name}: {name} stays PADDED_BHND; bring batches of one length and say their lengths")
+
+    query_form = property(lambda self: self._form("query_form"), lambda self, form: self._set_form("query_form", form), doc="How it lies.")
+    key_value_form = property(lambda self: self._form("key_value_form"), lambda self, form: self._set_form("key_value_form", form), doc="The same.")
 
     def _sync(self, index, tensor):
         record = self._exit._record
@@ -246,5 +268,9 @@ class _AddFlow:
         return IIfConditional(self, "Conditional")
 
     def add_attention(self, query, key, value, norm_op, causal):
-        made = IAttention(self, query, key, value, norm_op, causal)
+        made = IAttention(self, query, key, value, norm_op, bool(causal))
+        return made if made._exit is not None else None
+
+    def add_attention_v2(self, query, key, value, norm_op, causal_kind):
+        made = IAttention(self, query, key, value, norm_op, member("CausalMaskKind", causal_kind, "add_attention_v2").name)
         return made if made._exit is not None else None

@@ -127,6 +127,8 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         if not isinstance(dtype, DataType):
             raise TypeError(f"add_input: {dtype!r} is no tensorrt.DataType")
         sizes = sizes_of(shape, "shape")
+        if dtype.name in ("INT4", "FP4"):
+            return self._failed(f"add_input: {name} cannot be {dtype.name}; inputs have no type of half a byte")
         if name in self._tensors:
             return self._failed(f"add_input: there is a tensor {name} already")
         if any(size < -1 for size in sizes):

@@ -23,7 +23,7 @@ def may_decide_sizes(tensor):
             and (not tensor._sizes or 0 <= tensor._sizes[0] <= 64))
 
 
-def _operands(record):
+def operands(record):
     """The tensors among a layer's inputs that say sizes."""
     if record.node is not None:
         at = _OF_NODES.get(record.node.op, ()) if record.node.domain == "" else ()
@@ -41,7 +41,7 @@ def of(network):
     network._type_everything()
     found, waiting, sizes_of = set(), list(network._shape_outputs), set()
     for record in network._records:
-        for tensor in _operands(record):
+        for tensor in operands(record):
             waiting.append(tensor)
         if record.kind == "SHAPE":
             found.update(record.outputs)
@@ -56,7 +56,7 @@ def of(network):
     computed = set()
     for record in network._records:
         if not any(tensor in found for tensor in record.outputs):
-            says = set(_operands(record))
+            says = set(operands(record))
             computed.update(tensor for tensor in record.inputs if tensor is not None and tensor not in says)
     computed.update(tensor for tensor in network._outputs if tensor not in network._shape_outputs)
     network._shape_tensors = found, found - computed

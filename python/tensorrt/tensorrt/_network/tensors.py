@@ -8,7 +8,8 @@ from . import shape_tensors
 DataType, TensorFormat, TensorLocation = (enums.ALL[name] for name in ("DataType", "TensorFormat", "TensorLocation"))
 ANY_FORMAT = (1 << len(TensorFormat.__members__)) - 1
 
-_NARROW = ("FP8", "FP4", "E8M0")
+_NARROW = ("FP8", "E8M0")
+_OUTSIDE = {"INT4": "INT8", "FP4": "FLOAT"}  # what inputs and outputs have instead of types of half a byte
 
 
 class ITensor:
@@ -58,6 +59,8 @@ class ITensor:
             return self._asked
         self._network._typed(self)
         dtype = self._network._type_of(self._element)
+        if dtype.name in _OUTSIDE and (self._record is None or self.is_network_output):
+            return getattr(DataType, _OUTSIDE[dtype.name])
         if dtype.name in _NARROW and self.is_network_output and not self._network._strongly_typed:
             return DataType.FLOAT  # what nobody asked to be given narrow
         return dtype
@@ -66,6 +69,8 @@ class ITensor:
     def dtype(self, dtype):
         if not isinstance(dtype, DataType):
             raise TypeError(f"dtype: {dtype!r} is no tensorrt.DataType")
+        if dtype.name in _OUTSIDE:
+            return self._network._failed(f"{self._name}: inputs and outputs have no type of half a byte; ask for {_OUTSIDE[dtype.name]}")
         if self._network._strongly_typed and self._record is not None:
             return self._network._failed(f"{self._name}: the network is strongly typed, the types of its tensors follow from its inputs")
         self._network._retype(self, dtype)

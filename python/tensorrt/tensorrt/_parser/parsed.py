@@ -150,13 +150,104 @@ def _cast(record, op, attributes, operand):
     return {"to_type": record.outputs[0].dtype}, {}
 
 
+def _quantize(record, op, attributes, operand):
+    block = attributes.get("block_size", 0)
+    rank = len(record.inputs[0].shape)
+    axis = attributes.get("axis", 1)
+    shape = tuple(block if at == axis % rank else 1 for at in range(rank)) if block and rank else ()
+    return {**_cast(record, op, attributes, operand)[0], "axis": axis, "block_shape": shape}, {}
+
+
+def _numbers(array):
+    return None if array is None else [int(each) for each in array.reshape(-1)]
+
+
+def _slice(record, op, attributes, operand):
+    """What is cut out, as far as the file says it: starts, sizes and steps of all axes."""
+    shape, made = tuple(record.inputs[0].shape), tuple(record.outputs[0].shape)
+    rank, modes = len(shape), {"edge": "CLAMP", "reflect": "REFLECT", "wrap": "WRAP"}
+    if op == "Slice":
+        starts, axes, steps = _numbers(operand(1)), _numbers(operand(3)), _numbers(operand(4))
+        starts, axes = starts or attributes.get("starts"), axes or attributes.get("axes")
+        if starts is None:
+            return {}, {}
+        start, stride = [0] * rank, [1] * rank
+        for at, axis in enumerate(axes or range(len(starts))):
+            step = steps[at] if steps else 1
+            first = starts[at] + (shape[axis] if starts[at] < 0 <= shape[axis] else 0)
+            start[axis] = max(0, min(first, shape[axis] - (step < 0)) if shape[axis] >= 0 else first)
+            stride[axis] = step
+        return {"start": tuple(start), "shape": made, "stride": tuple(stride), "mode": _member("SampleMode", "STRICT_BOUNDS", "DEFAULT")}, {}
+    if op == "Pad":
+        pads = _numbers(operand(1)) or attributes.get("pads")
+        mode = modes.get(attributes.get("mode", "constant"), "FILL")
+        start = tuple(-size for size in pads[:rank]) if pads and len(pads) == 2 * rank else ()
+        return {"start": start, "shape": made, "stride": (1,) * rank, "mode": _member("SampleMode", mode, "FILL")}, {}
+    if op == "Tile":
+        return {"start": (0,) * rank, "shape": made, "stride": (1,) * rank, "mode": _member("SampleMode", "WRAP", "WRAP")}, {}
+    if op == "Expand":
+        behind = (1,) * (len(made) - rank) + shape
+        return {"start": (0,) * len(made), "shape": made, "stride": tuple(0 if size == 1 else 1 for size in behind),
+                "mode": _member("SampleMode", "STRICT_BOUNDS", "DEFAULT")}, {}
+    return {}, {}
+
+
+def _resize(record, op, attributes, operand):
+    scales = operand(1 if op == "Upsample" else 2)
+    how = attributes.get("coordinate_transformation_mode", "asymmetric" if op == "Upsample" else "half_pixel")
+    rounding = {"round_prefer_ceil": "HALF_UP", "round_prefer_floor": "HALF_DOWN", "ceil": "CEIL"}.get(attributes.get("nearest_mode"))
+    rounding = rounding or ("FLOOR" if op == "Upsample" or attributes.get("nearest_mode") == "floor" else "HALF_DOWN")
+    return {"scales": [float(each) for each in scales.reshape(-1)] if scales is not None and scales.size else None,
+            "shape": tuple(record.outputs[0].shape),
+            "resize_mode": _member("InterpolationMode", attributes.get("mode", "nearest").upper(), "NEAREST"),
+            "coordinate_transformation": _member("ResizeCoordinateTransformation", how.upper().replace("PYTORCH_", ""), "HALF_PIXEL"),
+            "selector_for_single_pixel": _member("ResizeSelector", "UPPER" if how == "pytorch_half_pixel" else "FORMULA", "FORMULA"),
+            "nearest_rounding": _member("ResizeRoundMode", rounding, "FLOOR"),
+            "exclude_outside": bool(attributes.get("exclude_outside", 0)), "cubic_coeff": float(attributes.get("cubic_coeff_a", -0.75))}, {}
+
+
+def _normalization(record, op, attributes, operand):
+    rank = len(record.inputs[0].shape)
+    first = attributes.get("axis", -1) % rank if op in ("LayerNormalization", "RMSNormalization") and rank else 2
+    return {"epsilon": float(attributes.get("epsilon", 1e-5)), "axes": sum(1 << axis for axis in range(first, rank)),
+            "num_groups": attributes.get("num_groups", 1)}, {}
+
+
+def _fill(record, op, attributes, operand):
+    made = {"shape": tuple(record.outputs[0].shape), "to_type": record.outputs[0].dtype}
+    if op.startswith("Random"):
+        uniform = "Uniform" in op
+        return {**made, "operation": _member("FillOperation", "RANDOM_UNIFORM" if uniform else "RANDOM_NORMAL", "LINSPACE"),
+                "alpha": float(attributes.get("low" if uniform else "mean", 0.0)),
+                "beta": float(attributes.get("high" if uniform else "scale", 1.0))}, {}
+    numbers = {"alpha": operand(0), "beta": operand(2)} if op == "Range" else {}
+    return {**made, "operation": _member("FillOperation", "LINSPACE", "LINSPACE"),
+            **{name: array.reshape(-1)[0].item() for name, array in numbers.items() if array is not None}}, {}
+
+
+def _grid_sample(record, op, attributes, operand):
+    mode = {"bilinear": "LINEAR", "bicubic": "CUBIC"}.get(attributes.get("mode", "linear"), attributes.get("mode", "linear").upper())
+    outside = {"border": "CLAMP", "reflection": "REFLECT"}.get(attributes.get("padding_mode", "zeros"), "FILL")
+    return {"interpolation_mode": _member("InterpolationMode", mode, "LINEAR"), "align_corners": bool(attributes.get("align_corners", 0)),
+            "sample_mode": _member("SampleMode", outside, "FILL")}, {}
+
+
 _READ = {
     "CONVOLUTION": _convolution, "DECONVOLUTION": _convolution, "POOLING": _pooling, "ACTIVATION": _activation, "REDUCE": _reduce,
     "ELEMENTWISE": lambda record, op, attributes, operand: ({"op": _member("ElementWiseOperation", _ELEMENTWISE.get(op, "SUM"), "SUM")}, {}),
     "UNARY": lambda record, op, attributes, operand: ({"op": _member("UnaryOperation", _UNARY.get(op, op.upper()), "EXP")}, {}),
     "SHUFFLE": _shuffle, "CONCATENATION": _axis, "SCATTER": _axis, "ONE_HOT": _axis, "GATHER": _gather, "SOFTMAX": _softmax, "TOPK": _topk,
     "MATRIX_MULTIPLY": _matrices, "SCALE": _scale, "CAST": _cast,
-    "QUANTIZE": _cast, "DEQUANTIZE": _cast,
+    "QUANTIZE": _quantize, "DEQUANTIZE": _quantize, "SLICE": _slice, "RESIZE": _resize, "NORMALIZATION": _normalization, "FILL": _fill,
+    "GRID_SAMPLE": _grid_sample,
+    "CUMULATIVE": lambda record, op, attributes, operand: ({"exclusive": bool(attributes.get("exclusive", 0)),
+                                                            "reverse": bool(attributes.get("reverse", 0))}, {}),
+    "REVERSE_SEQUENCE": lambda record, op, attributes, operand: ({"batch_axis": attributes.get("batch_axis", 1),
+                                                                  "sequence_axis": attributes.get("time_axis", 0)}, {}),
+    "NMS": lambda record, op, attributes, operand: ({"bounding_box_format": _member(
+        "BoundingBoxFormat", "CENTER_SIZES" if attributes.get("center_point_box") else "CORNER_PAIRS", "CORNER_PAIRS")}, {}),
+    "ROTARY_EMBEDDING": lambda record, op, attributes, operand: ({"interleaved": bool(attributes.get("interleaved", 0)),
+                                                                  "rotary_embedding_dim": attributes.get("rotary_embedding_dim", 0)}, {}),
     "EINSUM": lambda record, op, attributes, operand: ({"equation": attributes.get("equation", "")}, {}),
     "LRN": lambda record, op, attributes, operand: ({"window_size": attributes.get("size", 0), "alpha": attributes.get("alpha", 1e-4),
                                                      "beta": attributes.get("beta", 0.75), "k": attributes.get("bias", 1.0)}, {}),

@@ -26,7 +26,7 @@ class IDimensionExpr:
         return self._value
 
     def is_size_tensor(self):
-        """Never."""
+        """Whether an output says it when the plugin has run; the number is the most that it may be."""
         return False
 
     def __eq__(self, other):
@@ -34,6 +34,22 @@ class IDimensionExpr:
 
     def __hash__(self):
         return hash(self._value)
+
+
+class SizeTensor(IDimensionExpr):
+    """A size that an output says."""
+
+    def __init__(self, output, upper):
+        super().__init__(upper.get_constant_value() if isinstance(upper, IDimensionExpr) else upper)
+        self.output = int(output)
+
+    def is_constant(self):
+        """Not before the plugin has run."""
+        return False
+
+    def is_size_tensor(self):
+        """Always."""
+        return True
 
 
 class IExprBuilder:
@@ -48,8 +64,8 @@ class IExprBuilder:
         return IDimensionExpr(_OPERATIONS[op.name](first.get_constant_value(), second.get_constant_value()))
 
     def declare_size_tensor(self, output_index, opt, upper):
-        """Sizes that a plugin's data decide are not there."""
-        raise NotImplementedError("plugins whose data decide an output's size are not supported by Hone")
+        """A size that an output, an integer without dimensions, says when the plugin has run; at most `upper`."""
+        return SizeTensor(output_index, upper)
 
 
 class DimsExprs:
@@ -200,7 +216,7 @@ class IPluginV2DynamicExt(IPluginV2DynamicExtBase):
 
 class _Quick(IPluginCapability):
     def __init__(self):
-        raise NotImplementedError("quickly deployable plugins are not supported by Hone; derive from IPluginV3")
+        raise NotImplementedError("this interface is for TensorRT's own use; write tensorrt.plugin.register and impl, or derive from IPluginV3")
 
 
 class IPluginV3QuickCore(_Quick):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import enums, onnx
 from .._base.elements import type_of_element
-from .operators import DOMAIN, Refused, operator_of, plugin_of
+from .operators import DOMAIN, Refused, cuts_of, operator_of, plugin_of
 from .registry import get_plugin_registry
 
 OPSET = 18  # that functions are written in
@@ -114,6 +114,9 @@ def _as_operator(model, node, creator, attributes):
     types = [type_of_element(elements.get(name)) or enums.DataType.FLOAT for name in node.inputs]
     try:
         operator, _ = operator_of(plugin_of(creator, node.name, attributes), types)
+        rank = _ranks(model)
+        if cuts_of(operator, [(2,) * rank(name) for name in node.inputs]):
+            raise Refused("a plugin whose data decide sizes is a layer (add_plugin_v3), no node of a model")
     except Refused:
         return  # the parser says that nobody has the operator
     model.opsets[DOMAIN] = 1
@@ -128,17 +131,33 @@ def add_plugin_layer(network, kind, inputs, plugin):
         return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
     try:
         operator, outputs = operator_of(plugin, [tensor.dtype for tensor in inputs])
+        cuts = cuts_of(operator, [tuple(tensor.shape) for tensor in inputs])
     except Refused as error:
         return network._failed(str(error))
-    return network._add(kind, inputs, outputs, plugin=plugin, operator=operator)
+    return network._add(kind, inputs, outputs, plugin=plugin, operator=operator, cuts=cuts)
 
 
 def _lower(e, record):
     plugin, operator = e.param("plugin"), e.param("operator")
     if operator is None:
         plugin._creator.lower(e, plugin._parameters)
-    else:
-        e.node(operator, [e.input(at) for at in range(len(record.inputs))], [e.out(at) for at in range(len(record.outputs))], DOMAIN)
+        return
+    cuts = e.param("cuts") or {}
+    raw = [e.fresh() if at in cuts else e.out(at) for at in range(len(record.outputs))]
+    e.node(operator, [e.input(at) for at in range(len(record.inputs))], raw, DOMAIN)
+    for at, said in cuts.items():
+        _cut(e, raw, at, said)
+
+
+def _cut(e, raw, at, said):
+    """The beginning of an output's memory, in the sizes that other outputs say: a plugin writes it without gaps."""
+    shape = e.node("Shape", [raw[at]])
+    parts = [e.node("Slice", [shape, e.ints([axis]), e.ints([axis + 1])]) if output is None else
+             e.node("Reshape", [e.cast(raw[output], onnx.INT64), e.ints([1])]) for axis, output in enumerate(said)]
+    sizes = e.node("Concat", parts, axis=0)
+    total = e.node("ReduceProd", [sizes, e.ints([0])], keepdims=1)
+    flat = e.node("Slice", [e.node("Reshape", [raw[at], e.ints([-1])]), e.ints([0]), total])
+    e.node("Reshape", [flat, sizes], e.out(at), allowzero=1)
 
 
 LOWER = {"PLUGIN_V2": _lower, "PLUGIN_V3": _lower}

@@ -15,7 +15,7 @@ from hone import _hone
 from .._base import enums, native
 from .._base.values import Dims
 from .classes import DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IPluginV3, PluginTensorDesc
-from .registry import PluginField, PluginFieldCollection, get_plugin_registry
+from .registry import IPluginCreatorV3One, IPluginCreatorV3Quick, PluginField, PluginFieldCollection, get_plugin_registry
 
 DOMAIN = "hone.plugins"
 _Part, _Phase, _FieldType = enums.get("PluginCapabilityType"), enums.get("TensorRTPhase"), enums.ALL["PluginFieldType"]
@@ -171,6 +171,25 @@ def operator_of(plugin, types):
     return made.name, made.wrapped.outputs
 
 
+def cuts_of(operator, shapes):
+    """{output: for each dimension the output that says its size, None for those that are known} where data decide sizes; `shapes` of the
+    inputs, of which the ranks count. Refused says why they cannot be."""
+    made = _registered[operator]
+    try:
+        sizes = made.wrapped.shapes([DimsExprs([max(1, size) for size in shape]) for shape in shapes])
+    except Exception as error:  # the program's own code
+        raise Refused(f"the plugin {made.wrapped.key[0]} failed: {type(error).__name__}: {error}") from error
+    found = {}
+    for at, shape in enumerate(sizes):
+        said = [size.output if size.is_size_tensor() else None for size in shape]
+        if any(each is not None for each in said):
+            found[at] = said
+        for each in said:
+            if each is not None and not (0 <= each < len(sizes) and len(sizes[each]) == 0 and made.results[each].name in ("INT32", "INT64")):
+                raise Refused(f"the plugin {made.wrapped.key[0]} says a size by output {each}, which is no INT32 or INT64 without dimensions")
+    return found
+
+
 def notes_of(data):
     """What an engine of this model has to know of its plugins."""
     return [made.note() for name, made in _registered.items() if name.encode() in data]
@@ -196,7 +215,7 @@ def bring(note):
         if creator is None:
             raise hone.Error(f"the engine calls the plugin {name}, version {version}, of which there is no creator\n"
                              "  hint: register it first (get_plugin_registry().register_creator())")
-        plugin = (creator.create_plugin(name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
+        plugin = (_created(creator, name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
                   else creator.deserialize_plugin(name, bytes.fromhex(each["fields"][0][2])))
         try:
             operator_of(plugin, [getattr(enums.DataType, kind) for kind in each["types"]])
@@ -227,12 +246,15 @@ def plugin_of(creator, name, attributes):
                                       _FieldType.FLOAT32 if real else _FieldType.INT32))
     collection = PluginFieldCollection(fields)
     try:
-        return creator.create_plugin(name, collection, _Phase.BUILD) if _takes_phase(creator) else creator.create_plugin(name, collection)
+        return _created(creator, name, collection, _Phase.BUILD)
     except Exception as error:
         raise Refused(f"the creator of {creator.name} failed: {type(error).__name__}: {error}") from error
 
 
-def _takes_phase(creator):
-    from .registry import IPluginCreatorV3One
-
-    return isinstance(creator, IPluginCreatorV3One)
+def _created(creator, name, fields, phase):
+    """A plugin, as its creator's interface asks for it."""
+    if isinstance(creator, IPluginCreatorV3Quick):
+        return creator.create_plugin(name, creator.plugin_namespace, fields, phase)
+    if isinstance(creator, IPluginCreatorV3One):
+        return creator.create_plugin(name, fields, phase)
+    return creator.create_plugin(name, fields)

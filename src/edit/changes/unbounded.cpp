@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/unbounded.h"
+#include "edit/changes/unbounded.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/extract.h"
+#include "edit/changes/extract.h"
 
 #include <algorithm>
 #include <set>
 
 #include "base/text.h"
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/infer.h"
 #include "edit/names.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/pieces.h"
+#include "edit/changes/pieces.h"
 
 #include <algorithm>
 
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/names.h"
 
 namespace hone::edit {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/change.h"
+#include "edit/changes/change.h"
 
 #include <algorithm>
 
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/names.h"
 
 namespace hone::edit {
@@ -20,7 +20,9 @@ Node node_of(Model& model, const NewNode& given) {
   return node;
 }
 
-void redirect_reads(Graph& graph, const std::string& from, const std::string& to) {
+}  // namespace
+
+void replace_uses(Graph& graph, const std::string& from, const std::string& to) {
   std::vector<std::vector<std::string>> outputs;
   for (Node& node : graph.nodes) outputs.push_back(std::exchange(node.outputs, {}));
   std::vector<Value> own = std::exchange(graph.outputs, {});
@@ -33,8 +35,6 @@ void redirect_reads(Graph& graph, const std::string& from, const std::string& to
   graph.values = std::move(values);
   for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].outputs = std::move(outputs[i]);
 }
-
-}  // namespace
 
 void add_node(Model& model, const NewNode& given) {
   const Index index(model.graph);
@@ -69,7 +69,7 @@ void insert_node(Model& model, const NewNode& given) {
     }
     const std::string fresh = fresh_name(taken, output + (index.outputs.contains(output) ? "_before" : "_inserted"));
     if (!index.outputs.contains(output)) {
-      redirect_reads(graph, output, fresh);
+      replace_uses(graph, output, fresh);
       output = fresh;
       continue;
     }
@@ -91,10 +91,12 @@ void remove_node(Model& model, size_t position) {
   Graph& graph = model.graph;
   const Node node = graph.nodes.at(position);
   const Index index(graph);
+  const auto is_read = [&](const std::string& output) {
+    return !output.empty() && (index.consumers.contains(output) || index.outputs.contains(output));
+  };
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& output = node.outputs[i];
-    const bool read = index.consumers.contains(output) || index.outputs.contains(output);
-    if (output.empty() || !read) continue;
+    if (!is_read(output)) continue;
     const std::string input = i < node.inputs.size() ? node.inputs[i] : node.inputs.empty() ? "" : node.inputs[0];
     if (input.empty())
       throw Error(
@@ -104,7 +106,7 @@ void remove_node(Model& model, size_t position) {
   graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(position));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& output = node.outputs[i];
-    if (output.empty()) continue;
+    if (!is_read(output)) continue;
     const std::string& input = i < node.inputs.size() ? node.inputs[i] : node.inputs[0];
     if (!index.outputs.contains(output)) {
       rename_tensor(graph, output, input);

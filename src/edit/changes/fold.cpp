@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/fold.h"
+#include "edit/changes/fold.h"
 
 #include <algorithm>
 
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 #include "edit/names.h"
 #include "ir/op.h"
 #include "onnx/tensor_data.h"

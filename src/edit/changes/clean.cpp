@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/clean.h"
+#include "edit/changes/clean.h"
 
 #include <algorithm>
 #include <queue>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/sparsity.h"
+#include "edit/changes/sparsity.h"
 
 #include <algorithm>
 #include <cmath>

@@ -22,6 +22,8 @@ void add_node(Model& model, const NewNode& given);
 void remove_node(Model& model, size_t position);
 /// Exchanges a weight's elements. Throws Error for other sizes or another type.
 void set_weight(Model& model, const std::string& name, const Tensor& tensor);
+/// Who reads a tensor, bodies included, reads another one; outputs of the graph keep theirs.
+void replace_uses(Graph& graph, const std::string& from, const std::string& to);
 /// Names a tensor anew; throws Error where the new name is taken.
 void rename(Model& model, const std::string& from, const std::string& to);
 

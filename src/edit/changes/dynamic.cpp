@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/dynamic.h"
+#include "edit/changes/dynamic.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "edit/changes/sizes_from_inputs.h"
 #include "edit/infer.h"
 #include "edit/names.h"
 
@@ -79,16 +80,40 @@ void set_input_sizes(Model& model, const std::string& input, const std::vector<S
   value = with_type(model, value, type);
 }
 
-OpenedSize open_size(Model& model, const std::string& input, size_t axis, const std::string& name) {
-  ValueType type = type_of(find_input(model, input));
-  if (!type.sizes || axis >= type.sizes->size())
-    throw Error(
-        fmt::format("input {} has {} axes; there is no axis {}", input, type.sizes ? type.sizes->size() : 0, axis),
-        "axes are counted from 0");
-  (*type.sizes)[axis] = {std::nullopt, name};
-  set_input_sizes(model, input, *type.sizes);
-  OpenedSize opened;
-  while (const std::optional<std::string> mended = mend_reshape(model)) opened.reshapes.push_back(*mended);
+namespace {
+
+/// Takes the axes' numbers away; what they were.
+std::vector<std::optional<int64_t>> open_axes(Model& model, const std::vector<OpenAxis>& axes) {
+  std::vector<std::optional<int64_t>> before;
+  for (const OpenAxis& each : axes) {
+    ValueType type = type_of(find_input(model, each.input));
+    if (!type.sizes || each.axis >= type.sizes->size())
+      throw Error(fmt::format("input {} has {} axes; there is no axis {}", each.input,
+                              type.sizes ? type.sizes->size() : 0, each.axis),
+                  "axes are counted from 0");
+    before.push_back((*type.sizes)[each.axis].number);
+    (*type.sizes)[each.axis] = {std::nullopt, each.name};
+    set_input_sizes(model, each.input, *type.sizes);
+  }
+  return before;
+}
+
+}  // namespace
+
+OpenedSizes open_sizes(Model& model, const std::vector<OpenAxis>& axes) {
+  OpenedSizes opened;
+  const Model closed = model;  // nothing in its bodies changes
+  const std::vector<std::optional<int64_t>> before = open_axes(model, axes);
+  const auto mend_known = [&] {
+    while (const std::optional<std::string> mended = mend_reshape(model)) opened.reshapes.push_back(*mended);
+    for (std::string& mended : open_slices(model, closed)) opened.slices.push_back(std::move(mended));
+  };
+  mend_known();
+  SizesFromInputs mender(model, axes, before);
+  while (const std::optional<std::string> mended = mender.mend()) {
+    opened.others.push_back(*mended);
+    mend_known();
+  }
   infer_shapes(model, false);
   for (const Value& output : model.graph.outputs) {
     const ValueType found = type_of(output);
