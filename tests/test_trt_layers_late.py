@@ -398,3 +398,20 @@ def test_no_input_or_output_has_half_a_byte_an_element(kind):
     expected = values.astype(FP4).astype(np.float32) if kind == "FP4" else np.clip(np.trunc(values), -8, 7)
     found = infer(build(network, None, None), {"x": values})[cast.name]
     np.testing.assert_allclose(found, expected, atol=1 if kind == "INT4" else 0)  # what a half becomes is nobody's promise
+
+
+def test_rotations_by_tables_that_do_not_fit_are_refused():
+    for cosines, sines in (((), ()), ((2, 3, 4), (2, 3, 2)), ((1, 3, 4), (1, 3, 4)), ((2, 3, 3), (2, 3, 3))):
+        log = Log()
+        network = trt.Builder(log).create_network()
+        x, c, s = (network.add_input(name, trt.float32, shape) for name, shape in (("x", (2, 2, 3, 8)), ("c", cosines), ("s", sines)))
+        network.mark_output(network.add_rotary_embedding(x, c, s, False, 0).get_output(0))
+        plan = network.builder.build_serialized_network(network, network.builder.create_builder_config())
+        if plan is None:
+            assert log.errors()
+            continue
+        engine = trt.Runtime(log).deserialize_cuda_engine(plan)
+        context, arrays = engine.create_execution_context(), {name: np.ones(engine.get_tensor_shape(name), np.float32) for name in engine}
+        for name, array in arrays.items():
+            context.set_tensor_address(name, array.ctypes.data)
+        assert not context.execute_async_v3(1) and log.errors()

@@ -37,8 +37,13 @@ void eval_rotary(EvalContext& context) {
   const RotarySizes s = rotary_sizes(context);
   const Floats x(context.input(0)), cosines(context.input(1)), sines(context.input(2));
   const int64_t half = s.rotated / 2, rows = context.input(1).size() / std::max<int64_t>(half, 1);
-  HONE_CHECK(context.input(1).dims().back() == half, "the cosines have {} values per position, not {}",
-             context.input(1).dims().back(), half);
+  const Dims& angles = context.input(1).dims();
+  HONE_CHECK(!angles.empty() && angles.back() == half && context.input(2).dims() == angles,
+             "cosines [{}] and sines [{}] do not both have {} values per position", join_dims(angles, ","),
+             join_dims(context.input(2).dims(), ","), half);
+  const int64_t places = context.has(3) ? context.input(3).size() : rows;
+  HONE_CHECK(places >= s.batch * s.tokens, "{} positions are given for {} batches of {} tokens", places, s.batch,
+             s.tokens);
   const bool interleaved = context.attrs().integer("interleaved") != 0;
   std::vector<float> out(x.data(), x.data() + x.size());
   for (int64_t b = 0; b < s.batch; ++b)
