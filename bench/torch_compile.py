@@ -14,6 +14,7 @@ import json
 import math
 import statistics
 import time
+import warnings
 
 import hone.torch
 import torch
@@ -123,7 +124,7 @@ def told(row):
     if "ratio" in row:
         text += (f"; hone {row['hone_ms']:.3f} ms (host {row['hone_host_ms']:.3f}), inductor {row['inductor_ms']:.3f} ms (host "
                  f"{row['inductor_host_ms']:.3f}, error {row['inductor_error']:.1e}), ratio {row['ratio']:.2f}")
-    return text
+    return "\n    ".join([text, *row.get("left_to_torch", [])])
 
 
 def main():
@@ -143,7 +144,12 @@ def main():
     rows = []
     for name in options.models.split(","):
         try:
-            rows.append(measure(name, options))
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always", hone.torch.HoneWarning)
+                rows.append(measure(name, options))
+            left = [str(each.message) for each in heard if issubclass(each.category, hone.torch.HoneWarning)]
+            if left:
+                rows[-1]["left_to_torch"] = left
         except Exception as error:  # noqa: BLE001: the next model is measured all the same
             print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             continue
