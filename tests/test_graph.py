@@ -109,6 +109,14 @@ def test_row_68_two_tensors_of_one_name_are_refused():
         gs.export_onnx(gs.Graph(nodes, [x], [nodes[0].outputs[0]]))
 
 
+def test_row_68_what_is_wrong_is_told_node_by_node():
+    graph = gs.import_onnx(scripts.subgraph_model(gs))
+    assert graph.diagnose().ok
+    graph.nodes[0].name, graph.nodes[0].inputs[0].values = "product", np.ones((3, 5), np.float32)
+    found = graph.diagnose()
+    assert not found.ok and found.entries[0].name == "product" and "do not broadcast" in found.entries[0].text
+
+
 def test_row_60_a_cycle_is_told_with_its_nodes():
     graph = gs.import_onnx(scripts.subgraph_model(gs))
     for node, name in zip(graph.nodes, ("first", "second", "third")):
