@@ -49,7 +49,7 @@ CASES = [
 ALONE = [(1, ["run", "a.onnx", "--cpu", "--ref"], 0), (41, ["inspect", "model", "a.onnx"], 0), (51, ["check", "lint", "a.onnx"], 0),
          (54, ["surgeon", "extract", "a.onnx", "--outputs", "m:auto", "-o", "e.onnx"], 0), (56, ["surgeon", "sanitize", "a.onnx", "--fold-constants", "-o", "f.onnx"], 0),
          (81, ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--fail-regex", "Op: Mul", "--check", "hone", "inspect", "model", "polygraphy_debug.onnx", "--show", "layers"], 0),
-         (104, ["quantize", "deep.onnx", "-o", "q.onnx"], 0)]
+         (104, ["quantize", "deep.onnx", "-o", "q.onnx", "--data=calib.npz"], 0)]
 
 
 def models(folder):
@@ -61,6 +61,7 @@ def models(folder):
     names = ["x", *(f"t{i}" for i in range(2999)), "y"]
     tiny.save(folder / "chain.onnx", [helper.make_node("Relu", [names[i]], [names[i + 1]], name=f"n{i}") for i in range(3000)], inputs=[("x", [1, 4])], outputs=[("y", [1, 4])],
               opset=13)
+    np.savez(folder / "calib.npz", x=np.random.default_rng(2).standard_normal((8, 512), np.float32))
     nodes = [helper.make_node(("Neg", "Abs")[i % 2], [f"t{i}" if i else "x"], [f"t{i + 1}"], name=f"n{i}") for i in range(60)]
     nodes.append(helper.make_node("MatMul", ["t60", "w"], ["y"], name="hot"))
     tiny.save(folder / "deep.onnx", nodes, {"w": np.random.default_rng(1).standard_normal((512, 512), np.float32)}, [("x", [8, 512])], [("y", [8, 512])], opset=13)

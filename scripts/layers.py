@@ -76,6 +76,7 @@ LAYERS = {
     "tools/accuracy": BUILD_TOOLS,
     "tools/compare": [*MODEL_TOOLS],
     "tools/compare/reference_runner.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
+    "tools/compare/save_face.cpp": [*MODEL_TOOLS, "edit"],
     "tools/compare/taps.cpp": [*BUILD_TOOLS, "capi/operators/operators.h"],
     "tools/commands/accuracy.cpp": BUILD_TOOLS,
     "tools/commands/bench_kernels.cpp": BUILD_TOOLS,

@@ -262,6 +262,35 @@ def test_row_40_a_plan_of_a_timing_cache_times_nothing(hone):
     assert (hone.folder / "2.plan").read_bytes() == (hone.folder / "3.plan").read_bytes() and not (hone.folder / "no.plan").exists()
 
 
+def test_models_in_fp16_wherever_one_is_read(hone):
+    tiny.perceptron(hone.folder / "p.onnx")
+    run = ("run", "p.onnx", "--cpu", "--ref", "--atol", "1e-2", "--fp-to-fp16")
+    said_by(hone, 0, *run, "--save-onnx", "half.onnx", "--save-external-data", "half.bin", "--external-data-size-threshold", "16")
+    assert {weight.data_type for weight in onnx.load(hone.folder / "half.onnx").graph.initializer} == {TensorProto.FLOAT16} and (hone.folder / "half.bin").exists()
+    said_by(hone, 0, "surgeon", "sanitize", "p.onnx", "--fp-to-fp16", "-o", "half2.onnx")
+    assert {weight.data_type for weight in onnx.load(hone.folder / "half2.onnx").graph.initializer} == {TensorProto.FLOAT16}
+    said_by(hone, 0, "convert", "p.onnx", "-o", "other.onnx", "--save-external-data", "other.bin", "--external-data-size-threshold", "16")
+    assert (hone.folder / "other.bin").stat().st_size >= 128
+    (hone.folder / "there").mkdir()
+    said_by(hone, 0, "convert", "other.onnx", "-o", "there/moved.onnx")
+    said_by(hone, 0, "run", "there/moved.onnx", "--cpu", "--ref", "--atol", "1e-4")
+
+
+def test_row_35_errors_over_the_size_of_what_is_expected(hone):
+    hone("run", "a.onnx", "--cpu", "--save-outputs", "a.json")
+    said_by(hone, 1, "run", "b.onnx", "--cpu", "--load-outputs", "a.json", "--save-error-metrics-plot", "plots")
+    text = (hone.folder / "plots/y_0_errors.svg").read_text()
+    assert text.startswith("<svg") and text.count("<circle") == 32 and "relative error" in text
+
+
+def test_templates_have_what_flags_say(hone):
+    text = hone.answer("template", "trt-config", "--fp16", "--builder-optimization-level", "1", "--trt-min-shapes", "x:[1,4]", "--trt-opt-shapes", "x:[2,4]", "--trt-max-shapes",
+                       "x:[8,4]", "-o", "-")
+    for line in ("config.set_flag(trt.BuilderFlag.FP16)", "config.builder_optimization_level = 1", 'profile.set_shape("x", (1, 4,), (2, 4,), (8, 4,))'):
+        assert line in text
+    compile(text, "template", "exec")
+
+
 # What can be run
 
 

@@ -215,3 +215,38 @@ def test_rows_41_42_model_in_words(place):
         (status, said), (_, other) = ours(place, "inspect", "model", "fold.onnx", *show), theirs(place, "inspect", "model", "fold.onnx", *show)
         heads = [re.findall(r"---- .* ----|Node \d+ +\|.*Op: \w+", text) for text in (said, other)]
         assert status == 0 and [re.sub(r" +", " ", head) for head in heads[0]] == [re.sub(r" +", " ", head) for head in heads[1]]
+
+
+COMMANDS = ["run", "convert", "inspect data", "inspect tactics", "inspect diff-tactics", "inspect sparsity", "check lint", "check accuracy", "surgeon extract", "surgeon sanitize",
+            "surgeon insert", "surgeon prune", "surgeon weight-strip", "surgeon weight-reconstruct", "debug build", "debug precision", "debug reduce", "debug repeat", "data merge",
+            "data concat", "template trt-network", "template trt-config", "template onnx-gs", "plugin list", "plugin match", "plugin replace"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_row_119_no_flag_is_unknown(place, command):
+    """Every flag that Polygraphy's help has is one of ours."""
+    flags = []
+    for program in (ours, theirs):
+        status, said = program(place, *command.split(), "--help")
+        assert status == 0, said
+        flags.append(set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", "\n".join(line for line in said.splitlines() if re.match(r"^  -", line)))))
+    assert len(flags[1]) >= 4 and not flags[1] - flags[0], sorted(flags[1] - flags[0])
+
+
+def test_inputs_as_raw_bytes_and_from_a_function(place):
+    """--save-input-blob and --data-loader-script: what either program makes of them is the same."""
+    (place / "loader.py").write_text("import numpy as np\ndef load_data():\n    for i in range(2):\n        yield {'x': np.full((2, 8), i + 0.5, np.float32)}\n"
+                                     "def other():\n    yield {'x': np.ones((2, 8), np.float32)}\n")
+    python = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    for word, count in (("loader.py", 2), ("loader.py:other", 1)):
+        for program in (ours, theirs):
+            os.environ["PATH"], old = python["PATH"], os.environ["PATH"]
+            status, said = program(place, "run", "a.onnx", "--onnxrt", "--data-loader-script", word, "--save-input-blob", f"{program.__name__}_blobs_{count}")
+            os.environ["PATH"] = old
+            assert status == 0, said
+        found = [{str(path.relative_to(place / f"{name}_blobs_{count}")): path.read_bytes() for path in (place / f"{name}_blobs_{count}").rglob("*.bin")}
+                 for name in ("ours", "theirs")]
+        assert len(found[0]) == count and sorted(found[0].values()) == sorted(found[1].values()), (list(found[0]), list(found[1]))
+    assert ours(place, "run", "a.onnx", "--onnxrt", "--data-loader-script", "nowhere.py")[0] == 3
+    assert ours(place, "run", "a.onnx", "--onnxrt", "--trt-config-script", "loader.py")[0] == 2
+    assert ours(place, "run", "a.onnx", "--tf")[0] == 4

@@ -12,12 +12,12 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "onnx/importer.h"
-#include "quantize/few_bits_file.h"
 #include "tools/commands/commands.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/engine_build.h"
 #include "tools/compare/inputs.h"
 #include "tools/compare/run_flags.h"
+#include "tools/compare/save_face.h"
 
 namespace hone {
 namespace {
@@ -39,7 +39,6 @@ const CompanionCommand& command() {
         "--convert-to.",
         {{"--output", Takes::one, "<file>", "what is written: .plan, .engine or .onnx", "-o"},
          {"--convert-to", Takes::one, "<form>", "onnx or plan (trt is the same)"},
-         {"--fp-to-fp16", Takes::nothing, "", "bring the ONNX model to FP16; what has no meaning in it stays in FP32"},
          {"--keep-io-types", Takes::nothing, "", "with --fp-to-fp16: inputs and outputs stay in FP32"},
          {"--opset", Takes::one, "<number>", "of a framework's file: the operator set of the ONNX model"},
          {"--outputs", Takes::some, "<tensor...>", "of a frozen graph (.pb)"},
@@ -53,8 +52,11 @@ const CompanionCommand& command() {
     for (const std::vector<CompanionFlag>& more : {model_flags(), engine_flags(), data_flags()})
       for (const CompanionFlag& flag : more)
         if (flag.name != "--save-engine" && flag.name != "--save-inputs" && flag.name != "--data-loader-cmd" &&
-            flag.name != "--iterations")
+            flag.name != "--iterations" && flag.name != "--save-onnx")
           made.flags.push_back(flag);
+    made.flags =
+        with_accepted(std::move(made.flags), {AcceptedFlags::data, AcceptedFlags::model, AcceptedFlags::network,
+                                              AcceptedFlags::builder, AcceptedFlags::tensorflow});
     return made;
   }();
   return kCommand;
@@ -160,23 +162,6 @@ struct TemporaryFile {
   }
 };
 
-void write_onnx(const Arguments& arguments, const ModelFace& face, const std::string& output,
-                const Narrator& narrator) {
-  if (arguments.has("--fp-to-fp16")) {
-    const ImportedModel model = import_onnx_bytes(face.bytes, narrator.engine_log(), face.folder);
-    const FewBitsModel done = convert_to_few_bits(face.bytes, face.folder, model.graph,
-                                                  {DType::f16, arguments.has("--keep-io-types"), {}, {}});
-    for (const KeptNode& node : done.left)
-      narrator.info("{} ({}) stays in FP32: {}", node.node, node.op_type, node.reason);
-    narrator.info("Saving ONNX model to: {} | {} nodes in FP16, {} casts", output, done.nodes, done.casts);
-    write_file(output, done.bytes);
-    return;
-  }
-  narrator.info("Saving ONNX model to: {}", output);
-  const auto bytes = face.bytes.bytes();
-  write_file(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
 void write_plan(const Arguments& arguments, const ModelFace& face, const std::string& output,
                 const Narrator& narrator) {
   EngineRequest request = engine_request(arguments, narrator);
@@ -192,6 +177,7 @@ void write_plan(const Arguments& arguments, const ModelFace& face, const std::st
 
 ExitStatus convert(const Arguments& arguments) {
   const Narrator narrator(arguments);
+  refuse_python(arguments);
   if (!arguments.has("--output")) throw UsageError("no file to write is given", "-o model.plan or -o model.onnx");
   const std::string output = arguments.value("--output");
   const Form form = form_of(arguments, output);
@@ -212,16 +198,11 @@ ExitStatus convert(const Arguments& arguments) {
                       fmt::format("{} is no ONNX model and no framework's file that is known", input),
                       "plans cannot be converted; give the model that the plan was made of");
   }
-  ModelFace face = face_of(arguments, input);
+  const ModelFace face = face_of(arguments, input, narrator);
   if (form == Form::onnx) {
-    write_onnx(arguments, face, output, narrator);
+    narrator.info("Saving ONNX model to: {}", output);
+    save_face(arguments, face, output);
   } else {
-    TemporaryFile halved;
-    if (arguments.has("--fp-to-fp16")) {
-      halved.path = fmt::format("{}.{}.fp16.onnx", output, getpid());
-      write_onnx(arguments, face, halved.path, narrator);
-      face = read_face(halved.path, face.folder);
-    }
     write_plan(arguments, face, output, narrator);
   }
   write_json_result(arguments, Json{{"written", output}, {"form", form == Form::onnx ? "onnx" : "plan"}}.dump());

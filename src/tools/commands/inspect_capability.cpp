@@ -245,8 +245,42 @@ int capability(const FriendlyLine& line) {
 
 const FriendlyCommand& describe_inspect_capability() { return command(); }
 
+/// The words without flags of Polygraphy's that say nothing here.
+std::vector<std::string> own_words(Words words) {
+  constexpr std::string_view kAlone[] = {"-v",
+                                         "-vv",
+                                         "-vvv",
+                                         "-q",
+                                         "--quiet",
+                                         "--silent",
+                                         "--shape-inference",
+                                         "--do-shape-inference",
+                                         "--no-onnxruntime-shape-inference",
+                                         "--ignore-external-data",
+                                         "--fp-to-fp16",
+                                         "--no-save-all-tensors-to-one-file"};
+  constexpr std::string_view kWithValue[] = {
+      "--verbosity",          "--log-file",           "--log-format",         "--external-data-dir",           "--ext",
+      "--load-external-data", "--external-data-path", "--save-external-data", "--external-data-size-threshold"};
+  std::vector<std::string> own;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    const bool joined = name.size() < words[i].size();
+    if (std::ranges::find(kAlone, name) != std::end(kAlone)) continue;
+    if (std::ranges::find(kWithValue, name) != std::end(kWithValue)) {
+      if (!joined) ++i;
+    } else if (name == "--output") {
+      own.push_back("-o" + words[i].substr(name.size()));
+    } else {
+      own.push_back(words[i] == "-h" ? "--help" : words[i]);
+    }
+  }
+  return own;
+}
+
 /// A report for each of --backend's devices.
-int run_inspect_capability(Words words) {
+int run_inspect_capability(Words given) {
+  const std::vector<std::string> words = own_words(given);
   std::vector<std::string> rest, devices;
   for (size_t i = 0; i < words.size(); ++i) {
     const bool joined = words[i].starts_with("--backend=");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
@@ -15,7 +16,9 @@
 #include "ir/range.h"
 #include "tools/common/operator_libraries.h"
 #include "tools/common/plan_view.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/run_flags.h"
+#include "tools/compare/save_face.h"
 #include "tools/compare/script.h"
 #include "tools/compare/taps.h"
 #include "tools/model/read.h"
@@ -45,6 +48,7 @@ class ComparedRun {
 
   ExitStatus run() {
     narrator_.info("RUNNING | Command: hone run {}", join(arguments_.words(), " "));
+    refuse_python(arguments_);
     read_model();
     if (arguments_.has("--gen-script")) return write_script(arguments_, face_, narrator_);
     check_something_to_do();
@@ -66,11 +70,10 @@ class ComparedRun {
     const std::string type = arguments_.value("--model-type");
     is_plan_ = type.empty() ? !is_onnx_file(path) : type == "engine";
     if (!is_plan_) {
-      face_ = face_of(arguments_, path);
+      face_ = face_of(arguments_, path, narrator_);
       if (const std::string save = arguments_.value("--save-onnx"); !save.empty()) {
         narrator_.info("Saving ONNX model to: {}", save);
-        const auto bytes = face_.bytes.bytes();
-        write_file(save, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        save_face(arguments_, face_, save);
       }
       return;
     }
@@ -214,7 +217,8 @@ class ComparedRun {
         input.dims = given->second;
     std::vector<TensorList> iterations;
     if (arguments_.has("--load-inputs")) iterations = load_inputs(arguments_.values("--load-inputs"), known);
-    if (arguments_.has("--data-loader-cmd")) iterations = from_program(known);
+    if (arguments_.has("--data-loader-cmd")) iterations = from_program(arguments_.value("--data-loader-cmd"), known);
+    if (arguments_.has("--data-loader-script")) iterations = from_script(known);
     for (const TensorList& iteration : iterations)
       for (const KnownTensor& input : known) input_for(iteration, input.name);
     if (iterations.empty()) {
@@ -226,8 +230,43 @@ class ComparedRun {
     return iterations;
   }
 
-  std::vector<TensorList> from_program(const std::vector<KnownTensor>& known) const {
-    const std::string program = arguments_.value("--data-loader-cmd");
+  /// The script's function is called, and each dict that it yields goes through a file.
+  std::vector<TensorList> from_script(const std::vector<KnownTensor>& known) const {
+    const std::string word = arguments_.value("--data-loader-script");
+    const size_t colon = word.rfind(':');
+    const std::string path = word.substr(0, colon),
+                      function = colon == std::string::npos ? "load_data" : word.substr(colon + 1);
+    need_file(path);
+    std::string folder = (std::filesystem::temp_directory_path() / "hone-data-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr)
+      throw Error(fmt::format("no folder can be made in {}", std::filesystem::temp_directory_path().string()));
+    const auto quoted = [](const std::string& text) {
+      std::string shell = "'";
+      for (const char each : text) shell += each == '\'' ? std::string("'\\''") : std::string(1, each);
+      return shell + "'";
+    };
+    const std::string program =
+        "import importlib.util as u, sys, numpy as np\n"
+        "s = u.spec_from_file_location('script', sys.argv[1]); m = u.module_from_spec(s); s.loader.exec_module(m)\n"
+        "for i, feed in enumerate(getattr(m, sys.argv[2])()):\n"
+        "  path = f'{sys.argv[3]}/{i:010}.npz'; np.savez(path, **{n: np.asarray(v) for n, v in feed.items()}); "
+        "print(path)\n";
+    std::vector<TensorList> iterations;
+    std::exception_ptr failure;
+    try {
+      iterations = from_program(
+          fmt::format("python3 -c {} {} {} {}", quoted(program), quoted(path), quoted(function), quoted(folder)),
+          known);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    std::error_code none;
+    std::filesystem::remove_all(folder, none);
+    if (failure) std::rethrow_exception(failure);
+    return iterations;
+  }
+
+  static std::vector<TensorList> from_program(const std::string& program, const std::vector<KnownTensor>& known) {
     std::FILE* pipe = popen(program.c_str(), "r");
     if (pipe == nullptr) throw StatusError(ExitStatus::no_file, fmt::format("{} cannot be started", program));
     std::vector<TensorList> iterations;
@@ -235,8 +274,9 @@ class ComparedRun {
     char part[4096];
     while (const size_t got = std::fread(part, 1, sizeof part, pipe)) text.append(part, got);
     if (pclose(pipe) != 0)
-      throw StatusError(ExitStatus::no_file, fmt::format("{} failed", program),
-                        "--data-loader-cmd's program has to exit with 0");
+      throw StatusError(ExitStatus::no_file,
+                        fmt::format("what makes the inputs failed: {}", program.substr(0, program.find('\n'))),
+                        "the program of --data-loader-cmd, or the function of --data-loader-script, has to end well");
     for (const std::string_view line : split(text, '\n'))
       if (!trim(line).empty())
         for (TensorList& each : load_inputs({std::string(trim(line))}, known)) iterations.push_back(std::move(each));
@@ -392,6 +432,7 @@ bool ComparedRun::compare(const std::vector<TensorList>& iterations) {
     narrator_.info("Saving inference input data to {}", path);
     save_inputs(path, iterations);
   }
+  if (arguments_.has("--save-input-blob") && live) save_blobs(arguments_.value("--save-input-blob", "."), iterations);
   if (keeps) {
     narrator_.info("Saving inference results to {}", arguments_.value("--save-outputs"));
     save_results(arguments_.value("--save-outputs"), kept);

@@ -166,6 +166,8 @@ bool Comparison::compare_outputs(RunPair& pair, const TensorList& found, const T
       tell_verdict(verdict, match.found->tensor, match.expected->tensor, narrator_);
       if (!request_.heat_maps.empty() && metric == "simple" && verdict.problem.empty())
         write_heat_maps(request_.heat_maps, verdict, iteration);
+      if (!request_.error_plots.empty() && metric == "simple" && verdict.problem.empty())
+        write_error_plot(request_.error_plots, verdict, match.expected->tensor, iteration);
       verdict.absolutes = {};
       verdict.relatives = {};
       output_good &= verdict.passed;

@@ -19,7 +19,7 @@ struct ComparisonRequest {
   CompareRequest compare;
   std::string pairs = "first";  // or neighbour, all
   bool fail_fast = false, average = false, allow_unmatched = false;
-  std::string heat_maps;  // a folder
+  std::string heat_maps, error_plots;  // folders
 };
 
 /// Two runs, by their places in the list of runs.
@@ -72,5 +72,7 @@ void tell_verdict(const Verdict& verdict, const Tensor& found, const Tensor& exp
 
 /// SVG files of the errors of one output, a grid for each of its images.
 void write_heat_maps(const std::string& folder, const Verdict& verdict, size_t iteration);
+/// Its errors over the size of what is expected.
+void write_error_plot(const std::string& folder, const Verdict& verdict, const Tensor& expected, size_t iteration);
 
 }  // namespace hone

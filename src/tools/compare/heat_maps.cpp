@@ -109,4 +109,45 @@ void write_heat_maps(const std::string& folder, const Verdict& verdict, size_t i
   write_file(stem + "_relative.svg", picture(title + ", relative error (logarithm)", verdict.relatives, grid, true));
 }
 
+/// Two panels: absolute and relative errors, by their logarithm, over the size of what is expected. Of many elements every n-th.
+void write_error_plot(const std::string& folder, const Verdict& verdict, const Tensor& expected, size_t iteration) {
+  if (verdict.absolutes.empty() || is_object(expected.dtype())) return;
+  constexpr size_t kPoints = 4000;
+  constexpr double kWidth = 420, kHeight = 300, kEdge = 40;
+  std::filesystem::create_directories(folder);
+  const std::vector<double> sizes = doubles_of(expected);
+  double widest = 0;
+  for (const double size : sizes)
+    if (std::isfinite(size)) widest = std::max(widest, std::fabs(size));
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      2 * (kWidth + kEdge) + kEdge, kHeight + 2 * kEdge);
+  const size_t stride = std::max<size_t>(1, sizes.size() / kPoints);
+  double left = kEdge;
+  for (const auto& [name, errors] :
+       {std::pair("absolute", &verdict.absolutes), std::pair("relative", &verdict.relatives)}) {
+    double most = 0;
+    for (const double error : *errors)
+      if (std::isfinite(error)) most = std::max(most, error);
+    svg += fmt::format(
+        "<text x=\"{:g}\" y=\"20\">{}: {} error, 1e-12 of the largest to {:.5g}; across |expected| to {:.5g}</text>\n"
+        "<rect x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" height=\"{:g}\" fill=\"none\" stroke=\"#888\"/>\n",
+        left, escaped(verdict.output), name, most, widest, left, kEdge, kWidth, kHeight);
+    for (size_t i = 0; i < std::min(sizes.size(), errors->size()); i += stride) {
+      const double error = (*errors)[i], size = std::fabs(sizes[i]);
+      if (!std::isfinite(error) || !std::isfinite(size)) continue;
+      const double high = most > 0 && error > 0 ? std::clamp(1 + std::log10(error / most) / 12, 0.0, 1.0) : 0;
+      svg += fmt::format("<circle cx=\"{:.4g}\" cy=\"{:.4g}\" r=\"1.5\" fill=\"#1f6fb4\"/>\n",
+                         left + (widest > 0 ? size / widest : 0) * kWidth, kEdge + (1 - high) * kHeight);
+    }
+    left += kWidth + kEdge;
+  }
+  FileNames names;
+  write_file(
+      (std::filesystem::path(folder) / fmt::format("{}_{}_errors.svg", names.take(verdict.output, ""), iteration))
+          .string(),
+      svg + "</svg>\n");
+}
+
 }  // namespace hone

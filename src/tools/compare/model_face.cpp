@@ -10,8 +10,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "onnx/importer.h"
 #include "onnx/model_file.h"
 #include "onnx/proto.h"
+#include "quantize/few_bits_file.h"
 #include "tools/companion/exit_status.h"
 
 namespace hone {
@@ -70,6 +72,20 @@ void check_patterns(std::string_view what, const std::vector<std::string>& patte
 }
 
 }  // namespace
+
+void to_fp16(ModelFace& face, bool keeps_io, const Logger& log) {
+  const ImportedModel model = import_onnx_bytes(face.bytes, log, face.folder);
+  const FewBitsModel done = convert_to_few_bits(face.bytes, face.folder, model.graph, {DType::f16, keeps_io, {}, {}});
+  for (const KeptNode& node : done.left) log.info("{} ({}) stays in FP32: {}", node.node, node.op_type, node.reason);
+  log.info("{} nodes are in FP16, between {} casts", done.nodes, done.casts);
+  face.bytes = Blob::copy(done.bytes);
+  face.marked = true;
+  ModelFace read;
+  const onnx::ModelProto written = onnx::parse_model(face.bytes.bytes());
+  read_inputs(*written.graph, read);
+  face.inputs = std::move(read.inputs);
+  face.symbols = std::move(read.symbols);
+}
 
 bool fits_shell_pattern(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "tools/compare/tensor_files.h"
 
 namespace hone {
@@ -39,6 +40,9 @@ struct OutputMarks {
   bool any() const { return !names.empty() || !excluded.empty() || !operators.empty(); }
 };
 void mark_outputs(ModelFace& face, const OutputMarks& marks);
+
+/// The model in FP16, as far as it has a meaning there; weights in other files come into it.
+void to_fp16(ModelFace& face, bool keeps_io, const Logger& log);
 
 /// What fits a pattern of shells: *, ?, [abc].
 bool fits_shell_pattern(const std::string& pattern, const std::string& text);

@@ -9,33 +9,35 @@
 #include "base/text.h"
 #include "options/flag.h"
 #include "tools/common/api.h"
+#include "tools/companion/polygraphy_flags.h"
 
 namespace hone {
 namespace {
 
 /// Of TensorRT's builder, without a counterpart here.
-constexpr std::array<CompanionFlag, 22> kWithoutEffect{{{"--workspace", Takes::one, "<size>"},
-                                                        {"--pool-limit", Takes::some, "<name:size...>"},
-                                                        {"--tactic-sources", Takes::any, "<name...>"},
-                                                        {"--preview-features", Takes::any, "<name...>"},
-                                                        {"--hardware-compatibility-level", Takes::one, "<level>"},
-                                                        {"--max-aux-streams", Takes::one, "<count>"},
-                                                        {"--quantization-flags", Takes::any, "<name...>"},
-                                                        {"--weight-streaming-budget", Takes::one, "<size>"},
-                                                        {"--runtime-platform", Takes::one, "<name>"},
-                                                        {"--tiling-optimization-level", Takes::one, "<level>"},
-                                                        {"--onnx-flags", Takes::some, "<name...>"},
-                                                        {"--load-runtime", Takes::one, "<file>"},
-                                                        {"--dla-workspace-allocation-strategy", Takes::one, "<how>"},
-                                                        {"--use-dla"},
-                                                        {"--allow-gpu-fallback"},
-                                                        {"--exclude-lean-runtime"},
-                                                        {"--disable-compilation-cache"},
-                                                        {"--weight-streaming"},
-                                                        {"--direct-io"},
-                                                        {"--trt-safety-restricted"},
-                                                        {"--strongly-typed"},
-                                                        {"--plugin-instancenorm"}}};
+constexpr std::array<CompanionFlag, 22> kWithoutEffect{
+    {{"--workspace", Takes::one, "<size>"},
+     {"--pool-limit", Takes::some, "<name:size...>", "", "--memory-pool-limit"},
+     {"--tactic-sources", Takes::any, "<name...>"},
+     {"--preview-features", Takes::any, "<name...>"},
+     {"--hardware-compatibility-level", Takes::one, "<level>"},
+     {"--max-aux-streams", Takes::one, "<count>"},
+     {"--quantization-flags", Takes::any, "<name...>"},
+     {"--weight-streaming-budget", Takes::one, "<size>"},
+     {"--runtime-platform", Takes::one, "<name>"},
+     {"--tiling-optimization-level", Takes::one, "<level>"},
+     {"--onnx-flags", Takes::some, "<name...>"},
+     {"--load-runtime", Takes::one, "<file>"},
+     {"--dla-workspace-allocation-strategy", Takes::one, "<how>"},
+     {"--use-dla"},
+     {"--allow-gpu-fallback"},
+     {"--exclude-lean-runtime"},
+     {"--disable-compilation-cache"},
+     {"--weight-streaming"},
+     {"--direct-io"},
+     {"--trt-safety-restricted"},
+     {"--strongly-typed"},
+     {"--plugin-instancenorm"}}};
 
 std::vector<CompanionFlag> joined(std::initializer_list<std::vector<CompanionFlag>> lists) {
   std::vector<CompanionFlag> all;
@@ -44,37 +46,42 @@ std::vector<CompanionFlag> joined(std::initializer_list<std::vector<CompanionFla
 }
 
 std::vector<CompanionFlag> runner_flags() {
-  return {{"--cpu", Takes::nothing, "", "run Hone's engine on the processor"},
-          {"--cuda", Takes::nothing, "", "run Hone's engine on the GPU"},
-          {"--trt", Takes::nothing, "", "run Hone's engine on the best device there is"},
-          {"--onnxrt", Takes::nothing, "", "run ONNX Runtime, opened where it is installed"},
-          {"--ref", Takes::nothing, "", "run Hone's operators by their plain meaning: the golden values"},
-          {"--plan", Takes::one, "<plan>", "run this plan, too"},
-          {"--device", Takes::one, "<name>", "where --plan runs: cpu, cpu/4, cuda:0"},
-          {"--onnxrt-lib", Takes::one, "<file>", "ONNX Runtime's library"},
-          {"--providers", Takes::some, "<name...>", "ONNX Runtime's; it is run on the processor"},
-          {"--graph-optimization-level", Takes::one, "<level>",
-           "ONNX Runtime's: ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL"},
-          {"--warm-up", Takes::one, "<count>", "inferences before those that count"},
-          {"--time", Takes::nothing, "", "tell how long inferences took"},
-          {"--sequential-runners", Takes::nothing, "", "accepted: runners are held together, iterations go one by one"},
-          {"--use-subprocess", Takes::nothing, "", "accepted, without effect"},
-          {"--stamp", Takes::nothing, "", "put the time into runners' names, as Polygraphy does"}};
+  return {
+      {"--cpu", Takes::nothing, "", "run Hone's engine on the processor"},
+      {"--cuda", Takes::nothing, "", "run Hone's engine on the GPU"},
+      {"--trt", Takes::nothing, "", "run Hone's engine on the best device there is"},
+      {"--onnxrt", Takes::nothing, "", "run ONNX Runtime, opened where it is installed"},
+      {"--tf", Takes::nothing, "", "refused: TensorFlow is no runner here"},
+      {"--pluginref", Takes::nothing, "", "refused: --ref is the second opinion here"},
+      {"--ref", Takes::nothing, "", "run Hone's operators by their plain meaning: the golden values"},
+      {"--plan", Takes::one, "<plan>", "run this plan, too"},
+      {"--device", Takes::one, "<name>", "where --plan runs: cpu, cpu/4, cuda:0"},
+      {"--onnxrt-lib", Takes::one, "<file>", "ONNX Runtime's library"},
+      {"--providers", Takes::some, "<name...>", "ONNX Runtime's; it is run on the processor", "--execution-providers"},
+      {"--graph-optimization-level", Takes::one, "<level>",
+       "ONNX Runtime's: ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL"},
+      {"--warm-up", Takes::one, "<count>", "inferences before those that count"},
+      {"--time", Takes::nothing, "", "tell how long inferences took"},
+      {"--sequential-runners", Takes::nothing, "", "accepted: runners are held together, iterations go one by one"},
+      {"--use-subprocess", Takes::nothing, "", "accepted, without effect"},
+      {"--stamp", Takes::nothing, "", "put the time into runners' names, as Polygraphy does"}};
 }
 
 std::vector<CompanionFlag> judging_flags() {
   return {
       {"--compare", Takes::some, "<metric...>",
        "simple, indices, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics", "--compare-func"},
-      {"--atol", Takes::some, "<[name:]number...>", "absolute tolerance", "--absolute-tolerance"},
-      {"--rtol", Takes::some, "<[name:]number...>", "relative tolerance", "--relative-tolerance"},
+      {"--atol", Takes::some, "<[name:]number...>", "absolute tolerance", "--absolute-tolerance --abs-tol"},
+      {"--rtol", Takes::some, "<[name:]number...>", "relative tolerance", "--relative-tolerance --rel-tol"},
       {"--check-error-stat", Takes::some, "<[name:]stat...>", "elemwise, max, mean, median, quantile"},
       {"--error-quantile", Takes::some, "<[name:]part...>", "of --check-error-stat quantile"},
       {"--index-tolerance", Takes::some, "<[name:]count...>", "of --compare indices"},
-      {"--l2-threshold", Takes::some, "<[name:]number...>", "of --compare l2"},
+      {"--l2-threshold", Takes::some, "<[name:]number...>", "of --compare l2", "--l2-tolerance"},
       {"--cosine-similarity-threshold", Takes::some, "<[name:]number...>", "of --compare cosine_similarity"},
-      {"--psnr-threshold", Takes::some, "<[name:]dB...>", "of --compare psnr"},
-      {"--snr-threshold", Takes::some, "<[name:]dB...>", "of --compare snr"},
+      {"--psnr-threshold", Takes::some, "<[name:]dB...>", "of --compare psnr", "--psnr-tolerance"},
+      {"--snr-threshold", Takes::some, "<[name:]dB...>", "of --compare snr", "--snr-tolerance"},
+      {"--lpips-threshold", Takes::some, "<[name:]number...>", "of --compare perceptual_metrics, which there is not",
+       "--lpips-tolerance"},
       {"--infinities-compare-equal", Takes::nothing, "", "infinities of one sign are equal"},
       {"--no-shape-check", Takes::nothing, "", "compare tensors of other shapes with as many elements",
        "--no-strict-shape-checking"},
@@ -86,6 +93,11 @@ std::vector<CompanionFlag> judging_flags() {
       {"--allow-prefix", Takes::nothing, "", "runs of other lengths are compared as far as they go"},
       {"--postprocess", Takes::some, "<[name:]top-K[,axis=A]...>", "compare places of the largest values",
        "--postprocess-func"},
+      {"--postprocess-func-script", Takes::one, "<file[:function]>", "refused: a script in Python"},
+      {"--compare-func-script", Takes::one, "<file[:function]>", "refused: a script in Python"},
+      {"--show-heatmaps", Takes::nothing, "", "accepted: --save-heatmaps writes pictures that a browser shows"},
+      {"--save-error-metrics-plot", Takes::one, "<folder>", "SVG pictures of errors over the size of what is expected"},
+      {"--show-error-metrics-plot", Takes::nothing, "", "accepted: --save-error-metrics-plot writes pictures"},
       {"--save-heatmaps", Takes::one, "<folder>", "SVG pictures of the errors"},
       {"--save-accuracy-results", Takes::one, "<file>", "what hone check accuracy judges anew"},
       {"--load-outputs", Takes::some, "<file...>", "compare with kept results", "--load-results"},
@@ -151,17 +163,22 @@ std::string colon_joined(const std::vector<std::string>& words) { return join(wo
 }  // namespace
 
 std::vector<CompanionFlag> model_flags() {
-  return {{"--onnx-outputs", Takes::some, "<tensor...>",
-           "mark these tensors as outputs; patterns; '*' or 'mark all': every one", "--trt-outputs"},
-          {"--onnx-exclude-outputs", Takes::some, "<tensor...>", "leave these outputs out", "--trt-exclude-outputs"},
-          {"--onnx-outputs-by-type", Takes::some, "<operator...>", "mark what these operators compute",
-           "--trt-outputs-by-type"},
-          {"--external-data-dir", Takes::one, "<folder>", "where the model's external data lie",
-           "--ext --load-external-data"},
-          {"--model-type", Takes::one, "<type>", "onnx or engine, where the name does not say it"},
-          {"--shape-inference", Takes::nothing, "", "accepted: shapes are always inferred",
-           "--no-onnxruntime-shape-inference"},
-          {"--save-onnx", Takes::one, "<file>", "write the model with the outputs that were marked"}};
+  return {
+      {"--onnx-outputs", Takes::some, "<tensor...>",
+       "mark these tensors as outputs; patterns; '*' or 'mark all': every one", "--trt-outputs"},
+      {"--onnx-exclude-outputs", Takes::some, "<tensor...>", "leave these outputs out", "--trt-exclude-outputs"},
+      {"--onnx-outputs-by-type", Takes::some, "<operator...>", "mark what these operators compute",
+       "--trt-outputs-by-type"},
+      {"--external-data-dir", Takes::one, "<folder>", "where the model's external data lie",
+       "--ext --load-external-data"},
+      {"--fp-to-fp16", Takes::nothing, "", "bring the model to FP16 first; what has no meaning in it stays in FP32"},
+      {"--model-type", Takes::one, "<type>", "onnx or engine, where the name does not say it"},
+      {"--shape-inference", Takes::nothing, "", "accepted: shapes are always inferred",
+       "--no-onnxruntime-shape-inference --do-shape-inference"},
+      {"--save-onnx", Takes::one, "<file>", "write the model with the outputs that were marked"},
+      {"--save-external-data", Takes::maybe, "<file>", "of the model that is written: weights go into a file beside it",
+       "--external-data-path"},
+      {"--external-data-size-threshold", Takes::one, "<bytes>", "smaller weights stay in the model (1024)"}};
 }
 
 std::vector<CompanionFlag> data_flags() {
@@ -169,8 +186,13 @@ std::vector<CompanionFlag> data_flags() {
           {"--val-range", Takes::some, "<[name:][low,high]...>", "of values that are drawn", "--float-min --int-min"},
           {"--seed", Takes::one, "<number>", "of values that are drawn (default 1)"},
           {"--iterations", Takes::one, "<count>", "how many inferences, each on values of its own", "--iters"},
-          {"--load-inputs", Takes::some, "<file...>", "JSON, .npz, .npy, .safetensors, name:file.raw, a folder"},
-          {"--save-inputs", Takes::one, "<file>", "what went in, in the same forms"},
+          {"--load-inputs", Takes::some, "<file...>", "JSON, .npz, .npy, .safetensors, name:file.raw, a folder",
+           "--load-input-data"},
+          {"--save-inputs", Takes::one, "<file>", "what went in, in the same forms", "--save-input-data"},
+          {"--save-input-blob", Takes::maybe, "<folder>",
+           "what went in as raw bytes: a folder an iteration, a file an input"},
+          {"--data-loader-script", Takes::one, "<file[:function]>",
+           "a function in Python (load_data) that yields a dict of arrays an iteration"},
           {"--data-loader-cmd", Takes::one, "<program>", "prints the path of an .npz file a line, one an iteration"}};
 }
 
@@ -193,8 +215,8 @@ std::vector<CompanionFlag> engine_flags() {
       {"--load-timing-cache", Takes::one, "<file>", "times that were taken before"},
       {"--save-timing-cache", Takes::one, "<file>", "keep the times that are taken"},
       {"--error-on-timing-cache-miss", Takes::nothing, "", "measure nothing: fail where a time is missing"},
-      {"--save-tactics", Takes::one, "<file>", "keep which tactics were chosen"},
-      {"--load-tactics", Takes::one, "<file>", "choose these tactics"},
+      {"--save-tactics", Takes::one, "<file>", "keep which tactics were chosen", "--save-tactic-replay"},
+      {"--load-tactics", Takes::one, "<file>", "choose these tactics", "--load-tactic-replay"},
       {"--refittable", Takes::nothing, "", "the plan takes other weights"},
       {"--strip-plan", Takes::nothing, "", "the plan's file holds no weights"},
       {"--profiling-verbosity", Takes::one, "<how>", "none, layer_names_only, detailed"},
@@ -217,7 +239,9 @@ const CompanionCommand& comparison_command() {
       "Exit 0: they agree; 1: they do "
       "not; 2: the command line is wrong or asks for nothing; 3: a file is missing; 4: a runner is.\nWithout a runner: "
       "one inference, whose outputs are shown.",
-      joined({runner_flags(), model_flags(), data_flags(), engine_flags(), judging_flags()}),
+      with_accepted(joined({runner_flags(), model_flags(), data_flags(), engine_flags(), judging_flags()}),
+                    {AcceptedFlags::data, AcceptedFlags::model, AcceptedFlags::network, AcceptedFlags::builder,
+                     AcceptedFlags::tensorflow}),
       1,
       1,
       true};
@@ -351,6 +375,7 @@ ComparisonRequest comparison_request(const Arguments& arguments, const std::vect
   request.average = arguments.has("--check-average");
   request.allow_unmatched = arguments.has("--allow-unmatched");
   request.heat_maps = arguments.value("--save-heatmaps");
+  request.error_plots = arguments.value("--save-error-metrics-plot");
   if (request.average && request.fail_fast) throw UsageError("--check-average and --fail-fast exclude each other");
   const bool by_element =
       std::ranges::any_of(compare.stat, [](const auto& entry) { return entry.second == "elemwise"; });
@@ -362,8 +387,9 @@ ComparisonRequest comparison_request(const Arguments& arguments, const std::vect
   return request;
 }
 
-ModelFace face_of(const Arguments& arguments, const std::string& path) {
+ModelFace face_of(const Arguments& arguments, const std::string& path, const Narrator& narrator) {
   ModelFace face = read_face(path, arguments.value("--external-data-dir"));
+  if (arguments.has("--fp-to-fp16")) to_fp16(face, arguments.has("--keep-io-types"), narrator.engine_log());
   mark_outputs(face, output_marks(arguments));
   return face;
 }

@@ -33,7 +33,7 @@ CompareRequest comparison_request_of_flags(const Arguments& arguments);
 ComparisonRequest comparison_request(const Arguments& arguments, const std::vector<std::string>& precisions,
                                      const Narrator& narrator);
 /// What it was given with --onnx-outputs and the like, read and marked.
-ModelFace face_of(const Arguments& arguments, const std::string& path);
+ModelFace face_of(const Arguments& arguments, const std::string& path, const Narrator& narrator);
 /// A GPU where there is one, else the processor.
 std::string best_device();
 

@@ -264,6 +264,19 @@ void save_inputs(const std::string& path, const std::vector<TensorList>& iterati
   for (size_t i = 0; i < iterations.size(); ++i) write_file(iteration_file(path, i), feed_json(iterations[i]).dump(4));
 }
 
+void save_blobs(const std::string& folder, const std::vector<TensorList>& iterations) {
+  for (size_t i = 0; i < iterations.size(); ++i) {
+    const fs::path place = fs::path(folder) / std::to_string(i);
+    fs::create_directories(place);
+    for (const NamedTensor& each : iterations[i]) {
+      std::string name = each.name;
+      std::ranges::replace(name, '/', '_');
+      const auto bytes = each.tensor.bytes();
+      write_file((place / (name + ".bin")).string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+  }
+}
+
 std::vector<RunResult> load_results(const std::vector<std::string>& paths) {
   std::vector<RunResult> results;
   for (const std::string& path : paths) {

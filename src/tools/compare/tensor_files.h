@@ -30,6 +30,9 @@ struct KnownTensor {
 std::vector<TensorList> load_inputs(const std::vector<std::string>& paths, const std::vector<KnownTensor>& known);
 void save_inputs(const std::string& path, const std::vector<TensorList>& iterations);
 
+/// Raw bytes: a folder for each iteration, in it a file for each input. Files that are there are written over.
+void save_blobs(const std::string& folder, const std::vector<TensorList>& iterations);
+
 std::vector<RunResult> load_results(const std::vector<std::string>& paths);
 void save_results(const std::string& path, const std::vector<RunResult>& results);
 

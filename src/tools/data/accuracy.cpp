@@ -7,17 +7,44 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tools/commands/commands.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/run_flags.h"
 #include "tools/data/saved.h"
 
 namespace hone {
 namespace {
 
-constexpr std::string_view kOwn[] = {"--compare",       "--atol",
-                                     "--rtol",          "--check-error-stat",
-                                     "--l2-threshold",  "--psnr-threshold",
-                                     "--snr-threshold", "--cosine-similarity-threshold",
-                                     "--check-average", "--save-accuracy-results"};
+constexpr std::string_view kSilent[] = {"--fail-fast",
+                                        "--infinities-compare-equal",
+                                        "--no-shape-check",
+                                        "--error-quantile",
+                                        "--index-tolerance",
+                                        "--lpips-threshold",
+                                        "--save-heatmaps",
+                                        "--show-heatmaps",
+                                        "--save-error-metrics-plot",
+                                        "--show-error-metrics-plot"};
+constexpr std::string_view kOwn[] = {"--fail-fast",
+                                     "--infinities-compare-equal",
+                                     "--no-shape-check",
+                                     "--error-quantile",
+                                     "--index-tolerance",
+                                     "--lpips-threshold",
+                                     "--save-heatmaps",
+                                     "--show-heatmaps",
+                                     "--save-error-metrics-plot",
+                                     "--show-error-metrics-plot",
+                                     "--compare-func-script",
+                                     "--compare",
+                                     "--atol",
+                                     "--rtol",
+                                     "--check-error-stat",
+                                     "--l2-threshold",
+                                     "--psnr-threshold",
+                                     "--snr-threshold",
+                                     "--cosine-similarity-threshold",
+                                     "--check-average",
+                                     "--save-accuracy-results"};
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand = [] {
@@ -27,8 +54,12 @@ const CompanionCommand& command() {
                           "did then. Exit 0: passed; 1: failed; 2: "
                           "the file lacks the numbers for it.",
                           {}};
-    for (const CompanionFlag& flag : comparison_command().flags)
-      if (std::ranges::find(kOwn, flag.name) != std::end(kOwn)) made.flags.push_back(flag);
+    for (CompanionFlag flag : comparison_command().flags) {
+      if (std::ranges::find(kOwn, flag.name) == std::end(kOwn)) continue;
+      if (std::ranges::find(kSilent, flag.name) != std::end(kSilent))
+        flag.help = "accepted: the numbers are kept as they are";
+      made.flags.push_back(flag);
+    }
     return made;
   }();
   return kCommand;
@@ -41,6 +72,7 @@ class Rejudged {
 
   ExitStatus run() {
     narrator_.info("RUNNING | Command: hone check accuracy {}", join(arguments_.words(), " "));
+    refuse_python(arguments_);
     need_file(arguments_.file());
     narrator_.info("Loading accuracy results from {}", arguments_.file());
     std::vector<KeptComparison> kept = read_accuracy(arguments_.file());

@@ -65,10 +65,9 @@ LOGGER = trt.Logger(trt.Logger.WARNING)
 
 def load_config(builder, network, config):
     """Sets up the configuration."""
-    # TODO: put what the engine shall be like here.
-    config.builder_optimization_level = 3
-    # config.set_flag(trt.BuilderFlag.FP16)
-    # config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)
+    # TODO: put what the engine shall be like here, for example config.set_flag(trt.BuilderFlag.FP16).
+@CONFIG@    if @PROFILES@:  # they are given above
+        return
     profile = builder.create_optimization_profile()
     dynamic = False
     for i in range(network.num_inputs):

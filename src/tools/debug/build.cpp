@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tools/commands/commands.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/tactics.h"
 #include "tools/debug/engine_subject.h"
 #include "tools/debug/passing_file.h"
@@ -33,6 +34,8 @@ const CompanionCommand& command() {
                           1,
                           true};
     for (const CompanionFlag& flag : engine_subject_flags()) made.flags.push_back(flag);
+    made.flags = with_accepted(std::move(made.flags), {AcceptedFlags::data, AcceptedFlags::model,
+                                                       AcceptedFlags::network, AcceptedFlags::builder});
     return made;
   }();
   return kCommand;

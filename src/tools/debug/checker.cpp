@@ -101,11 +101,12 @@ std::set<int> codes_of(const Arguments& arguments, std::string_view flag) {
 
 std::vector<CompanionFlag> checker_flags() {
   return {{"--check", Takes::rest, "<command...>",
-           "what tells whether an iteration passes; everything behind it is the command"},
+           "what tells whether an iteration passes; everything behind it is the command", "--check-inference"},
           {"--check-run", Takes::word, "<flags>",
            "compare in this process, as hone run with these flags does: \"--cpu --ref --atol 1e-3\""},
-          {"--fail-code", Takes::some, "<code...>", "exit codes that mean failure; default: all but 0"},
-          {"--ignore-fail-code", Takes::some, "<code...>", "exit codes that do not"},
+          {"--fail-code", Takes::some, "<code...>", "exit codes that mean failure; default: all but 0",
+           "--fail-returncode"},
+          {"--ignore-fail-code", Takes::some, "<code...>", "exit codes that do not", "--ignore-fail-returncode"},
           {"--fail-regex", Takes::some, "<pattern...>", "output that means failure, whatever the exit code"},
           {"--show-output", Takes::nothing, "", "show what the check prints"},
           {"--hide-fail-output", Takes::nothing, "", "do not even where it fails"},

@@ -22,7 +22,7 @@ EngineSubject::EngineSubject(const Arguments& arguments, const Narrator& narrato
   if (!is_onnx_file(arguments.file()))
     throw UsageError(fmt::format("{} is no ONNX model", arguments.file()),
                      "an engine cannot be built anew; give the model it was made of");
-  face_ = face_of(arguments, arguments.file());
+  face_ = face_of(arguments, arguments.file(), narrator);
   request_.device = arguments.has("--cpu") ? "cpu" : arguments.has("--cuda") ? "cuda:0" : best_device();
   device_ = open_device_named(request_.device);
   if (arguments.has("--load-inputs")) samples_ = load_inputs(arguments.values("--load-inputs"), face_.inputs);

@@ -10,6 +10,7 @@
 #include "ir/graph.h"
 #include "tools/commands/commands.h"
 #include "tools/common/plan_view.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/debug/engine_subject.h"
 #include "tools/debug/fewest.h"
 #include "tools/model/read.h"
@@ -34,6 +35,8 @@ const CompanionCommand& command() {
         1,
         true};
     for (const CompanionFlag& flag : engine_subject_flags()) made.flags.push_back(flag);
+    made.flags = with_accepted(std::move(made.flags), {AcceptedFlags::data, AcceptedFlags::model,
+                                                       AcceptedFlags::network, AcceptedFlags::builder});
     return made;
   }();
   return kCommand;

@@ -11,6 +11,7 @@
 #include "edit/changes/pieces.h"
 #include "edit/file.h"
 #include "tools/commands/commands.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/inputs.h"
 #include "tools/compare/run_flags.h"
 #include "tools/debug/checker.h"
@@ -28,7 +29,7 @@ using edit::Part;
 std::vector<CompanionFlag> flags() {
   std::vector<CompanionFlag> all{
       {"--output", Takes::one, "<file>", "the reduced model", "-o"},
-      {"--min-good", Takes::one, "<file>", "a model of about its size that passes"},
+      {"--min-good", Takes::one, "<file>", "a model of about its size that passes", "--minimal-good"},
       {"--mode", Takes::one, "<mode>", "bisect (default), or linear: node by node"},
       {"--no-reduce-inputs", Takes::nothing, "", "leave the beginning of the model as it is"},
       {"--no-reduce-outputs", Takes::nothing, "", "leave the end of the model as it is"},
@@ -36,12 +37,12 @@ std::vector<CompanionFlag> flags() {
        "--model-inputs --input-shapes"},
       {"--seed", Takes::one, "<number>", "of the inputs that are drawn for --check-run (default 1)"},
       {"--val-range", Takes::some, "<[name:][low,high]...>", "of the inputs that are drawn for --check-run"},
-      {"--load-inputs", Takes::some, "<file...>", "the inputs for --check-run"},
+      {"--load-inputs", Takes::some, "<file...>", "the inputs for --check-run", "--load-input-data"},
       {"--model-type", Takes::one, "<type>", "accepted; models are ONNX"},
       {"--shape-inference", Takes::nothing, "", "accepted: shapes are always inferred", "--no-shape-inference"},
       {"--force-fallback-shape-inference", Takes::nothing, "", "accepted, without effect"}};
   for (CompanionFlag& flag : checker_flags()) all.push_back(flag);
-  return with_load_flags(std::move(all));
+  return with_accepted(with_load_flags(std::move(all)), {AcceptedFlags::data, AcceptedFlags::model});
 }
 
 const CompanionCommand& command() {

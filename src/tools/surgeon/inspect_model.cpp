@@ -9,6 +9,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/plan_summary.h"
 #include "tools/common/plan_view.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/surgeon/describe_model.h"
 #include "tools/surgeon/model_line.h"
 
@@ -22,16 +23,18 @@ const CompanionCommand& command() {
       "inspect model", "MODEL.onnx | PLAN",
       "Shows what a model or a plan holds: inputs, outputs, initialisers, nodes; of a plan profiles, memory, layers "
       "with their kernels.",
-      with_load_flags(
-          {{"--show", Takes::some, "<layers attrs weights>", "nodes, their attributes, the values of weights"},
-           {"--mode", Takes::one, "<mode>", "old spelling: none, basic (layers), attrs, full"},
-           {"--layers", Takes::nothing, "", "the same as --show layers"},
-           {"--neighbours", Takes::nothing, "", "of each node and tensor what stands before and behind it",
-            "--neighbors"},
-           {"--list-unbounded-dds", Takes::nothing, "",
-            "tensors that hold sizes which only a run knows and nothing bounds"},
-           {"--model-type", Takes::one, "<type>", "accepted; the file says what it is"},
-           {"--display-as", Takes::one, "<form>", "accepted"}})};
+      with_accepted(
+          with_load_flags(
+              {{"--show", Takes::some, "<layers attrs weights>", "nodes, their attributes, the values of weights"},
+               {"--mode", Takes::one, "<mode>", "old spelling: none, basic (layers), attrs, full"},
+               {"--layers", Takes::nothing, "", "the same as --show layers"},
+               {"--neighbours", Takes::nothing, "", "of each node and tensor what stands before and behind it",
+                "--neighbors"},
+               {"--list-unbounded-dds", Takes::nothing, "",
+                "tensors that hold sizes which only a run knows and nothing bounds"},
+               {"--model-type", Takes::one, "<type>", "accepted; the file says what it is"},
+               {"--display-as", Takes::one, "<form>", "accepted"}}),
+          {AcceptedFlags::network, AcceptedFlags::builder, AcceptedFlags::tensorflow})};
   return kCommand;
 }
 

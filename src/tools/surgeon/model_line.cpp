@@ -11,6 +11,8 @@
 #include "edit/names.h"
 #include "edit/parts.h"
 #include "onnx/importer.h"
+#include "quantize/few_bits_file.h"
+#include "tools/companion/polygraphy_flags.h"
 #include "tools/surgeon/describe_model.h"
 
 namespace hone {
@@ -18,12 +20,14 @@ namespace {
 
 const std::vector<CompanionFlag> kLoad{
     {"--external-data-dir", Takes::one, "<folder>", "where weights in other files are; usually beside the model",
-     "--ext"},
+     "--ext --load-external-data"},
     {"--ignore-external-data", Takes::nothing, "", "leave weights in other files alone"},
+    {"--fp-to-fp16", Takes::nothing, "", "bring the model to FP16 first; what has no meaning in it stays in FP32"},
 };
 const std::vector<CompanionFlag> kSave{
     {"--output", Takes::one, "<file>", "the model that is written", "-o --save-onnx"},
-    {"--save-external-data", Takes::maybe, "<file>", "put weights into a file beside the model"},
+    {"--save-external-data", Takes::maybe, "<file>", "put weights into a file beside the model",
+     "--external-data-path"},
     {"--external-data-size-threshold", Takes::one, "<bytes>", "smaller weights stay in the model (1024)"},
     {"--no-save-all-tensors-to-one-file", Takes::nothing, "", "accepted; weights go into one file"},
     {"--check", Takes::nothing, "", "run the old and the new model on the same inputs; their outputs must agree"},
@@ -99,11 +103,19 @@ void naming(const Body& body) {
   }
 }
 
+/// Weights in other files come into the model.
+edit::Model in_fp16(const edit::Model& model) {
+  const Blob bytes = Blob::copy(edit::encode(model).text());
+  const std::string folder = model.directory.empty() ? "." : model.directory;
+  const ImportedModel imported = import_onnx_bytes(bytes, Logger([](Severity, std::string_view) {}), folder);
+  return edit::read_model(Blob::copy(convert_to_few_bits(bytes, folder, imported.graph, {}).bytes), model.directory);
+}
+
 }  // namespace
 
 std::vector<CompanionFlag> with_load_flags(std::vector<CompanionFlag> own) {
   own.insert(own.end(), kLoad.begin(), kLoad.end());
-  return own;
+  return with_accepted(std::move(own), {AcceptedFlags::data, AcceptedFlags::model});
 }
 
 std::vector<CompanionFlag> with_model_flags(std::vector<CompanionFlag> own) {
@@ -116,7 +128,7 @@ edit::Model load_model(const Arguments& arguments, const std::string& path) {
   edit::Model model = edit::open_model(path);
   if (arguments.has("--external-data-dir")) model.directory = arguments.value("--external-data-dir");
   if (arguments.has("--ignore-external-data")) model.directory.clear();
-  return model;
+  return arguments.has("--fp-to-fp16") ? in_fp16(model) : model;
 }
 
 std::string change_text(const edit::Model& before, const edit::Model& after) {
