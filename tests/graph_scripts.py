@@ -43,7 +43,7 @@ def example_02(gs):
 def example_03(gs):
     graph = gs.import_onnx(subgraph_model(gs))
     tensors = graph.tensors()
-    graph.inputs = [tensors["x1"].to_variable(dtype=np.float32, shape=IMAGE)]
+    graph.inputs = [tensors["x1"].to_variable(dtype=np.float32)]
     graph.outputs = [tensors["add_out"].to_variable(dtype=np.float32)]
     graph.cleanup()
     return gs.export_onnx(graph)

@@ -67,7 +67,7 @@ def same(mine, theirs):
         np.testing.assert_array_equal(mine_is, theirs_is)
 
 
-SAME = ["example_01", "example_02", "example_03", "example_04", "example_05", "example_06", "example_07", "example_08", "example_09", "example_11",
+SAME = ["example_01", "example_02", "example_04", "example_05", "example_06", "example_07", "example_08", "example_09", "example_11",
         "add_a_node", "loop_with_outer_values", "sort_shuffled", "copy_and_edit", "subgraph_model"]
 
 
@@ -75,6 +75,16 @@ SAME = ["example_01", "example_02", "example_03", "example_04", "example_05", "e
 def test_row_68_scripts_come_to_the_same_model(script):
     make = getattr(scripts, script)
     same(make(gs), make(onnx_graphsurgeon))
+
+
+def test_row_68_an_isolated_part_keeps_its_shapes():
+    """GraphSurgeon declares the new input a scalar."""
+    mine, theirs = scripts.example_03(gs), scripts.example_03(onnx_graphsurgeon)
+    assert ops(mine) == ops(theirs) == ["Mul", "Add"] and weights(mine).keys() == weights(theirs).keys()
+    assert [declared(value) for value in mine.graph.input] == [("x1", TensorProto.FLOAT, list(scripts.IMAGE))]
+    x = np.random.default_rng(0).standard_normal(scripts.IMAGE).astype(np.float32)
+    np.testing.assert_array_equal(run(mine)[0], 2 * x + 3)
+    assert sizes(gs.export_onnx(gs.import_onnx(mine).infer_shapes()).graph.output[0]) == list(scripts.IMAGE)
 
 
 def test_row_68_nothing_but_numpy_is_needed(tmp_path):
@@ -107,6 +117,14 @@ def test_row_68_two_tensors_of_one_name_are_refused():
     nodes = [gs.Node("Relu", inputs=[x], outputs=[gs.Variable("y", np.float32)]) for _ in range(2)]
     with pytest.raises(gs.GraphError, match="two tensors are called y"):
         gs.export_onnx(gs.Graph(nodes, [x], [nodes[0].outputs[0]]))
+
+
+def test_row_68_what_is_wrong_is_told_node_by_node():
+    graph = gs.import_onnx(scripts.subgraph_model(gs))
+    assert graph.diagnose().ok
+    graph.nodes[0].name, graph.nodes[0].inputs[0].values = "product", np.ones((3, 5), np.float32)
+    found = graph.diagnose()
+    assert not found.ok and found.entries[0].name == "product" and "do not broadcast" in found.entries[0].text
 
 
 def test_row_60_a_cycle_is_told_with_its_nodes():

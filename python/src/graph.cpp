@@ -247,9 +247,9 @@ struct GivenAttribute {
     const nb::handle value = parts[2];
     if (raw.kind == kGraph || raw.kind == kGraphs) {
       if (raw.reference != nullptr) return;
-      for (nb::handle body : value) bodies.push_back(nb::cast<const Graph&>(body).get());
-      raw.bodies = bodies.data();
-      raw.count = bodies.size();
+      for (nb::handle body : value) bodies_.push_back(nb::cast<const Graph&>(body).get());
+      raw.bodies = bodies_.data();
+      raw.count = bodies_.size();
     } else if (raw.encoded == nullptr && raw.reference == nullptr && !value.is_none()) {
       take(value);
     }
@@ -265,36 +265,36 @@ struct GivenAttribute {
       case kFloat: raw.real = static_cast<float>(nb::cast<double>(value)); break;
       case kInt: raw.integer = nb::cast<int64_t>(value); break;
       case kString: add_text(value); break;
-      case kTensor: raw.tensor = &tensor.emplace(value).raw; break;
+      case kTensor: raw.tensor = &tensor_.emplace(value).raw; break;
       case kFloats:
-        for (nb::handle each : value) reals.push_back(static_cast<float>(nb::cast<double>(each)));
+        for (nb::handle each : value) reals_.push_back(static_cast<float>(nb::cast<double>(each)));
         break;
       case kInts:
-        for (nb::handle each : value) integers.push_back(nb::cast<int64_t>(each));
+        for (nb::handle each : value) integers_.push_back(nb::cast<int64_t>(each));
         break;
       case kStrings:
         for (nb::handle each : value) add_text(each);
         break;
       default: break;
     }
-    raw.reals = reals.data();
-    raw.integers = integers.data();
-    raw.texts = texts.data();
-    raw.lengths = lengths.data();
-    raw.count = std::max({reals.size(), integers.size(), texts.size()});
+    raw.reals = reals_.data();
+    raw.integers = integers_.data();
+    raw.texts = texts_.data();
+    raw.lengths = lengths_.data();
+    raw.count = std::max({reals_.size(), integers_.size(), texts_.size()});
   }
   void add_text(nb::handle value) {
     size_t length = 0;
-    texts.push_back(chars(value, &length));
-    lengths.push_back(length);
+    texts_.push_back(chars(value, &length));
+    lengths_.push_back(length);
   }
 
-  std::vector<float> reals;
-  std::vector<int64_t> integers;
-  std::vector<const char*> texts;
-  std::vector<size_t> lengths;
-  std::vector<const hone_graph*> bodies;
-  std::optional<GivenTensor> tensor;
+  std::vector<float> reals_;
+  std::vector<int64_t> integers_;
+  std::vector<const char*> texts_;
+  std::vector<size_t> lengths_;
+  std::vector<const hone_graph*> bodies_;
+  std::optional<GivenTensor> tensor_;
 };
 
 void put_tensors(const Graph& graph, nb::handle list, hone_graph_list which) {

@@ -17,6 +17,7 @@ from .nodes import Node
 from .tensors import Constant, Tensor, Variable
 
 if TYPE_CHECKING:
+    from ..diagnosis import Diagnosis
     from .functions import Function
 
 
@@ -241,6 +242,13 @@ class Graph:
         """Gives every result and output the type and shape that follow from the inputs; what does not follow stays as it is declared."""
         folding.infer(self)
         return self
+
+    def diagnose(self) -> Diagnosis:
+        """What Hone would refuse of the model, node by node: operands that do not fit, types that an operator does not take, ..."""
+        from ..diagnosis import diagnose
+        from .writing import export_bytes
+
+        return diagnose(export_bytes(self, do_type_check=False))
 
     def layer(self, inputs: Sequence | None = None, outputs: Sequence | None = None, *args: Any, **kwargs: Any) -> list[Tensor]:
         """Adds a node and returns its outputs. A text becomes a new tensor whose name begins with it, an array or numbers a constant; other

@@ -61,9 +61,10 @@ class Tensor:
         self._values, self.data_location, self._export_dtype = values, data_location, export_dtype
         return self
 
-    def to_variable(self, dtype: Any = None, shape: Sequence = ()) -> Variable:
-        """Becomes a variable where it stands."""
+    def to_variable(self, dtype: Any = None, shape: Sequence | None = None) -> Variable:
+        """Becomes a variable where it stands; what is not given of type and shape stays."""
         was = self.export_dtype if isinstance(self, Constant) else self.dtype
+        shape = self.shape if shape is None else shape
         for name in ("_values", "_export_dtype", "data_location", "_told"):
             self.__dict__.pop(name, None)
         self.__class__ = Variable
