@@ -184,7 +184,8 @@ constexpr Edit kEdits[] = {
 /// What is written reads and writes as itself.
 void write_again(const Model& model, const char* edit) {
   const std::string written = edit::encode(model).text();
-  const Model read = edit::read_model(Blob::copy(written), "");
+  const Model read = with_note([&] { return fmt::format("reading what was written after {}", edit); },
+                               [&] { return edit::read_model(Blob::copy(written), ""); });
   HONE_ASSERT(edit::encode(read).text() == written, "after {} a model of {} bytes is written otherwise", edit,
               written.size());
   HONE_ASSERT(edit::compare(read, read).empty(), "after {} a model differs from itself", edit);

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import PACKAGE
+from conftest import BIN, PACKAGE
 
 sys.path.insert(0, str(PACKAGE))
 hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
@@ -188,3 +188,21 @@ def test_a_functional_model_of_keras(folder, form):
     session = converted(folder / form)
     x = np.random.default_rng(7).random((1 if form == "m.tflite" else 6, 12, 12, 1), np.float32)
     np.testing.assert_allclose(session.run(None, {session.get_inputs()[0].name: x})[0], model.predict(x, verbose=0), atol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["onnx", "plan"])
+def test_the_command_starts_it(folder, ending):
+    """hone convert, which gives options on and makes a plan of what comes back."""
+    pytest.importorskip("skl2onnx")
+    x = np.random.default_rng(9).normal(size=(100, 2)).astype(np.float32)
+    model = pytest.importorskip("sklearn.linear_model").LogisticRegression().fit(x, x[:, 0] > x[:, 1])
+    (folder / "model.pkl").write_bytes(pickle.dumps(model))
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    options = ["--cpu", "--input-shapes", "X:[5,2]"] if ending == "plan" else ["--opset", "15"]
+    done = subprocess.run([BIN / "hone", "convert", folder / "model.pkl", "-o", folder / f"out.{ending}", *options], capture_output=True, text=True,
+                          check=False, env={**os.environ, "PYTHONPATH": PATH, "PATH": path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = ort.InferenceSession(folder / f"out.{ending}").run(None, {"X": x[:5]})
+    assert found[0].tolist() == model.predict(x[:5]).tolist()
+    np.testing.assert_allclose(found[1], model.predict_proba(x[:5]), atol=1e-5)
+    assert {each.name for each in folder.iterdir()} == {"model.pkl", f"out.{ending}"}

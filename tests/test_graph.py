@@ -525,3 +525,29 @@ def test_row_56_folding_leaves_what_onnx_own_models_compute():
                 if wanted.dtype.kind == "f":
                     np.testing.assert_allclose(tensor.values, wanted, rtol=1e-3, atol=1e-5, err_msg=case.name)
     assert folded > 100
+
+
+def test_row_73_functions_are_folded_and_cleaned():
+    a, b = gs.Variable("a", np.float32), gs.Variable("b", np.float32)
+    function = gs.Function("F", domain="mine", inputs=[a], outputs=[b], opset=17)
+    three = function.layer(op="Add", inputs=[np.ones(2, np.float32), np.full(2, 2, np.float32)], outputs=["three"])[0]
+    function.layer(op="Neg", inputs=[three], outputs=["dead"])
+    function.layer(op="Mul", inputs=[a, three], outputs=[b])
+    x = gs.Variable("x", np.float32, (2,))
+    graph = gs.Graph(inputs=[x], opset=17, functions=[function])
+    graph.outputs = graph.F(inputs=[x])
+    graph.outputs[0].dtype, graph.outputs[0].shape = np.float32, (2,)
+    before = run(gs.export_onnx(graph))[0]
+    graph.fold_constants().cleanup()
+    assert [node.op for node in function.nodes] == ["Mul"] and function.nodes[0].inputs[1].values.tolist() == [3, 3]
+    np.testing.assert_array_equal(run(gs.export_onnx(graph))[0], before)
+
+
+def test_errors_about_names_that_are_no_text():
+    model = bytearray(scripts.subgraph_model(gs).SerializeToString())
+    model[model.index(b"Mul")] = 0xEC
+    graph = gs.import_onnx(bytes(model).replace(b"x1", b"\xffx"))  # read with what stands for the bytes that are none
+    assert graph.nodes[0].op.startswith("\ufffd")
+    damaged = bytes(model).replace(b"mul_out", b"\xec\xff\xfful_o")[:-3]
+    with pytest.raises(hone.Error):
+        gs.import_onnx(damaged)

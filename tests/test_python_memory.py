@@ -375,3 +375,22 @@ def test_a_removed_python_operator_is_freed_with_the_last_engine_that_uses_it(fo
     with pytest.raises(hone.Error, match="test.memory::Twice"):
         hone.Operator(lambda x: x, "test.memory", "Twice")  # not registered, so not released
     kept.remove()
+
+
+def test_what_is_made_of_a_plan_keeps_the_bytes_that_it_was_read_of(tmp_path):
+    """The library reads bytes that begin at a multiple of 64 where they lie: an engine, a network, refitted plans and builds of it, too."""
+    data = hone.build(tiny.perceptron(tmp_path / "model.onnx"), [*FLAGS, "--refit"]).bytes()
+    plan, before = hone.Plan.parse(data), sys.getrefcount(data)
+    network = plan.network()
+    refitted = plan.refit({"w": WEIGHTS * 2})
+    again = refitted.refit({"w": WEIGHTS})
+    made = [network, refitted, again, again.network(), network.build([*FLAGS, "--refit"])]
+    assert all(each._data == (data,) for each in made)
+    del plan, network, refitted, made
+    gc.collect()
+    assert sys.getrefcount(data) >= before
+    engine = again.engine("cpu/1")
+    del again
+    gc.collect()
+    with engine.context() as context:
+        np.testing.assert_allclose(context.run({"x": rows(3)})["y"], expected(rows(3)), rtol=1e-4, atol=1e-4)

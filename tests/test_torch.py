@@ -137,6 +137,21 @@ def test_tensors_that_are_written_in_the_source_are_constants(folder):
     torch.testing.assert_close(found, function(torch.arange(6.0).reshape(2, 3)))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers_where_torch_traces_them(folder, kind):
+    torch._dynamo.reset()
+    torch.manual_seed(8)
+    model = getattr(torch.nn, kind)(6, 4, 2, batch_first=True, bidirectional=True, dropout=0.5).eval()
+    with torch._dynamo.config.patch(allow_rnn=True):
+        run = compiled(model, folder)
+        for count in (2, 3):
+            x = torch.randn(count, 5, 6)
+            found, heard = told(lambda x=x: run(x)[0])
+            assert not heard and list(folder.glob("*.plan"))
+            torch.testing.assert_close(found, model(x)[0], rtol=1e-4, atol=1e-4)
+
+
 SECOND = """
 import sys, time, torch, hone.torch
 from hone.torch import exporting

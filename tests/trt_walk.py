@@ -224,7 +224,7 @@ class Walk:
             tensor = self.network.get_input(at)
             low, middle, high = ([each if size == -1 else size for size in tensor.shape] for each in (1, 2, 4))
             self.call("set_shape", profile.set_shape, tensor.name, low, middle, high)
-            count = int(np.prod(low)) if low else 1
+            count = min(64, int(np.prod(low, dtype=np.float64))) if low else 1
             if tensor.dtype in (trt.int32, trt.int64) and len(low) < 2:
                 self.call("set_shape_input", profile.set_shape_input, tensor.name, [1] * count, [2] * count, [4] * count)
         self.call("add_optimization_profile", config.add_optimization_profile, profile)

@@ -398,8 +398,8 @@ HONE_API hone_status hone_plan_create_from_refit(const hone_plan* plan, const ho
                                                  hone_plan** refitted);
 /* HONE_ERROR: the file cannot be read, is damaged or of a version that this one does not read. */
 HONE_API hone_status hone_plan_create_from_file(const char* path, hone_plan** plan);
-/* A plan in memory, which must stay as it is while the plan or an engine of it lives; it is copied unless it begins at a multiple
- * of 64 bytes. HONE_ERROR as above. */
+/* A plan in memory, which must stay as it is while the plan lives, an engine of it, its network or a plan that was refitted of it;
+ * it is copied unless it begins at a multiple of 64 bytes. HONE_ERROR as above. */
 HONE_API hone_status hone_plan_create_from_memory(const void* bytes, size_t size, hone_plan** plan);
 /* Writes beside `path`, syncs and renames: the file is whole or not there. HONE_ERROR: it cannot be written. */
 HONE_API hone_status hone_plan_save(const hone_plan* plan, const char* path);

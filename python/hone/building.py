@@ -118,6 +118,12 @@ class Weight(NamedTuple):
     refusal: str | None  # why a refit does not take another one in its place
 
 
+def _with(made, *memory):
+    """The object, which keeps what its library reads where it lies: bytes that a plan was read of."""
+    made._data = tuple({id(each): each for each in memory}.values())
+    return made
+
+
 class Model(Object):
     """An ONNX model, read and checked. `log(severity, text)` receives what the reader has to say; `inputs` and `outputs` are
     {name: (dtype, sizes)}, where sizes that are not fixed are -1."""
@@ -126,7 +132,7 @@ class Model(Object):
     outputs: Sides
 
     def __init__(self, handle: Any):
-        self._handle = handle
+        self._handle, self._data = handle, ()
         self.inputs, self.outputs = sides(handle.tensors())
 
     @classmethod
@@ -189,7 +195,7 @@ class Model(Object):
         for key, text in (notes or {}).items():
             options.set_note(key, text)
         told = ProgressBar() if progress is True else progress or None
-        return Plan(_hone.build(self.handle, device_of(device).handle, options, told, log, threshold))
+        return _with(Plan(_hone.build(self.handle, device_of(device).handle, options, told, log, threshold)), *self._data)
 
 
 class PlanInfo(NamedTuple):
@@ -246,14 +252,12 @@ class Plan(Object):
     """A tuned engine as data: what build() makes and load() reads."""
 
     def __init__(self, handle: Any):
-        self._handle = handle
+        self._handle, self._data = handle, ()
 
     @classmethod
     def parse(cls, data: bytes) -> Plan:
         """Of what bytes() gave, which is copied unless it begins at a multiple of 64 bytes."""
-        made = cls(_hone.Plan.parse(data))
-        made._data = data  # the library may read it where it lies
-        return made
+        return _with(cls(_hone.Plan.parse(data)), data)  # the library may read it where it lies
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a file that is whole or not there."""
@@ -290,7 +294,7 @@ class Plan(Object):
     def network(self) -> Model:
         """The network that the plan keeps: built with --refit, with its weights; loaded from a file without weights, they are
         missing until they are given. For other weights and refit()."""
-        return Model(_hone.Model.from_plan(self.handle))
+        return _with(Model(_hone.Model.from_plan(self.handle)), *self._data)
 
     def refit(self, model: Model | str | os.PathLike | Mapping[str, Any], device: str | Device = "cpu", log: Log | None = None,
               threshold: int = WARNING) -> Plan:
@@ -301,7 +305,7 @@ class Plan(Object):
             for name, values in weights.items():
                 model.set_weight(name, values)
         model = model if isinstance(model, Model) else Model.load(model)
-        return Plan(self.handle.refit(model.handle, device_of(device).handle, log, threshold))
+        return _with(Plan(self.handle.refit(model.handle, device_of(device).handle, log, threshold)), *self._data, *model._data)
 
     def engine(self, device: str | Device = "cpu", log: Log | None = None, threshold: int = WARNING) -> Engine:
         """The plan, ready to run on the device. `log(severity, text)` hears when the plan did not fit the machine and its tactics

@@ -36,10 +36,16 @@ struct Cancelled : Error {
   using Error::Error;
 };
 
-/// What the calling thread's last failure was, as text.
+inline nb::object text(const char* from) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(from, static_cast<Py_ssize_t>(std::char_traits<char>::length(from)), "replace"));
+}
+
+/// What the calling thread's last failure was, as text. A damaged model's names may be no UTF-8.
 inline std::string last_failure() {
   const std::string hint = hone_last_hint();
-  return hint.empty() ? hone_last_error() : hone_last_error() + ("\n  hint: " + hint);
+  const std::string whole = hint.empty() ? hone_last_error() : hone_last_error() + ("\n  hint: " + hint);
+  return nb::cast<std::string>(text(whole.c_str()));
 }
 
 inline void check(hone_status status) {
@@ -111,11 +117,6 @@ T sized() {
   T value{};
   value.size = sizeof value;
   return value;
-}
-
-inline nb::object text(const char* from) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(from, static_cast<Py_ssize_t>(std::char_traits<char>::length(from)), "replace"));
 }
 
 /// Name, element type, whether an input, sizes (nothing without rank), whether it cannot be bound; of containers the types of

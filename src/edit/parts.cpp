@@ -17,11 +17,12 @@ void keep_field(Model& model, Rest& rest, uint32_t number, Rope message) {
   rest.push_back({number, model.keep(whole.text())});
 }
 
-std::string_view payload_of(const Kept& kept) {
+/// Nothing where the field is of another kind than a text or a message, as in damaged models.
+std::optional<std::string_view> payload_of(const Kept& kept) {
   protozero::pbf_reader message(kept.whole.data(), kept.whole.size());
-  if (!message.next() || message.wire_type() != protozero::pbf_wire_type::length_delimited) return {};
+  if (!message.next() || message.wire_type() != protozero::pbf_wire_type::length_delimited) return std::nullopt;
   const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
+  return std::string_view(view.data(), view.size());
 }
 
 Node constant_of(Model& model, const Weight& weight) {
@@ -63,8 +64,11 @@ FunctionParts take_apart(const Function& function) {
   for (const std::string& name : function.outputs) graph.outputs.push_back({name, {}});
   for (const Node& node : function.nodes) graph.nodes.push_back(deep_copy(node));
   for (const Kept& kept : function.rest) {
-    const std::string_view payload = payload_of(kept);
-    if (kept.number == kRequired) {
+    const std::optional<std::string_view> found = payload_of(kept);
+    const std::string_view payload = found.value_or(std::string_view());
+    if (!found) {
+      parts.model.rest.push_back(kept);
+    } else if (kept.number == kRequired) {
       parts.parameters.push_back({std::string(payload), 0, {}, {}});
     } else if (kept.number == kDefaults) {
       parts.parameters.push_back(read_attribute(payload));
@@ -121,7 +125,7 @@ Function function_of(Model& into, const FunctionParts& parts) {
 std::string_view text_in(const Rest& rest, uint32_t number) {
   std::string_view text;
   for (const Kept& kept : rest)
-    if (kept.number == number) text = payload_of(kept);
+    if (kept.number == number) text = payload_of(kept).value_or(text);
   return text;
 }
 

@@ -83,7 +83,7 @@ def _sealed(graph: Any) -> Any:
     sealed = graph.copy({id(tensor): tensor.copy() for tensor in captured(graph).values()})
     sealed.inputs += [tensor for tensor in captured(sealed).values() if isinstance(tensor, Variable)]
     sealed.__dict__.update(_loose=[], _given=[])
-    return to_library(sealed)
+    return to_library(sealed, with_functions=not hasattr(sealed, "unique_id"))  # functions hold no functions
 
 
 def infer(graph: Any) -> None:

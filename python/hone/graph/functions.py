@@ -67,9 +67,9 @@ class Function(Graph):
                 tensor.dtype, tensor.shape = output.dtype, output.shape
         return made
 
-    def copy(self) -> Function:
+    def copy(self, tensor_map: dict | None = None) -> Function:
         """The same with nodes and tensors of its own."""
-        made = super().copy()
+        made = super().copy(tensor_map)
         made.attrs = dict(self.attrs)
         return made
 

@@ -53,7 +53,7 @@ def save(graph: Graph, path: str | os.PathLike, external_data: str | bool | None
     to_library(graph, do_type_check).save(os.fspath(path), data_file, threshold)
 
 
-def to_library(graph: Graph, do_type_check: bool = False) -> Any:
+def to_library(graph: Graph, do_type_check: bool = False, with_functions: bool = True) -> Any:
     """The graph as the library's."""
     if do_type_check:
         lacking = [tensor.name for tensor in [*graph.inputs, *graph.outputs] if isinstance(tensor, Variable) and not _has_type(tensor)]
@@ -61,7 +61,7 @@ def to_library(graph: Graph, do_type_check: bool = False) -> Any:
             raise GraphError(f"inputs and outputs need a type: {', '.join(lacking)} has none\n  hint: tensor.dtype = np.float32")
     graph._share_functions()
     writer = _Writer()
-    return writer.graph(graph, {}, [writer.graph(function, {}, []) for function in graph.functions])
+    return writer.graph(graph, {}, [writer.graph(function, {}, []) for function in graph.functions] if with_functions else [])
 
 
 def _has_type(tensor: Variable) -> bool:

@@ -108,9 +108,12 @@ def _written(node):
 
 
 def inert(node: torch.fx.Node) -> bool:
-    """Dropout of an inference."""
-    return "dropout" in str(node.target) and len(node.args) > 2 and node.args[2] is False or "scaled_dot_product" in str(
-        node.target) and not (len(node.args) > 4 and node.args[4])
+    """Whether an operator that may draw random numbers draws none: dropout of an inference."""
+    name = str(node.target)
+    if name.endswith(".input") and name.split(".")[1] in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        return node.args[5] == 0 or not node.args[6]
+    return "dropout" in name and len(node.args) > 2 and node.args[2] is False or "scaled_dot_product" in name and not (
+        len(node.args) > 4 and node.args[4])
 
 
 def sizes_of(program: torch.export.ExportedProgram) -> list[list[int]]:

@@ -197,8 +197,9 @@ def _axes(word):
 
 def _ragged_softmax(e, r):
     """Rows of (..., n), of which the first `bounds` count; the rest is 0."""
-    x, size = e.input(0), e.sizes(0)[-1]
-    at = e.constant(np.arange(size), np.int32)
+    x = e.input(0)
+    size = e.node("Gather", [e.node("Shape", [x]), e.constant(e.rank(0) - 1, np.int64)])
+    at = e.cast(e.node("Range", [e.constant(0, np.int64), size, e.constant(1, np.int64)]), onnx.INT32)
     inside = e.node("Less", [at, e.cast(e.input(1), onnx.INT32)])
     low = e.node("Where", [inside, x, e.scalar(-3.0e38 if e.element(0) != onnx.FLOAT16 else -6.0e4, e.element(0))])
     e.node("Where", [inside, e.node("Softmax", [low], axis=-1), e.scalar(0.0, e.element(0))], e.out())

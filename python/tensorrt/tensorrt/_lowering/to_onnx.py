@@ -144,7 +144,7 @@ def emitted(record, names, prefix=None):
         emitter.names = {**names, **{record.outputs[at]: f"{finals[at]}/before_cast" for at in asked}}
     try:
         lower(emitter, record)
-    except (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError) as error:  # a program may set anything
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError) as error:  # a program may set anything
         emitter.fail(f"its parameters do not fit its inputs or each other ({type(error).__name__}: {error})")
     for at, dtype in asked.items():
         emitter.cast(emitter.names[record.outputs[at]], element_of_type(dtype), finals[at])
