@@ -121,7 +121,7 @@ std::vector<CompanionFlag> checker_flags() {
            "where the answers are kept (default polygraphy_debug_replay.json)"}};
 }
 
-Checker::Checker(const Arguments& arguments, const Narrator& narrator, std::string artifact)
+Checker::Checker(const Arguments& arguments, const Narrator& narrator, const std::string& artifact)
     : arguments_(arguments),
       narrator_(narrator),
       artifact_(arguments.value("--iter-artifact", artifact)),

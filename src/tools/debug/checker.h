@@ -23,7 +23,7 @@ std::vector<CompanionFlag> checker_flags();
 class Checker {
  public:
   /// `artifact` is what is checked: "polygraphy_debug.onnx" unless --iter-artifact says otherwise.
-  Checker(const Arguments& arguments, const Narrator& narrator, std::string artifact);
+  Checker(const Arguments& arguments, const Narrator& narrator, const std::string& artifact);
 
   const std::string& artifact() const { return artifact_; }
   /// How many more questions are likely to come; -1: not known.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/surgeon/model_line.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -114,7 +115,8 @@ edit::Model in_fp16(const edit::Model& model) {
 }  // namespace
 
 std::vector<CompanionFlag> with_load_flags(std::vector<CompanionFlag> own) {
-  own.insert(own.end(), kLoad.begin(), kLoad.end());
+  for (const CompanionFlag& flag : kLoad)
+    if (std::ranges::find(own, flag.name, &CompanionFlag::name) == own.end()) own.push_back(flag);
   return with_accepted(std::move(own), {AcceptedFlags::data, AcceptedFlags::model});
 }
 
@@ -128,7 +130,9 @@ edit::Model load_model(const Arguments& arguments, const std::string& path) {
   edit::Model model = edit::open_model(path);
   if (arguments.has("--external-data-dir")) model.directory = arguments.value("--external-data-dir");
   if (arguments.has("--ignore-external-data")) model.directory.clear();
-  return arguments.has("--fp-to-fp16") ? in_fp16(model) : model;
+  // Sanitising brings the model to FP16 itself, behind its folds.
+  const bool first = arguments.has("--fp-to-fp16") && arguments.command().name != "surgeon sanitize";
+  return first ? in_fp16(model) : model;
 }
 
 std::string change_text(const edit::Model& before, const edit::Model& after) {
