@@ -59,6 +59,19 @@ class Told:
         log(self._logger, "INFO", text)
 
 
+class Managed(Told):
+    """The same, in with blocks and without a memory to free by hand."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def __del__(self):
+        return None
+
+
 def relay(logger):
     """A log for Hone that writes to the program's logger, and its threshold."""
     severities = list(_Severity.__members__.values())

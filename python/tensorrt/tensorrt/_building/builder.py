@@ -12,7 +12,7 @@ import tempfile
 import hone
 
 from .._base import enums, native
-from .._base.reports import Told, called, relay
+from .._base.reports import Managed, Told, called, relay
 from .._base.values import IHostMemory
 from .._engine import shape_values, trial
 from .._engine.engine import NOTE, ICudaEngine
@@ -35,7 +35,7 @@ def _dynamic(shape):
     return -1 in tuple(shape)
 
 
-class Builder(Told):
+class Builder(Managed):
     """Builds engines."""
 
     def __init__(self, logger):
@@ -148,15 +148,6 @@ class Builder(Told):
         if lowered.path is not None:
             return lowered, hone.Model.load(lowered.path, receive, threshold)
         return lowered, hone.Model.parse(lowered.data, lowered.folder, receive, threshold)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None
 
 
 class _Build:

@@ -5,7 +5,7 @@ import os
 
 from .._base import enums, native, surface
 from .._base.checks import instance, kept
-from .._base.reports import Told
+from .._base.reports import Managed
 from .._network.layers import ILayer
 from .algorithms import IAlgorithmSelector
 from .calibration import IInt8Calibrator
@@ -20,7 +20,7 @@ TACTIC_SOURCES = {"8": 31, "10": 24, "11": 3}[surface.MAJOR]
 
 
 
-class IBuilderConfig(Told):
+class IBuilderConfig(Managed):
     """How to build an engine."""
 
     def __init__(self, logger):
@@ -218,15 +218,6 @@ class IBuilderConfig(Told):
     def can_run_on_DLA(self, layer):  # noqa: N802: the interface's name
         """Never."""
         return False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None
 
 
 def _quantization(flag):

@@ -15,7 +15,7 @@ from hone.arrays import NAMES, Tensor
 
 from .._base import native
 from .._base.checks import instance
-from .._base.reports import Told
+from .._base.reports import Managed
 from .._base.values import Dims
 from . import trial
 from .listeners import IDebugListener, IOutputAllocator, IProfiler, activations, allocate, report_debug_tensors, report_layers
@@ -29,7 +29,7 @@ def _sizes(shape):
     return tuple(int(size) for size in shape)
 
 
-class IExecutionContext(Told):
+class IExecutionContext(Managed):
     """Runs an engine."""
 
     def __init__(self, engine, strategy=None, config=None):
@@ -507,12 +507,3 @@ class IExecutionContext(Told):
     def set_communicator(self, communicator):
         """There is one device."""
         return False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None

@@ -11,7 +11,7 @@ import hone
 
 from .._base import enums, native, surface
 from .._base.checks import instance
-from .._base.reports import Told, relay
+from .._base.reports import Managed, relay
 from .._base.values import Dims, IHostMemory
 from .._plugins import operators as plugin_operators
 from . import bindings, trial
@@ -76,7 +76,7 @@ def _as_dims(shapes):
     return [Dims(shape) for shape in shapes]
 
 
-class ICudaEngine(Told):
+class ICudaEngine(Managed):
     """An engine: ready to make contexts of."""
 
     def __init__(self, plan, runtime, logger):
@@ -421,15 +421,6 @@ class ICudaEngine(Told):
             self._warned("SerializationFlag.EXCLUDE_WEIGHTS: the plan was built with its weights and keeps them "
                          "(BuilderFlag.STRIP_PLAN builds one without)")
         return self.serialize()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None
 
 
 if surface.MAJOR == "8":

@@ -9,14 +9,14 @@ import hone
 import numpy as np
 
 from .._base import enums, native
-from .._base.reports import Told, relay
+from .._base.reports import Managed, relay
 from .._base.values import Weights, type_of_array, weights_of
 from .._building import calibration
 
 _Role, _Location = enums.ALL["WeightsRole"], enums.TensorLocation
 
 
-class Refitter(Told):
+class Refitter(Managed):
     """Exchanges weights of an engine that was built with BuilderFlag.REFIT or STRIP_PLAN."""
 
     max_threads, weights_validation = 1, True  # kept
@@ -166,12 +166,3 @@ class Refitter(Told):
     def get_tensors_with_dynamic_range(self):
         """None."""
         return []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None

@@ -8,7 +8,7 @@ import hone
 
 from .._base import native, surface
 from .._base.checks import instance
-from .._base.reports import Told, called
+from .._base.reports import Managed, called
 from .._plugins import registry as plugin_registry
 from .engine import ICudaEngine
 from .listeners import IGpuAllocator
@@ -63,7 +63,7 @@ def _read_plan(reader, by_version_2):
     return None if rest is None else head + rest
 
 
-class Runtime(Told):
+class Runtime(Managed):
     """Makes engines of plans."""
 
     def __init__(self, logger):
@@ -125,15 +125,6 @@ class Runtime(Told):
     def get_plugin_registry(self):
         """The one of the process."""
         return plugin_registry.get_plugin_registry()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None
 
 
 def _announce(told, said=[]):  # noqa: B006: once in a process

@@ -10,7 +10,7 @@ import struct
 from .._base import enums, onnx, surface
 from .._base.elements import type_of_element
 from .._base.checks import buffer
-from .._base.reports import Told
+from .._base.reports import Managed, Told
 from .._plugins.layers import prepare
 from . import diagnose
 from .fill import fill
@@ -82,7 +82,7 @@ def error_at(model, at, text, unknown):
     return ParserError(code, text, "parseNode", at, node.name, node.op)
 
 
-class OnnxParser(Told):
+class OnnxParser(Managed):
     """Reads ONNX models into a network."""
 
     def __init__(self, network, logger):
@@ -93,15 +93,6 @@ class OnnxParser(Told):
         self._groups, self._config = [], None
         self._loaded, self._weights = None, {}
         self._layers = {}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def __del__(self):
-        return None
 
     # -- flags --
 
