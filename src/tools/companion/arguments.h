@@ -88,6 +88,12 @@ int64_t parse_bytes(std::string_view flag, const std::string& text);
 std::string companion_help(const CompanionCommand& command);
 /// The same for manual pages and completion. Holds views of the command, which has to stay.
 FriendlyCommand friendly_of(const CompanionCommand& command);
+/// The same of a command that is described once.
+template <const CompanionCommand& (*command)()>
+const FriendlyCommand& friendly() {
+  static const FriendlyCommand kFriendly = friendly_of(command());
+  return kFriendly;
+}
 
 /// Runs a companion: --help, errors (one line on stderr that begins with the command's name, the hint below it; as JSON on stdout too
 /// where JSON was asked for); the exit status.

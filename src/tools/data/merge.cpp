@@ -153,12 +153,6 @@ ExitStatus concat(const Arguments& arguments) {
   return ExitStatus::passed;
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_data_merge() { return friendly<merge_command>(); }

@@ -117,12 +117,6 @@ const CompanionCommand& debug_command() {
   return kCommand;
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_inspect_tactics() { return friendly<tactics_command>(); }

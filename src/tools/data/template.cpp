@@ -132,12 +132,6 @@ const CompanionCommand& template_command() {
   return kCommand;
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_template_trt_network() { return friendly<network_command>(); }

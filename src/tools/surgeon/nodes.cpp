@@ -137,12 +137,6 @@ ExitStatus set_attr(const Arguments& arguments) {
   });
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_surgeon_insert() { return friendly<insert_command>(); }

@@ -239,12 +239,6 @@ ExitStatus replace(const Arguments& arguments) {
   });
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_plugin_list() { return friendly<list_command>(); }

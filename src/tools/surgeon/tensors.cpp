@@ -115,12 +115,6 @@ ExitStatus copy(const Arguments& arguments) {
   return edit_model(arguments, [](edit::Model&, const Narrator&) {});
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_surgeon_rename() { return friendly<rename_command>(); }

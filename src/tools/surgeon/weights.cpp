@@ -106,12 +106,6 @@ ExitStatus sparsity(const Arguments& arguments) {
   return ExitStatus::passed;
 }
 
-template <const CompanionCommand& (*command)()>
-const FriendlyCommand& friendly() {
-  static const FriendlyCommand kFriendly = friendly_of(command());
-  return kFriendly;
-}
-
 }  // namespace
 
 const FriendlyCommand& describe_surgeon_prune() { return friendly<prune_command>(); }
