@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "builder/offers.h"
 #include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
+#include "builder/problems/offers.h"
 #include "ops/ops.h"
 #include "tuner/select.h"
 

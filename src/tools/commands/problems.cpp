@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "builder/listed_problems.h"
+#include "builder/problems/listed_problems.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/model_shapes.h"

@@ -6,9 +6,9 @@
 #include <istream>
 
 #include "base/text.h"
-#include "builder/listed_problems.h"
-#include "builder/offers.h"
 #include "builder/problem.h"
+#include "builder/problems/listed_problems.h"
+#include "builder/problems/offers.h"
 #include "tools/tune/described_device.h"
 #include "tuner/timing_cache.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each source is asked; of what it offers, the best guesses are kept, as many as the level times.
-#include "builder/offers.h"
+#include "builder/problems/offers.h"
 
 #include <algorithm>
 #include <iterator>

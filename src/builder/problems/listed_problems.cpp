@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/listed_problems.h"
+#include "builder/problems/listed_problems.h"
 
 #include <algorithm>
 #include <map>
 
 #include "builder/details.h"
-#include "builder/offers.h"
 #include "builder/problem.h"
+#include "builder/problems/offers.h"
 #include "builder/tune.h"
 #include "ir/custom.h"
 #include "ops/ops.h"
