@@ -204,7 +204,7 @@ _hone() {
   local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
   local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon debug data convert plugin template quantize accuracy report cache doctor trt-env trtexec help" -- "$current")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon debug data convert plugin template quantize accuracy report problems tune cache doctor trt-env trtexec help" -- "$current")); return; fi
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
     trtexec\ *) _hone_trtexec; return ;;
     help\ *) second="flags man completion documents" ;;
@@ -261,6 +261,8 @@ _hone() {
     quantize\ *) own="-o --data --calib-data --method --calib-method --calib-cache --write-cache --mode --weights-only --keep-io-types --block --awq --gptq --equalize --smooth --bias-correction --asymmetric --include-ops --exclude-ops --include-nodes --exclude-nodes --sensitivity --budget --keep-list --verify --compare --threshold --json --help" others=yes second=""; ;;
     accuracy\ *) own="--data --reference -s --cache --budget --keep-list --plot --json --help" others=yes second=""; ;;
     report\ *) own="-o -pj --profiling_json -tj --text --group_tactics --sort_key -s -t --json --help" others=yes second=""; ;;
+    problems\ *) own="--shapes --for --describe --json --help" others=yes second=""; ;;
+    tune\ *) own="--timeout --probe --probe-ms --probe-tolerance --in-process --singly --json --help" others=yes second=""; ;;
     cache\ *) own="--keys --keep --rejected --json --help" others= second=""; ;;
     doctor\ *) own="--limits --json --help" others= second=""; ;;
     trt-env\ *) own="--stand-ins --print --json --help" others= second=""; ;;

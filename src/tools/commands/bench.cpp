@@ -10,6 +10,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
+#include "tools/common/replicas.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -33,11 +34,31 @@ const FriendlyCommand& command() {
   return kCommand;
 }
 
+double queries_per_second(std::span<const Trace> timed) {
+  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
+  return seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0;
+}
+
+/// What each device did of it.
+Json devices_json(const Measurement& measured, const Options& options) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < measured.by_device.size(); ++i) {
+    const std::vector<Trace>& traces = measured.by_device[i];
+    const auto timed = std::span(traces).subspan(warm_up_queries(traces, static_cast<float>(options.perf.warm_up_ms)));
+    const float percentiles[] = {50, 99};
+    const Summary latency = summarize(round_trips(timed), percentiles);
+    rows.push_back({{"device", i == 0 ? options.tool.device : options.tool.replicas[i - 1]},
+                    {"queries", timed.size()},
+                    {"queriesPerSecond", queries_per_second(timed)},
+                    {"latencyMs", {{"median", latency.percentiles[0]}, {"p99", latency.percentiles[1]}}}});
+  }
+  return rows;
+}
+
 Json measured_json(const Measurement& measured, const FriendlyLine& line, bool synchronous) {
   const float percentiles[] = {50, 90, 99};
   const std::span<const Trace> timed = measured.timed();
   const Summary closed = summarize(measured.circumstances.closed_loop, percentiles);
-  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
   return {{"file", line.file},
           {"queries", timed.size()},
           {"streams", line.options.perf.streams},
@@ -47,7 +68,7 @@ Json measured_json(const Measurement& measured, const FriendlyLine& line, bool s
             {"p90", closed.percentiles[1]},
             {"p99", closed.percentiles[2]},
             {"max", closed.max}}},
-          {"queriesPerSecond", seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0},
+          {"queriesPerSecond", queries_per_second(timed)},
           {"boundBy", bound_by(timed, synchronous)},
           {"steady", is_steady(timed)},
           {"machineText", measured.circumstances.machine.text()},
@@ -64,6 +85,11 @@ void print(const Json& result) {
   page.pair("throughput",
             fmt::format("{:.1f} queries per second with {} in flight ({} queries)",
                         result["queriesPerSecond"].get<double>(), result["streams"].dump(), result["queries"].dump()));
+  for (const Json& each : result.value("devices", Json::array()))
+    page.pair("  " + each["device"].get<std::string>(),
+              fmt::format("{:.1f} queries per second, {:.3f} ms median, {:.3f} ms at 99 %",
+                          each["queriesPerSecond"].get<double>(), each["latencyMs"]["median"].get<double>(),
+                          each["latencyMs"]["p99"].get<double>()));
   page.pair("bound by", result["boundBy"].get<std::string>());
   page.pair("machine", result["machineText"].get<std::string>());
   if (!result["steady"])
@@ -77,9 +103,12 @@ Json measure_once(const FriendlyLine& line, const Voices& voices) {
   session.load();
   Inference inference(session, line.options, voices);
   inference.set_up();
+  const Replicas replicas(session, inference, line.options, voices);
   const Measurement measured = inference.measure_all();
   if (measured.timed().empty()) throw Error("no query was measured", "raise -t or -n");
-  return measured_json(measured, line, info_of(session.device()).host_accessible != 0);
+  Json result = measured_json(measured, line, info_of(session.device()).host_accessible != 0);
+  if (!line.options.tool.replicas.empty()) result["devices"] = devices_json(measured, line.options);
+  return result;
 }
 
 /// 1, 2, 4 … and all.

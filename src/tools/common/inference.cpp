@@ -5,6 +5,8 @@
 #include "tools/common/inference.h"
 
 #include <algorithm>
+#include <future>
+#include <latch>
 #include <optional>
 
 #include "base/file.h"
@@ -251,10 +253,28 @@ std::vector<float> Inference::closed_loop(std::span<const Trace> timed) {
   return round_trips(measure(alone, 1));
 }
 
+/// On this device and on those beside it, begun together: their clocks start within the moment that a thread takes to wake.
+std::vector<std::vector<Trace>> Inference::measure_everywhere() {
+  std::vector<std::future<std::vector<Trace>>> others;
+  std::latch begin(static_cast<std::ptrdiff_t>(beside_.size()) + 1);
+  for (Inference* other : beside_)
+    others.push_back(std::async(std::launch::async, [&begin, other] {
+      begin.arrive_and_wait();
+      return other->measure(other->options_.perf);
+    }));
+  begin.arrive_and_wait();
+  std::vector<std::vector<Trace>> traces{measure(options_.perf)};
+  for (std::future<std::vector<Trace>>& other : others) traces.push_back(other.get());
+  return traces;
+}
+
 Measurement Inference::measure_all() {
   Measurement result;
   result.circumstances.machine.before = read_machine_state();
-  result.traces = measure(options_.perf);
+  result.by_device = measure_everywhere();
+  for (const std::vector<Trace>& traces : result.by_device)
+    result.traces.insert(result.traces.end(), traces.begin(), traces.end());
+  std::ranges::stable_sort(result.traces, {}, &Trace::h2d_start);
   result.circumstances.machine.after = read_machine_state();
   result.warm_up = warm_up_queries(result.traces, static_cast<float>(options_.perf.warm_up_ms));
   result.circumstances.closed_loop = closed_loop(result.timed());

@@ -121,6 +121,14 @@ void Session::read() {
   voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
 }
 
+void Session::take(const Session& other) {
+  const void* bytes = nullptr;
+  size_t size = 0;
+  check(hone_plan_bytes(other.plan_.get(), &bytes, &size));
+  plan_ = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
+  plan_bytes_ = other.plan_bytes_;
+}
+
 void Session::load() {
   if (plan_ == nullptr) read();
   voices_.engine.info("Loaded engine size: {:.0f} MiB", static_cast<double>(plan_bytes_) / kMiB);
