@@ -40,8 +40,7 @@ void save_plan(const fs::path& path) {
   network.mark_output("word");
   const hone::Device device("cpu/1");
   const hone::Options options({"--minShapes=x:1x4,k:1,s:1,t:1", "--optShapes=x:2x4,k:2,s:2,t:2",
-                               "--maxShapes=x:8x4,k:8,s:8,t:8",
-                               "--builderOptimizationLevel=0"});
+                               "--maxShapes=x:8x4,k:8,s:8,t:8", "--builderOptimizationLevel=0"});
   hone::Plan::build(network.model(), device, options).save(path.string());
 }
 
@@ -171,8 +170,7 @@ class Backend : public testing::Test {
     if (!expected.right) return;
     const std::map<std::string, std::string> right = {
         {"y", bytes_of(expected.y)}, {"z", bytes_of(expected.z)}, {"word", expected.word}};
-    for (const std::string& name : request.wanted)
-      EXPECT_EQ(request.outputs.at(name).bytes, right.at(name)) << name;
+    for (const std::string& name : request.wanted) EXPECT_EQ(request.outputs.at(name).bytes, right.at(name)) << name;
     EXPECT_EQ(request.outputs.size(), request.wanted.size());
   }
 

@@ -23,12 +23,12 @@ struct TypeRow {
 };
 
 constexpr TypeRow kTypes[] = {
-    {HONE_BOOL, TRITONSERVER_TYPE_BOOL, 1, "TYPE_BOOL"},     {HONE_U8, TRITONSERVER_TYPE_UINT8, 1, "TYPE_UINT8"},
-    {HONE_U16, TRITONSERVER_TYPE_UINT16, 2, "TYPE_UINT16"},  {HONE_U32, TRITONSERVER_TYPE_UINT32, 4, "TYPE_UINT32"},
-    {HONE_U64, TRITONSERVER_TYPE_UINT64, 8, "TYPE_UINT64"},  {HONE_I8, TRITONSERVER_TYPE_INT8, 1, "TYPE_INT8"},
-    {HONE_I16, TRITONSERVER_TYPE_INT16, 2, "TYPE_INT16"},    {HONE_I32, TRITONSERVER_TYPE_INT32, 4, "TYPE_INT32"},
-    {HONE_I64, TRITONSERVER_TYPE_INT64, 8, "TYPE_INT64"},    {HONE_F16, TRITONSERVER_TYPE_FP16, 2, "TYPE_FP16"},
-    {HONE_F32, TRITONSERVER_TYPE_FP32, 4, "TYPE_FP32"},      {HONE_F64, TRITONSERVER_TYPE_FP64, 8, "TYPE_FP64"},
+    {HONE_BOOL, TRITONSERVER_TYPE_BOOL, 1, "TYPE_BOOL"},      {HONE_U8, TRITONSERVER_TYPE_UINT8, 1, "TYPE_UINT8"},
+    {HONE_U16, TRITONSERVER_TYPE_UINT16, 2, "TYPE_UINT16"},   {HONE_U32, TRITONSERVER_TYPE_UINT32, 4, "TYPE_UINT32"},
+    {HONE_U64, TRITONSERVER_TYPE_UINT64, 8, "TYPE_UINT64"},   {HONE_I8, TRITONSERVER_TYPE_INT8, 1, "TYPE_INT8"},
+    {HONE_I16, TRITONSERVER_TYPE_INT16, 2, "TYPE_INT16"},     {HONE_I32, TRITONSERVER_TYPE_INT32, 4, "TYPE_INT32"},
+    {HONE_I64, TRITONSERVER_TYPE_INT64, 8, "TYPE_INT64"},     {HONE_F16, TRITONSERVER_TYPE_FP16, 2, "TYPE_FP16"},
+    {HONE_F32, TRITONSERVER_TYPE_FP32, 4, "TYPE_FP32"},       {HONE_F64, TRITONSERVER_TYPE_FP64, 8, "TYPE_FP64"},
     {HONE_STRING, TRITONSERVER_TYPE_BYTES, 0, "TYPE_STRING"}, {HONE_BF16, TRITONSERVER_TYPE_BF16, 2, "TYPE_BF16"}};
 
 Error refusal(const std::string& text, const std::string& hint) { return {HONE_ERROR, text, hint}; }
@@ -129,7 +129,8 @@ void complete_entries(Json& config, const char* list, const std::vector<Io>& ten
   Json& entries = config[list];
   if (!entries.is_array()) entries = Json::array();
   for (const Io& io : tensors) {
-    const auto found = std::ranges::find_if(entries, [&](const Json& entry) { return entry.value("name", "") == io.name; });
+    const auto found =
+        std::ranges::find_if(entries, [&](const Json& entry) { return entry.value("name", "") == io.name; });
     if (found == entries.end()) complete_entry(entries.emplace_back(Json{{"name", io.name}}), io, batched);
     else complete_entry(*found, io, batched);
   }
@@ -150,8 +151,7 @@ void check_entry(const Json& entry, const std::vector<Io>& tensors, const std::s
   std::vector<int64_t> dims = given.is_array() ? given.get<std::vector<int64_t>>() : std::vector<int64_t>();
   if (batched) dims.insert(dims.begin(), -1);
   bool fits = dims.size() == io->dims.size();
-  for (size_t i = 0; fits && i < dims.size(); ++i)
-    fits = dims[i] == io->dims[i] || dims[i] == -1 || io->dims[i] == -1;
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == io->dims[i] || dims[i] == -1 || io->dims[i] == -1;
   if (!fits)
     throw refusal(name + " has the sizes " + text_of(io->dims) + " in the plan, " + text_of(dims) +
                       " in the configuration, the batch included",
@@ -208,11 +208,10 @@ int64_t checked_batch(const std::string& config, const Interface& interface) {
                       ", but the first size of the plan's inputs and outputs is not one size of their own",
                   "set max_batch_size to 0 and give dims in full, or leave the configuration out");
   if (most > interface.most_rows && interface.has_rows)
-    throw refusal("max_batch_size is " + std::to_string(most) + ", the plan takes at most " +
-                      std::to_string(interface.most_rows),
-                  "build it with larger --maxShapes, or set max_batch_size to what it takes");
-  for (const Json& entry : json.value("input", Json::array()))
-    check_entry(entry, interface.inputs, "input", most > 0);
+    throw refusal(
+        "max_batch_size is " + std::to_string(most) + ", the plan takes at most " + std::to_string(interface.most_rows),
+        "build it with larger --maxShapes, or set max_batch_size to what it takes");
+  for (const Json& entry : json.value("input", Json::array())) check_entry(entry, interface.inputs, "input", most > 0);
   for (const Json& entry : json.value("output", Json::array()))
     check_entry(entry, interface.outputs, "output", most > 0);
   for (const Io& io : interface.inputs)

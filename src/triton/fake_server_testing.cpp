@@ -30,7 +30,9 @@ const void* placed(TRITONBACKEND_Input& input, uint32_t index) {
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
-TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text) { return failure(code, text); }
+TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text) {
+  return failure(code, text);
+}
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error) { delete error; }
 TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error* error) { return error->code; }
 const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error* error) { return error->text.c_str(); }

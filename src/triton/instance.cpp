@@ -11,12 +11,13 @@
 namespace hone::triton {
 namespace {
 
-constexpr size_t kAlignment = 16;  // of what malloc gives, and so of the server's buffers; kernels read from any address
+constexpr size_t kAlignment =
+    16;  // of what malloc gives, and so of the server's buffers; kernels read from any address
 
 uint64_t now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 int64_t count_of(std::span<const int64_t> dims) {
@@ -78,7 +79,7 @@ void unpack(std::string_view bytes, const std::string& input, std::vector<std::s
 
 }  // namespace
 
-Instance::Instance(Model& model, Watch& watch, TRITONBACKEND_ModelInstance* instance)
+Instance::Instance(ServedModel& model, Watch& watch, TRITONBACKEND_ModelInstance* instance)
     : model_(model), watch_(watch), self_(instance) {
   ask(TRITONBACKEND_ModelInstanceDeviceId(instance, &gpu_));
   const bool on_gpu = kind_of(instance) == TRITONSERVER_INSTANCEGROUPKIND_GPU;
@@ -276,7 +277,8 @@ void Instance::warm_up() {
     for (size_t o = 0; o < interface.outputs.size(); ++o) {
       const Io& io = interface.outputs[o];
       if (io.by_value) continue;
-      context.bind(io.name, room(interface.inputs.size() + o, static_cast<size_t>(context.bytes(io.name))), own_memory());
+      context.bind(io.name, room(interface.inputs.size() + o, static_cast<size_t>(context.bytes(io.name))),
+                   own_memory());
     }
     context.prepare();
   }
@@ -300,7 +302,8 @@ void Instance::give_input(Context& context, size_t index, std::span<const Query>
       if (size == bytes && can_use(memory, kind, gpu))
         return context.bind(io.name, const_cast<void*>(memory), own_memory());
       if (own == nullptr) own = room(index, bytes);
-      const size_t most = static_cast<size_t>(query.rows) * (bytes / static_cast<size_t>(model_.has_rows() ? dims[0] : 1));
+      const size_t most =
+          static_cast<size_t>(query.rows) * (bytes / static_cast<size_t>(model_.has_rows() ? dims[0] : 1));
       if (size > most - done) throw wrong(io.name + " has more bytes than its sizes say", "send as many");
       copy(own, memory, size, kind == TRITONSERVER_MEMORY_GPU);
       own += size;
@@ -323,7 +326,8 @@ void Instance::give_texts(Context& context, size_t index, std::span<const Query>
       auto kind = TRITONSERVER_MEMORY_CPU;
       int64_t gpu = 0;
       ask(TRITONBACKEND_InputBuffer(query.inputs[index], b, &memory, &size, &kind, &gpu));
-      if (kind == TRITONSERVER_MEMORY_GPU) throw wrong(io.name + " holds texts in a GPU's memory", "send them from the host's");
+      if (kind == TRITONSERVER_MEMORY_GPU)
+        throw wrong(io.name + " holds texts in a GPU's memory", "send them from the host's");
       all.append(static_cast<const char*>(memory), size);
     }
   }
@@ -331,8 +335,8 @@ void Instance::give_texts(Context& context, size_t index, std::span<const Query>
     const size_t before = texts.size();
     unpack(kept[q], io.name, texts);
     if (static_cast<int64_t>(texts.size() - before) != count_of(batch[q].dims[index]))
-      throw wrong(io.name + " is " + text_of(batch[q].dims[index]) + " and has " + std::to_string(texts.size() - before) +
-                      " texts",
+      throw wrong(io.name + " is " + text_of(batch[q].dims[index]) + " and has " +
+                      std::to_string(texts.size() - before) + " texts",
                   "send as many as its sizes say");
   }
   std::vector<const char*> pointers;
@@ -435,7 +439,8 @@ std::byte* Instance::respond(Query& query, const Io& io, const std::vector<int64
   int64_t gpu = kind == TRITONSERVER_MEMORY_GPU ? gpu_ : 0;
   ask(TRITONBACKEND_OutputBuffer(output, &memory, bytes, &kind, &gpu));
   if (kind == TRITONSERVER_MEMORY_GPU && !stream_)
-    throw wrong(io.name + " is asked for in the memory of GPU " + std::to_string(gpu) + ", the instance computes on the processor",
+    throw wrong(io.name + " is asked for in the memory of GPU " + std::to_string(gpu) +
+                    ", the instance computes on the processor",
                 "ask for it in the host's, or serve the model with KIND_GPU");
   return bytes == 0 ? nullptr : static_cast<std::byte*>(memory);
 }

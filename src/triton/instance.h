@@ -27,7 +27,7 @@ struct Query {
 
 class Instance {
  public:
-  Instance(Model& model, Watch& watch, TRITONBACKEND_ModelInstance* instance);
+  Instance(ServedModel& model, Watch& watch, TRITONBACKEND_ModelInstance* instance);
   /// Answers and releases every request.
   void execute(std::span<TRITONBACKEND_Request* const> requests) noexcept;
 
@@ -38,7 +38,7 @@ class Instance {
   };
   /// Where an output lies before the inference, where it does.
   struct Place {
-    std::byte* memory = nullptr;    // of the response
+    std::byte* memory = nullptr;     // of the response
     const std::byte* own = nullptr;  // where the inference writes instead
     std::vector<int64_t> dims;
     size_t bytes = 0;
@@ -66,12 +66,12 @@ class Instance {
   void copy(void* to, const void* from, size_t bytes, bool from_gpu);
   hone_memory own_memory() const { return stream_ ? HONE_MEMORY_DEVICE : HONE_MEMORY_HOST; }
 
-  Model& model_;
+  ServedModel& model_;
   Watch& watch_;
   TRITONBACKEND_ModelInstance* self_;
   int32_t gpu_ = 0;
   std::shared_ptr<const Loaded> loaded_;
-  std::optional<Stream> stream_;                  // of a GPU
+  std::optional<Stream> stream_;                    // of a GPU
   std::vector<std::unique_ptr<Context>> contexts_;  // one a profile
   std::vector<std::optional<Buffer>> rooms_;        // one a tensor, inputs first
 };

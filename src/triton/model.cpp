@@ -29,7 +29,7 @@ void set_config(TRITONBACKEND_Model* model, const std::string& config) {
 
 }  // namespace
 
-Model::Model(TRITONBACKEND_Model* model) : config_(config_of(model)) {
+ServedModel::ServedModel(TRITONBACKEND_Model* model) : config_(config_of(model)) {
   const char *name = nullptr, *folder = nullptr;
   uint64_t version = 0;
   bool complete = false;
@@ -52,14 +52,14 @@ Model::Model(TRITONBACKEND_Model* model) : config_(config_of(model)) {
   most_rows_ = checked_batch(config_, interface_);
 }
 
-std::string Model::parameter(const std::string& key) const {
+std::string ServedModel::parameter(const std::string& key) const {
   const Json config = Json::parse(config_);
   const auto parameters = config.find("parameters");
   if (parameters == config.end() || !parameters->contains(key)) return {};
   return (*parameters)[key].value("string_value", "");
 }
 
-std::string Model::first_device() const {
+std::string ServedModel::first_device() const {
   const Json config = Json::parse(config_);
   for (const Json& group : config.value("instance_group", Json::array())) {
     const Json gpus = group.value("gpus", Json::array());
@@ -69,7 +69,7 @@ std::string Model::first_device() const {
 }
 
 /// How many instances compute on the processor, or on those of its cores that a host policy names.
-int64_t Model::instances(const std::string& policy) const {
+int64_t ServedModel::instances(const std::string& policy) const {
   const Json config = Json::parse(config_);
   int64_t count = 0;
   for (const Json& group : config.value("instance_group", Json::array())) {
@@ -81,13 +81,13 @@ int64_t Model::instances(const std::string& policy) const {
 }
 
 /// The device of one of so many instances that share these cores ("cpu", "cpu@0-3").
-std::string Model::share_of(const std::string& cores, int64_t instances) const {
+std::string ServedModel::share_of(const std::string& cores, int64_t instances) const {
   if (instances == 1) return cores;
   const int64_t workers = Device(cores).info().workers;
   return cores + "/" + std::to_string(std::max<int64_t>(workers / instances, 1));
 }
 
-std::string Model::device_of(bool on_gpu, int gpu, const std::string& policy) const {
+std::string ServedModel::device_of(bool on_gpu, int gpu, const std::string& policy) const {
   if (const std::string device = parameter("device"); !device.empty()) return device;
   if (on_gpu) return "cuda:" + std::to_string(gpu);
   const Json policies = policy.empty() ? Json::object() : Json::parse(policy);
@@ -97,7 +97,7 @@ std::string Model::device_of(bool on_gpu, int gpu, const std::string& policy) co
   return share_of("cpu", instances(""));
 }
 
-std::shared_ptr<const Loaded> Model::loaded(const std::string& device) {
+std::shared_ptr<const Loaded> ServedModel::loaded(const std::string& device) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const Loaded>& place = loaded_[device];
   if (auto there = place.lock()) return there;

@@ -22,10 +22,10 @@ struct Loaded {
   Engine engine;
 };
 
-class Model {
+class ServedModel {
  public:
   /// Completes the server's configuration of the model where it is asked for.
-  explicit Model(TRITONBACKEND_Model* model);
+  explicit ServedModel(TRITONBACKEND_Model* model);
 
   const std::string& name() const noexcept { return name_; }
   const Interface& interface() const noexcept { return interface_; }
