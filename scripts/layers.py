@@ -56,6 +56,7 @@ LAYERS = {
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "edit", "passes", "quantize", "plan", "device", "backends/all.h",
              "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
+    "triton": ["include"],
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,
     "tools/companion": ENGINE_TOOLS,
