@@ -2,7 +2,7 @@
 #
 # What is installed where, in components:
 #
-#   programs     hone, libhone.so and oneDNN: what a wheel holds, too
+#   programs     hone, libhone.so, the backend for Triton and oneDNN: what a wheel holds, too
 #   system       trtexec and polygraphy (links), manual pages, completion for bash, zsh and fish
 #   development  hone.h, hone.hpp, find_package(hone), hone.pc
 #   libraries    Debian's libraries that the programs are linked with, for the archive that is to run elsewhere
@@ -22,6 +22,11 @@ if(NOT HONE_MINIMAL)
   set_target_properties(hone PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/hone")
   target_link_options(hone PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS hone RUNTIME_DEPENDENCY_SET hone_libraries RUNTIME DESTINATION bin COMPONENT programs)
+endif()
+if(NOT HONE_MINIMAL)
+  # A folder of backends as tritonserver wants it: backends/NAME/libtriton_NAME.so.
+  set_target_properties(triton_hone PROPERTIES INSTALL_RPATH "$ORIGIN/../../..:$ORIGIN/../..")
+  install(TARGETS triton_hone LIBRARY DESTINATION lib/hone/backends/hone COMPONENT programs)
 endif()
 if(HONE_WITH_ONEDNN)
   install(FILES ${HONE_DNNL_LIBRARY} DESTINATION lib/hone RENAME libdnnl.so.3 COMPONENT programs)

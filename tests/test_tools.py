@@ -231,6 +231,7 @@ def test_doctor_tells_the_limits(hone):
 def test_doctor_speaks_plainly_and_json(hone):
     assert "backend cpu" in hone("doctor")
     found = json.loads(hone("doctor", "--json"))
+    assert (pathlib.Path(found["tritonBackends"]) / "hone" / "libtriton_hone.so").exists()
     assert any(backend["name"] == "cpu" and backend["usable"] for backend in found["backends"])
 
 

@@ -39,6 +39,8 @@ void warn_of_spinning() {
 
 }  // namespace
 
+// The names are Triton's.
+// NOLINTBEGIN(readability-identifier-naming)
 #define HONE_EXPORTED extern "C" __attribute__((visibility("default"))) TRITONSERVER_Error*
 
 HONE_EXPORTED TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) {
@@ -86,3 +88,4 @@ HONE_EXPORTED TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance* in
                                                  TRITONBACKEND_Request** requests, uint32_t count) {
   return guarded([&] { state_of<Instance>(instance, TRITONBACKEND_ModelInstanceState)->execute({requests, count}); });
 }
+// NOLINTEND(readability-identifier-naming)

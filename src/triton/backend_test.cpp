@@ -95,7 +95,7 @@ class Backend : public testing::Test {
     delete error;
   }
   static std::string text_of(TRITONSERVER_Error* error) {
-    const std::string text = error == nullptr ? "" : error->text;
+    std::string text = error == nullptr ? "" : error->text;
     delete error;
     return text;
   }
@@ -238,7 +238,7 @@ TEST_F(Backend, MoreRowsThanTheProfilesTakeAreRefused) {
   expected[0].right = false;
   execute(requests);
   expect_answer(requests[0], expected[0]);
-  EXPECT_NE(requests[0].error.find("9"), std::string::npos) << requests[0].error;
+  EXPECT_NE(requests[0].error.find('9'), std::string::npos) << requests[0].error;
 }
 
 TEST_F(Backend, CompletesTheConfiguration) {

@@ -88,7 +88,7 @@ std::string ServedModel::share_of(const std::string& cores, int64_t instances) c
 }
 
 std::string ServedModel::device_of(bool on_gpu, int gpu, const std::string& policy) const {
-  if (const std::string device = parameter("device"); !device.empty()) return device;
+  if (std::string device = parameter("device"); !device.empty()) return device;
   if (on_gpu) return "cuda:" + std::to_string(gpu);
   const Json policies = policy.empty() ? Json::object() : Json::parse(policy);
   for (const auto& [name, settings] : policies.items())

@@ -49,7 +49,7 @@ fs::path file_of(const PlanRequest& request) {
   std::vector<std::string> names = {"model.hone", "model.plan", "model.onnx"};
   if (!request.file.empty()) names = {request.file};
   for (const std::string& name : names)
-    if (const fs::path path = fs::path(request.folder) / name; fs::is_regular_file(path)) return path;
+    if (fs::path path = fs::path(request.folder) / name; fs::is_regular_file(path)) return path;
   throw Error(HONE_ERROR, request.folder + " holds no " + (request.file.empty() ? "model" : request.file),
               "put a plan there as model.plan (hone build MODEL.onnx), or the model as model.onnx");
 }
