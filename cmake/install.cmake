@@ -34,8 +34,8 @@ endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
-  include/hone/operators.hpp DESTINATION include/hone COMPONENT development)
+install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/reference.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
+  include/hone/operators.hpp include/hone/reference.hpp include/hone/compare.hpp include/hone/compare_judging.hpp include/hone/compare_files.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)
 include(CMakePackageConfigHelpers)

@@ -76,7 +76,6 @@ LAYERS = {
     "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
     "tools/accuracy": BUILD_TOOLS,
     "tools/compare": [*MODEL_TOOLS],
-    "tools/compare/reference_runner.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
     "tools/compare/save_face.cpp": [*MODEL_TOOLS, "edit"],
     "tools/compare/taps.cpp": [*BUILD_TOOLS, "capi/operators/operators.h"],
     "tools/commands/accuracy.cpp": BUILD_TOOLS,
