@@ -36,10 +36,14 @@ def section(report):
     yield END
 
 
-def write_measurements(path, report):
-    text = "\n".join(section(report))
-    old = path.read_text() if path.exists() else f"# Measurements\n\n{BEGIN}\n{END}\n"
-    between = re.escape(BEGIN) + ".*?" + re.escape(END)
+def replace(path, begin, end, text):
+    """Puts `text`, marks and all, where the marks stand."""
+    old = path.read_text() if path.exists() else f"# Measurements\n\n{begin}\n{end}\n"
+    between = re.escape(begin) + ".*?" + re.escape(end)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(re.sub(between, lambda _: text, old, flags=re.DOTALL))
     print(f"wrote {path}")
+
+
+def write_measurements(path, report):
+    replace(path, BEGIN, END, "\n".join(section(report)))

@@ -5,6 +5,8 @@
         run SECONDS MINIMUM   -> {"ms": [...]}     single inferences, one after the other, first ones dropped; under the hint
                                                    throughput one number, the time of a burst over its inferences
         save FILE.npz         -> {"saved": FILE}   the outputs of one inference
+        open MODEL.onnx FEEDS.npz -> {"layers": [[name, source], ...]}, which Hone alone knows, or {"error": why}: another model
+                                                   of fixed sizes. MODEL.onnx above may be "-", to begin without one
 """
 
 import ctypes
@@ -98,9 +100,11 @@ class Hone:
 
         cache = ROOT / "build" / "bench" / f"timing-{team}{os.environ.get('HONE_CPU_ISA', '')}.cache"
         cache.parent.mkdir(parents=True, exist_ok=True)
-        shapes = zoo.shape_text(name, batch)
+        shapes = zoo.shape_text(name, batch) if name else ""
         flags = [f"--timingCacheFile={cache}", *([f"--shapes={shapes}"] if shapes else []), *(["--bf16"] if precision == "bf16" else [])]
-        engine = hone.build(path, flags).engine()
+        plan = hone.build(path, flags)
+        self.layers = [[layer.name, layer.source] for layer in plan.layers() if not layer.is_view]
+        engine = plan.engine()
         self.contexts = [engine.context() for _ in range(streams)]
         for context in self.contexts:
             for tensor, values in feeds.items():
@@ -110,7 +114,7 @@ class Hone:
 
     def results(self):
         context = self.contexts[0]
-        return {name: context.bound[name] for name in context.engine.outputs}
+        return {name: context.value(name) if name in context.engine.by_value else context.bound[name] for name in context.engine.outputs}
 
 
 class Weights:
@@ -181,6 +185,11 @@ def burst_of_streams(runs, seconds, minimum):
     return [1e3 * (time.perf_counter() - start) / sum(counts)]
 
 
+def feeds_of(path):
+    with np.load(path, allow_pickle=True) as arrays:
+        return {name: arrays[name] if arrays[name].dtype == object else aligned(arrays[name]) for name in arrays}
+
+
 def main(engine_name, name, path, threads, batch, precision, hint):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not reach the parent as an answer
@@ -189,11 +198,16 @@ def main(engine_name, name, path, threads, batch, precision, hint):
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
-    feeds = {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)}
+    def opened(path, name, feeds):
+        engine = ENGINES[engine_name](name, pathlib.Path(path), feeds, int(threads), int(batch), precision, streams)
+        engine.runs[0]()
+        return engine
+
     start = time.perf_counter()
     streams = int(threads) if hint == "throughput" else 1
-    engine = ENGINES[engine_name](name, pathlib.Path(path), feeds, int(threads), int(batch), precision, streams)
-    engine.runs[0]()
+    engine = None
+    if path != "-":
+        engine = opened(path, name, {value.name: aligned(value.values(int(batch))) for value in zoo.inputs(name)})
     answer({"ready": time.perf_counter() - start})
     for line in sys.stdin:
         command, *arguments = line.split()
@@ -205,6 +219,13 @@ def main(engine_name, name, path, threads, batch, precision, hint):
             engine.runs[0]()
             np.savez(arguments[0], **{f"{index}": array for index, array in enumerate(engine.results().values())})
             answer({"saved": arguments[0]})
+        elif command == "open":
+            engine = None  # its memory first
+            try:
+                engine = opened(arguments[0], "", feeds_of(arguments[1]))
+                answer({"layers": getattr(engine, "layers", [])})
+            except Exception as error:  # the engines' own kinds
+                answer({"error": str(error)})
 
 
 if __name__ == "__main__":

@@ -53,8 +53,11 @@ struct DeviceInfo {
   bool byte_dots = false;          // and adds up several such products at once (VNNI)
   bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
   NominalRates rates = {};
-  /// What decides whether a measured time holds here: architecture, name, workers.
-  std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
+  /// What tells apart devices that call themselves alike: "25-17-1/L2 1048576/L3 33554432" (family, model and stepping; bytes) of a
+  /// processor, "79 GiB/driver 13" of a GPU.
+  std::string silicon = {};
+  /// What decides whether a measured time holds here: architecture, name, workers, silicon.
+  std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers) + "/" + silicon; }
 };
 
 /// A tensor as a kernel sees it: every size known, unless it is managed. A managed operand is a hone::Tensor of the host,
