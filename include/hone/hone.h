@@ -289,18 +289,6 @@ typedef struct hone_progress {
 } hone_progress;
 /* Copies the struct; NULL: nobody is told. */
 HONE_API hone_status hone_options_set_progress(hone_options* options, const hone_progress* HONE_NULLABLE progress);
-/* The best that a build has found so far. Texts live as long as the call. */
-typedef struct hone_timed {
-  size_t size;
-  const char* layer;   /* NULL: a whole network, of several that are built */
-  const char* fastest; /* its tactic; of a network the types that it computes in */
-  double ms;
-  size_t candidates; /* of the layer that have times */
-} hone_timed;
-typedef void (*hone_timed_fn)(void* user, const hone_timed* timed);
-/* Called on the thread that builds when the tactics of a layer have their times, or a network has run; NULL: no more. */
-HONE_API hone_status hone_options_set_timed_function(hone_options* options, hone_timed_fn HONE_NULLABLE function,
-                                                     void* HONE_NULLABLE user);
 HONE_API void hone_options_destroy(hone_options* HONE_NULLABLE options);
 
 /* An empty one, or what hone_timing_cache_bytes() gave; of a file as --timingCacheFile writes it. What is damaged or of another version

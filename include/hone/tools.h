@@ -155,6 +155,19 @@ HONE_API hone_status hone_write_perf_map(const char** written);
 /* The same with the code itself, in jit-PID.dump of a folder: `perf record -k 1`, then `perf inject --jit`. */
 HONE_API hone_status hone_write_jit_dump(const char* folder, const char** written);
 
+/* The best that a build has found so far. Texts live as long as the call. */
+typedef struct hone_timed {
+  size_t size;
+  const char* layer;   /* NULL: a whole network, of several that are built */
+  const char* fastest; /* its tactic; of a network the types that it computes in */
+  double ms;
+  size_t candidates; /* of the layer that have times */
+} hone_timed;
+typedef void (*hone_timed_fn)(void* user, const hone_timed* timed);
+/* Called on the thread that builds when the tactics of a layer have their times, or a network has run; NULL: no more. */
+HONE_API hone_status hone_options_set_timed_function(hone_options* options, hone_timed_fn HONE_NULLABLE function,
+                                                     void* HONE_NULLABLE user);
+
 /* A profiler of the device that was told to wait for this begins (1) or ends (0) its recording: cudaProfilerStart() and Stop(), as
  * `nsys profile -c cudaProfilerApi` waits for. Nothing happens on a processor. */
 HONE_API hone_status hone_device_profile(hone_device* device, int on);

@@ -10,7 +10,7 @@
 #include "builder/options.h"
 #include "capi/handle.h"
 #include "capi/texts.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 #include "onnx/importer.h"
 #include "precision/running_plan.h"
 #include "tuner/timing_cache.h"

@@ -19,7 +19,7 @@
 
 #include "base/ranges.h"
 #include "builder/events/listener.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 
 namespace hone::capi {
 
