@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "report/layer_profile.h"
+#include "tools/commands/bench_compare.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
@@ -20,17 +21,24 @@ using Json = nlohmann::ordered_json;
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "bench",
-      "PLAN | MODEL.onnx",
-      "Measures an engine. \n\nhone bench kernels KEY: all ways to solve one problem, and what the machine could do at "
-      "best.",
-      {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
-       {"-i", "<name:file[,...]>", "--loadInputs", "input values: raw, .npy or .npz; other inputs get random values"},
-       {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
-       {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
-       {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
-       {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"},
-       {"--threadSweep", "", "", "measure with 1, 2, 4 ... up to all of the processor's threads"}}};
+      .name = "bench",
+      .takes = "PLAN | MODEL.onnx ...",
+      .purpose =
+          "Measures an engine; with --compare several that take turns. \n\nhone bench kernels KEY: all ways to solve "
+          "one problem, and what the machine could do at "
+          "best.",
+      .flags = {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
+                {"-i", "<name:file[,...]>", "--loadInputs",
+                 "input values: raw, .npy or .npz; other inputs get random values"},
+                {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
+                {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
+                {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
+                {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"},
+                {"--threadSweep", "", "", "measure with 1, 2, 4 ... up to all of the processor's threads"},
+                {"--compare", "", "", "two engines and more in turns: which is faster, and how surely"},
+                {"--rounds", "<count>", "", "of --compare: turns of each (default 21)"},
+                {"--plot", "<file>", "", "of --compare: the rounds and the ratios as SVG"}},
+      .takes_several = true};
   return kCommand;
 }
 
@@ -160,6 +168,10 @@ int bench(const FriendlyLine& line) {
   if (line.options.perf.duration_s == -1)
     throw Error("hone bench tells its result at the end, which --duration=-1 never reaches",
                 "give a time in seconds: -t 10");
+  if (line.has("--compare")) return run_comparison_of_engines(line);
+  if (line.files.size() > 1)
+    throw Error(fmt::format("one file is taken, these are two: {} and {}", line.files[0], line.files[1]),
+                "hone bench --compare measures several in turns");
   const bool swept = line.has("--threadSweep");
   const Json result = swept ? sweep(line, voices) : measure_once(line, voices);
   if (line.json) fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));

@@ -38,6 +38,8 @@ class Inference {
   /// Holds the outputs against the references that were given; says what is off. True without references.
   bool validate();
   Measurement measure_all();
+  /// Of all streams, or of the first ones; warm-up included.
+  std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
   /// Measures once more, layer by layer.
   LayerProfile profile_layers(const ProfileCeilings& ceilings);
   /// What --trace writes: of the measured run, of the profile, and of a short run in which workers tell what they are at.
@@ -60,7 +62,6 @@ class Inference {
   hone_context* context(int stream = 0) const { return hone_benchmark_context(benchmark_.get(), stream); }
   void report_allocation(int64_t bytes) const;
   bool validate_pair(const ReferencePair& pair);
-  std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
   std::vector<std::vector<Trace>> measure_everywhere();
   std::vector<float> closed_loop(std::span<const Trace> timed);
   void measure_and_report();

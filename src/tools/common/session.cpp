@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
+#include "tools/common/watcher.h"
 #include "tools/model/prepare.h"
 #include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
@@ -74,6 +75,9 @@ void Session::build() {
   const Interrupt interrupt;
   const hone_progress told = progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; });
   check(hone_options_set_progress(options.get(), &told));
+  if (Watcher* watcher = Watcher::of_process())
+    check(hone_options_set_timed_function(
+        options.get(), [](void* user, const hone_timed* best) { static_cast<Watcher*>(user)->timed(*best); }, watcher));
   voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
