@@ -3,7 +3,7 @@
 # What is installed where, in components:
 #
 #   programs     hone, libhone.so and oneDNN: what a wheel holds, too
-#   system       trtexec and polygraphy (links), manual pages, completion for bash, zsh and fish
+#   system       trtexec, polygraphy and trex (links), manual pages, completion for bash, zsh and fish
 #   development  hone.h, hone.hpp, find_package(hone), hone.pc
 #   libraries    Debian's libraries that the programs are linked with, for the archive that is to run elsewhere
 #   python       the Python package (python/CMakeLists.txt)
@@ -43,7 +43,8 @@ if(NOT HONE_MINIMAL)
   set(share ${CMAKE_BINARY_DIR}/share)
   add_custom_command(OUTPUT ${share}/man/man1/hone.1 DEPENDS hone COMMAND hone help documents ${share} VERBATIM)
   add_custom_target(documents ALL DEPENDS ${share}/man/man1/hone.1)
-  install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trtexec ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/polygraphy DESTINATION bin COMPONENT system)
+  install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trtexec ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/polygraphy
+    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trex DESTINATION bin COMPONENT system)
   install(DIRECTORY ${share} DESTINATION . COMPONENT system)
   install(FILES LICENSE DESTINATION share/doc/hone RENAME copyright COMPONENT system)
 endif()

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
 # and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
 ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/companion", "tools/commands",
-                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare"]
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/trex"]
 MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
 BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
                "tools/accuracy"]
@@ -68,6 +68,7 @@ LAYERS = {
     "tools/quantize": MODEL_TOOLS,
     "tools/surgeon": [*MODEL_TOOLS, "edit"],
     "tools/data": ENGINE_TOOLS,
+    "tools/trex": ENGINE_TOOLS,
     "tools/debug": [*MODEL_TOOLS, "edit", "tools/surgeon"],
     "tools/debug/golden.cpp": [*MODEL_TOOLS, "capi/operators/operators.h", "tools/debug"],
     "tools/commands/convert.cpp": MODEL_TOOLS,

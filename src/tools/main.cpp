@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One program, several names: a link called trtexec is trtexec, one called polygraphy has the commands and flags of that program; under
+// One program, several names: a link called trtexec is trtexec, those called polygraphy and trex have the commands and flags of those programs; under
 // any other name the first word says which tool.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "options/documents.h"
 #include "tools/commands/commands.h"
 #include "tools/documents/documents.h"
+#include "tools/trex/trex.h"
 #include "tools/trtexec/trtexec.h"
 
 namespace {
@@ -86,8 +87,8 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
 
 /// Tools that read and write files and run no network: a second start would double their time.
 bool only_reads(const std::vector<std::string>& words) {
-  constexpr std::string_view kReaders[] = {"inspect", "surgeon", "data",      "plugin",  "template", "help",
-                                           "--help",  "-h",      "--version", "version", "cache",    "-v"};
+  constexpr std::string_view kReaders[] = {"inspect", "surgeon",   "data",    "plugin", "template", "help", "--help",
+                                           "-h",      "--version", "version", "cache",  "-v",       "draw"};
   if (words.size() < 2) return true;
   if (words[1] == "check") return words.size() > 2 && (words[2] == "lint" || words[2] == "accuracy");
   return std::ranges::find(kReaders, words[1]) != std::end(kReaders);
@@ -131,5 +132,6 @@ int main(int argc, char** argv) {
     tool = words.empty() ? "" : words[0];
     if (!words.empty()) words.erase(words.begin());
   }
+  if (name == "trex") return hone::run_trex(tool, words);
   return name == "polygraphy" ? run_polygraphy(tool, words) : run_tool(tool, words, command);
 }
