@@ -72,7 +72,8 @@ void Session::build() {
   const auto options = prepare_build(*model, *device_, options_, voices_.tool);
   Progress progress;
   const Interrupt interrupt;
-  const hone_progress told = progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; });
+  BuildPhases phases(progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; }));
+  const hone_progress told = phases.listener();
   check(hone_options_set_progress(options.get(), &told));
   voices_.progress = &progress;
 
@@ -81,6 +82,7 @@ void Session::build() {
   plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), device_.get(), options.get(), &log);
   voices_.progress = nullptr;
   progress.clear();
+  build_phases_ = phases.take();
   const double built = seconds_since(start);
   interrupted_ = Interrupt::requested();
   monitor_memory("the build");
