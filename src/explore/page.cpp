@@ -108,6 +108,15 @@ Json engine_json(const EngineRows& engine) {
                        {"mitigation", each.mitigation},
                        {"ms", each.ms}});
   for (const auto& [what, value] : engine.facts) facts.push_back({what, value});
+  Json memory = Json::array(), build = Json::array();
+  for (const MemoryPlace& place : engine.memory)
+    memory.push_back({{"tensor", place.tensor},
+                      {"offset", place.offset},
+                      {"bytes", place.bytes},
+                      {"first", place.first},
+                      {"last", place.last}});
+  for (const BuildPhase& phase : engine.build)
+    build.push_back({{"name", phase.name}, {"depth", phase.depth}, {"begin", phase.begin_ms}, {"end", phase.end_ms}});
   return {{"title", engine.title},
           {"profiled", engine.profiled},
           {"facts", std::move(facts)},
@@ -118,6 +127,8 @@ Json engine_json(const EngineRows& engine) {
             {"i8", engine.peaks.i8_flops}}},
           {"bindings", tensors_json(engine.bindings)},
           {"latencies", engine.latencies},
+          {"memory", std::move(memory)},
+          {"build", std::move(build)},
           {"layers", std::move(layers)},
           {"graph", graph_json(engine)},
           {"hazards", std::move(hazards)}};

@@ -73,7 +73,8 @@ void Session::build() {
   const auto options = prepare_build(*model, *device_, options_, voices_.tool);
   Progress progress;
   const Interrupt interrupt;
-  const hone_progress told = progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; });
+  BuildPhases phases(progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; }));
+  const hone_progress told = phases.listener();
   check(hone_options_set_progress(options.get(), &told));
   if (Watcher* watcher = Watcher::of_process())
     check(hone_options_set_timed_function(
@@ -85,6 +86,7 @@ void Session::build() {
   plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), device_.get(), options.get(), &log);
   voices_.progress = nullptr;
   progress.clear();
+  build_phases_ = phases.take();
   const double built = seconds_since(start);
   interrupted_ = Interrupt::requested();
   monitor_memory("the build");

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "options/tool_options.h"
+#include "tools/common/build_phases.h"
 #include "tools/common/plan_view.h"
 #include "tools/common/progress.h"
 
@@ -69,6 +70,8 @@ class Session {
   size_t plan_bytes() const { return plan_bytes_; }
   /// Whether Ctrl-C cut the build short.
   bool interrupted() const { return interrupted_; }
+  /// What build() spent its time on.
+  const std::vector<TimedPhase>& build_phases() const { return build_phases_; }
 
  private:
   void save_plan();
@@ -88,6 +91,7 @@ class Session {
   std::vector<NetworkTensor> tensors_;
   std::vector<PlanProfile> profiles_;
   bool interrupted_ = false;
+  std::vector<TimedPhase> build_phases_;
 };
 
 }  // namespace hone
