@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
 # and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
 ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/companion", "tools/commands",
-                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/trex", "tools/watch"]
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/files", "tools/trex", "tools/watch"]
 MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
 BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
                "tools/accuracy"]
@@ -60,6 +60,7 @@ LAYERS = {
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,
     "tools/companion": ENGINE_TOOLS,
+    "tools/files": ENGINE_TOOLS,
     "tools/commands": ENGINE_TOOLS,
     "tools/documents": ENGINE_TOOLS,
     "tools/trtexec": ENGINE_TOOLS,

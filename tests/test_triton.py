@@ -246,7 +246,11 @@ def test_eight_clients_share_inferences_and_each_gets_its_own_answer(shelf, plan
         asker.start()
     for asker in askers:
         asker.join()
-    answered, executed = (now - then for now, then in zip(statistics(client, "weighty.hone"), before))
+    for _ in range(100):  # the server counts an answer after it was given
+        answered, executed = (now - then for now, then in zip(statistics(client, "weighty.hone"), before))
+        if answered == 8 * requests:
+            break
+        time.sleep(0.05)
     print(f"{answered} requests in {executed} inferences, p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms")
     assert not wrong and answered == 8 * requests
     assert executed < 0.5 * answered

@@ -114,7 +114,8 @@ hone_status hone_device_measure(hone_device* device, hone_ceilings* ceilings) {
 hone_status hone_device_profile(hone_device* device, int on) {
   return guarded([&] {
     require(device, "device");
-    device->device->profile(on != 0);
+    HONE_CHECK(on == 0 || on == 1, "on is {}, neither 0 nor 1", on);
+    device->device->profile(on == 1);
   });
 }
 

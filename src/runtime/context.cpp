@@ -83,14 +83,15 @@ void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& sym
 }
 
 /// What profilers are told of a layer.
-RangeLabel range_of(const Step& step, std::string_view verbosity) {
+RangeLabel range_of(const Plan& plan, const Step& step) {
+  const std::string& verbosity = plan.meta.profiling_verbosity;
   if (verbosity == "none") return {};
   if (verbosity != "detailed") return RangeLabel(step.name);
   return RangeLabel(
       step.name,
       RangePayload{.bytes = static_cast<uint64_t>(step.details.integer_or("Bytes", 0)),
                    .flops = static_cast<uint64_t>(step.details.integer_or("Flops", 0)),
-                   .tactic = hash64(fmt::format("{}.{}({})", step.source, step.tactic, step.tactic_params.print()))});
+                   .tactic = hash64(tactic_text(plan, step))});
 }
 
 }  // namespace
@@ -314,7 +315,7 @@ void ExecutionContext::record(size_t number) {
     const Step& step = profile.steps[s];
     Launch launch;
     launch.kernel = kernel;
-    launch.range = range_of(step, engine_->plan().meta.profiling_verbosity);
+    launch.range = range_of(engine_->plan(), step);
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       launch.inputs.push_back(address(step.inputs[i], true, i));
       launch.input_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.inputs[i])].bytes()));
