@@ -148,7 +148,7 @@ def test_the_exit_status_is_the_commands_and_words_are_checked(model):
 
 
 def test_names_cannot_move_the_cursor(folder):
-    tiny.save(folder / "m.onnx", [onnx.helper.make_node("Relu", ["x"], ["y"], name="\x1b[2J\x9b5A\u202e" + "n" * 5_000)])
+    tiny.save(folder / "m.onnx", [onnx.helper.make_node("Relu", ["x"], ["y"], name="\x1b[2J\x9b5A\u202e" + "n" * 3_000)])
     terminal, _, status = watched(folder, "build", "m.onnx", "-o", "m.plan", "--shapes=x:1x4")
     assert status == 0 and any("?[2J" in line for line in terminal.lines)
 
