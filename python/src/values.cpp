@@ -42,8 +42,7 @@ void add_values(nb::module_& module) {
   nb::class_<Reference>(module, "Reference", "A model, operator by operator.")
       .def("__init__",
            [](Reference* self, const Model& model) {
-             new (self)
-                 Reference(Reference::make(hone_reference_create, static_cast<const hone_model*>(model.get())));
+             new (self) Reference(Reference::make(hone_reference_create, static_cast<const hone_model*>(model.get())));
            })
       .def(
           "set_input",

@@ -87,11 +87,9 @@ RangeLabel range_of(const Plan& plan, const Step& step) {
   const std::string& verbosity = plan.meta.profiling_verbosity;
   if (verbosity == "none") return {};
   if (verbosity != "detailed") return RangeLabel(step.name);
-  return RangeLabel(
-      step.name,
-      RangePayload{.bytes = static_cast<uint64_t>(step.details.integer_or("Bytes", 0)),
-                   .flops = static_cast<uint64_t>(step.details.integer_or("Flops", 0)),
-                   .tactic = hash64(tactic_text(plan, step))});
+  return RangeLabel(step.name, RangePayload{.bytes = static_cast<uint64_t>(step.details.integer_or("Bytes", 0)),
+                                            .flops = static_cast<uint64_t>(step.details.integer_or("Flops", 0)),
+                                            .tactic = hash64(tactic_text(plan, step))});
 }
 
 }  // namespace
