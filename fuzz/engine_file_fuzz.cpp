@@ -29,7 +29,8 @@ constexpr std::string_view kGraph = R"json({"Layers": [
  "Outputs": [{"Name": "out", "Dimensions": [1, 10], "Format/Datatype": "Float"}], "TacticName": "sgemm"}],
 "Bindings": ["x", "out"], "Memory": [{"Tensor": "y", "Offset": 0, "Bytes": 1152, "First": 1, "Last": 3}], "Folded": []})json";
 
-constexpr std::string_view kProfile = R"([{"count": 5}, {"name": "copy", "timeMs": 5, "averageMs": 1, "medianMs": 0.5, "percentage": 50},
+constexpr std::string_view kProfile =
+    R"([{"count": 5}, {"name": "copy", "timeMs": 5, "averageMs": 1, "medianMs": 0.5, "percentage": 50},
 {"name": "conv+relu", "averageMs": 0.75, "percentage": 37.5}, {"name": "fc", "averageMs": 0.25, "percentage": 12.5}])";
 
 constexpr std::string_view kTimes = R"([{"latencyMs": 2, "h2dMs": 0}, {"latencyMs": 4}])";
@@ -38,7 +39,8 @@ constexpr std::string_view kTimes = R"([{"latencyMs": 2, "h2dMs": 0}, {"latencyM
 
 std::vector<std::string> seed_inputs() {
   const std::string graph(kGraph), between(kBetween);
-  return {graph, graph + between + std::string(kProfile), graph + between + std::string(kProfile) + between + std::string(kTimes)};
+  return {graph, graph + between + std::string(kProfile),
+          graph + between + std::string(kProfile) + between + std::string(kTimes)};
 }
 
 void check_alignment(const EngineRows& engine, const EngineRows& other) {
@@ -50,7 +52,8 @@ void check_alignment(const EngineRows& engine, const EngineRows& other) {
   const auto once = [](const std::multiset<size_t>& rows, size_t count) {
     return rows.size() == count && std::set<size_t>(rows.begin(), rows.end()).size() == count;
   };
-  HONE_ASSERT(once(first, engine.layers.size()) && once(second, other.layers.size()), "a layer is lost in an alignment");
+  HONE_ASSERT(once(first, engine.layers.size()) && once(second, other.layers.size()),
+              "a layer is lost in an alignment");
 }
 
 void check_page(const std::string& page) {

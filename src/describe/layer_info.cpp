@@ -219,7 +219,8 @@ std::vector<Json> memory_places(const Plan& plan, size_t number, const SymbolVal
     const MemoryPlan placed = plan_memory(live.requests);
     for (size_t i = 0; known && i < live.requests.size(); ++i) {
       const MemoryRequest& request = live.requests[i];
-      const auto last = std::min(request.last, static_cast<int32_t>(end) - 1);  // what later stages read lives to the end of its own
+      const auto last =
+          std::min(request.last, static_cast<int32_t>(end) - 1);  // what later stages read lives to the end of its own
       places.push_back({{"Tensor", names[i]},
                         {"Offset", placed.offsets[i]},
                         {"Bytes", request.bytes},

@@ -34,7 +34,9 @@ std::vector<std::string> parts_of(std::string_view name) {
 }
 
 DrawnBox box_of(const LayerRow& layer, bool profiled, const DrawingOptions& options) {
-  DrawnBox box{.rows = {{layer.type, {}, true}}, .fill = std::string(colour_of_type(layer.type, layer.origin)), .tells = layer.name};
+  DrawnBox box{.rows = {{layer.type, {}, true}},
+               .fill = std::string(colour_of_type(layer.type, layer.origin)),
+               .tells = layer.name};
   if (profiled) box.rows.push_back({fmt::format("{:.4f} ms", layer.average_ms)});
   if (options.layer_names) add_stacked(box.rows, parts_of(layer.name));
   if (options.metadata) add_stacked(box.rows, layer.nodes);

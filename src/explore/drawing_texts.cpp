@@ -59,8 +59,8 @@ std::string svg_arrow(const DrawnArrow& arrow, const Drawing& drawing, const Gra
     path += fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", way[i - 1].x, middle, way[i].x, middle, way[i].x,
                         way[i].y);
   }
-  std::string svg = fmt::format(R"svg(<path d="{}" fill="none" stroke="{}" stroke-width="2" marker-end="url(#tip)"/>)svg",
-                                path, arrow.colour);
+  std::string svg = fmt::format(
+      R"svg(<path d="{}" fill="none" stroke="{}" stroke-width="2" marker-end="url(#tip)"/>)svg", path, arrow.colour);
   if (!arrow.label.empty())
     svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="edge">{}</text>)", (way[0].x + way[1].x) / 2,
                        (way[0].y + way[1].y) / 2 + 4, markup_text(arrow.label));

@@ -141,8 +141,7 @@ class Placer {
   void move_row(const std::vector<size_t>& row, const std::vector<double>& wanted) {
     std::vector<double> left(wanted), right(wanted);
     for (size_t i = 1; i < row.size(); ++i) left[i] = std::max(wanted[i], left[i - 1] + step(row[i - 1], row[i]));
-    for (size_t i = row.size() - 1; i-- > 0;)
-      right[i] = std::min(wanted[i], right[i + 1] - step(row[i], row[i + 1]));
+    for (size_t i = row.size() - 1; i-- > 0;) right[i] = std::min(wanted[i], right[i + 1] - step(row[i], row[i + 1]));
     for (size_t i = 0; i < row.size(); ++i) x_[row[i]] = (left[i] + right[i]) / 2;
   }
 
@@ -162,7 +161,8 @@ GraphLayout place_graph(size_t nodes, const Edges& edges, const BoxSizes& sizes)
   const std::vector<double> x = Placer(graph, sizes).place();
   const double step = sizes.width + sizes.gap_x, low = std::ranges::min(x);
   const auto placed = [&](size_t i) {
-    const double row = sizes.height / 2 + sizes.gap_y / 2 + static_cast<double>(graph.row_of[i]) * (sizes.height + sizes.gap_y);
+    const double row =
+        sizes.height / 2 + sizes.gap_y / 2 + static_cast<double>(graph.row_of[i]) * (sizes.height + sizes.gap_y);
     return PlacedNode{x[i] - low + step / 2, row};
   };
   for (size_t i = 0; i < nodes; ++i) layout.nodes.push_back(placed(i));

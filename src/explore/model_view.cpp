@@ -39,8 +39,8 @@ ViewNode view_of(const LayerRow& layer) {
   static const std::set<std::string> kTold{"Name", "Inputs", "Outputs", "TacticName", "Metadata"};
   for (const auto& [key, value] : attributes.items())
     if (!kTold.contains(key))
-      node.attributes.emplace_back(
-          key, value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      node.attributes.emplace_back(key, value.is_string() ? value.get<std::string>()
+                                                          : value.dump(-1, ' ', false, Json::error_handler_t::replace));
   for (const TensorRow& tensor : layer.inputs) node.inputs.push_back(view_of(tensor));
   for (const TensorRow& tensor : layer.outputs) node.outputs.push_back(view_of(tensor));
   return node;

@@ -96,7 +96,10 @@ Json engine_json(const EngineRows& engine) {
 }  // namespace
 
 Json report_json(std::span<const EngineRows> engines) {
-  Json report{{"colours", colours_json()}, {"box", {kBoxWidth, kBoxHeight}}, {"engines", Json::array()}, {"comparisons", Json::array()}};
+  Json report{{"colours", colours_json()},
+              {"box", {kBoxWidth, kBoxHeight}},
+              {"engines", Json::array()},
+              {"comparisons", Json::array()}};
   for (const EngineRows& engine : engines) report["engines"].push_back(engine_json(engine));
   for (size_t i = 1; i < engines.size(); ++i) {
     Json pairs = Json::array();

@@ -11,6 +11,7 @@
 
 namespace hone {
 
-std::string page_text(std::string_view html, const nlohmann::ordered_json& data, const std::vector<std::string_view>& scripts);
+std::string page_text(std::string_view html, const nlohmann::ordered_json& data,
+                      const std::vector<std::string_view>& scripts);
 
 }  // namespace hone

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFewest = 2;    // nodes of a scope that is folded
-constexpr size_t kDeepest = 32;  // scopes
+constexpr size_t kFewest = 2;              // nodes of a scope that is folded
+constexpr size_t kDeepest = 32;            // scopes
 constexpr size_t kMostWork = 400'000'000;  // scopes times nodes; what is larger stays unfolded
 constexpr size_t kMostPorts = 24;          // of a sheet, either way
 
@@ -105,8 +105,8 @@ class Sheet {
   Json json(std::string_view title, size_t parent) const {
     std::vector<std::pair<size_t, size_t>> pairs;
     for (const Edge& edge : edges_) pairs.emplace_back(edge.from, edge.to);
-    const GraphLayout layout =
-        place_graph(items_.size(), pairs, {.width = kBoxWidth, .height = kBoxHeight, .gap_x = kBoxGapX, .gap_y = kBoxGapY});
+    const GraphLayout layout = place_graph(
+        items_.size(), pairs, {.width = kBoxWidth, .height = kBoxHeight, .gap_x = kBoxGapX, .gap_y = kBoxGapY});
     Json items = Json::array(), edges = Json::array();
     for (size_t i = 0; i < items_.size(); ++i)
       items.push_back({items_[i].kind, items_[i].index, rounded(layout.nodes[i].x), rounded(layout.nodes[i].y)});
@@ -115,8 +115,12 @@ class Sheet {
       for (const PlacedNode& bend : layout.bends[e]) edge.insert(edge.end(), {rounded(bend.x), rounded(bend.y)});
       edges.push_back(std::move(edge));
     }
-    return {{"title", title},  {"parent", parent},        {"items", std::move(items)}, {"edges", std::move(edges)},
-            {"width", rounded(layout.width)}, {"height", rounded(layout.height)}};
+    return {{"title", title},
+            {"parent", parent},
+            {"items", std::move(items)},
+            {"edges", std::move(edges)},
+            {"width", rounded(layout.width)},
+            {"height", rounded(layout.height)}};
   }
 
  private:
@@ -181,7 +185,8 @@ class Folder {
       if (place[edge.from] != kNowhere && place[edge.to] != kNowhere)
         sheet.connect(place[edge.from], place[edge.to], edge.tensor);
     for (size_t i = 0; i < graph_.outputs.size(); ++i)
-      if (const auto from = maker_.find(graph_.outputs[i].name); from != maker_.end() && place[from->second] != kNowhere)
+      if (const auto from = maker_.find(graph_.outputs[i].name);
+          from != maker_.end() && place[from->second] != kNowhere)
         sheet.connect(place[from->second], sheet.add("out", i), &graph_.outputs[i]);
   }
   /// How many there are beside the unfolded one.
@@ -206,7 +211,8 @@ class Folder {
     std::vector<size_t> in;
     if (number == 0) in = add_inputs(sheet);
     for (const ViewEdge& edge : edges_)
-      if (place[edge.from] == kNowhere && place[edge.to] != kNowhere && from[edge.from] == kNowhere && sheet.size() < kMostPorts)
+      if (place[edge.from] == kNowhere && place[edge.to] != kNowhere && from[edge.from] == kNowhere &&
+          sheet.size() < kMostPorts)
         from[edge.from] = sheet.add("from", edge.from);
     for (const auto& [is_scope, index] : scope.members) {
       const size_t item = is_scope ? sheet.add("sheet", sheet_of_[index]) : sheet.add("node", index);

@@ -30,7 +30,9 @@ void add_name(std::vector<DrawnRow>& rows, std::string_view name) {
 }
 
 DrawnBox view_box(const ViewNode& node, std::string fill) {
-  DrawnBox box{.rows = {{node.ms > 0 ? fmt::format("{}  {:.4f} ms", shortened(node.op), node.ms) : shortened(node.op), {}, true}},
+  DrawnBox box{.rows = {{node.ms > 0 ? fmt::format("{}  {:.4f} ms", shortened(node.op), node.ms) : shortened(node.op),
+                         {},
+                         true}},
                .fill = std::move(fill),
                .marked = node.marked,
                .tells = node.name};
@@ -39,7 +41,8 @@ DrawnBox view_box(const ViewNode& node, std::string fill) {
   for (const ViewTensor& tensor : node.inputs)
     if (tensor.is_weight && ++weights <= kWeightRows)
       box.rows.push_back({shortened(fmt::format("{} {}", shortened(tensor.name, 20), type_text(tensor)))});
-  for (const auto& [name, value] : node.attributes) box.tells += fmt::format("\n{}: {}", name, shortened(value, kTellBytes));
+  for (const auto& [name, value] : node.attributes)
+    box.tells += fmt::format("\n{}: {}", name, shortened(value, kTellBytes));
   return box;
 }
 

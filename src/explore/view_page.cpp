@@ -73,12 +73,8 @@ Json graph_json(const ViewGraph& graph) {
   for (const ViewNode& node : graph.nodes) nodes.push_back(node_json(node, tensors));
   Json outputs = tensors.numbers(graph.outputs);
   for (const ViewWeight& weight : graph.weights) weights[weight.name] = weight_json(weight);
-  return {{"title", graph.title},
-          {"inputs", std::move(inputs)},
-          {"outputs", std::move(outputs)},
-          {"tensors", tensors.take()},
-          {"weights", std::move(weights)},
-          {"nodes", std::move(nodes)},
+  return {{"title", graph.title},        {"inputs", std::move(inputs)},   {"outputs", std::move(outputs)},
+          {"tensors", tensors.take()},   {"weights", std::move(weights)}, {"nodes", std::move(nodes)},
           {"sheets", sheets_json(graph)}};
 }
 
@@ -127,7 +123,10 @@ Json view_json(std::span<const ViewedModel> views, ViewColour colour) {
     list.push_back(
         {{"title", view.title}, {"engine", view.is_engine}, {"facts", view.facts}, {"graphs", std::move(graphs)}});
   }
-  return {{"colour", word_of(colour)}, {"colours", colours_json()}, {"box", {kBoxWidth, kBoxHeight}}, {"views", std::move(list)}};
+  return {{"colour", word_of(colour)},
+          {"colours", colours_json()},
+          {"box", {kBoxWidth, kBoxHeight}},
+          {"views", std::move(list)}};
 }
 
 std::string view_page(std::span<const ViewedModel> views, ViewColour colour) {

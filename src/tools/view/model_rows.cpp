@@ -21,7 +21,8 @@ class Types {
   explicit Types(const edit::Model& model) {
     try {
       known_.emplace(model);
-    } catch (const Error&) {  // a cycle, or what is no model of ONNX's rules: it is shown all the same, as far as it is declared
+    } catch (
+        const Error&) {  // a cycle, or what is no model of ONNX's rules: it is shown all the same, as far as it is declared
     }
     declare(model.graph);
   }

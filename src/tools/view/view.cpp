@@ -21,17 +21,22 @@ const CompanionCommand& command() {
   static const CompanionCommand kCommand{
       "view",
       "MODEL.onnx | PLAN | GRAPH.json [PLAN | GRAPH.json]",
-      "Shows a model or an engine as a page that needs no network: every node with its attributes, tensors and weights, folded by the "
-      "scopes in names, with a search. A model with the plan that was made of it stands beside it, and both say what became of what. "
+      "Shows a model or an engine as a page that needs no network: every node with its attributes, tensors and "
+      "weights, folded by the "
+      "scopes in names, with a search. A model with the plan that was made of it stands beside it, and both say what "
+      "became of what. "
       "GRAPH.json is what trtexec writes with --exportLayerInfo and --profilingVerbosity=detailed.",
       with_load_flags(
-          {{"--output", Takes::one, "<file>", "the page (default view.html); of a name in .svg or .dot, a picture", "-o"},
+          {{"--output", Takes::one, "<file>", "the page (default view.html); of a name in .svg or .dot, a picture",
+            "-o"},
            {"--svg", Takes::one, "<file>", "the graph as SVG, all of it unfolded"},
            {"--dot", Takes::one, "<file>", "and for Graphviz"},
            {"--color", Takes::one, "<what>", "type (default), precision, time or source", "--colour"},
-           {"--beam", Takes::one, "<node,radius>", "only what is within so many steps of a node, which is marked", "-b"},
+           {"--beam", Takes::one, "<node,radius>", "only what is within so many steps of a node, which is marked",
+            "-b"},
            {"--query", Takes::one, "<regex>", "only what it finds in names, operators and tensors, and its neighbours"},
-           {"--profiling_json", Takes::one, "<file>", "times of the engine's layers: what --exportProfile wrote", "-pj"}}),
+           {"--profiling_json", Takes::one, "<file>", "times of the engine's layers: what --exportProfile wrote",
+            "-pj"}}),
       1,
       2};
   return kCommand;
@@ -66,7 +71,10 @@ ViewedModel read_engine_view(const Arguments& arguments, const std::string& file
   EngineRows engine = read_engine(title, layers_text(plan.get(), 0, {}, HONE_LAYERS_JSON_DETAILED), profile, {});
   if (profile.empty()) add_tuned_times(plan.get(), engine);
   const hone_plan_info known = info_of(plan.get());
-  engine.facts = {{"device", known.device}, {"model", known.model}, {"precision", known.precision}, {"build options", known.options}};
+  engine.facts = {{"device", known.device},
+                  {"model", known.model},
+                  {"precision", known.precision},
+                  {"build options", known.options}};
   return view_of(engine);
 }
 
@@ -74,8 +82,9 @@ ViewedModel read(const Arguments& arguments, const std::string& file) {
   need_file(file);
   return with_note([&] { return "reading " + file; },
                    [&] {
-                     return file.ends_with(".onnx") ? view_of(load_model(arguments, file), std::filesystem::path(file).filename())
-                                                    : read_engine_view(arguments, file);
+                     return file.ends_with(".onnx")
+                                ? view_of(load_model(arguments, file), std::filesystem::path(file).filename())
+                                : read_engine_view(arguments, file);
                    });
 }
 
@@ -93,7 +102,8 @@ ExitStatus view(const Arguments& arguments) {
   if (views.size() == 2 && views[0].is_engine == views[1].is_engine)
     throw UsageError("two files stand beside each other where one is a model and the other the engine made of it",
                      views[0].is_engine ? "hone report compares engines" : "hone surgeon diff compares models");
-  if (views.size() == 2) tell_of_layers(views[0].is_engine ? views[1] : views[0], views[0].is_engine ? views[0] : views[1]);
+  if (views.size() == 2)
+    tell_of_layers(views[0].is_engine ? views[1] : views[0], views[0].is_engine ? views[0] : views[1]);
   keep_part(views[0], part);
   std::string svg = arguments.value("--svg"), dot = arguments.value("--dot"), page = arguments.value("--output");
   if (page.ends_with(".svg")) svg = std::exchange(page, "");
@@ -103,7 +113,8 @@ ExitStatus view(const Arguments& arguments) {
   if (!dot.empty()) write(narrator, dot, drawing_dot(draw_view(views[0], colour), views[0].title), views[0]);
   if (!page.empty()) write(narrator, page, view_page(views, colour), views[0]);
   if (arguments.has("--json"))
-    write_json_result(arguments, view_json(views, colour).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    write_json_result(arguments,
+                      view_json(views, colour).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   return ExitStatus::passed;
 }
 

@@ -44,7 +44,8 @@ void add_figures(const std::vector<double>& numbers, ViewWeight& facts) {
   if (most <= least || !std::isfinite(most - least)) return;
   facts.bins.assign(kBins, 0);
   for (const double value : finite)
-    ++facts.bins[std::min(kBins - 1, static_cast<size_t>((value - least) / (most - least) * static_cast<double>(kBins)))];
+    ++facts.bins[std::min(kBins - 1,
+                          static_cast<size_t>((value - least) / (most - least) * static_cast<double>(kBins)))];
 }
 
 std::string first_values(const Tensor& tensor) {
@@ -70,7 +71,8 @@ ViewWeight weight_facts(const edit::Model& model, const edit::Weight& weight) {
     if (tensor.dtype() == DType::string || is_object(tensor.dtype()) || tensor.size() == 0) return facts;
     add_figures(numbers_of(tensor), facts);
     facts.values = first_values(tensor);
-  } catch (const Error&) {  // in a file that is missing, or of a type that no tensor has: the page says that values are not there
+  } catch (
+      const Error&) {  // in a file that is missing, or of a type that no tensor has: the page says that values are not there
     facts.looked_at = 0;
   }
   return facts;
