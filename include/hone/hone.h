@@ -590,6 +590,7 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 
 #include "hone/diagnosis.h" /* what is wrong with a model */
 #include "hone/operators.h" /* operators of one's own */
+#include "hone/reference.h" /* the golden values of a model */
 #include "hone/refit.h"     /* other weights for a plan */
 #include "hone/tools.h"     /* what only tools ask for */
 #endif

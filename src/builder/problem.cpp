@@ -40,13 +40,6 @@ void fold_shape_data(Graph& graph) {
   graph.infer_all();
 }
 
-/// A key may have the tactic, the device and the versions behind it, and may be an entry of a timing cache.
-std::string problem_part(std::string_view line) {
-  std::string key(line);
-  if (line.starts_with("{")) key = text_member(parse_json(line, "a line of a timing cache"), "key");
-  return key.substr(0, key.find(" | "));
-}
-
 bool take_suffix(std::string& key, std::string_view suffix) {
   if (!key.ends_with(suffix)) return false;
   key.resize(key.size() - suffix.size());
@@ -96,6 +89,13 @@ Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, c
   graph.set_outputs({graph.add(ops::reformat, {input})->output()});
   Graph concrete = graph.specialize(opt);
   return {.region = std::move(concrete), .symbolic = std::move(graph), .symbols = opt, .device = device, .allowed = {}};
+}
+
+std::string problem_part(std::string_view line) {
+  const Json entry = line.starts_with("{") ? Json::parse(line, nullptr, false) : Json();
+  const bool is_entry = entry.is_object() && entry.contains("key") && entry["key"].is_string();
+  const std::string key = is_entry ? entry["key"].get<std::string>() : std::string(line);
+  return key.substr(0, key.find(" | "));
 }
 
 Problem parse_problem(std::string_view line, const DeviceInfo& device) {

@@ -105,12 +105,6 @@ std::string layer_type(const Step& step) {
   return type + step.kind;
 }
 
-std::string tactic_text(const Plan& plan, const Step& step) {
-  for (const LayerRecord& record : plan.log)
-    if (record.layer == step.name && !record.chosen.empty()) return record.chosen;
-  return fmt::format("{}.{}({})", step.source, step.tactic, step.tactic_params.print());
-}
-
 Json layer_object(const Plan& plan, const Profile& profile, const Step& step, const SymbolValues& symbols) {
   const std::string_view location = plan.meta.backend == "cuda" ? "Device" : "Host";
   Json object;

@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/ranges.h"
 #include "tensor/tensor.h"
 
 namespace hone {
@@ -127,7 +128,7 @@ struct Launch {
   void* workspace = nullptr;
   std::vector<size_t> input_bytes = {},
                       output_bytes = {};  // of the operands; empty: not known, no launch may pass this one
-  std::string name = {};                  // for a profiler's ranges; empty: none
+  RangeLabel range = {};                  // for a profiler
   Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
 };
 
@@ -191,6 +192,8 @@ class Device {
   virtual std::unique_ptr<Recording> record(std::vector<Launch> launches) = 0;
   /// Whether host pointers may be bound directly, without copies.
   virtual bool host_accessible() const = 0;
+  /// A profiler that waits for it begins or ends its recording.
+  virtual void profile(bool /*on*/) {}
 };
 
 inline std::unique_ptr<Stream> Device::stream_of(void*) {

@@ -95,6 +95,8 @@ std::string drawing_svg(const Drawing& drawing, std::string_view title) {
     sizes.width = std::max(sizes.width, width_of(box));
     sizes.height = std::max(sizes.height, height_of(box));
   }
+  for (const DrawnArrow& arrow : drawing.arrows)
+    sizes.width = std::max(sizes.width, static_cast<double>(letters(arrow.label)) * kLetter);
   std::vector<std::pair<size_t, size_t>> edges;
   for (const DrawnArrow& arrow : drawing.arrows) edges.emplace_back(arrow.from, arrow.to);
   const GraphLayout layout = place_graph(drawing.boxes.size(), edges, sizes);

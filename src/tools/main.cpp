@@ -34,15 +34,6 @@ std::string usage() {
          "  --version  the version\n";
 }
 
-/// The command that the words begin with, the one of two words first; null: none.
-const hone::Command* find_command(const std::string& first, const std::vector<std::string>& rest) {
-  const hone::Command* found = nullptr;
-  for (const hone::Command& command : hone::command_table())
-    if (command.first == first && (command.second.empty() || (!rest.empty() && command.second == rest[0])))
-      if (found == nullptr || found->second.empty()) found = &command;
-  return found;
-}
-
 /// Idle threads of GNU's OpenMP spin for some 10 ms, which only the environment can change and only before the program starts.
 /// Where others use the processors, too, they spin away the time that they are then refused when there is work: an inference
 /// of MobileNet-v3 took 60 ms so beside one busy process, 12 ms with short spins, and 3.7 ms either way without it.
@@ -77,7 +68,7 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
     return 0;
   }
   if (tool == "run") return hone::run_comparison(arguments);
-  if (const hone::Command* found = find_command(tool, arguments);
+  if (const hone::Command* found = hone::find_command(tool, arguments);
       found != nullptr && std::ranges::find(kPolygraphy, tool) != std::end(kPolygraphy))
     return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   const std::vector<std::string_view> names(std::begin(kPolygraphy), std::end(kPolygraphy));
@@ -96,7 +87,7 @@ bool only_reads(const std::vector<std::string>& words) {
 
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
-  if (const hone::Command* found = find_command(tool, arguments))
+  if (const hone::Command* found = hone::find_command(tool, arguments))
     return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   if (tool == "--version" || tool == "version") {
     fmt::print("hone {}\n", hone::kVersion);

@@ -17,6 +17,7 @@ from .program import FarmError
 from .store import Store
 
 PATIENCE = 60  # seconds for the first workers to be there; who comes later is judged by itself
+LOST_EARLY = 3  # workers that may end before they are given anything
 HEADER = '{"hone_timing_cache":1}'
 
 
@@ -87,6 +88,7 @@ class KindRun:
         self.report, self.queue, self.failures = Report(), [], {}
         self.waiting = {}  # a result to come -> its worker and its bundle; None: it introduces itself
         self.description = None
+        self.lost_early = 0
 
     # ---- Workers
 
@@ -120,7 +122,16 @@ class KindRun:
 
     def welcome(self, results):
         """Takes in workers that introduced themselves: first what they all say, then whom to give work to."""
-        introductions = [(self.waiting.pop(result)[0], self.ray.get(result)) for result in results]
+        introductions = []
+        for result in results:
+            worker, _ = self.waiting.pop(result)
+            try:
+                introductions.append((worker, self.ray.get(result)))
+            except self.ray.exceptions.RayActorError as error:
+                self.lost_early += 1
+                if self.lost_early >= LOST_EARLY:
+                    raise FarmError(f"workers of {self.kind.resource} end before they are given anything: {str(error).splitlines()[0]}") from None
+                self.hire()
         for _, introduction in introductions:
             self.know(introduction["description"])
             self.store.put_probe(self.report.kind, introduction["node"], introduction["ms"])
@@ -211,6 +222,8 @@ class KindRun:
         if not here:
             here, _ = self.ray.wait(list(self.waiting), num_returns=1)
         workers = list(self.welcome(here))
+        while self.description is None:
+            workers += self.welcome(self.ray.wait(list(self.waiting), num_returns=1)[0])
         self.list_problems(models)
         for worker in workers:
             self.give(worker)

@@ -127,7 +127,7 @@ std::vector<std::string> keys_of(const std::string& given) {
   else if (std::filesystem::is_regular_file(given)) text = read_file(given);
   std::vector<std::string> keys;
   for (const std::string_view line : split(text, '\n'))
-    if (std::string key(trim(line)); !key.empty() && std::ranges::find(keys, key) == keys.end())
+    if (std::string key = problem_part(trim(line)); !key.empty() && std::ranges::find(keys, key) == keys.end())
       keys.push_back(std::move(key));
   if (keys.empty()) throw Error("no problem is given: " + given, "hone bench kernels --help says how one looks");
   return keys;

@@ -15,7 +15,7 @@
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
 #include "tools/common/input_data.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 #include "tools/common/terminal.h"
 
 namespace hone {

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "builder/problem.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/terminal.h"
@@ -47,7 +48,7 @@ std::vector<std::string> read_keys(const std::string& path) {
   if (!file) throw Error(fmt::format("cannot read {}", path), "hone problems MODEL.onnx > KEYS writes such a file");
   std::vector<std::string> keys;
   for (std::string line; std::getline(file, line);)
-    if (std::string key(trim(line)); !key.empty() && std::ranges::find(keys, key) == keys.end())
+    if (std::string key = problem_part(trim(line)); !key.empty() && std::ranges::find(keys, key) == keys.end())
       keys.push_back(std::move(key));
   return keys;
 }
@@ -65,7 +66,7 @@ class Tuner {
   const Json& greeting() const { return greeting_; }
 
   void time(const std::string& key) {
-    const std::string whole = fmt::format("{} | none | {}", problem_of(key), device_);
+    const std::string whole = fmt::format("{} | none | {}", key, device_);
     if (const Timing* known = cache_.find(whole)) {
       rejections_.push_back({key, known->note});
       return;
@@ -94,8 +95,6 @@ class Tuner {
   bool all_were_keys() const { return refusals_.empty(); }
 
  private:
-  static std::string problem_of(const std::string& key) { return key.substr(0, key.find(" | ")); }
-
   void start(bool probe, bool singly = false) {
     std::vector<std::string> words = words_;
     words.emplace_back("--in-process");

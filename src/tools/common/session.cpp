@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
+#include "tools/common/watcher.h"
 #include "tools/model/prepare.h"
 #include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
@@ -75,6 +76,9 @@ void Session::build() {
   BuildPhases phases(progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; }));
   const hone_progress told = phases.listener();
   check(hone_options_set_progress(options.get(), &told));
+  if (Watcher* watcher = Watcher::of_process())
+    check(hone_options_set_timed_function(
+        options.get(), [](void* user, const hone_timed* best) { static_cast<Watcher*>(user)->timed(*best); }, watcher));
   voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
@@ -121,6 +125,14 @@ void Session::read() {
     throw;
   }
   voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
+}
+
+void Session::take(const Session& other) {
+  const void* bytes = nullptr;
+  size_t size = 0;
+  check(hone_plan_bytes(other.plan_.get(), &bytes, &size));
+  plan_ = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
+  plan_bytes_ = other.plan_bytes_;
 }
 
 void Session::load() {

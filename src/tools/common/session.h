@@ -48,6 +48,8 @@ class Session {
   void build();
   /// Reads the plan file, which load() takes too.
   void read();
+  /// Takes what another one built or read, for a device of its own.
+  void take(const Session& other);
   /// With --refit: --dumpRefit, --refitFromOnnx and --timeRefit, as asked for, on what build() or read() left.
   void refit();
   /// Makes an engine of what build() or read() left, as it will be used; reads the plan file when neither was called.

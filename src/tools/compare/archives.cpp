@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/file.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 #include "tools/companion/exit_status.h"
 #include "tools/compare/tensor_files.h"
 

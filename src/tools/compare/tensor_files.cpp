@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 #include "tools/companion/exit_status.h"
 
 namespace hone {

@@ -67,7 +67,7 @@ void write_archive(const std::string& path, const std::vector<std::string>& file
     put(directory, uint32_t{0}), put(directory, static_cast<uint32_t>(archive.size()));
     directory += name;
     put(archive, kLocal);
-    archive += fields + name + packed;
+    archive.append(fields).append(name).append(packed);
     HONE_CHECK(archive.size() + directory.size() < kMost, "the files of {} have more than 4 GiB together", path);
   }
   const size_t start = archive.size();

@@ -90,22 +90,23 @@ Json describe_device(const OpenDevice& device) {
 
 OpenDevice described_device(const std::string& path) {
   const Json json = parse_json(read_file(path), path);
-  return with_note(
-      [&] { return fmt::format("reading {}", path); },
-      [&] {
-        const std::string name = text_member(json, "backend");
-        const Backend* backend = find_backend(name);
-        if (backend == nullptr)
-          throw Error(fmt::format("this build of Hone has no backend {}", name),
-                      "use one that has it; it needs no such device");
-        DeviceInfo info;
-        visit(info, Reader{member(json, "device")});
-        OpenDevice device{backend, std::make_shared<DescribedDevice>(std::move(info))};
-        if (timing_key(device) != text_member(json, "key"))
-          throw Error(fmt::format("the device is described by another version of Hone: {}", text_member(json, "key")),
-                      "describe it anew: hone problems --describe");
-        return device;
-      });
+  return with_note([&] { return fmt::format("reading {}", path); },
+                   [&] {
+                     const std::string name = text_member(json, "backend");
+                     const Backend* backend = find_backend(name);
+                     if (backend == nullptr)
+                       throw Error(fmt::format("this build of Hone has no backend {}", name),
+                                   "use one that has it; it needs no such device");
+                     DeviceInfo info;
+                     visit(info, Reader{member(json, "device")});
+                     OpenDevice device{backend, std::make_shared<DescribedDevice>(std::move(info))};
+                     if (timing_key(device) != text_member(json, "key"))
+                       throw Error(
+                           fmt::format("the device is described by another version of Hone: as {}, which is {} here",
+                                       text_member(json, "key"), timing_key(device)),
+                           "describe it anew: hone problems --describe");
+                     return device;
+                   });
 }
 
 }  // namespace hone

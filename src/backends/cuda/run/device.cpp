@@ -217,6 +217,12 @@ bool CudaDevice::can_overlap() const {
   return attribute(context_->device(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
 }
 
+void CudaDevice::profile(bool on) {
+  context_->select();
+  const auto function = on ? driver().cuProfilerStart : driver().cuProfilerStop;
+  if (function != nullptr) check(function(), "telling the profiler");
+}
+
 std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) {
   return std::make_unique<CudaRecording>(std::move(launches), *this);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NumPy files that are damaged or malicious: nothing is unpickled, inflated without bound or read behind the end.
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tools/common/zip_testing.h"
+#include "tools/files/zip_testing.h"
 
 namespace hone {
 namespace {

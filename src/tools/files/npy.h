@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "tensor/tensor.h"
-#include "tools/common/zip.h"
+#include "tools/files/zip.h"
 
 namespace hone {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/zip.h"
+#include "tools/files/zip.h"
 
 #include <zlib.h>
 
