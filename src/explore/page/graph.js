@@ -40,6 +40,7 @@ function drawGraph(parent, sheet, box, options) {
   const fits = (text, most) => { while (text.length > 1 && pen.measureText(text).width > most) text = text.slice(0, Math.max(1, Math.floor(text.length * Math.min(.95, most / pen.measureText(text).width)))) + (text.endsWith("…") ? "" : "…"); return text; };
 
   function draw() {
+    if (!node.isConnected) return;  // the page shows another part by now
     waiting = false;
     const rect = frame.node().getBoundingClientRect();
     scale = window.devicePixelRatio || 1;
