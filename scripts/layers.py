@@ -69,6 +69,7 @@ LAYERS = {
     "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
     "tools/quantize": MODEL_TOOLS,
     "tools/surgeon": [*MODEL_TOOLS, "edit"],
+    "tools/view": [*MODEL_TOOLS, "edit", "tools/surgeon/model_line.h"],
     "tools/data": ENGINE_TOOLS,
     "tools/trex": ENGINE_TOOLS,
     "tools/watch": ENGINE_TOOLS,

@@ -11,42 +11,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "explore/colours.h"
 
 namespace hone {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kGray = "#808080", kExpression = "#F0FFF0", kActivation = "#ADD8E6", kUser = "#D3D3D3";
-constexpr size_t kNameRows = 8, kRowLetters = 44;
-
-std::string_view colour_of_type(const LayerRow& layer) {
-  static const std::map<std::string_view, std::string_view> kColours{
-      {"Convolution", "#4682B4"}, {"Deconvolution", "#7B68EE"},  {"ConvActPool", "#6495ED"},
-      {"gemm", "#1E90FF"},        {"MatrixMultiply", "#1E90FF"}, {"Reformat", "#00FFFF"},
-      {"Shuffle", "#BC8F8F"},     {"Slice", "#FFA500"},          {"Scale", "#8FBC8B"},
-      {"Quantize", "#6B8E23"},    {"Pooling", "#3CB371"},        {"PluginV2", "#C71585"},
-      {"PointWise", "#9ACD32"},   {"ElementWise", "#9ACD32"},    {"Reduce", "#90EE90"},
-      {"SoftMax", "#DA70D6"},     {"Myelin", "#B39C4D"},         {"kgen", "#B39C4D"},
-      {"NonZero", "#98FB98"},     {"TrainStation", "#FFA07A"}};
-  const auto found = kColours.find(layer.type == "Reformat" && layer.origin == "QDQ" ? "Quantize" : layer.type);
-  return found == kColours.end() ? kGray : found->second;
-}
-
-std::string_view colour_of_precision(std::string_view precision) {
-  static const std::map<std::string_view, std::string_view> kColours{
-      {"INT8", "#76b900"}, {"FP32", "#FF0000"}, {"FP16", "#FFA500"}, {"INT32", "#D3D3D3"},
-      {"FP8", "#00BFFF"},  {"INT4", "#CC66FF"}, {"FP4", "#F4D03F"}};
-  const auto found = kColours.find(precision);
-  return found == kColours.end() ? kGray : found->second;
-}
-
-std::string shortened(std::string_view text) {
-  if (text.size() <= kRowLetters) return std::string(text);
-  size_t end = kRowLetters - 1;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // a letter of several bytes
-  return std::string(text.substr(0, end)) + "…";
-}
+constexpr std::string_view kExpression = "#F0FFF0", kActivation = "#ADD8E6", kUser = "#D3D3D3";
+constexpr size_t kNameRows = 8;
 
 void add_stacked(std::vector<DrawnRow>& rows, const std::vector<std::string>& parts) {
   for (size_t i = 0; i < std::min(parts.size(), kNameRows); ++i) rows.push_back({shortened(parts[i])});
@@ -61,7 +34,9 @@ std::vector<std::string> parts_of(std::string_view name) {
 }
 
 DrawnBox box_of(const LayerRow& layer, bool profiled, const DrawingOptions& options) {
-  DrawnBox box{.rows = {{layer.type, {}, true}}, .fill = colour_of_type(layer), .tells = layer.name};
+  DrawnBox box{.rows = {{layer.type, {}, true}},
+               .fill = std::string(colour_of_type(layer.type, layer.origin)),
+               .tells = layer.name};
   if (profiled) box.rows.push_back({fmt::format("{:.4f} ms", layer.average_ms)});
   if (options.layer_names) add_stacked(box.rows, parts_of(layer.name));
   if (options.metadata) add_stacked(box.rows, layer.nodes);
@@ -138,7 +113,7 @@ class Regions {
 DrawnBox box_of(const Region& region, bool bound, size_t generations, const DrawingOptions& options) {
   const TensorRow& tensor = *region.tensor;
   const std::string name = generations > 1 ? fmt::format("{} (gen={})", tensor.name, region.generation) : tensor.name;
-  DrawnBox box{.fill = bound ? kUser : std::string_view("#FFFFFF"),
+  DrawnBox box{.fill = bound ? std::string(kUser) : "#FFFFFF",
                .region = true,
                .dashed = !bound,
                .tells = fmt::format("{}\n{}", name, label_of(tensor))};
@@ -261,6 +236,13 @@ class Draughtsman {
 };
 
 }  // namespace
+
+std::string shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  size_t end = most - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // a letter of several bytes
+  return std::string(text.substr(0, end)) + "…";
+}
 
 Drawing draw_engine(const EngineRows& engine, const DrawingOptions& options) {
   return Draughtsman(engine, options).take();

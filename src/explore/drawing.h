@@ -23,6 +23,9 @@ struct DrawingOptions {
   std::string query;  // a regular expression: only what it finds in names and nodes, and their neighbours
 };
 
+/// At most so many bytes of a text, and a sign where there were more.
+std::string shortened(std::string_view text, size_t most = 44);
+
 /// A line of text in a box.
 struct DrawnRow {
   std::string text;
@@ -31,7 +34,7 @@ struct DrawnRow {
 };
 struct DrawnBox {
   std::vector<DrawnRow> rows;
-  std::string_view fill;
+  std::string fill;
   bool region = false, dashed = false, marked = false;
   std::string tells;  // all that is known, for who points at it
 };

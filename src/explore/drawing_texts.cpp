@@ -46,21 +46,29 @@ std::string svg_box(const DrawnBox& box, const PlacedNode& at) {
   return svg + "</g>\n";
 }
 
-std::string svg_arrow(const DrawnArrow& arrow, const Drawing& drawing, const GraphLayout& layout) {
+/// Through the places of a long one.
+std::string svg_arrow(const DrawnArrow& arrow, const Drawing& drawing, const GraphLayout& layout,
+                      const std::vector<PlacedNode>& bends) {
   const PlacedNode &from = layout.nodes[arrow.from], &to = layout.nodes[arrow.to];
-  const double begin = from.y + height_of(drawing.boxes[arrow.from]) / 2,
-               end = to.y - height_of(drawing.boxes[arrow.to]) / 2, middle = (begin + end) / 2;
+  std::vector<PlacedNode> way{{from.x, from.y + height_of(drawing.boxes[arrow.from]) / 2}};
+  way.insert(way.end(), bends.begin(), bends.end());
+  way.push_back({to.x, to.y - height_of(drawing.boxes[arrow.to]) / 2});
+  std::string path = fmt::format("M{:.1f} {:.1f}", way[0].x, way[0].y);
+  for (size_t i = 1; i < way.size(); ++i) {
+    const double middle = (way[i - 1].y + way[i].y) / 2;
+    path += fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", way[i - 1].x, middle, way[i].x, middle, way[i].x,
+                        way[i].y);
+  }
   std::string svg = fmt::format(
-      R"svg(<path d="M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}" fill="none" stroke="{}" stroke-width="2" marker-end="url(#tip)"/>)svg",
-      from.x, begin, from.x, middle, to.x, middle, to.x, end, arrow.colour);
+      R"svg(<path d="{}" fill="none" stroke="{}" stroke-width="2" marker-end="url(#tip)"/>)svg", path, arrow.colour);
   if (!arrow.label.empty())
-    svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="edge">{}</text>)", (from.x + to.x) / 2, middle + 4,
-                       markup_text(arrow.label));
+    svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="edge">{}</text>)", (way[0].x + way[1].x) / 2,
+                       (way[0].y + way[1].y) / 2 + 4, markup_text(arrow.label));
   return svg + "\n";
 }
 
 /// In quotes, for DOT.
-std::string quoted(std::string_view text) {
+std::string dot_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -101,24 +109,25 @@ std::string drawing_svg(const Drawing& drawing, std::string_view title) {
       R"(<rect width="100%" height="100%" fill="white"/>)"
       "\n",
       std::max(layout.width, kLeastWidth), std::max(layout.height, kRow), markup_text(title));
-  for (const DrawnArrow& arrow : drawing.arrows) svg += svg_arrow(arrow, drawing, layout);
+  for (size_t i = 0; i < drawing.arrows.size(); ++i)
+    svg += svg_arrow(drawing.arrows[i], drawing, layout, layout.bends[i]);
   for (size_t i = 0; i < drawing.boxes.size(); ++i) svg += svg_box(drawing.boxes[i], layout.nodes[i]);
   return svg + "</svg>\n";
 }
 
 std::string drawing_dot(const Drawing& drawing, std::string_view title) {
   std::string dot = fmt::format("digraph {} {{\n  node [shape=box style=\"filled,rounded\" fontname=Helvetica]\n",
-                                quoted(markup_text(title)));
+                                dot_text(markup_text(title)));
   for (size_t i = 0; i < drawing.boxes.size(); ++i) {
     const DrawnBox& box = drawing.boxes[i];
     dot += fmt::format("  n{} [label={} tooltip={} fillcolor={}{}{}]\n", i, html_label(box),
-                       quoted(markup_text(box.tells)), quoted(box.fill),
+                       dot_text(markup_text(box.tells)), dot_text(box.fill),
                        box.region ? fmt::format(" style=\"filled{}\"", box.dashed ? ",dashed" : "") : "",
                        box.marked ? " color=red penwidth=6" : "");
   }
   for (const DrawnArrow& arrow : drawing.arrows)
-    dot += fmt::format("  n{} -> n{} [label={} color={}]\n", arrow.from, arrow.to, quoted(markup_text(arrow.label)),
-                       quoted(arrow.colour));
+    dot += fmt::format("  n{} -> n{} [label={} color={}]\n", arrow.from, arrow.to, dot_text(markup_text(arrow.label)),
+                       dot_text(arrow.colour));
   return dot + "}\n";
 }
 
