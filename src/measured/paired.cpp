@@ -25,7 +25,7 @@ double stretch(size_t rounds) { return std::sqrt(static_cast<double>(rounds) / s
 
 }  // namespace
 
-std::string_view verdict_text(Verdict verdict) {
+std::string_view verdict_text(PairedVerdict verdict) {
   constexpr std::string_view kTexts[] = {"faster", "slower", "cannot be told apart"};
   return kTexts[static_cast<size_t>(verdict)];
 }

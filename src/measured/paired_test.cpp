@@ -31,7 +31,7 @@ TEST(PairedRatio, TellsTwoPercentInOnePercentOfNoiseHoweverTheMachineDrifts) {
     EXPECT_NEAR(slower.ratio, 1.02, 0.015) << seed;
     EXPECT_LT(slower.low, slower.ratio);
     EXPECT_LT(slower.ratio, slower.high);
-    told += slower.verdict() == Verdict::slower && drifting(seed, 1 / 1.02, 0.01).verdict() == Verdict::faster ? 1 : 0;
+    told += slower.verdict() == PairedVerdict::slower && drifting(seed, 1 / 1.02, 0.01).verdict() == PairedVerdict::faster ? 1 : 0;
   }
   EXPECT_GE(told, 95);
 }
@@ -40,7 +40,7 @@ TEST(PairedRatio, CallsEqualOnesDifferentInNoMoreThanItsShareOfCases) {
   constexpr int kCases = 400;
   int wrong = 0;
   for (uint64_t seed = 0; seed < kCases; ++seed)
-    wrong += drifting(1000 + seed, 1, 0.02).verdict() == Verdict::undecided ? 0 : 1;
+    wrong += drifting(1000 + seed, 1, 0.02).verdict() == PairedVerdict::undecided ? 0 : 1;
   EXPECT_LE(wrong, kCases * 8 / 100);  // 5 % are due; three deviations of that are 3.3
   EXPECT_GE(wrong, kCases * 1 / 100);  // bounds are not wide for nothing
 }
@@ -48,8 +48,8 @@ TEST(PairedRatio, CallsEqualOnesDifferentInNoMoreThanItsShareOfCases) {
 TEST(PairedRatio, SaysNothingAboutASingleRound) {
   const double one[] = {1.0}, two[] = {2.0};
   EXPECT_EQ(paired_ratio(two, one).ratio, 2);
-  EXPECT_EQ(paired_ratio(two, one).verdict(), Verdict::undecided);
-  EXPECT_EQ(verdict_text(Verdict::undecided), "cannot be told apart");
+  EXPECT_EQ(paired_ratio(two, one).verdict(), PairedVerdict::undecided);
+  EXPECT_EQ(verdict_text(PairedVerdict::undecided), "cannot be told apart");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ std::string sentence(const ComparedEngine& engine, const ComparedEngine& first) 
   const PairedRatio& to = engine.to_first;
   const std::string bounds =
       fmt::format("{:.4f} times its latency, {:.4f} to {:.4f} with 95 % confidence", to.ratio, to.low, to.high);
-  return to.verdict() == Verdict::undecided
+  return to.verdict() == PairedVerdict::undecided
              ? fmt::format("{} and {} cannot be told apart: {}", engine.file, first.file, bounds)
              : fmt::format("{} is {} than {}: {}", engine.file, verdict_text(to.verdict()), first.file, bounds);
 }
