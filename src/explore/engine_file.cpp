@@ -244,13 +244,17 @@ void add_times(std::vector<LayerRow>& layers, const std::vector<ProfileRow>& row
   }
 }
 
-std::vector<double> latencies_of(std::string_view text) {
+void read_times(std::string_view text, EngineRows& engine) {
   const Json json = parsed(text, "list of times");
   if (!json.is_array()) throw Error("the times are no list", "they are what trtexec writes with --exportTimes");
-  std::vector<double> latencies;
-  for (const Json& each : json)
-    if (each.is_object() && each.contains("latencyMs")) latencies.push_back(number_at(each, "latencyMs"));
-  return latencies;
+  double begin = std::numeric_limits<double>::infinity(), end = 0;
+  for (const Json& each : json) {
+    if (!each.is_object() || !each.contains("latencyMs")) continue;
+    engine.latencies.push_back(number_at(each, "latencyMs"));
+    begin = std::min(begin, number_at(each, "startH2dMs"));
+    end = std::max(end, number_at(each, "endD2hMs"));
+  }
+  if (end > begin) engine.queries_per_second = static_cast<double>(engine.latencies.size()) / (end - begin) * 1e3;
 }
 
 }  // namespace
@@ -280,7 +284,7 @@ EngineRows read_engine(std::string title, std::string_view graph, std::string_vi
     add_times(engine.layers, profile_rows(profile));
     engine.profiled = true;
   }
-  if (!times.empty()) engine.latencies = latencies_of(times);
+  if (!times.empty()) read_times(times, engine);
   return engine;
 }
 

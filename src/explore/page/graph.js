@@ -37,7 +37,19 @@ function drawGraph(parent, sheet, box, options) {
       pen.bezierCurveTo(x0, m, x1, m, x1, y1);
     }
   }
-  const fits = (text, most) => { while (text.length > 1 && pen.measureText(text).width > most) text = text.slice(0, Math.max(1, Math.floor(text.length * Math.min(.95, most / pen.measureText(text).width)))) + (text.endsWith("…") ? "" : "…"); return text; };
+  /// As much of a text as the width holds: what stands in its middle gives way, for names are told apart by their ends.
+  const lengths = new Map(), ends = text => text.length <= 80 ? text : text.slice(0, 40) + text.slice(-40);
+  function fits(text, most) {
+    const key = `${pen.font} ${most} ${text}`;
+    if (lengths.has(key)) return lengths.get(key);
+    let length = text.length, cut = text;
+    while (length > 1 && pen.measureText(cut).width > most) {
+      length = Math.max(1, Math.floor(length * Math.min(.95, most / pen.measureText(cut).width)));
+      cut = text.slice(0, Math.ceil(length / 2)) + "…" + text.slice(text.length - Math.floor(length / 2));
+    }
+    lengths.set(key, cut);
+    return cut;
+  }
 
   function draw() {
     if (!node.isConnected) return;  // the page shows another part by now
@@ -106,9 +118,9 @@ function drawGraph(parent, sheet, box, options) {
       pen.fillStyle = inks[fill] || (inks[fill] = inkOn(fill));
       pen.textAlign = "center";
       pen.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
-      pen.fillText(fits(bold.slice(0, 80), boxWidth - 14), x, plain ? y - 3 : y + 4);
+      pen.fillText(fits(ends(bold), boxWidth - 14), x, plain ? y - 3 : y + 4);
       pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
-      if (plain) pen.fillText(fits(plain.slice(0, 80), boxWidth - 14), x, y + 13);
+      if (plain) pen.fillText(fits(ends(plain), boxWidth - 14), x, y + 13);
     }
   }
   function round(x, y, w, h, r) {

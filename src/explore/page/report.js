@@ -13,8 +13,8 @@
   const heat = d3.scaleSequential(d3.interpolateYlOrRd);
   const sourceOf = layer => layer.tactic.split(".")[0];
   const sources = d3.scaleOrdinal(d3.schemeSet3);
-  const ms = d3.format(".4~f"), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
-  const bytes = n => n ? si(n) + "B" : "0";
+  const ms = d3.format(".4~r"), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
+  const bytes = n => n ? si(n).replace(/[a-zA-Zµ]?$/, unit => " " + unit + "B") : "0";
   const short = (text, most) => text.length <= most ? text : text.slice(0, most - 1) + "…";
   const shapeOf = t => "[" + t.dims.join("×") + "] " + t.element;
 
@@ -107,7 +107,9 @@
       const row = body.selectAll("tr").data(sorted).enter().append("tr").classed("chosen", r => r === chosen.layer);
       columns.forEach(c => row.append("td").classed("number", !!c.number).classed("name", !c.number).classed("word", !!c.word)
         .attr("class", function(r) { return [this.className, c.mark ? c.mark(r) : ""].join(" "); }).append("bdi").text(r => short(String((c.text || c.value)(r)), 300)));
-      if (options.pick) row.style("cursor", "pointer").on("click", options.pick);
+      if (!options.pick) return;
+      row.style("cursor", "pointer").on("click", options.pick);
+      row.select("td").each(function() { const cell = d3.select(this), name = cell.select("bdi").remove().node(); cell.append("button").attr("class", "link").attr("type", "button").node().append(name); });
     }
     draw();
     return { show: filter => { shown = rows.filter(filter); draw(); return shown.length; } };
@@ -122,7 +124,7 @@
       ["activations, read and written", bytes(d3.sum(engine.layers, l => l.activations))]];
     if (engine.profiled) list.unshift(["of all layers, one inference (ms)", ms(total)]);
     if (latency.length) list.unshift(["median latency (ms)", ms(d3.quantile(latency, .5))], ["99th percentile (ms)", ms(d3.quantile(latency, .99))],
-      ["queries", count(latency.length)], ["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]);
+      ["queries", count(latency.length)], ...engine.queriesPerSecond ? [["queries a second", ms(engine.queriesPerSecond)]] : [], ["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]);
     cards(list);
     const charts = main.append("div").attr("class", "charts");
     if (engine.profiled) {
@@ -234,13 +236,14 @@
 
   function roofline() {
     const rows = engine.layers.filter(l => l.flops > 0 && l.bytes > 0 && l.median > 0), peaks = engine.peaks;
-    main.append("p").attr("class", "note").text(peaks.bytes ? "The lines are what this machine measured: a large copy, and large matmuls of each type. A layer on a line cannot be faster as it is."
+    main.append("p").attr("class", "note").text(peaks.bytes ? "The lines are what this machine measured: a large copy, and large matmuls of each type. A layer on a line cannot be faster as it is; one above the slanted line had its data in caches."
       : "The ceilings of the device are not known: give the plan itself, on the machine that runs it, and they are measured.");
     if (!rows.length) { main.append("p").text("No layer has operations, bytes and a time."); return; }
     legend(Object.entries(precisionColours).filter(p => rows.some(l => l.precision === p[0])));
     const width = 1000, height = 460, left = 70, bottom = 40, svg = figure(main, "Roofline: operations per second against operations per byte", width, height);
     const at = l => [l.flops / l.bytes, l.flops / l.median * 1e3];
-    const xs = rows.map(l => at(l)[0]), ys = rows.map(l => at(l)[1]).concat([peaks.f32, peaks.f16, peaks.i8].filter(Boolean));
+    const knees = peaks.bytes ? [peaks.f32, peaks.f16, peaks.i8].filter(Boolean).map(p => p / peaks.bytes) : [];
+    const xs = rows.map(l => at(l)[0]).concat(knees), ys = rows.map(l => at(l)[1]).concat([peaks.f32, peaks.f16, peaks.i8].filter(Boolean));
     const x = d3.scaleLog([d3.min(xs) / 2, d3.max(xs) * 2], [left, width - 16]), y = d3.scaleLog([d3.min(ys) / 2, d3.max(ys) * 2], [height - bottom, 10]);
     axes(svg, x, y, width, height, left, bottom, x.tickFormat(8, ".2~s"), y.tickFormat(6, ".2~s"));
     svg.append("text").attr("x", width - 16).attr("y", height - 6).attr("text-anchor", "end").text("operations per byte");
@@ -248,7 +251,7 @@
     roof.forEach(([key, name]) => {
       const [low, high] = x.domain(), knee = peaks[key] / peaks.bytes;
       const points = [low, Math.min(Math.max(knee, low), high), high].map(i => [x(i), y(Math.max(y.domain()[0], Math.min(i * peaks.bytes, peaks[key])))]);
-      svg.append("path").attr("class", "grid").attr("fill", "none").attr("d", d3.line()(points));
+      svg.append("path").attr("class", "roof").attr("d", d3.line()(points));
       svg.append("text").attr("x", width - 20).attr("y", y(peaks[key]) - 4).attr("text-anchor", "end").text(`${name}: ${si(peaks[key])}/s`);
     });
     const r = d3.scaleSqrt([0, d3.max(rows, l => l.share) || 1], [2, 15]);
@@ -309,7 +312,7 @@
     g.append("text").attr("y", 13).attr("x", p => x(p.begin) > width * .6 ? x(p.begin) - 5 : Math.min(x(p.end) + 5, x(p.begin) > width * .3 ? x(p.end) + 5 : Math.max(x(p.end) + 5, left)))
       .attr("text-anchor", p => x(p.begin) > width * .6 ? "end" : x(p.end) > width * .7 ? "start" : "start").each(function(p) { if (x(p.begin) <= width * .6 && x(p.end) > width * .7) d3.select(this).attr("x", x(p.begin) + 6).attr("class", "on"); })
       .text(p => `${"  ".repeat(p.depth)}${short(p.name, 60)}: ${ms(p.end - p.begin)} ms`);
-    table(main, [{ title: "phase", value: p => "  ".repeat(p.depth) + p.name }, { title: "begins, ms", value: p => p.begin, text: p => ms(p.begin), number: true },
+    table(main, [{ title: "phase", value: p => "\u2003".repeat(p.depth) + p.name }, { title: "begins, ms", value: p => p.begin, text: p => ms(p.begin), number: true },
       { title: "takes, ms", value: p => p.end - p.begin, text: p => ms(p.end - p.begin), number: true }], phases, { order: [1, 1], label: "phases of the build" });
   }
 
@@ -319,8 +322,8 @@
     table(main, [{ title: "tactic", value: g => g.name }, { title: "layers", value: g => g.count, number: true },
       { title: "ms", value: g => g.ms, text: g => ms(g.ms), number: true }, { title: "%", value: g => g.share, text: g => percent(g.share), number: true }], groups, { order: [3, -1], label: "tactics" });
     const reformats = engine.layers.filter(l => l.type === "Reformat");
-    section(`Reformats: ${reformats.length}, ${percent(d3.sum(reformats, l => l.share))} % of the time`);
-    table(main, [{ title: "layer", value: l => l.name }, { title: "origin", value: l => l.origin }, { title: "ms", value: l => l.average, text: l => ms(l.average), number: true },
+    section(reformats.length ? `Reformats: ${reformats.length}, ${percent(d3.sum(reformats, l => l.share))} % of the time` : "There are no reformats.");
+    if (reformats.length) table(main, [{ title: "layer", value: l => l.name }, { title: "origin", value: l => l.origin }, { title: "ms", value: l => l.average, text: l => ms(l.average), number: true },
       { title: "from", value: l => l.inputs.map(t => t.format).join(", ") }, { title: "to", value: l => l.outputs.map(t => t.format).join(", ") }], reformats, { order: [2, -1], label: "reformats" });
   }
 
@@ -355,10 +358,13 @@
       if (filters[kept]) filter.property("value", kept);
       const speed = r => r.two > 0 && r.one > 0 ? r.one / r.two : NaN, mark = r => speed(r) > 1.03 ? "faster" : speed(r) < .97 ? "slower" : "";
       const one = d3.sum(rows, r => r.one), two = d3.sum(rows, r => r.two), aligned = rows.filter(r => r.both).length;
-      const shown = table(box, [{ title: "type", value: r => r.type }, { title: "ms (1)", value: r => r.one, text: r => ms(r.one), number: true }, { title: "ms (2)", value: r => r.two, text: r => ms(r.two), number: true },
+      const again = (first, second) => first === second && first !== "-" ? "the same" : second;
+      const shown = table(box, [{ title: "layers (1)", value: r => r.n1 }, { title: "type", value: r => r.type, word: true },
+        { title: "ms (1)", value: r => r.one, text: r => ms(r.one), number: true }, { title: "ms (2)", value: r => r.two, text: r => ms(r.two), number: true },
         { title: "speedup (2)", value: r => speed(r) || 0, text: r => isNaN(speed(r)) ? "-" : d3.format(".3f")(speed(r)), number: true, mark },
-        { title: "precision (1)", value: r => r.p1 }, { title: "precision (2)", value: r => r.p2 }, { title: "tactic (1)", value: r => r.t1 }, { title: "tactic (2)", value: r => r.t2 },
-        { title: "layers (1)", value: r => r.n1 }, { title: "layers (2)", value: r => r.n2 }], rows, { order: [1, -1], label: "aligned layers" });
+        { title: "precision (1)", value: r => r.p1, word: true }, { title: "precision (2)", value: r => r.p2, word: true },
+        { title: "tactic (1)", value: r => r.t1 }, { title: "tactic (2)", value: r => r.t2, text: r => again(r.t1, r.t2) },
+        { title: "layers (2)", value: r => r.n2, text: r => again(r.n1, r.n2) }], rows, { order: [2, -1], label: "aligned layers" });
       const apply = () => { const n = shown.show(filters[filter.property("value")]); said.text(`${n} of ${rows.length} rows, ${aligned} aligned; ${ms(one)} and ${ms(two)} ms, ${two ? d3.format(".3f")(one / two) : "-"} times as fast`); };
       filter.on("change", apply);
       apply();
@@ -395,7 +401,7 @@
   function open(name) {
     current = name;
     tabs.attr("aria-selected", n => n === name).attr("tabindex", n => n === name ? 0 : -1);
-    main.attr("role", "tabpanel").attr("aria-labelledby", "tab-" + name).selectAll("*").remove();
+    main.attr("aria-labelledby", "tab-" + name).selectAll("*").remove();
     parts[name]();
     document.body.dataset.drawn = name;
   }

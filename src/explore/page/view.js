@@ -110,7 +110,7 @@
   function crumbs(pane) {
     const graph = pane.view.graphs[pane.g], steps = [];
     pane.head.selectAll("*").remove();
-    const list = pane.head.append("nav").attr("aria-label", "where this graph is").append("ol");
+    const list = pane.head.append("nav").attr("aria-label", `where this ${pane.view.engine ? "engine" : "graph"} is`).append("ol");
     pane.trail.forEach((where, n) => steps.push([short(pane.view.graphs[where.g].title, 40), () => { pane.trail = pane.trail.slice(0, n); go(pane, where.g, where.s); }]));
     const path = [];
     for (let s = pane.s; s > 1; s = graph.sheets[s].parent) path.unshift(s);
@@ -124,7 +124,7 @@
     if (graph.sheets.length > 1)
       buttons.append("button").attr("class", "plain fold").attr("type", "button").attr("aria-pressed", pane.s > 0).text("fold scopes").on("click", () => go(pane, pane.g, pane.s > 0 ? 0 : 1));
     buttons.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", () => pane.graph.fit());
-    pane.head.append("span").attr("class", "note").text(`${count(graph.nodes.length)} ${pane.view.engine ? "layers" : "nodes"}`);
+    pane.head.append("span").attr("class", "note").text(`${count(graph.nodes.length)} ${pane.view.engine ? "layer" : "node"}${graph.nodes.length === 1 ? "" : "s"}`);
   }
   function go(pane, g, s) { pane.g = g; pane.s = s; show(pane); }
   function open(pane, i) {
