@@ -2,9 +2,11 @@
 """hone report: engines on one offline page, its figures equal to the exported JSON, drawn by a real browser."""
 
 import json
+import math
 import re
 
 import browser as chromium
+import onnx
 import pytest
 import tiny
 from conftest import Program
@@ -58,6 +60,9 @@ def test_figures_are_those_of_the_exported_files(hone, exported):
     for layer, given in zip(engine["layers"], launched, strict=True):
         assert layer["average"] == pytest.approx(profile[layer["name"]]["averageMs"])
         assert layer["flops"] == given.get("Flops", 0)
+        assert layer["weights"] == given.get("WeightBytes", 0)
+    weights = sum(math.prod(tensor.dims) * 4 for tensor in onnx.load(exported / "m.onnx").graph.initializer)
+    assert weights <= sum(layer["weights"] for layer in engine["layers"]) <= 8 * weights  # Winograd keeps up to 64 numbers for 9
     assert sum(layer["share"] for layer in engine["layers"]) == pytest.approx(100, abs=0.01)
     assert engine["latencies"] == pytest.approx([row["latencyMs"] for row in json.loads((exported / "m.timing.json").read_text())])
     assert {node for layer in engine["layers"] for node in layer["nodes"]} >= {"conv0", "conv1", "classify"}
