@@ -154,13 +154,61 @@ def test_layers_are_found_and_sorted(hone, exported, browser):
     assert browser.errors == []
 
 
-def test_names_in_files_run_no_script(hone, folder, browser):
-    evil = "</script><script>window.bad=1</script><img src=x onerror='window.bad=1'>‮" + "n" * 100_000
-    graph = {"Layers": [{"Name": evil, "LayerType": evil[:90], "TacticName": evil, "Inputs": [{"Name": evil, "Dimensions": [1], "Format/Datatype": evil}],
-                         "Outputs": [], "Metadata": f"[ONNX Layer: {evil}]", "x": evil}], "Bindings": [evil]}
-    (folder / "a.graph.json").write_text(json.dumps(graph))
-    assert hone.run("report", "a.graph.json", "-o", "r.html").returncode == 0
-    browser.open(folder / "r.html")
-    for part in ("Overview", "Layers", "Graph", "Roofline", "Memory", "Tactics", "Hazards"):
+EVIL = "</script><script>window.bad=1</script><img src=x onerror='window.bad=1'>\u202e\u2066\0" + "n" * 100_000
+
+
+def drawn_without_complaint(browser, page):
+    browser.open(page)
+    for part in text_of(browser, "[role=tab]"):
         browser.ask(f"document.getElementById('tab-{part}').click()")
-    assert browser.ask("window.bad === undefined") and browser.errors == []
+        browser.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert browser.ask("document.body.dataset.drawn") == part
+        browser.ask("Array.from(document.querySelectorAll('tbody button')).slice(0, 3).forEach(each => each.click())")
+        for width in (1280, 400):
+            browser.resize(width, 900)
+            assert browser.ask("document.documentElement.scrollWidth") <= width, (part, width)
+    assert browser.ask("window.bad === undefined && document.querySelectorAll('img').length === 0")
+    assert browser.errors == [] and all(url.startswith("file://") for url in browser.requests)
+
+
+def test_names_in_files_run_no_script(hone, folder, browser):
+    tensor = {"Name": EVIL, "Dimensions": [1], "Format/Datatype": EVIL}
+    layer = {"Name": EVIL, "LayerType": EVIL, "ParameterType": EVIL[:90], "TacticName": EVIL, "Origin": EVIL, "Inputs": [tensor], "Outputs": [tensor],
+             "Metadata": f"[ONNX Layer: {EVIL}]", EVIL: EVIL, "Kernel": EVIL, "Weights": {"Type": EVIL, "Count": EVIL}}
+    graph = {"Layers": [layer, {**layer, "LayerType": "Reformat", "ParameterType": "Reformat"}], "Bindings": [EVIL],
+             "Memory": [{"Tensor": EVIL, "Offset": 0, "Bytes": 4, "First": 0, "Last": 1}]}
+    (folder / "a.graph.json").write_text(json.dumps(graph))
+    (folder / "a.profile.json").write_text(json.dumps([{"count": 1}, {"name": EVIL, "averageMs": 1, "percentage": 50}, {"name": EVIL, "averageMs": 1}]))
+    assert hone.run("report", "a.graph.json", "a.graph.json", "-o", "r.html").returncode == 0
+    drawn_without_complaint(browser, folder / "r.html")
+
+
+NUMBERS = [0, -1, -0.0, 1e308, 5e-324, 2**63, -2**63, 2**64 - 1, "x", None, True, [], {}, [[1]]]
+
+
+def test_numbers_that_make_no_sense_leave_a_page_that_is_drawn(hone, folder, browser):
+    def layer(i, number):
+        tensor = {"Name": f"t{i}", "Dimensions": [number, 3, number], "Format/Datatype": number}
+        return {"Name": f"l{i}", "LayerType": "CaskConvolution", "ParameterType": "Convolution", "Inputs": [tensor], "Outputs": [{**tensor, "Name": f"t{i + 1}"}],
+                "Kernel": [number, number], "Groups": number, "Flops": number, "Weights": {"Type": "Int8", "Count": number}, "WeightBytes": number}
+    layers = [layer(i, number) for i, number in enumerate(NUMBERS)]
+    memory = [{"Tensor": "t", "Offset": number, "Bytes": number, "First": number, "Last": number} for number in NUMBERS]
+    (folder / "a.graph.json").write_text(json.dumps({"Layers": layers, "Bindings": NUMBERS, "Memory": memory}))
+    (folder / "a.profile.json").write_text(json.dumps([{"count": None}] + [{"name": f"l{i}", "averageMs": number, "medianMs": number, "percentage": number}
+                                                                          for i, number in enumerate(NUMBERS)]))
+    (folder / "a.timing.json").write_text(json.dumps([{"latencyMs": n, "startH2dMs": n, "endD2hMs": n} for n in NUMBERS] + NUMBERS))
+    done = hone.run("report", "a.graph.json", "a.graph.json", "-o", "r.html")
+    assert done.returncode == 0, done.stdout
+    assert hone.run("view", "a.graph.json", "-pj", "a.profile.json", "-o", "g.html").returncode == 0
+    drawn_without_complaint(browser, folder / "r.html")
+    browser.open(folder / "g.html")
+    assert browser.ask("document.body.dataset.ready") == "yes" and browser.errors == []
+
+
+@pytest.mark.parametrize("name, content", [("profile", '[{"name": "l", "averageMs": NaN}]'), ("timing", '[{"latencyMs": Infinity}]'),
+                                           ("profile", '[{"name": "l", "averageMs": 1e999}]'), ("profile", "[" * 100_000), ("timing", '{"latencyMs": 1}')])
+def test_profiles_that_are_none_are_refused(hone, folder, name, content):
+    (folder / "a.graph.json").write_text('{"Layers": [{"Name": "l"}]}')
+    (folder / f"a.{name}.json").write_text(content)
+    done = hone.run("report", "a.graph.json", "-o", "r.html")
+    assert done.returncode == 1 and "reading a.graph.json" in done.stdout and not (folder / "r.html").exists(), done.stdout

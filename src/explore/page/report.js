@@ -13,7 +13,7 @@
   const heat = d3.scaleSequential(d3.interpolateYlOrRd);
   const sourceOf = layer => layer.tactic.split(".")[0];
   const sources = d3.scaleOrdinal(d3.schemeSet3);
-  const ms = d3.format(".4~r"), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
+  const usual = d3.format(".4~r"), extreme = d3.format(".4~g"), ms = n => Math.abs(n) < 1e7 ? usual(n) : extreme(n), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
   const bytes = n => n ? si(n).replace(/[a-zA-Zµ]?$/, unit => " " + unit + "B") : "0";
   const short = (text, most) => text.length <= most ? text : text.slice(0, most - 1) + "…";
   const shapeOf = t => "[" + t.dims.join("×") + "] " + t.element;
