@@ -12,6 +12,7 @@
 #include "explore/summary.h"
 #include "explore/view_page.h"
 #include "harness.h"
+#include "page_check.h"
 
 namespace hone::fuzz {
 namespace {
@@ -56,14 +57,6 @@ void check_alignment(const EngineRows& engine, const EngineRows& other) {
   };
   HONE_ASSERT(once(first, engine.layers.size()) && once(second, other.layers.size()),
               "a layer is lost in an alignment");
-}
-
-void check_page(const std::string& page) {
-  constexpr std::string_view kData = R"(<script type="application/json" id="data">)";
-  const size_t begin = page.find(kData) + kData.size(), end = page.find("</script>", begin);
-  const std::string_view data = std::string_view(page).substr(begin, end - begin);
-  HONE_ASSERT(data.find('<') == std::string_view::npos, "the data of a page holds markup");
-  HONE_ASSERT(nlohmann::json::accept(data), "the data of a page is no JSON");
 }
 
 }  // namespace hone::fuzz
