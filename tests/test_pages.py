@@ -59,6 +59,9 @@ def test_every_part_of_a_report_is_labelled_readable_and_fits(hone, folder):
                 assert axe.violations(browser) == [], (part, width, dark)
                 assert browser.ask("document.documentElement.scrollWidth") <= width, (part, width)
                 keep(browser, f"report-{part}", width, dark)
+        browser.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        assert browser.ask("getComputedStyle(document.querySelector('[role=tablist]')).display") == "none"  # paper is white and has no buttons
+        assert browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert browser.errors == [] and all(address.startswith("file:") for address in browser.requests)
 
 

@@ -154,6 +154,25 @@ def test_layers_are_found_and_sorted(hone, exported, browser):
     assert browser.errors == []
 
 
+def test_the_graph_is_searched_zoomed_and_coloured(hone, exported, browser):
+    hone("report", "m.graph.json", "-o", "r.html")
+    layers = json.loads(hone.answer("report", "m.graph.json", "--json"))["engines"][0]["layers"]
+    browser.open(exported / "r.html", "#Graph")
+    graph = "document.querySelector('canvas').graph"
+    assert browser.ask(f"{graph}.count") == len(layers) + 2 and browser.ask(f"{graph}.drawn()") > 0
+    browser.ask("(e => { e.value = 'CONV1'; e.dispatchEvent(new Event('input')); })(document.getElementById('findnode'))")
+    found = sum(any("conv1" in name for name in [layer["name"], *layer["nodes"]]) for layer in layers)
+    assert found and f"{found} found" in text_of(browser, ".controls .note")
+    few = browser.ask(f"(() => {{ {graph}.centre(0, 20); return {graph}.drawn(); }})()")
+    assert few < browser.ask(f"(() => {{ {graph}.fit(); return {graph}.drawn(); }})()") == len(layers) + 2
+    for by, words in (("type", {layer["type"] for layer in layers}), ("precision", {layer["precision"] for layer in layers}),
+                      ("source", {layer["tactic"].split(".")[0] for layer in layers}), ("time", {"takes longest", "takes least"}),
+                      ("memory or compute", {"not known"})):
+        browser.ask(f"(e => {{ e.value = {by!r}; e.dispatchEvent(new Event('change')); }})(document.getElementById('colour'))")
+        assert set(text_of(browser, ".legend span span")) == words, by
+    assert browser.errors == []
+
+
 def figures(browser):
     return text_of(browser, "figcaption")
 

@@ -7,7 +7,7 @@ function inkOn(fill) {
   return .2126 * part(c.r) + .7152 * part(c.g) + .0722 * part(c.b) > .18 ? "#0b0e11" : "#ffffff";
 }
 function drawGraph(parent, sheet, box, options) {
-  // options: label, lines(i), colour(i), title(i), pick(i), open(i), found(i), describe(i)
+  // options: label, lines(i), colour(i) or nothing, title(i), pick(i), open(i), found(i), describe(i)
   const [boxWidth, boxHeight] = box, items = sheet.items, edges = sheet.edges;
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const frame = parent.append("div").attr("class", "graph");
@@ -65,7 +65,7 @@ function drawGraph(parent, sheet, box, options) {
     pen.translate(view.x, view.y);
     pen.scale(view.k, view.k);
     const left = -view.x / view.k, top = -view.y / view.k, right = left + width / view.k, bottom = top + height / view.k;
-    const quiet = colour("--quiet"), ground = colour("--ground"), accent = colour("--accent"), line = colour("--line");
+    const quiet = colour("--quiet"), ground = colour("--ground"), accent = colour("--accent"), line = colour("--line"), panel = colour("--panel");
     const reads = view.k > .38;
     // Edges, those of what is chosen last.
     const near = [];
@@ -73,7 +73,7 @@ function drawGraph(parent, sheet, box, options) {
       if (spans[s].bottom >= top) near.push(edges[spans[s].n]);
     for (const strong of [false, true]) {
       const some = near.filter(e => (e[0] === chosen || e[1] === chosen) === strong);
-      d3.nest().key(e => strong ? accent : options.edgeColour ? options.edgeColour(e) : quiet).entries(some).forEach(group => {
+      d3.nest().key(e => strong ? accent : options.edgeColour && options.edgeColour(e) || quiet).entries(some).forEach(group => {
         pen.beginPath();
         group.values.forEach(e => traceWay(way(e)));
         pen.strokeStyle = group.key;
@@ -101,7 +101,7 @@ function drawGraph(parent, sheet, box, options) {
     }
     function box_(i) {
       ++drawn;
-      const [kind, , x, y] = items[i], fill = options.colour(i) || ground, x0 = x - boxWidth / 2, y0 = y - boxHeight / 2;
+      const [kind, , x, y] = items[i], fill = options.colour(i) || panel, x0 = x - boxWidth / 2, y0 = y - boxHeight / 2;
       pen.beginPath();
       if (reads) round(x0, y0, boxWidth, boxHeight, kind === "node" ? 6 : kind === "sheet" ? 3 : boxHeight / 2);
       else pen.rect(x0, y0, boxWidth, boxHeight);
@@ -180,7 +180,7 @@ function drawGraph(parent, sheet, box, options) {
   }
   /// As much of the beginning as can be read.
   function begin() {
-    if (!items.length) return later();
+    if (!items.length) return;
     measure();
     const k = Math.max(Math.min(width / sheet.width, 1), .55), first = items[0];
     const x = k * sheet.width <= width ? (width - k * sheet.width) / 2 : width / 2 - k * first[2];
@@ -188,7 +188,9 @@ function drawGraph(parent, sheet, box, options) {
   }
   if (window.ResizeObserver) new ResizeObserver(later).observe(frame.node());
   window.matchMedia("(prefers-color-scheme: dark)").addListener(later);
-  if (items.length) begin(); else draw();
+  window.matchMedia("print").addListener(draw);
+  begin();
+  draw();  // at once: what is printed or pictured does not wait for a frame
   const api = { choose: i => choose(i, true), centre, fit, repaint: later, draw, count: items.length, edgeCount: edges.length, drawn: () => { draw(); return drawn; }, chosen: () => chosen };
   node.graph = api;
   return api;

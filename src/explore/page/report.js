@@ -87,8 +87,8 @@
   }
   const typed = value => rolled(l => l.type, value).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]);
   const byPrecision = value => rolled(l => l.precision, value).map(r => [...r, precisionColours[r[0]] || other]);
-  function legend(pairs) {
-    const row = main.append("div").attr("class", "legend").selectAll("span").data(pairs).enter().append("span");
+  function legend(pairs, parent = main) {
+    const row = parent.append("div").attr("class", "legend").selectAll("span").data(pairs).enter().append("span");
     row.append("i").style("background", p => p[1]);
     row.append("span").text(p => p[0]);
   }
@@ -266,21 +266,30 @@
     colour.selectAll("option").data(Object.keys(colourings)).enter().append("option").text(c => c);
     controls.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", () => drawn.fit());
     const said = controls.append("span").attr("class", "note").attr("role", "status");
+    const key = main.append("div");
     let hits = new Set();
+    const bound = l => { const f = floorOf(l); return f.ms === 0 ? "not known" : f.moves ? "memory" : "arithmetic"; };
+    const words = { "type": l => l.type, "precision": l => l.precision, "source": sourceOf, "memory or compute": bound };
+    function explain() {
+      const by = colour.property("value"), word = words[by];
+      key.selectAll("*").remove();
+      if (!word) return legend([["takes longest", heat(1)], ["takes least", heat(0)]], key);
+      legend(d3.nest().key(word).entries(engine.layers).sort((a, b) => b.values.length - a.values.length).slice(0, 12).map(e => [short(e.key || "-", 60), colourings[by](e.values[0])]), key);
+    }
+    explain();
     const layer = i => sheet.items[i][0] === "node" ? engine.layers[sheet.items[i][1]] : null;
     const binding = i => { const [kind, index] = sheet.items[i], t = engine.io[kind][index]; return [t.name, shapeOf(t)]; };
     const lines = i => { const l = layer(i); return l ? [engine.profiled ? `${l.type}  ${ms(l.average)} ms` : l.type, l.name] : binding(i); };
-    const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
     const drawn = drawGraph(main, sheet, data.box, {
       label: `Graph of ${engine.layers.length} layers. Arrow keys walk along tensors, Enter opens a layer, plus, minus and 0 zoom.`,
       lines,
-      colour: i => layer(i) ? colourings[colour.property("value")](layer(i)) : panel,
+      colour: i => layer(i) ? colourings[colour.property("value")](layer(i)) : null,
       found: i => hits.has(i),
       title: i => { const l = layer(i); return l ? `${short(l.name, 300)}\n${short(l.tactic, 300)}\n${l.inputs.map(shapeOf).join(", ")} to ${l.outputs.map(shapeOf).join(", ")}` : lines(i).join("\n"); },
       describe: i => { const [bold, plain] = lines(i); return `${short(bold, 80)} ${short(plain, 200)}, ${i + 1} of ${sheet.items.length}`; },
       open: i => layer(i) && choose(layer(i), "Layers"),
     });
-    colour.on("change", drawn.repaint);
+    colour.on("change", () => { explain(); drawn.repaint(); });
     search.on("input", () => {
       const text = search.property("value").toLowerCase();
       hits = new Set(d3.range(sheet.items.length).filter(i => text && layer(i) && [layer(i).name, ...layer(i).nodes].some(s => s.toLowerCase().includes(text))));

@@ -78,13 +78,12 @@
       const t = (kind === "in" ? graph.inputs : graph.outputs)[index];
       return [t < 0 ? "" : graph.tensors[t][0], t < 0 ? "" : tensorText(graph, t)];
     };
-    const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
     pane.graph = drawGraph(pane.body, sheet, data.box, {
       label: `${pane.view.engine ? "Engine" : "Graph"} ${short(graph.title, 80)}, ${count(graph.nodes.length)} nodes. Arrow keys walk along tensors, Enter opens, plus, minus and 0 zoom.`,
       lines,
-      colour: i => item(i)[0] === "node" ? paint(pane, item(i)[1]) : item(i)[0] === "sheet" ? sheetColour(pane, item(i)[1]) : panel,
+      colour: i => item(i)[0] === "node" ? paint(pane, item(i)[1]) : item(i)[0] === "sheet" ? sheetColour(pane, item(i)[1]) : null,
       marked: i => item(i)[0] === "node" && graph.nodes[item(i)[1]].marked,
-      edgeColour: e => colouring === "precision" ? data.colours.precision[e[3]] || data.colours.other : getComputedStyle(document.documentElement).getPropertyValue("--quiet").trim(),
+      edgeColour: e => colouring === "precision" ? data.colours.precision[e[3]] || data.colours.other : null,
       found: i => isFound(pane, item(i)),
       title: i => lines(i).map(l => short(l, 200)).join("\n"),
       describe: i => { const [bold, plain] = lines(i); return `${short(bold, 80)} ${short(plain, 200)}, ${i + 1} of ${sheet.items.length}`; },
