@@ -178,13 +178,14 @@ function drawGraph(parent, sheet, box, options) {
     const k = Math.min(width / sheet.width, height / sheet.height, 1);
     canvas.call(zoom.transform, d3.zoomIdentity.translate((width - k * sheet.width) / 2, Math.max(4, (height - k * sheet.height) / 2)).scale(k));
   }
-  /// As much of the beginning as can be read.
+  /// As much of the beginning as can be read; of a wide one what has the most neighbours there.
   function begin() {
     if (!items.length) return;
     measure();
-    const k = Math.max(Math.min(width / sheet.width, 1), .55), first = items[0];
-    const x = k * sheet.width <= width ? (width - k * sheet.width) / 2 : width / 2 - k * first[2];
-    canvas.call(zoom.transform, d3.zoomIdentity.translate(x, Math.min(8, height / 2 - k * first[3])).scale(k));
+    const k = Math.max(Math.min(width / sheet.width, 1), .55), top = d3.range(items.length).filter(i => k * items[i][3] < height);
+    const hub = d3.scan(top, (a, b) => before[b].length + after[b].length - before[a].length - after[a].length);
+    const x = k * sheet.width <= width ? (width - k * sheet.width) / 2 : width / 2 - k * items[top[hub] || 0][2];
+    canvas.call(zoom.transform, d3.zoomIdentity.translate(x, Math.min(8, height / 2 - k * items[0][3])).scale(k));
   }
   if (window.ResizeObserver) new ResizeObserver(later).observe(frame.node());
   window.matchMedia("(prefers-color-scheme: dark)").addListener(later);
