@@ -52,8 +52,13 @@ def test_row_99_colours_of_types_as_pictures_have_them(hone, folder):
     assert hone.run("view", "m.plan", "--color", "precision", "--svg", "g.svg").returncode == 0
     assert "#FF0000" in (folder / "g.svg").read_text()  # FP32
     assert hone.run("view", "m.onnx", "--fp-to-fp16", "--color", "precision", "--svg", "h.svg", "--dot", "h.dot").returncode == 0
-    assert "#FFA500" in (folder / "h.svg").read_text().upper() or "orange" in (folder / "h.svg").read_text()  # FP16
+    assert "#FFA500" in (folder / "h.svg").read_text().upper()  # FP16
     assert (folder / "h.dot").read_text().startswith("digraph")
+    layers = [{"Name": word, "LayerType": "gemm", "Inputs": [{"Name": f"t{i}", "Dimensions": [4], "Format/Datatype": word}],
+               "Outputs": [{"Name": f"t{i + 1}", "Dimensions": [4], "Format/Datatype": word}]} for i, word in enumerate(("Int8", "Half", "Float", "FP8"))]
+    (folder / "e.json").write_text(json.dumps({"Layers": layers, "Bindings": []}))
+    hone("view", "e.json", "--color", "precision", "--svg", "e.svg")
+    assert {"#76B900", "#FFA500", "#FF0000", "#00BFFF"} <= set(re.findall("#[0-9A-F]{6}", (folder / "e.svg").read_text().upper()))
 
 
 @needs_browser

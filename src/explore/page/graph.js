@@ -88,7 +88,7 @@ function drawGraph(parent, sheet, box, options) {
       pen.strokeStyle = ground;
       pen.fillStyle = quiet;
       near.forEach(e => {
-        const [a, b] = way(e), text = fits(e[4] > 1 ? `${e[2]}, ${e[4]} tensors` : e[2], boxWidth);
+        const [a, b] = way(e), what = ends(e[2]), text = fits(e[4] > 1 ? `${what}, ${e[4]} tensors` : what, boxWidth);
         const x = (a[0] + b[0]) / 2, y = (a[1] + b[1]) / 2 + 4;
         pen.strokeText(text, x, y);
         pen.fillText(text, x, y);
