@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the last open engine explorer (TREx 0.2.1) makes of the files that `hone process` writes.
+"""What the last open engine explorer (TREx 0.2.1) makes of the files that `hone process` writes, and `hone report` of its test inputs.
 
-    engine_explorer.py TREX_FOLDER MODEL.onnx... [--flags shapes=x:1x3x224x224 ...] [--json FILE]
+    engine_explorer.py TREX_FOLDER [MODEL.onnx...] [--flags shapes=x:1x3x224x224 ...] [--json FILE]
 
 TREX_FOLDER is tools/experimental/trt-engine-explorer of NVIDIA's TensorRT repository before 11.1; it is not part of this one. Its own
-requirements have to be installed in this Python: pandas 2.2.1, NumPy before 2, onnx, graphviz, tabulate. For each model: the plan loads,
-its layers, weights and times are those of the JSON, every linter runs, the graph is made, and the metadata are read.
+requirements have to be installed in this Python: pandas 2.2.1, NumPy before 2, onnx, graphviz, tabulate,
+plotly, ipywidgets. For each model: the plan loads, its layers, weights and times are those of the JSON, every linter runs, the graph is made, and the metadata are read. Of the two engines in
+its tests, `hone report` aligns the layers as TREx does.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HONE = ROOT / "build/release/bin/hone"
@@ -42,17 +44,34 @@ def examine(trex, stem):
             "edges": dot.count("->"), "device": plan.device_properties.get("Selected Device", "")}
 
 
+def align(trex, inputs):
+    """The rows of the comparison of the two engines that TREx's tests compare: Hone's are TREx's."""
+    sys.modules.setdefault("dtale", mock.MagicMock())  # the server of its notebooks
+    from trex.compare_engines import match_layers
+    stems = [str(inputs / name) for name in ("mobilenet.qat.onnx.engine", "mobilenet_v2_residuals.qat.onnx.engine")]
+    told = subprocess.run([HONE, "report", *(stem + ".graph.json" for stem in stems), "--json"], check=True, capture_output=True, text=True).stdout
+    report = json.loads(told)
+    rows = {tuple(side[0] if side else None for side in pair) for pair in report["comparisons"][0]["pairs"]}
+    plans = [trex.EnginePlan(stem + ".graph.json", stem + ".profile.json") for stem in stems]
+    theirs = set(match_layers(*plans, exact_matching=True))
+    assert rows == theirs, rows ^ theirs
+    for engine, plan in zip(report["engines"], plans, strict=True):
+        assert abs(sum(layer["average"] for layer in engine["layers"]) - plan.total_runtime) <= 1e-6 * plan.total_runtime
+    return {"rows": len(rows), "layers": [len(engine["layers"]) for engine in report["engines"]],
+            "queries": [len(engine["latencies"]) for engine in report["engines"]]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trex")
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--flags", nargs="*", default=[])
     parser.add_argument("--json")
     options = parser.parse_args()
     sys.path.insert(0, options.trex)
     warnings.simplefilter("ignore")
     import trex
-    results = {}
+    results = {"inputs of its tests": align(trex, pathlib.Path(options.trex) / "tests/inputs")}
     with tempfile.TemporaryDirectory() as folder:
         for model in options.models:
             subprocess.run([HONE, "process", model, folder, "-q", "duration=1", *options.flags], check=True)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exported files of engines, of any shape, are read or refused; of what was read a page, a summary and a picture can be made, the page's
-// data is JSON that nothing in it ends early, and every layer stands in the alignment with another engine exactly once.
+// Exported files of engines, of any shape, are read or refused; of what was read pages, a summary and a picture can be made, the pages'
+// data are JSON that nothing in them ends early, and every layer stands in the alignment with another engine exactly once.
 // An input is layer information, a profile and times, with a line "---" between.
 #include <set>
 
@@ -10,7 +10,9 @@
 #include "explore/drawing.h"
 #include "explore/page.h"
 #include "explore/summary.h"
+#include "explore/view_page.h"
 #include "harness.h"
+#include "page_check.h"
 
 namespace hone::fuzz {
 namespace {
@@ -33,7 +35,8 @@ constexpr std::string_view kProfile =
     R"([{"count": 5}, {"name": "copy", "timeMs": 5, "averageMs": 1, "medianMs": 0.5, "percentage": 50},
 {"name": "conv+relu", "averageMs": 0.75, "percentage": 37.5}, {"name": "fc", "averageMs": 0.25, "percentage": 12.5}])";
 
-constexpr std::string_view kTimes = R"([{"latencyMs": 2, "h2dMs": 0}, {"latencyMs": 4}])";
+constexpr std::string_view kTimes =
+    R"([{"latencyMs": 2, "startH2dMs": 1, "endD2hMs": 3}, {"latencyMs": 4, "endD2hMs": 9}])";
 
 }  // namespace
 
@@ -56,14 +59,6 @@ void check_alignment(const EngineRows& engine, const EngineRows& other) {
               "a layer is lost in an alignment");
 }
 
-void check_page(const std::string& page) {
-  constexpr std::string_view kData = R"(<script type="application/json" id="data">)";
-  const size_t begin = page.find(kData) + kData.size(), end = page.find("</script>", begin);
-  const std::string_view data = std::string_view(page).substr(begin, end - begin);
-  HONE_ASSERT(data.find('<') == std::string_view::npos, "the data of a page holds markup");
-  HONE_ASSERT(nlohmann::json::accept(data), "the data of a page is no JSON");
-}
-
 }  // namespace hone::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -81,6 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const EngineRows engine = read_engine("engine", parts[0], parts[1], parts[2]);
     const std::vector<EngineRows> both{engine, kOther};
     fuzz::check_page(report_page(both));
+    const std::vector<ViewedModel> views{view_of(engine)};
+    fuzz::check_page(view_page(views, ViewColour::time));
     HONE_ASSERT(!summary_lines(engine, {.by_tactic = true}).empty(), "an engine has no summary");
     HONE_ASSERT(!drawing_svg(draw_engine(engine, {.regions = true}), "engine").empty(), "an engine has no picture");
     fuzz::check_alignment(engine, kOther);

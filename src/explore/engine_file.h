@@ -58,6 +58,7 @@ struct EngineRows {
   std::vector<TensorRow> bindings;
   std::map<std::string, std::string> views;  // a tensor that is another one in other words, which it was made of
   std::vector<double> latencies;             // ms, of the queries
+  double queries_per_second = 0;             // from the first one's begin to the last one's end; 0: not known
   std::vector<MemoryPlace> memory;           // Hone's engines at fixed sizes have them
   std::vector<BuildPhase> build;             // of an engine that was built for this
   Peaks peaks;

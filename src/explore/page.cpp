@@ -85,6 +85,7 @@ Json engine_json(const EngineRows& engine) {
             {"i8", engine.peaks.i8_flops}}},
           {"bindings", tensors_json(engine.bindings)},
           {"latencies", engine.latencies},
+          {"queriesPerSecond", engine.queries_per_second},
           {"memory", std::move(memory)},
           {"build", std::move(build)},
           {"layers", std::move(layers)},

@@ -61,6 +61,8 @@ std::vector<std::string> summary_lines(const EngineRows& engine, const SummaryOp
   pair("layers", fmt::format("{}{}", engine.layers.size(),
                              engine.profiled ? fmt::format(", {:.4f} ms an inference", engine.total_ms())
                                              : ", no profile was given"));
+  if (engine.queries_per_second > 0)
+    pair("queries", fmt::format("{}, {:.1f} a second", engine.latencies.size(), engine.queries_per_second));
   pair("weights", fmt::format("{:.3f} MB", static_cast<double>(weights) / 1e6));
   pair("activations", fmt::format("{:.3f} MB read and written", static_cast<double>(activations) / 1e6));
   pair("precision", precisions(engine) + (engine.profiled ? " of the time" : " of the layers"));

@@ -1,8 +1,13 @@
 // A graph that stands placed in the page's data, drawn on a canvas: what is outside of the window costs nothing, and what is too small to be
 // read has no text. Keys walk along its edges, and a line beside it says where one is.
 "use strict";
+/// Dark or light, whichever can be read on a colour.
+function inkOn(fill) {
+  const c = d3.color(fill).rgb(), part = v => (v /= 255) <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4);
+  return .2126 * part(c.r) + .7152 * part(c.g) + .0722 * part(c.b) > .18 ? "#0b0e11" : "#ffffff";
+}
 function drawGraph(parent, sheet, box, options) {
-  // options: label, lines(i), colour(i), title(i), pick(i), open(i), found(i), describe(i)
+  // options: label, lines(i), colour(i) or nothing, title(i), pick(i), open(i), found(i), describe(i)
   const [boxWidth, boxHeight] = box, items = sheet.items, edges = sheet.edges;
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const frame = parent.append("div").attr("class", "graph");
@@ -19,10 +24,6 @@ function drawGraph(parent, sheet, box, options) {
   const spans = edges.map((e, n) => ({ n, top: Math.min(items[e[0]][3], items[e[1]][3]), bottom: Math.max(items[e[0]][3], items[e[1]][3]) })).sort((a, b) => a.top - b.top);
   const longest = d3.max(spans, s => s.bottom - s.top) || 0;
 
-  function inkOn(fill) {
-    const c = d3.color(fill).rgb(), part = v => (v /= 255) <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4);
-    return .2126 * part(c.r) + .7152 * part(c.g) + .0722 * part(c.b) > .18 ? "#0b0e11" : "#ffffff";
-  }
   const inks = {};
   function way(e) {
     const a = items[e[0]], b = items[e[1]], points = [[a[2], a[3] + boxHeight / 2]];
@@ -37,7 +38,19 @@ function drawGraph(parent, sheet, box, options) {
       pen.bezierCurveTo(x0, m, x1, m, x1, y1);
     }
   }
-  const fits = (text, most) => { while (text.length > 1 && pen.measureText(text).width > most) text = text.slice(0, Math.max(1, Math.floor(text.length * Math.min(.95, most / pen.measureText(text).width)))) + (text.endsWith("…") ? "" : "…"); return text; };
+  /// As much of a text as the width holds: what stands in its middle gives way, for names are told apart by their ends.
+  const lengths = new Map(), ends = text => text.length <= 80 ? text : text.slice(0, 40) + text.slice(-40);
+  function fits(text, most) {
+    const key = `${pen.font} ${most} ${text}`;
+    if (lengths.has(key)) return lengths.get(key);
+    let length = text.length, cut = text;
+    while (length > 1 && pen.measureText(cut).width > most) {
+      length = Math.max(1, Math.floor(length * Math.min(.95, most / pen.measureText(cut).width)));
+      cut = text.slice(0, Math.ceil(length / 2)) + "…" + text.slice(text.length - Math.floor(length / 2));
+    }
+    lengths.set(key, cut);
+    return cut;
+  }
 
   function draw() {
     if (!node.isConnected) return;  // the page shows another part by now
@@ -52,7 +65,7 @@ function drawGraph(parent, sheet, box, options) {
     pen.translate(view.x, view.y);
     pen.scale(view.k, view.k);
     const left = -view.x / view.k, top = -view.y / view.k, right = left + width / view.k, bottom = top + height / view.k;
-    const quiet = colour("--quiet"), ground = colour("--ground"), accent = colour("--accent"), line = colour("--line");
+    const quiet = colour("--quiet"), ground = colour("--ground"), accent = colour("--accent"), line = colour("--line"), panel = colour("--panel");
     const reads = view.k > .38;
     // Edges, those of what is chosen last.
     const near = [];
@@ -60,7 +73,7 @@ function drawGraph(parent, sheet, box, options) {
       if (spans[s].bottom >= top) near.push(edges[spans[s].n]);
     for (const strong of [false, true]) {
       const some = near.filter(e => (e[0] === chosen || e[1] === chosen) === strong);
-      d3.nest().key(e => strong ? accent : options.edgeColour ? options.edgeColour(e) : quiet).entries(some).forEach(group => {
+      d3.nest().key(e => strong ? accent : options.edgeColour && options.edgeColour(e) || quiet).entries(some).forEach(group => {
         pen.beginPath();
         group.values.forEach(e => traceWay(way(e)));
         pen.strokeStyle = group.key;
@@ -75,7 +88,7 @@ function drawGraph(parent, sheet, box, options) {
       pen.strokeStyle = ground;
       pen.fillStyle = quiet;
       near.forEach(e => {
-        const [a, b] = way(e), text = fits(e[4] > 1 ? `${e[2]}, ${e[4]} tensors` : e[2], boxWidth);
+        const [a, b] = way(e), what = ends(e[2]), text = fits(e[4] > 1 ? `${what}, ${e[4]} tensors` : what, boxWidth);
         const x = (a[0] + b[0]) / 2, y = (a[1] + b[1]) / 2 + 4;
         pen.strokeText(text, x, y);
         pen.fillText(text, x, y);
@@ -88,7 +101,7 @@ function drawGraph(parent, sheet, box, options) {
     }
     function box_(i) {
       ++drawn;
-      const [kind, , x, y] = items[i], fill = options.colour(i) || ground, x0 = x - boxWidth / 2, y0 = y - boxHeight / 2;
+      const [kind, , x, y] = items[i], fill = options.colour(i) || panel, x0 = x - boxWidth / 2, y0 = y - boxHeight / 2;
       pen.beginPath();
       if (reads) round(x0, y0, boxWidth, boxHeight, kind === "node" ? 6 : kind === "sheet" ? 3 : boxHeight / 2);
       else pen.rect(x0, y0, boxWidth, boxHeight);
@@ -106,9 +119,9 @@ function drawGraph(parent, sheet, box, options) {
       pen.fillStyle = inks[fill] || (inks[fill] = inkOn(fill));
       pen.textAlign = "center";
       pen.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
-      pen.fillText(fits(bold.slice(0, 80), boxWidth - 14), x, plain ? y - 3 : y + 4);
+      pen.fillText(fits(ends(bold), boxWidth - 14), x, plain ? y - 3 : y + 4);
       pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
-      if (plain) pen.fillText(fits(plain.slice(0, 80), boxWidth - 14), x, y + 13);
+      if (plain) pen.fillText(fits(ends(plain), boxWidth - 14), x, y + 13);
     }
   }
   function round(x, y, w, h, r) {
@@ -165,17 +178,20 @@ function drawGraph(parent, sheet, box, options) {
     const k = Math.min(width / sheet.width, height / sheet.height, 1);
     canvas.call(zoom.transform, d3.zoomIdentity.translate((width - k * sheet.width) / 2, Math.max(4, (height - k * sheet.height) / 2)).scale(k));
   }
-  /// As much of the beginning as can be read.
+  /// As much of the beginning as can be read; of a wide one what has the most neighbours there.
   function begin() {
-    if (!items.length) return later();
+    if (!items.length) return;
     measure();
-    const k = Math.max(Math.min(width / sheet.width, 1), .55), first = items[0];
-    const x = k * sheet.width <= width ? (width - k * sheet.width) / 2 : width / 2 - k * first[2];
-    canvas.call(zoom.transform, d3.zoomIdentity.translate(x, Math.min(8, height / 2 - k * first[3])).scale(k));
+    const k = Math.max(Math.min(width / sheet.width, 1), .55), top = d3.range(items.length).filter(i => k * items[i][3] < height);
+    const hub = d3.scan(top, (a, b) => before[b].length + after[b].length - before[a].length - after[a].length);
+    const x = k * sheet.width <= width ? (width - k * sheet.width) / 2 : width / 2 - k * items[top[hub] || 0][2];
+    canvas.call(zoom.transform, d3.zoomIdentity.translate(x, Math.min(8, height / 2 - k * items[0][3])).scale(k));
   }
   if (window.ResizeObserver) new ResizeObserver(later).observe(frame.node());
   window.matchMedia("(prefers-color-scheme: dark)").addListener(later);
-  if (items.length) begin(); else draw();
+  window.matchMedia("print").addListener(draw);
+  begin();
+  draw();  // at once: what is printed or pictured does not wait for a frame
   const api = { choose: i => choose(i, true), centre, fit, repaint: later, draw, count: items.length, edgeCount: edges.length, drawn: () => { draw(); return drawn; }, chosen: () => chosen };
   node.graph = api;
   return api;

@@ -13,8 +13,8 @@
   const heat = d3.scaleSequential(d3.interpolateYlOrRd);
   const sourceOf = layer => layer.tactic.split(".")[0];
   const sources = d3.scaleOrdinal(d3.schemeSet3);
-  const ms = d3.format(".4~f"), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
-  const bytes = n => n ? si(n) + "B" : "0";
+  const usual = d3.format(".4~r"), extreme = d3.format(".4~g"), ms = n => Math.abs(n) < 1e7 ? usual(n) : extreme(n), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
+  const bytes = n => n ? si(n).replace(/[a-zA-Zµ]?$/, unit => " " + unit + "B") : "0";
   const short = (text, most) => text.length <= most ? text : text.slice(0, most - 1) + "…";
   const shapeOf = t => "[" + t.dims.join("×") + "] " + t.element;
 
@@ -66,7 +66,7 @@
     const width = 1100, height = 230, left = 60, bottom = 22;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear([0, engine.layers.length], [left, width - 6]), y = d3.scaleLinear([0, d3.max(engine.layers, value) || 1], [height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom, d3.format("d"), d3.format(".3~s"));
+    axes(svg, x, y, width, height, left, bottom, d3.format("d"), unit === bytes ? d3.format(".3~s") : null);
     svg.selectAll("rect").data(engine.layers).enter().append("rect").attr("x", (l, i) => x(i)).attr("width", Math.max(.4, (x(1) - x(0)) * .85))
       .attr("y", l => y(value(l))).attr("height", l => y(0) - y(value(l))).attr("fill", colour).on("click", l => choose(l, "Layers"))
       .append("title").text(l => `${short(l.name, 300)}\n${l.type}, ${l.precision}\n${unit(value(l))}`);
@@ -85,8 +85,10 @@
   function rolled(key, value) {
     return d3.nest().key(key).rollup(v => d3.sum(v, value)).entries(engine.layers).map(e => [e.key || "-", e.value]).sort((a, b) => b[1] - a[1]);
   }
-  function legend(pairs) {
-    const row = main.append("div").attr("class", "legend").selectAll("span").data(pairs).enter().append("span");
+  const typed = value => rolled(l => l.type, value).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]);
+  const byPrecision = value => rolled(l => l.precision, value).map(r => [...r, precisionColours[r[0]] || other]);
+  function legend(pairs, parent = main) {
+    const row = parent.append("div").attr("class", "legend").selectAll("span").data(pairs).enter().append("span");
     row.append("i").style("background", p => p[1]);
     row.append("span").text(p => p[0]);
   }
@@ -107,7 +109,9 @@
       const row = body.selectAll("tr").data(sorted).enter().append("tr").classed("chosen", r => r === chosen.layer);
       columns.forEach(c => row.append("td").classed("number", !!c.number).classed("name", !c.number).classed("word", !!c.word)
         .attr("class", function(r) { return [this.className, c.mark ? c.mark(r) : ""].join(" "); }).append("bdi").text(r => short(String((c.text || c.value)(r)), 300)));
-      if (options.pick) row.style("cursor", "pointer").on("click", options.pick);
+      if (!options.pick) return;
+      row.style("cursor", "pointer").on("click", options.pick);
+      row.select("td").each(function() { const cell = d3.select(this), name = cell.select("bdi").remove().node(); cell.append("button").attr("class", "link").attr("type", "button").node().append(name); });
     }
     draw();
     return { show: filter => { shown = rows.filter(filter); draw(); return shown.length; } };
@@ -122,28 +126,82 @@
       ["activations, read and written", bytes(d3.sum(engine.layers, l => l.activations))]];
     if (engine.profiled) list.unshift(["of all layers, one inference (ms)", ms(total)]);
     if (latency.length) list.unshift(["median latency (ms)", ms(d3.quantile(latency, .5))], ["99th percentile (ms)", ms(d3.quantile(latency, .99))],
-      ["queries", count(latency.length)], ["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]);
+      ["queries", count(latency.length)], ...engine.queriesPerSecond ? [["queries a second", ms(engine.queriesPerSecond)]] : [], ["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]);
     cards(list);
     const charts = main.append("div").attr("class", "charts");
     if (engine.profiled) {
-      bars(charts, "Latency per layer type (ms)", rolled(l => l.type, l => l.average).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]), ms);
-      bars(charts, "% Latency By Precision", rolled(l => l.precision, l => l.share).map(r => [...r, precisionColours[r[0]] || other]), v => percent(v) + " %");
-      bars(charts, "Latency by source of the tactic (ms)", rolled(sourceOf, l => l.average).map(r => [...r, sources(r[0])]), ms);
+      bars(charts, "Latency per layer type (ms)", typed(l => l.average), ms);
+      bars(charts, "% Latency By Precision", byPrecision(l => l.share), v => percent(v) + " %");
     }
-    bars(charts, "Count per layer type", rolled(l => l.type, () => 1).slice(0, 14).map(r => [...r, typeColours[r[0]] || other]), count);
-    bars(charts, "Layer Count By Precision", rolled(l => l.precision, () => 1).map(r => [...r, precisionColours[r[0]] || other]), count);
+    bars(charts, "Count per layer type", typed(() => 1), count);
     if (latency.length) histogram(charts, "Latency distribution (ms)", engine.latencies, "#5aa7e8", ms);
-    if (latency.length) samples(charts);
-    if (engine.profiled) {
-      layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
-      layerBars(main, "Precision per layer (height: share of the time)", l => l.share, v => percent(v) + " %", colourings.precision);
-    }
+    if (engine.profiled) layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
     section("Inputs and outputs");
     table(main, [{ title: "tensor", value: t => t.name }, { title: "shape and type", value: shapeOf }, { title: "format", value: t => t.format }], engine.bindings, { label: "bindings" });
     if (engine.facts.length) {
       section("Device, build and run");
       table(main, [{ title: "what", value: f => f[0] }, { title: "value", value: f => f[1] }], engine.facts, { label: "facts" });
     }
+  }
+  function latency() {
+    if (!engine.profiled && !engine.latencies.length) { main.append("p").text("No times are known: give the plan itself, or the profile beside its layers (-pj)."); return; }
+    const charts = main.append("div").attr("class", "charts");
+    if (engine.latencies.length) {
+      histogram(charts, "Latency distribution (ms)", engine.latencies, "#5aa7e8", ms);
+      samples(charts);
+    }
+    if (!engine.profiled) return;
+    bars(charts, "Latency per layer type (ms)", typed(l => l.average), ms);
+    bars(charts, "Latency per layer type (%)", typed(l => l.share), v => percent(v) + " %");
+    bars(charts, "Latency by source of the tactic (ms)", rolled(sourceOf, l => l.average).map(r => [...r, sources(r[0])]), ms);
+    histogram(charts, "Layer latency distribution (ms)", engine.layers.map(l => l.average), "#5aa7e8", ms);
+    const most = d3.max(engine.layers, l => l.activations) || 1;
+    areas("Layers Latencies (%)", colourings.type);
+    areas("Layers Latencies (%), the redder the more bytes of activations", l => heat(Math.sqrt(l.activations / most)));
+    layerBars(main, "Latency per layer (ms)", l => l.average, ms, colourings.type);
+    layerBars(main, "Latency per layer (%)", l => l.share, v => percent(v) + " %", colourings.type);
+  }
+  /// Each layer an area as large as its share of the time, those of a type beside each other.
+  function areas(title, colour) {
+    const width = 1100, height = 300, svg = figure(main, title, width, height);
+    const types = d3.nest().key(l => l.type).entries(engine.layers.filter(l => l.share > 0));
+    const root = d3.hierarchy({ values: types }, d => d.values).sum(l => l.share || 0).sort((a, b) => b.value - a.value);
+    d3.treemap().size([width, height]).paddingInner(1)(root);
+    const cell = svg.selectAll("g").data(root.leaves().filter(n => n.data.share)).enter().append("g").attr("transform", n => `translate(${n.x0},${n.y0})`).on("click", n => choose(n.data, "Layers"));
+    cell.append("title").text(n => `${short(n.data.name, 300)}\n${n.data.type}, ${percent(n.data.share)} %, ${bytes(n.data.activations)}`);
+    cell.append("rect").attr("width", n => n.x1 - n.x0).attr("height", n => n.y1 - n.y0).attr("fill", n => colour(n.data));
+    cell.filter(n => n.x1 - n.x0 > 60 && n.y1 - n.y0 > 18).append("text").attr("x", 4).attr("y", 14).style("fill", n => inkOn(colour(n.data)))
+      .text(n => { const most = Math.floor((n.x1 - n.x0 - 8) / 7.5), name = n.data.name; return name.length <= most ? name : "…" + name.slice(1 - most); });
+  }
+
+  function precision() {
+    const outputOf = l => l.outputs.length ? l.outputs[0].element : "-", height = engine.profiled ? l => l.share : () => 1;
+    const said = engine.profiled ? v => percent(v) + " %" : count;
+    legend([...new Set(engine.layers.flatMap(l => [l.precision, outputOf(l)]))].sort().map(p => [p || "-", precisionColours[p] || other]));
+    const charts = main.append("div").attr("class", "charts");
+    bars(charts, "Layer Count By Precision", byPrecision(() => 1), count);
+    if (engine.profiled) bars(charts, "% Latency By Precision", byPrecision(l => l.share), v => percent(v) + " %");
+    stacks(charts, "Precision per layer type");
+    main.append("p").attr("class", "note").text(engine.profiled ? "Heights are shares of the time (%)." : "");
+    layerBars(main, "Precision per layer", height, said, colourings.precision);
+    layerBars(main, "Output precision per layer", height, said, l => precisionColours[outputOf(l)] || other);
+  }
+  /// Layers of each type, in the colours of their precisions.
+  function stacks(parent, title) {
+    const types = d3.nest().key(l => l.type).entries(engine.layers).sort((a, b) => b.values.length - a.values.length).slice(0, 14);
+    const width = 520, line = 20, left = 150, svg = figure(parent, title, width, types.length * line + 10);
+    const x = d3.scaleLinear([0, d3.max(types, t => t.values.length) || 1], [0, width - 90 - left]);
+    const row = svg.selectAll("g").data(types).enter().append("g").attr("transform", (t, i) => `translate(${left},${i * line + 4})`);
+    row.append("text").attr("x", -6).attr("y", 12).attr("text-anchor", "end").text(t => short(t.key || "-", 22));
+    row.each(function(t) {
+      let at = 0;
+      d3.nest().key(l => l.precision).entries(t.values).forEach(p => {
+        d3.select(this).append("rect").attr("x", x(at)).attr("height", 15).attr("width", x(p.values.length)).attr("fill", precisionColours[p.key] || other)
+          .append("title").text(`${short(t.key, 100)}, ${short(p.key || "-", 40)}: ${count(p.values.length)}`);
+        at += p.values.length;
+      });
+      d3.select(this).append("text").attr("x", x(at) + 5).attr("y", 12).text(count(t.values.length));
+    });
   }
   function samples(parent) {
     const width = 520, height = 220, left = 46, bottom = 24, values = engine.latencies, step = Math.ceil(values.length / 2000);
@@ -208,21 +266,30 @@
     colour.selectAll("option").data(Object.keys(colourings)).enter().append("option").text(c => c);
     controls.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", () => drawn.fit());
     const said = controls.append("span").attr("class", "note").attr("role", "status");
+    const key = main.append("div");
     let hits = new Set();
+    const bound = l => { const f = floorOf(l); return f.ms === 0 ? "not known" : f.moves ? "memory" : "arithmetic"; };
+    const words = { "type": l => l.type, "precision": l => l.precision, "source": sourceOf, "memory or compute": bound };
+    function explain() {
+      const by = colour.property("value"), word = words[by];
+      key.selectAll("*").remove();
+      if (!word) return legend([["takes longest", heat(1)], ["takes least", heat(0)]], key);
+      legend(d3.nest().key(word).entries(engine.layers).sort((a, b) => b.values.length - a.values.length).slice(0, 12).map(e => [short(e.key || "-", 60), colourings[by](e.values[0])]), key);
+    }
+    explain();
     const layer = i => sheet.items[i][0] === "node" ? engine.layers[sheet.items[i][1]] : null;
     const binding = i => { const [kind, index] = sheet.items[i], t = engine.io[kind][index]; return [t.name, shapeOf(t)]; };
     const lines = i => { const l = layer(i); return l ? [engine.profiled ? `${l.type}  ${ms(l.average)} ms` : l.type, l.name] : binding(i); };
-    const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
     const drawn = drawGraph(main, sheet, data.box, {
       label: `Graph of ${engine.layers.length} layers. Arrow keys walk along tensors, Enter opens a layer, plus, minus and 0 zoom.`,
       lines,
-      colour: i => layer(i) ? colourings[colour.property("value")](layer(i)) : panel,
+      colour: i => layer(i) ? colourings[colour.property("value")](layer(i)) : null,
       found: i => hits.has(i),
       title: i => { const l = layer(i); return l ? `${short(l.name, 300)}\n${short(l.tactic, 300)}\n${l.inputs.map(shapeOf).join(", ")} to ${l.outputs.map(shapeOf).join(", ")}` : lines(i).join("\n"); },
       describe: i => { const [bold, plain] = lines(i); return `${short(bold, 80)} ${short(plain, 200)}, ${i + 1} of ${sheet.items.length}`; },
       open: i => layer(i) && choose(layer(i), "Layers"),
     });
-    colour.on("change", drawn.repaint);
+    colour.on("change", () => { explain(); drawn.repaint(); });
     search.on("input", () => {
       const text = search.property("value").toLowerCase();
       hits = new Set(d3.range(sheet.items.length).filter(i => text && layer(i) && [layer(i).name, ...layer(i).nodes].some(s => s.toLowerCase().includes(text))));
@@ -234,13 +301,14 @@
 
   function roofline() {
     const rows = engine.layers.filter(l => l.flops > 0 && l.bytes > 0 && l.median > 0), peaks = engine.peaks;
-    main.append("p").attr("class", "note").text(peaks.bytes ? "The lines are what this machine measured: a large copy, and large matmuls of each type. A layer on a line cannot be faster as it is."
+    main.append("p").attr("class", "note").text(peaks.bytes ? "The lines are what this machine measured: a large copy, and large matmuls of each type. A layer on a line cannot be faster as it is; one above the slanted line had its data in caches."
       : "The ceilings of the device are not known: give the plan itself, on the machine that runs it, and they are measured.");
     if (!rows.length) { main.append("p").text("No layer has operations, bytes and a time."); return; }
     legend(Object.entries(precisionColours).filter(p => rows.some(l => l.precision === p[0])));
     const width = 1000, height = 460, left = 70, bottom = 40, svg = figure(main, "Roofline: operations per second against operations per byte", width, height);
     const at = l => [l.flops / l.bytes, l.flops / l.median * 1e3];
-    const xs = rows.map(l => at(l)[0]), ys = rows.map(l => at(l)[1]).concat([peaks.f32, peaks.f16, peaks.i8].filter(Boolean));
+    const knees = peaks.bytes ? [peaks.f32, peaks.f16, peaks.i8].filter(Boolean).map(p => p / peaks.bytes) : [];
+    const xs = rows.map(l => at(l)[0]).concat(knees), ys = rows.map(l => at(l)[1]).concat([peaks.f32, peaks.f16, peaks.i8].filter(Boolean));
     const x = d3.scaleLog([d3.min(xs) / 2, d3.max(xs) * 2], [left, width - 16]), y = d3.scaleLog([d3.min(ys) / 2, d3.max(ys) * 2], [height - bottom, 10]);
     axes(svg, x, y, width, height, left, bottom, x.tickFormat(8, ".2~s"), y.tickFormat(6, ".2~s"));
     svg.append("text").attr("x", width - 16).attr("y", height - 6).attr("text-anchor", "end").text("operations per byte");
@@ -248,7 +316,7 @@
     roof.forEach(([key, name]) => {
       const [low, high] = x.domain(), knee = peaks[key] / peaks.bytes;
       const points = [low, Math.min(Math.max(knee, low), high), high].map(i => [x(i), y(Math.max(y.domain()[0], Math.min(i * peaks.bytes, peaks[key])))]);
-      svg.append("path").attr("class", "grid").attr("fill", "none").attr("d", d3.line()(points));
+      svg.append("path").attr("class", "roof").attr("d", d3.line()(points));
       svg.append("text").attr("x", width - 20).attr("y", y(peaks[key]) - 4).attr("text-anchor", "end").text(`${name}: ${si(peaks[key])}/s`);
     });
     const r = d3.scaleSqrt([0, d3.max(rows, l => l.share) || 1], [2, 15]);
@@ -309,7 +377,7 @@
     g.append("text").attr("y", 13).attr("x", p => x(p.begin) > width * .6 ? x(p.begin) - 5 : Math.min(x(p.end) + 5, x(p.begin) > width * .3 ? x(p.end) + 5 : Math.max(x(p.end) + 5, left)))
       .attr("text-anchor", p => x(p.begin) > width * .6 ? "end" : x(p.end) > width * .7 ? "start" : "start").each(function(p) { if (x(p.begin) <= width * .6 && x(p.end) > width * .7) d3.select(this).attr("x", x(p.begin) + 6).attr("class", "on"); })
       .text(p => `${"  ".repeat(p.depth)}${short(p.name, 60)}: ${ms(p.end - p.begin)} ms`);
-    table(main, [{ title: "phase", value: p => "  ".repeat(p.depth) + p.name }, { title: "begins, ms", value: p => p.begin, text: p => ms(p.begin), number: true },
+    table(main, [{ title: "phase", value: p => "\u2003".repeat(p.depth) + p.name }, { title: "begins, ms", value: p => p.begin, text: p => ms(p.begin), number: true },
       { title: "takes, ms", value: p => p.end - p.begin, text: p => ms(p.end - p.begin), number: true }], phases, { order: [1, 1], label: "phases of the build" });
   }
 
@@ -319,8 +387,8 @@
     table(main, [{ title: "tactic", value: g => g.name }, { title: "layers", value: g => g.count, number: true },
       { title: "ms", value: g => g.ms, text: g => ms(g.ms), number: true }, { title: "%", value: g => g.share, text: g => percent(g.share), number: true }], groups, { order: [3, -1], label: "tactics" });
     const reformats = engine.layers.filter(l => l.type === "Reformat");
-    section(`Reformats: ${reformats.length}, ${percent(d3.sum(reformats, l => l.share))} % of the time`);
-    table(main, [{ title: "layer", value: l => l.name }, { title: "origin", value: l => l.origin }, { title: "ms", value: l => l.average, text: l => ms(l.average), number: true },
+    section(reformats.length ? `Reformats: ${reformats.length}, ${percent(d3.sum(reformats, l => l.share))} % of the time` : "There are no reformats.");
+    if (reformats.length) table(main, [{ title: "layer", value: l => l.name }, { title: "origin", value: l => l.origin }, { title: "ms", value: l => l.average, text: l => ms(l.average), number: true },
       { title: "from", value: l => l.inputs.map(t => t.format).join(", ") }, { title: "to", value: l => l.outputs.map(t => t.format).join(", ") }], reformats, { order: [2, -1], label: "reformats" });
   }
 
@@ -355,10 +423,13 @@
       if (filters[kept]) filter.property("value", kept);
       const speed = r => r.two > 0 && r.one > 0 ? r.one / r.two : NaN, mark = r => speed(r) > 1.03 ? "faster" : speed(r) < .97 ? "slower" : "";
       const one = d3.sum(rows, r => r.one), two = d3.sum(rows, r => r.two), aligned = rows.filter(r => r.both).length;
-      const shown = table(box, [{ title: "type", value: r => r.type }, { title: "ms (1)", value: r => r.one, text: r => ms(r.one), number: true }, { title: "ms (2)", value: r => r.two, text: r => ms(r.two), number: true },
+      const again = (first, second) => first === second && first !== "-" ? "the same" : second;
+      const shown = table(box, [{ title: "layers (1)", value: r => r.n1 }, { title: "type", value: r => r.type, word: true },
+        { title: "ms (1)", value: r => r.one, text: r => ms(r.one), number: true }, { title: "ms (2)", value: r => r.two, text: r => ms(r.two), number: true },
         { title: "speedup (2)", value: r => speed(r) || 0, text: r => isNaN(speed(r)) ? "-" : d3.format(".3f")(speed(r)), number: true, mark },
-        { title: "precision (1)", value: r => r.p1 }, { title: "precision (2)", value: r => r.p2 }, { title: "tactic (1)", value: r => r.t1 }, { title: "tactic (2)", value: r => r.t2 },
-        { title: "layers (1)", value: r => r.n1 }, { title: "layers (2)", value: r => r.n2 }], rows, { order: [1, -1], label: "aligned layers" });
+        { title: "precision (1)", value: r => r.p1, word: true }, { title: "precision (2)", value: r => r.p2, word: true },
+        { title: "tactic (1)", value: r => r.t1 }, { title: "tactic (2)", value: r => r.t2, text: r => again(r.t1, r.t2) },
+        { title: "layers (2)", value: r => r.n2, text: r => again(r.n1, r.n2) }], rows, { order: [2, -1], label: "aligned layers" });
       const apply = () => { const n = shown.show(filters[filter.property("value")]); said.text(`${n} of ${rows.length} rows, ${aligned} aligned; ${ms(one)} and ${ms(two)} ms, ${two ? d3.format(".3f")(one / two) : "-"} times as fast`); };
       filter.on("change", apply);
       apply();
@@ -382,7 +453,7 @@
 
   // ---- tabs
 
-  const parts = { Overview: overview, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards, Build: build };
+  const parts = { Overview: overview, Latency: latency, Precision: precision, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards, Build: build };
   if (engines.length > 1) parts.Compare = compare;
   parts.Data = rawData;
   const names = Object.keys(parts);
@@ -395,7 +466,7 @@
   function open(name) {
     current = name;
     tabs.attr("aria-selected", n => n === name).attr("tabindex", n => n === name ? 0 : -1);
-    main.attr("role", "tabpanel").attr("aria-labelledby", "tab-" + name).selectAll("*").remove();
+    main.attr("aria-labelledby", "tab-" + name).selectAll("*").remove();
     parts[name]();
     document.body.dataset.drawn = name;
   }

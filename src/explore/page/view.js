@@ -78,13 +78,12 @@
       const t = (kind === "in" ? graph.inputs : graph.outputs)[index];
       return [t < 0 ? "" : graph.tensors[t][0], t < 0 ? "" : tensorText(graph, t)];
     };
-    const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
     pane.graph = drawGraph(pane.body, sheet, data.box, {
       label: `${pane.view.engine ? "Engine" : "Graph"} ${short(graph.title, 80)}, ${count(graph.nodes.length)} nodes. Arrow keys walk along tensors, Enter opens, plus, minus and 0 zoom.`,
       lines,
-      colour: i => item(i)[0] === "node" ? paint(pane, item(i)[1]) : item(i)[0] === "sheet" ? sheetColour(pane, item(i)[1]) : panel,
+      colour: i => item(i)[0] === "node" ? paint(pane, item(i)[1]) : item(i)[0] === "sheet" ? sheetColour(pane, item(i)[1]) : null,
       marked: i => item(i)[0] === "node" && graph.nodes[item(i)[1]].marked,
-      edgeColour: e => colouring === "precision" ? data.colours.precision[e[3]] || data.colours.other : getComputedStyle(document.documentElement).getPropertyValue("--quiet").trim(),
+      edgeColour: e => colouring === "precision" ? data.colours.precision[e[3]] || data.colours.other : null,
       found: i => isFound(pane, item(i)),
       title: i => lines(i).map(l => short(l, 200)).join("\n"),
       describe: i => { const [bold, plain] = lines(i); return `${short(bold, 80)} ${short(plain, 200)}, ${i + 1} of ${sheet.items.length}`; },
@@ -110,7 +109,7 @@
   function crumbs(pane) {
     const graph = pane.view.graphs[pane.g], steps = [];
     pane.head.selectAll("*").remove();
-    const list = pane.head.append("nav").attr("aria-label", "where this graph is").append("ol");
+    const list = pane.head.append("nav").attr("aria-label", `where this ${pane.view.engine ? "engine" : "graph"} is`).append("ol");
     pane.trail.forEach((where, n) => steps.push([short(pane.view.graphs[where.g].title, 40), () => { pane.trail = pane.trail.slice(0, n); go(pane, where.g, where.s); }]));
     const path = [];
     for (let s = pane.s; s > 1; s = graph.sheets[s].parent) path.unshift(s);
@@ -124,7 +123,7 @@
     if (graph.sheets.length > 1)
       buttons.append("button").attr("class", "plain fold").attr("type", "button").attr("aria-pressed", pane.s > 0).text("fold scopes").on("click", () => go(pane, pane.g, pane.s > 0 ? 0 : 1));
     buttons.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", () => pane.graph.fit());
-    pane.head.append("span").attr("class", "note").text(`${count(graph.nodes.length)} ${pane.view.engine ? "layers" : "nodes"}`);
+    pane.head.append("span").attr("class", "note").text(`${count(graph.nodes.length)} ${pane.view.engine ? "layer" : "node"}${graph.nodes.length === 1 ? "" : "s"}`);
   }
   function go(pane, g, s) { pane.g = g; pane.s = s; show(pane); }
   function open(pane, i) {

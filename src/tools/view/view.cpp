@@ -80,12 +80,9 @@ ViewedModel read_engine_view(const Arguments& arguments, const std::string& file
 
 ViewedModel read(const Arguments& arguments, const std::string& file) {
   need_file(file);
-  return with_note([&] { return "reading " + file; },
-                   [&] {
-                     return file.ends_with(".onnx")
-                                ? view_of(load_model(arguments, file), std::filesystem::path(file).filename())
-                                : read_engine_view(arguments, file);
-                   });
+  if (file.ends_with(".onnx"))  // which says itself what it reads
+    return view_of(load_model(arguments, file), std::filesystem::path(file).filename());
+  return with_note([&] { return "reading " + file; }, [&] { return read_engine_view(arguments, file); });
 }
 
 void write(const Narrator& narrator, const std::string& path, const std::string& text, const ViewedModel& view) {

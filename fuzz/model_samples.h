@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small ONNX models that targets begin with: constants, bodies, functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hone::fuzz {
+
+std::vector<std::string> model_samples();
+
+}  // namespace hone::fuzz
