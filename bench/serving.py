@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What serving through Triton costs, on this machine: perf_analyzer over gRPC beside `hone bench` of the same plan.
 
-    serving.py overhead    [--models digits_cnn ...]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
+    serving.py overhead    [--models digits_cnn ...] [--device cpu/1]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
     serving.py instances   [--models resnet18.ts]     two instances of half the cores beside one of all, in turns
     serving.py profiles    [--models resnet18.ts]     requests of one row and of eight in turns, from two profiles, beside each kind alone
     serving.py gpu         [--models resnet18.ts]     KIND_GPU, an input in CUDA shared memory: equal to `hone run --device=0` bit for bit
@@ -56,19 +56,21 @@ def analyze(server, model, clients, seconds=4, rows=1):
     return float(row["p50 latency"]), float(row["p99 latency"]), float(row["Inferences/Second"])
 
 
-def overhead(folder, model):
-    plan, name, dims = plan_of(folder, model)
-    place(folder / "models", f"{model.split('.')[0]}.hone", plan)
+def overhead(folder, model, device):
+    """One request at a time: with --device=cpu/1 no second thread has to be woken for it."""
+    plan, name, dims = plan_of(folder, model, f"--device={device}")
+    place(folder / "models", f"{model.split('.')[0]}.hone", plan,
+          f'backend: "hone" parameters {{ key: "device" value {{ string_value: "{device}" }} }}')
     shape = f"{name}:1x{'x'.join(map(str, dims))}"
     with Server(folder / "models") as server:
         server.client()
         found = []
         for _ in range(3):
-            alone = json.loads(Program(folder, "hone").answer("bench", plan, "--json", "-t", 3, "-s", shape))["latencyMs"]["median"] * 1e3
+            alone = json.loads(Program(folder, "hone").answer("bench", plan, f"--device={device}", "--json", "-t", 3, "-s", shape))["latencyMs"]["median"] * 1e3
             found.append((*analyze(server, f"{model.split('.')[0]}.hone", 1)[:2], alone))
     served_us, p99, alone = sorted(found, key=lambda row: row[0] - row[2])[1]
     every = ", ".join(f"{row[0] - row[2]:.0f}" for row in found)
-    print(f"{model}: p50 {served_us:.0f} us, p99 {p99:.0f} us; hone bench {alone:.0f} us; overhead {served_us - alone:.0f} us (the middle of {every})")
+    print(f"{model} on {device}: p50 {served_us:.0f} us, p99 {p99:.0f} us; hone bench {alone:.0f} us; overhead {served_us - alone:.0f} us (the middle of {every})")
 
 
 def instances(folder, model):
@@ -145,13 +147,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=actions)
     parser.add_argument("--models", nargs="+")
+    parser.add_argument("--device", default="cpu", help="of overhead")
     given = parser.parse_args()
     if served.MISSING:
         sys.exit(served.MISSING)
     for model in given.models or ["digits_cnn" if given.action == "overhead" else "resnet18.ts"]:
         with tempfile.TemporaryDirectory(dir=ROOT / "build") as name:
             (Path(name) / "models").mkdir()
-            actions[given.action](Path(name), model)
+            actions[given.action](Path(name), model, *([given.device] if given.action == "overhead" else []))
 
 
 if __name__ == "__main__":

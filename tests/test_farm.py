@@ -85,10 +85,11 @@ def test_eighteen_builds_from_two_kinds_time_nothing(folder, cluster, models):
     assert again.timed == 0 and again.known == again.problems
 
 
-def test_two_drivers_on_one_store_in_memory_lose_nothing(cluster, models):
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_two_drivers_on_one_store_lose_nothing(folder, cluster, models, place):
     from hone import farm
 
-    url = "memory://two-drivers"
+    url = {"memory": "memory://two-drivers", "file": f"file://{folder}/store"}[place]
     reports = []
 
     def drive(own):

@@ -55,6 +55,20 @@ HONE_API hone_status hone_plan_range(const hone_plan* plan, int profile, size_t 
 /* What hone_options_set_note() left in the plan under this name; NULL where there is nothing. It belongs to the plan. */
 HONE_API const char* hone_plan_note(const hone_plan* plan, const char* key);
 
+/* How the engine was found to answer the most rows a second: hone bench --throughput. Programs that feed it may follow that; a refit
+ * keeps it. */
+typedef struct hone_throughput {
+  size_t size;
+  int streams;  /* queries at a time; 0: nobody has looked */
+  int workers;  /* of each, hone_device_options.workers; 0: the device has none */
+  int64_t rows; /* of a query */
+  double rows_per_second, median_ms, p99_ms;
+} hone_throughput;
+HONE_API hone_status hone_plan_throughput(const hone_plan* plan, hone_throughput* found);
+/* The same plan with this in it. */
+HONE_API hone_status hone_plan_create_with_throughput(const hone_plan* plan, const hone_throughput* found,
+                                                      hone_plan** made);
+
 /* The sizes of an input. */
 typedef struct hone_shape {
   size_t size;

@@ -199,8 +199,9 @@ hone_status hone_plan_create_from_refit(const hone_plan* plan, const hone_model*
     model->require_whole();
     const hone::Logger logger = logger_for(log);
     hone::LogLines lines(logger);
-    *refitted = finished(
-        hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend, *device->device, {&lines}),
-        *model, plan->plan->meta.notes);
+    hone::Plan other =
+        hone::refit(*plan->plan, model->graph.clone(), model->folded, *device->backend, *device->device, {&lines});
+    other.throughput = plan->plan->throughput;
+    *refitted = finished(std::move(other), *model, plan->plan->meta.notes);
   });
 }

@@ -225,6 +225,27 @@ PlanOperator read_operator(const Json& json) {
           .hash = text_member(json, "hash")};
 }
 
+constexpr int64_t kThroughputVersion = 1;
+
+Json throughput_json(const PlanThroughput& found) {
+  return {{"version", kThroughputVersion}, {"streams", found.streams},
+          {"workers", found.workers},      {"rows", found.rows},
+          {"median_ms", found.median_ms},  {"rows_per_second", found.rows_per_second},
+          {"p99_ms", found.p99_ms}};
+}
+/// The engine is the same without it: what a later Hone writes otherwise is left alone.
+std::optional<PlanThroughput> read_throughput(const Json& manifest) {
+  if (!manifest.contains("throughput")) return std::nullopt;
+  const Json& json = manifest["throughput"];
+  if (integer_member(json, "version") != kThroughputVersion) return std::nullopt;
+  return PlanThroughput{.streams = index(member(json, "streams")),
+                        .workers = index(member(json, "workers")),
+                        .rows = integer_member(json, "rows"),
+                        .rows_per_second = real_member(json, "rows_per_second"),
+                        .median_ms = real_member(json, "median_ms"),
+                        .p99_ms = real_member(json, "p99_ms")};
+}
+
 std::map<std::string, std::string> read_notes(const Json& meta) {
   std::map<std::string, std::string> notes;
   if (!meta.contains("notes")) return notes;
@@ -271,6 +292,7 @@ Json manifest_of(const Plan& plan, const Section& section) {
                 {"portable", std::move(portable)}};
   if (plan.refit) manifest["refit"] = refit_json(*plan.refit, section);
   if (!plan.operators.empty()) manifest["operators"] = list_of(plan.operators, operator_json);
+  if (plan.throughput) manifest["throughput"] = throughput_json(*plan.throughput);
   if (plan.weights == WeightStorage::nowhere) manifest["without_weights"] = true;
   return manifest;
 }
@@ -306,6 +328,7 @@ Plan plan_of(const Json& manifest, const SectionReader& section) {
       .refit = manifest.contains("refit") ? std::optional(read_refit(manifest["refit"], section)) : std::nullopt,
       .operators = manifest.contains("operators") ? read_list(manifest, "operators", read_operator)
                                                   : std::vector<PlanOperator>(),
+      .throughput = read_throughput(manifest),
       .weights = manifest.contains("without_weights") ? WeightStorage::nowhere : WeightStorage::everywhere};
 }
 

@@ -96,6 +96,14 @@ struct LayerRecord {
   std::string chosen;
 };
 
+/// How the engine was found to answer the most rows a second (hone bench --throughput): so many streams at a time, each with so many
+/// workers of its own, a query of so many rows. It changes nothing of what runs: programs that feed the engine may follow it.
+struct PlanThroughput {
+  int32_t streams = 1, workers = 0;  // 0 workers: the device has none
+  int64_t rows = 1;
+  double rows_per_second = 0, median_ms = 0, p99_ms = 0;
+};
+
 struct PlanMeta {
   std::string hone_version, backend, device, architecture, model;
   std::string options;  // build options that shaped the plan, as text
@@ -159,6 +167,7 @@ struct Plan {
   std::optional<PortablePart> portable;  // when it was asked for: the plan is about twice as large with it
   std::optional<RefitPart> refit;        // when it was asked for
   std::vector<PlanOperator> operators;   // of programs
+  std::optional<PlanThroughput> throughput = {};      // where it was looked for
   WeightStorage weights = WeightStorage::everywhere;  // a file holds all of them or none; without them nothing runs
 };
 

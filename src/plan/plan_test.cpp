@@ -57,6 +57,38 @@ TEST(PlanFile, LoadIsTheInverseOfSave) {
   EXPECT_EQ(plan.folded.at(0).pass, "fold_shapes");
 }
 
+TEST(PlanFile, KeepsWhatThroughputWasFound) {
+  Plan plan = sample();
+  plan.throughput =
+      PlanThroughput{.streams = 4, .workers = 2, .rows = 8, .rows_per_second = 900, .median_ms = 30, .p99_ms = 40};
+  const std::vector<std::byte> bytes = save_plan(plan);
+  const Plan loaded = load_plan(blob_of(bytes));
+  ASSERT_TRUE(loaded.throughput.has_value());
+  EXPECT_EQ(loaded.throughput->streams, 4);
+  EXPECT_EQ(loaded.throughput->rows, 8);
+  EXPECT_EQ(save_plan(loaded), bytes);
+  for (auto spoil : {+[](PlanThroughput& t) { t.streams = 0; }, +[](PlanThroughput& t) { t.workers = 5000; },
+                     +[](PlanThroughput& t) { t.rows = 0; }, +[](PlanThroughput& t) { t.p99_ms = -1; }}) {
+    Plan wrong = plan;
+    spoil(*wrong.throughput);
+    EXPECT_THROW(save_plan(wrong), Error);
+  }
+}
+
+TEST(PlanFile, PassesOverAThroughputOfALaterVersion) {
+  Plan plan = sample();
+  plan.throughput = PlanThroughput{.streams = 4};
+  plan.constants.clear();
+  plan.blobs.clear();
+  plan.profiles[0].steps.clear();
+  const std::vector<std::byte> bytes = save_plan(plan);
+  std::string manifest(reinterpret_cast<const char*>(bytes.data()) + 48, bytes.size() - 48);
+  const std::string text = "\"throughput\":{\"version\":1";
+  ASSERT_NE(manifest.find(text), std::string::npos);
+  manifest.replace(manifest.find(text), text.size(), "\"throughput\":{\"version\":2");
+  EXPECT_FALSE(load_plan(Blob::copy(signed_plan(manifest))).throughput.has_value());
+}
+
 TEST(PlanFile, EveryAlteredByteIsRefused) {
   const std::vector<std::byte> bytes = save_plan(sample());
   for (size_t i = 0; i < bytes.size(); ++i) {

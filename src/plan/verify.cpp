@@ -3,6 +3,7 @@
 // What must hold before a plan may run: every index points somewhere, aliases lead to roots, ranges are ordered, and no
 // step reads a buffer that nothing wrote.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/checked.h"
@@ -136,6 +137,16 @@ void verify_ranges(const Plan& plan, const Profile& profile) {
   }
 }
 
+void verify_throughput(const PlanThroughput& found) {
+  constexpr int32_t kMost = 1024;  // streams of a benchmark, workers of a device
+  const auto is_figure = [](double value) { return std::isfinite(value) && value >= 0; };
+  HONE_CHECK(
+      found.streams >= 1 && found.streams <= kMost && found.workers >= 0 && found.workers <= kMost && found.rows >= 1,
+      "the plan's throughput is of {} streams, {} workers and {} rows", found.streams, found.workers, found.rows);
+  HONE_CHECK(is_figure(found.rows_per_second) && is_figure(found.median_ms) && is_figure(found.p99_ms),
+             "the plan's throughput is no number of rows a second");
+}
+
 }  // namespace
 
 void verify(const Plan& plan) {
@@ -145,6 +156,7 @@ void verify(const Plan& plan) {
     HONE_CHECK(names.insert(io.name).second, "two inputs or outputs of the plan are called '{}'", io.name);
   HONE_CHECK(plan.weights == WeightStorage::everywhere || plan.refit.has_value(),
              "the plan has neither weights nor what it takes to get them back");
+  if (plan.throughput) verify_throughput(*plan.throughput);
   for (const Profile& profile : plan.profiles) {
     verify_buffers(profile);
     verify_steps(plan, profile);

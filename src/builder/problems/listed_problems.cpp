@@ -15,7 +15,7 @@ namespace hone {
 namespace {
 
 /// What a build does with each candidate takes about as long as so many launches, and no less than this; what must come out takes the
-/// reference about so long. Measured on two cores of an AMD EPYC (Zen 5): hone tune of what hone problems lists.
+/// reference about so long. Guesses, never fitted to a machine: they decide how many keys make a task of a farm, nothing else.
 constexpr double kLaunches = 60, kLeastSeconds = 0.01, kReferenceFlops = 2e9;
 
 double seconds_to_time(const Problem& problem, std::span<const Candidate> candidates) {

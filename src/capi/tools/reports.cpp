@@ -100,6 +100,37 @@ const char* hone_plan_note(const hone_plan* plan, const char* key) {
   return note;
 }
 
+hone_status hone_plan_throughput(const hone_plan* plan, hone_throughput* found) {
+  return guarded([&] {
+    require(plan, "plan");
+    const hone::PlanThroughput known = plan->plan->throughput.value_or(hone::PlanThroughput{.streams = 0, .rows = 0});
+    fill(found, "found",
+         hone_throughput{.streams = known.streams,
+                         .workers = known.workers,
+                         .rows = known.rows,
+                         .rows_per_second = known.rows_per_second,
+                         .median_ms = known.median_ms,
+                         .p99_ms = known.p99_ms});
+  });
+}
+
+hone_status hone_plan_create_with_throughput(const hone_plan* plan, const hone_throughput* found, hone_plan** made) {
+  return guarded([&] {
+    require(plan, "plan");
+    require(made, "made");
+    const hone_throughput given = hone::capi::taken(found, "found");
+    hone::Plan copy = *plan->plan;
+    copy.throughput = hone::PlanThroughput{.streams = given.streams,
+                                           .workers = given.workers,
+                                           .rows = given.rows,
+                                           .rows_per_second = given.rows_per_second,
+                                           .median_ms = given.median_ms,
+                                           .p99_ms = given.p99_ms};
+    hone::verify(copy);
+    *made = new hone_plan(std::move(copy));
+  });
+}
+
 hone_status hone_plan_layers_json(const hone_plan* plan, int profile, const char** json) {
   return guarded([&] {
     require(json, "json");

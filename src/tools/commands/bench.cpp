@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "report/layer_profile.h"
 #include "tools/commands/bench_compare.h"
+#include "tools/commands/bench_throughput.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
+#include "tools/common/plan_streams.h"
 #include "tools/common/replicas.h"
 #include "tools/common/terminal.h"
 
@@ -24,7 +26,8 @@ const FriendlyCommand& command() {
       .name = "bench",
       .takes = "PLAN | MODEL.onnx ...",
       .purpose =
-          "Measures an engine; with --compare several that take turns. \n\nhone bench kernels KEY: all ways to solve "
+          "Measures an engine; with --compare several that take turns, with --throughput in many streams. \n\nhone "
+          "bench kernels KEY: all ways to solve "
           "one problem, and what the machine could do at "
           "best.",
       .flags = {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
@@ -32,19 +35,18 @@ const FriendlyCommand& command() {
                  "input values: raw, .npy or .npz; other inputs get random values"},
                 {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
                 {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
-                {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
+                {"--streams", "<count>", "--infStreams",
+                 "queries in flight (default: what --throughput left in the plan, or 1)"},
                 {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"},
                 {"--threadSweep", "", "", "measure with 1, 2, 4 ... up to all of the processor's threads"},
+                {"--throughput", "", "", "search streams, workers and rows for the most rows a second"},
+                {"--p99", "<ms>", "", "of --throughput: no query is to take longer, 99 times of 100"},
+                {"-o", "<file>", "", "of --throughput: the engine with what was found"},
                 {"--compare", "", "", "two engines and more in turns: which is faster, and how surely"},
                 {"--rounds", "<count>", "", "of --compare: turns of each (default 21)"},
                 {"--plot", "<file>", "", "of --compare: the rounds and the ratios as SVG"}},
       .takes_several = true};
   return kCommand;
-}
-
-double queries_per_second(std::span<const Trace> timed) {
-  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
-  return seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0;
 }
 
 /// What each device did of it.
@@ -63,13 +65,13 @@ Json devices_json(const Measurement& measured, const Options& options) {
   return rows;
 }
 
-Json measured_json(const Measurement& measured, const FriendlyLine& line, bool synchronous) {
+Json measured_json(const Measurement& measured, const std::string& file, const Options& options, bool synchronous) {
   const float percentiles[] = {50, 90, 99};
   const std::span<const Trace> timed = measured.timed();
   const Summary closed = summarize(measured.circumstances.closed_loop, percentiles);
-  return {{"file", line.file},
+  return {{"file", file},
           {"queries", timed.size()},
-          {"streams", line.options.perf.streams},
+          {"streams", options.perf.streams},
           {"latencyMs",
            {{"min", closed.min},
             {"median", closed.median},
@@ -106,16 +108,18 @@ void print(const Json& result) {
 }
 
 Json measure_once(const FriendlyLine& line, const Voices& voices) {
-  Session session(line.options, device_for_streams(line.options), voices);
-  if (line.options.tool.load_engine.empty()) session.build();
+  Options options = line.options;
+  follow_plan(options);
+  Session session(options, device_for_streams(options), voices);
+  if (options.tool.load_engine.empty()) session.build();
   session.load();
-  Inference inference(session, line.options, voices);
+  Inference inference(session, options, voices);
   inference.set_up();
-  const Replicas replicas(session, inference, line.options, voices);
+  const Replicas replicas(session, inference, options, voices);
   const Measurement measured = inference.measure_all();
   if (measured.timed().empty()) throw Error("no query was measured", "raise -t or -n");
-  Json result = measured_json(measured, line, info_of(session.device()).host_accessible != 0);
-  if (!line.options.tool.replicas.empty()) result["devices"] = devices_json(measured, line.options);
+  Json result = measured_json(measured, line.file, options, info_of(session.device()).host_accessible != 0);
+  if (!options.tool.replicas.empty()) result["devices"] = devices_json(measured, options);
   return result;
 }
 
@@ -169,9 +173,13 @@ int bench(const FriendlyLine& line) {
     throw Error("hone bench tells its result at the end, which --duration=-1 never reaches",
                 "give a time in seconds: -t 10");
   if (line.has("--compare")) return run_comparison_of_engines(line);
+  for (const char* own : {"--p99", "-o"})
+    if (line.has(own) && !line.has("--throughput"))
+      throw Error(fmt::format("{} is of --throughput", own), "hone bench --throughput model.onnx -o model.plan");
   if (line.files.size() > 1)
     throw Error(fmt::format("one file is taken, these are two: {} and {}", line.files[0], line.files[1]),
                 "hone bench --compare measures several in turns");
+  if (line.has("--throughput")) return run_throughput_search(line);
   const bool swept = line.has("--threadSweep");
   const Json result = swept ? sweep(line, voices) : measure_once(line, voices);
   if (line.json) fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));

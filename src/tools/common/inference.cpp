@@ -22,6 +22,11 @@
 
 namespace hone {
 
+double queries_per_second(std::span<const Trace> timed) {
+  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
+  return seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0;
+}
+
 void export_text(const std::string& path, const std::string& text) {
   with_note([&] { return fmt::format("writing {}", path); }, [&] { write_file(path, text); });
 }

@@ -25,6 +25,8 @@ struct Measurement {
   std::span<const Trace> timed() const { return std::span(traces).subspan(warm_up); }
 };
 
+double queries_per_second(std::span<const Trace> timed);
+
 class Inference {
  public:
   Inference(const Session& session, const Options& options, const Voices& voices);

@@ -62,6 +62,10 @@ Json plan_summary(const hone_plan* plan) {
   for (const PlanProfile& profile : profiles_of(plan))
     json["profiles"].push_back(profile_json(profile, layers_of(plan, static_cast<int>(json["profiles"].size()))));
   json["weightBytes"] = info.weight_bytes;
+  if (const auto found = ask<hone_throughput>(hone_plan_throughput, plan); found.streams != 0)
+    json["throughput"] = {{"streams", found.streams},    {"workers", found.workers},
+                          {"rows", found.rows},          {"rowsPerSecond", found.rows_per_second},
+                          {"medianMs", found.median_ms}, {"p99Ms", found.p99_ms}};
   return json;
 }
 
@@ -89,6 +93,10 @@ void print_plan_summary(const Json& summary, const Page& page) {
     page.pair("activations" + suffix, fmt::format("{:.1f} MiB", profile["activationBytes"].get<double>() / kMiB));
   }
   page.pair("weights", fmt::format("{:.1f} MiB", summary["weightBytes"].get<double>() / kMiB));
+  if (const auto found = summary.find("throughput"); found != summary.end())
+    page.pair("streams", fmt::format("{} of {} workers and {} rows gave {:.1f} rows per second, {:.3f} ms at 99 %",
+                                     (*found)["streams"].dump(), (*found)["workers"].dump(), (*found)["rows"].dump(),
+                                     (*found)["rowsPerSecond"].get<double>(), (*found)["p99Ms"].get<double>()));
   page.pair("tuned for",
             fmt::format("{}, {}", summary["device"].get<std::string>(), summary["architecture"].get<std::string>()));
 }

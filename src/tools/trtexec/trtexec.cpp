@@ -14,6 +14,7 @@
 #include "options/parse.h"
 #include "tools/common/inference.h"
 #include "tools/common/operator_libraries.h"
+#include "tools/common/plan_streams.h"
 #include "tools/common/replicas.h"
 #include "tools/common/session.h"
 #include "tools/trtexec/memory_usage.h"
@@ -184,8 +185,15 @@ int print_knobs(const std::string& knob) {
 
 /// The engine as the command line describes it, from the option blocks to the last report.
 Outcome run_single(Options& options, Logger& log) {
+  const auto followed = follow_plan(options);
   for (const std::string& text : option_blocks(options)) log.info("{}", text);
   if (options.report.verbose) log.set_threshold(Severity::verbose);
+  if (followed)
+    log.info(
+        "The plan was found to give the most with {} inference streams and {} rows a query, which are taken; "
+        "--infStreams=1 "
+        "measures one query at a time.",
+        followed->streams, followed->rows);
   const std::string& route = options.tool.tuning.route;
   const bool taken = route.empty() || phase("The build route cannot be taken.", log, [&] {
                        (void)parse_route(route);
