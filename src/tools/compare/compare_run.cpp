@@ -20,8 +20,8 @@
 #include "tools/compare/run_flags.h"
 #include "tools/compare/save_face.h"
 #include "tools/compare/script.h"
-#include "tools/compare/taps.h"
 #include "tools/model/read.h"
+#include "tools/taps/taps.h"
 
 namespace hone {
 namespace {

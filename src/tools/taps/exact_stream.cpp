@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/compare/exact_stream.h"
+#include "tools/taps/exact_stream.h"
 
 #include <algorithm>
 

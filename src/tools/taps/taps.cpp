@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/compare/taps.h"
+#include "tools/taps/taps.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "capi/operators/operators.h"
 #include "tools/accuracy/paused_run.h"
 #include "tools/compare/engine_build.h"
-#include "tools/compare/exact_stream.h"
 #include "tools/compare/run_flags.h"
 #include "tools/model/handles.h"
+#include "tools/taps/exact_stream.h"
 
 namespace hone {
 namespace {
