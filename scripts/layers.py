@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
 # and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
 ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/companion", "tools/commands",
-                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/files", "tools/trex", "tools/watch"]
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/taps/taps.h", "tools/files", "tools/trex", "tools/watch"]
 MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
 BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
                "tools/accuracy"]
@@ -81,7 +81,7 @@ LAYERS = {
     "tools/accuracy": BUILD_TOOLS,
     "tools/compare": [*MODEL_TOOLS],
     "tools/compare/save_face.cpp": [*MODEL_TOOLS, "edit"],
-    "tools/compare/taps.cpp": [*BUILD_TOOLS, "capi/operators/operators.h"],
+    "tools/taps": [*BUILD_TOOLS, "capi/operators/operators.h"],
     "tools/commands/accuracy.cpp": BUILD_TOOLS,
     "tools/commands/bench_kernels.cpp": BUILD_TOOLS,
     "tools/commands/problems.cpp": [*BUILD_TOOLS, "tools/tune"],

@@ -217,7 +217,7 @@ def test_rows_41_42_model_in_words(place):
         assert status == 0 and [re.sub(r" +", " ", head) for head in heads[0]] == [re.sub(r" +", " ", head) for head in heads[1]]
 
 
-COMMANDS = ["run", "convert", "inspect data", "inspect tactics", "inspect diff-tactics", "inspect sparsity", "check lint", "check accuracy", "surgeon extract", "surgeon sanitize",
+COMMANDS = ["run", "convert", "inspect model", "inspect data", "inspect tactics", "inspect diff-tactics", "inspect sparsity", "check lint", "check accuracy", "surgeon extract", "surgeon sanitize",
             "surgeon insert", "surgeon prune", "surgeon weight-strip", "surgeon weight-reconstruct", "debug build", "debug precision", "debug reduce", "debug repeat", "data merge",
             "data concat", "template trt-network", "template trt-config", "template onnx-gs", "plugin list", "plugin match", "plugin replace"]
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -121,6 +122,14 @@ std::shared_ptr<const MappedFile> MappedFile::map(int descriptor, const std::str
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::give_back(std::span<const std::byte> part) const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes_.data()), asked = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t first = (std::max(begin, asked) + page - 1) / page * page;
+  const uintptr_t last = std::min(begin + bytes_.size(), asked + part.size()) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // NOLINT
 }
 
 std::string read_file(const std::string& path) {

@@ -24,6 +24,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
+  /// Pages that were read count as the program's memory until they are given back; read again, they come from the file. Of `part` only
+  /// whole pages of this mapping are.
+  void give_back(std::span<const std::byte> part) const;
 
  private:
   MappedFile(std::span<const std::byte> bytes, std::string path) : bytes_(bytes), path_(std::move(path)) {}

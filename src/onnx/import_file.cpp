@@ -12,11 +12,12 @@ namespace onnx {
 namespace {
 
 ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
-                          const std::string& directory, const std::string& name, const OperatorList& operators) {
+                          const std::string& directory, const std::string& name, const OperatorList& operators,
+                          WeightPlaces places = WeightPlaces::aligned) {
   const ModelProto model = parse_model(bytes);
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
-  ModelData data(std::move(owner), directory);
+  ModelData data(std::move(owner), directory, places);
   const Rules rules(model, operators);
   Importer importer(model, data, log, rules);
   Graph graph = importer.run();
@@ -59,8 +60,9 @@ ImportedModel import_onnx(const std::string& path, const Logger& log, const Oper
 }
 
 ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory,
-                                const OperatorList& operators) {
-  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)", operators);
+                                const OperatorList& operators, WeightPlaces places) {
+  return onnx::import_from(bytes.bytes(), std::make_shared<const Blob>(bytes), log, directory, "(memory)", operators,
+                           places);
 }
 
 Diagnosis diagnose_onnx(const std::string& path, const OperatorList& operators) {

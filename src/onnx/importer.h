@@ -37,11 +37,15 @@ struct ImportedModel {
   std::vector<std::string> consumed;
 };
 
+/// Protobuf aligns nothing. `aligned`: weights that lie across the alignment of their type are copied. `in_file`: large ones stay where
+/// they are, for one who copies them before a node reads them (bodies of If, Loop and Scan read constants of their own).
+enum class WeightPlaces : uint8_t { aligned, in_file };
+
 /// Throws Error, naming the node, for a model that is damaged, invalid or uses what neither Hone nor `operators` have.
 /// Weights stay in the mapped file.
 ImportedModel import_onnx(const std::string& path, const Logger& log, const OperatorList& operators = {});
 /// The same from memory. External data are looked up below `directory`; without one they are refused.
 ImportedModel import_onnx_bytes(const Blob& bytes, const Logger& log, const std::string& directory = {},
-                                const OperatorList& operators = {});
+                                const OperatorList& operators = {}, WeightPlaces places = WeightPlaces::aligned);
 
 }  // namespace hone

@@ -62,7 +62,8 @@ void copy_fixed(const std::vector<Bytes>& runs, std::byte* out, size_t size) {
   HONE_CHECK(held == size, "it holds {} bytes but its sizes need {}", held, size);
 }
 
-Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner);
+Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner,
+                WeightPlaces places);
 
 /// Elements that the runs can hold at most: a guard before memory is taken.
 size_t run_bytes(const std::vector<Bytes>& runs) {
@@ -119,7 +120,7 @@ Tensor decode_small(const TensorProto& proto, DType dtype) {
              "it holds fewer elements than the {} of its sizes", count);
   std::vector<uint8_t> bytes(static_cast<size_t>((count + per_byte - 1) / per_byte));
   decode_varints<uint8_t>(proto.int32s, bytes);
-  return view_raw(proto, dtype, std::as_bytes(std::span(bytes)), nullptr);
+  return view_raw(proto, dtype, std::as_bytes(std::span(bytes)), nullptr, WeightPlaces::aligned);
 }
 
 /// Some writers call any byte but 0 true; C++ knows 1 alone.
@@ -129,7 +130,10 @@ Tensor truth_of(const TensorProto& proto, Bytes raw) {
   return builder.finish();
 }
 
-Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner) {
+constexpr size_t kLargeWeight = 64 << 10;
+
+Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_ptr<const void> owner,
+                WeightPlaces places) {
   const int64_t expected = byte_size(dtype, proto.dims);
   if (bits_of(dtype) < 8) return unpack(proto, dtype, raw);
   HONE_CHECK(static_cast<uint64_t>(expected) == raw.size(), "{}[{}] needs {} bytes but has {}", name_of(dtype),
@@ -138,8 +142,9 @@ Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_pt
   if (dtype == DType::boolean &&
       std::ranges::any_of(raw, [](std::byte byte) { return std::to_integer<int>(byte) > 1; }))
     return truth_of(proto, raw);
-  const bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % size_of(dtype) == 0;
-  return Tensor(dtype, proto.dims, aligned && owner != nullptr ? Blob(std::move(owner), raw) : Blob::copy(raw));
+  const bool stays = reinterpret_cast<uintptr_t>(raw.data()) % size_of(dtype) == 0 ||
+                     (places == WeightPlaces::in_file && is_float(dtype) && raw.size() >= kLargeWeight);
+  return Tensor(dtype, proto.dims, stays && owner != nullptr ? Blob(std::move(owner), raw) : Blob::copy(raw));
 }
 
 int64_t external_number(std::string_view text, std::string_view key) {
@@ -194,9 +199,9 @@ Tensor ModelData::tensor(const TensorProto& proto) {
                      if (proto.is_external) {
                        std::shared_ptr<const void> owner;
                        const Bytes bytes = external(proto, owner);
-                       return view_raw(proto, *dtype, bytes, std::move(owner));
+                       return view_raw(proto, *dtype, bytes, std::move(owner), places_);
                      }
-                     if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_);
+                     if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_, places_);
                      return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
                    });
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "onnx/importer.h"
 #include "onnx/proto.h"
 #include "tensor/tensor.h"
 
@@ -18,8 +19,8 @@ namespace hone::onnx {
 class ModelData {
  public:
   /// `directory` empty: no external data.
-  ModelData(std::shared_ptr<const void> owner, std::string directory)
-      : owner_(std::move(owner)), directory_(std::move(directory)) {}
+  ModelData(std::shared_ptr<const void> owner, std::string directory, WeightPlaces places = WeightPlaces::aligned)
+      : owner_(std::move(owner)), directory_(std::move(directory)), places_(places) {}
 
   /// Throws Error naming the tensor.
   Tensor tensor(const TensorProto& proto);
@@ -29,6 +30,7 @@ class ModelData {
 
   std::shared_ptr<const void> owner_;
   std::string directory_;
+  WeightPlaces places_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
 };
 

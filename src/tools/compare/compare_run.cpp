@@ -16,12 +16,13 @@
 #include "ir/range.h"
 #include "tools/common/operator_libraries.h"
 #include "tools/common/plan_view.h"
+#include "tools/common/python.h"
 #include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/run_flags.h"
 #include "tools/compare/save_face.h"
 #include "tools/compare/script.h"
-#include "tools/compare/taps.h"
 #include "tools/model/read.h"
+#include "tools/taps/taps.h"
 
 namespace hone {
 namespace {
@@ -240,33 +241,14 @@ class ComparedRun {
     const std::string path = word.substr(0, colon),
                       function = colon == std::string::npos ? "load_data" : word.substr(colon + 1);
     need_file(path);
-    std::string folder = (std::filesystem::temp_directory_path() / "hone-data-XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr)
-      throw Error(fmt::format("no folder can be made in {}", std::filesystem::temp_directory_path().string()));
-    const auto quoted = [](const std::string& text) {
-      std::string shell = "'";
-      for (const char each : text) shell += each == '\'' ? std::string("'\\''") : std::string(1, each);
-      return shell + "'";
-    };
+    const ScratchFolder folder;
     const std::string program =
         "import importlib.util as u, sys, numpy as np\n"
         "s = u.spec_from_file_location('script', sys.argv[1]); m = u.module_from_spec(s); s.loader.exec_module(m)\n"
         "for i, feed in enumerate(getattr(m, sys.argv[2])()):\n"
         "  path = f'{sys.argv[3]}/{i:010}.npz'; np.savez(path, **{n: np.asarray(v) for n, v in feed.items()}); "
         "print(path)\n";
-    std::vector<TensorList> iterations;
-    std::exception_ptr failure;
-    try {
-      iterations = from_program(
-          fmt::format("python3 -c {} {} {} {}", quoted(program), quoted(path), quoted(function), quoted(folder)),
-          known);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    std::error_code none;
-    std::filesystem::remove_all(folder, none);
-    if (failure) std::rethrow_exception(failure);
-    return iterations;
+    return from_program(python_command(program, {path, function, folder.path()}), known);
   }
 
   static std::vector<TensorList> from_program(const std::string& program, const std::vector<KnownTensor>& known) {

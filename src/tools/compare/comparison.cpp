@@ -168,8 +168,7 @@ bool Comparison::compare_outputs(RunPair& pair, const TensorList& found, const T
         write_heat_maps(request_.heat_maps, verdict, iteration);
       if (!request_.error_plots.empty() && metric == "simple" && verdict.problem.empty())
         write_error_plot(request_.error_plots, verdict, match.expected->tensor, iteration);
-      verdict.absolutes = {};
-      verdict.relatives = {};
+      verdict.drop_elements();
       output_good &= verdict.passed;
       pair.iterations.back().push_back(std::move(verdict));
     }

@@ -49,6 +49,10 @@ struct Verdict {
   bool has_channels = false, same_bits = false;
   std::vector<std::pair<double, double>> curve;  // (atol, least rtol) that pass, atol ascending
   std::vector<double> absolutes, relatives;      // for texts and pictures; dropped behind them
+  void drop_elements() {
+    absolutes = std::vector<double>();  // = {} would keep the memory
+    relatives = std::vector<double>();
+  }
   Dims dims;
   // Of the others: one number and what it is held against.
   double value = 0, threshold = 0;

@@ -106,8 +106,8 @@ ModelFace read_face(const std::string& path, const std::string& data_folder) {
   face.folder = data_folder.empty() ? std::filesystem::path(path).parent_path().string() : data_folder;
   if (face.folder.empty()) face.folder = ".";
   try {
-    const auto file = MappedFile::open(path);
-    face.bytes = Blob(file, file->bytes());
+    face.file = MappedFile::open(path);
+    face.bytes = Blob(face.file, face.file->bytes());
     const onnx::ModelProto model = onnx::parse_model(face.bytes.bytes());
     if (!model.graph) throw Error("the model has no graph");
     read_inputs(*model.graph, face);

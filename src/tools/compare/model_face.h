@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "tools/compare/tensor_files.h"
 
@@ -21,8 +22,9 @@ struct Produced {
 };
 
 struct ModelFace {
-  std::string path, folder;  // the file, and where its external data lie
-  Blob bytes;                // of the model, with the outputs that were marked
+  std::string path, folder;                // the file, and where its external data lie
+  Blob bytes;                              // of the model, with the outputs that were marked
+  std::shared_ptr<const MappedFile> file;  // that the bytes were read from
   std::vector<KnownTensor> inputs;
   std::vector<std::vector<std::string>> symbols;  // of each input's sizes; "" where there is none
   std::vector<std::string> outputs;

@@ -3,6 +3,7 @@
 // `hone inspect model`: an ONNX model or a plan in words.
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "base/text.h"
 #include "edit/changes/unbounded.h"
@@ -10,6 +11,9 @@
 #include "tools/common/plan_summary.h"
 #include "tools/common/plan_view.h"
 #include "tools/companion/polygraphy_flags.h"
+#include "tools/compare/engine_build.h"
+#include "tools/compare/run_flags.h"
+#include "tools/compare/tensor_files.h"
 #include "tools/surgeon/describe_model.h"
 #include "tools/surgeon/model_line.h"
 
@@ -32,8 +36,14 @@ const CompanionCommand& command() {
                 "--neighbors"},
                {"--list-unbounded-dds", Takes::nothing, "",
                 "tensors that hold sizes which only a run knows and nothing bounds"},
-               {"--model-type", Takes::one, "<type>", "accepted; the file says what it is"},
-               {"--display-as", Takes::one, "<form>", "accepted"}}),
+               {"--visual", Takes::nothing, "", "writes what hone view does, to view.html"},
+               {"--save-visual", Takes::one, "<file.html>", "the same, to this file"},
+               {"--visual-port", Takes::one, "<number>", "accepted: the page is a file that needs no server"},
+               {"--convert-to", Takes::one, "<trt>", "shows the engine that this machine builds of the model",
+                "--display-as"},
+               {"--combine-tensor-info", Takes::one, "<file.json>",
+                "of a plan's layers: statistics of the tensors that hone run --save-outputs kept"},
+               {"--model-type", Takes::one, "<type>", "accepted; the file says what it is"}}),
           {AcceptedFlags::network, AcceptedFlags::builder, AcceptedFlags::tensorflow})};
   return kCommand;
 }
@@ -77,23 +87,42 @@ std::string profile_text(const PlanProfile& profile, size_t number, size_t tenso
   return text;
 }
 
-std::string layer_text(const PlanLayer& layer, size_t number) {
+/// Statistics of tensors of the last iteration that a file holds, by name.
+std::map<std::string, std::string> known_tensors(const std::string& path) {
+  std::map<std::string, std::string> texts;
+  if (path.empty()) return texts;
+  for (const RunResult& result : load_results({path}))
+    for (const TensorList& iteration : result.iterations)
+      for (const NamedTensor& each : iteration) {
+        const Statistics known = statistics_of(doubles_of(each.tensor));
+        texts[each.name] = fmt::format("{} {}, {}", numpy_word(each.tensor.dtype()), shape_text(each.tensor.dims()),
+                                       statistics_text(known, each.tensor.dims()));
+      }
+  return texts;
+}
+
+std::string layer_text(const hone_plan* plan, const PlanLayer& layer, size_t number,
+                       const std::map<std::string, std::string>& values) {
   const hone_layer& known = layer.known;
   std::string text =
       fmt::format("Layer {:<4} | {} [Op: {}]\n", number, known.name, layer.is_view() ? "view" : known.kind);
   if (!layer.is_view()) text += fmt::format("    Tactic: {}.{}\n", known.source, known.tactic);
   if (!layer.nodes.empty()) text += fmt::format("    Nodes: {}\n", join(layer.nodes, ", "));
+  for (size_t i = 0; !values.empty() && i < known.inputs + known.outputs; ++i) {
+    const std::string tensor = ask<hone_tensor>(hone_plan_layer_tensor, plan, 0, number, i).name;
+    if (const auto found = values.find(tensor); found != values.end())
+      text += fmt::format("    {}: {}\n", tensor, found->second);
+  }
   return text;
 }
 
-void inspect_plan(const Arguments& arguments, const Narrator& narrator, const ModelView& view) {
-  const auto plan = make<hone_plan>(hone_plan_create_from_file, arguments.file().c_str());
-  Json summary = plan_summary(plan.get());
+void inspect_plan(const hone_plan* plan, const Arguments& arguments, const Narrator& narrator, const ModelView& view) {
+  Json summary = plan_summary(plan);
   std::vector<std::string> inputs, outputs;
-  for (const NetworkTensor& tensor : tensors_of(plan.get()))
+  for (const NetworkTensor& tensor : tensors_of(plan))
     (tensor.is_input ? inputs : outputs).push_back(fmt::format("{} [{}]", tensor.name, tensor.type));
-  const std::vector<PlanProfile> profiles = profiles_of(plan.get());
-  const std::vector<PlanLayer> layers = layers_of(plan.get(), 0);
+  const std::vector<PlanProfile> profiles = profiles_of(plan);
+  const std::vector<PlanLayer> layers = layers_of(plan, 0);
   std::string text = fmt::format("==== Hone Engine ====\nName: {} | {} on {}\n", summary["model"].get<std::string>(),
                                  summary["madeBy"].get<std::string>(), summary["device"].get<std::string>());
   text += fmt::format("\n---- {} Engine Input(s) ----\n{{{}}}\n", inputs.size(), join(inputs, ",\n "));
@@ -105,20 +134,36 @@ void inspect_plan(const Arguments& arguments, const Narrator& narrator, const Mo
   for (size_t i = 0; i < profiles.size(); ++i) text += profile_text(profiles[i], i, inputs.size() + outputs.size());
   text += fmt::format("\n---- {} Layer(s) Per Profile ----\n", layers.size());
   if (view.layers || view.attrs) {
-    for (size_t i = 0; i < layers.size(); ++i) text += layer_text(layers[i], i);
-    text += "\nFormats, as --dumpLayerInfo prints them:\n" + layers_text(plan.get(), 0, {}, HONE_LAYERS_LINES);
-    summary["layers"] = Json::parse(layers_text(plan.get(), 0, {}, HONE_LAYERS_JSON_DETAILED));
+    const auto known = known_tensors(arguments.value("--combine-tensor-info"));
+    for (size_t i = 0; i < layers.size(); ++i) text += layer_text(plan, layers[i], i, known);
+    text += "\nFormats, as --dumpLayerInfo prints them:\n" + layers_text(plan, 0, {}, HONE_LAYERS_LINES);
+    summary["layers"] = Json::parse(layers_text(plan, 0, {}, HONE_LAYERS_JSON_DETAILED));
   }
   narrator.write(Narrator::Level::info, text);
   write_json_result(arguments, summary.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Owned<hone_plan> built_plan(const Arguments& arguments, const Narrator& narrator) {
+  if (const std::string form = arguments.value("--convert-to"); form != "trt")
+    throw UsageError(fmt::format("--convert-to knows no '{}'", form), "trt");
+  EngineRequest request;
+  request.device = best_device();
+  return build_plan(read_face(arguments.file()), request, *open_device_named(request.device), {}, narrator);
 }
 
 ExitStatus inspect(const Arguments& arguments) {
   const Narrator narrator(arguments);
   const ModelView view = view_of(arguments, narrator);
   need_file(arguments.file());
-  if (is_plan(arguments.file())) {
-    inspect_plan(arguments, narrator, view);
+  if (arguments.has("--visual") || arguments.has("--save-visual")) {
+    const std::string words[] = {arguments.file(), "-o", arguments.value("--save-visual", "view.html")};
+    if (const int status = run_view(words); status != 0) return static_cast<ExitStatus>(status);
+  }
+  const bool of_plan = is_plan(arguments.file());
+  if (of_plan || arguments.has("--convert-to")) {
+    const auto plan = of_plan ? make<hone_plan>(hone_plan_create_from_file, arguments.file().c_str())
+                              : built_plan(arguments, narrator);
+    inspect_plan(plan.get(), arguments, narrator, view);
     return ExitStatus::passed;
   }
   const edit::Model model = load_model(arguments, arguments.file());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `hone plugin`: where nodes of a program's own operators could take the place of parts of a model. A folder holds one folder for each
-// operator, with pattern.json: {"name": "gelu", "op": "MyGelu", "pattern": "Mul($x, Sigmoid($x))", "attributes": {...}}.
+// operator, with pattern.json: {"name": "gelu", "op": "MyGelu", "pattern": "Mul($x, Sigmoid($x))", "attributes": {...}}, or with pattern.py.
 #include <algorithm>
 #include <filesystem>
 
@@ -9,10 +9,14 @@
 #include "base/text.h"
 #include "edit/changes/change.h"
 #include "edit/changes/pattern.h"
+#include "edit/file.h"
 #include "tensor/json.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/group.h"
+#include "tools/common/python.h"
+#include "tools/files/yaml.h"
 #include "tools/surgeon/model_line.h"
+#include "tools/surgeon/python_patterns.h"
 
 namespace hone {
 namespace {
@@ -20,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<CompanionFlag> kChoice{
-    {"--plugin-dir", Takes::one, "<folder>", "holds a folder with pattern.json for each operator"},
+    {"--plugin-dir", Takes::one, "<folder>", "holds a folder with pattern.json or pattern.py for each operator"},
     {"--include", Takes::some, "<name...>", "these operators alone"},
     {"--exclude", Takes::some, "<name...>", "all but these"}};
 
@@ -47,7 +51,7 @@ const CompanionCommand& replace_command() {
   static const CompanionCommand kCommand{
       "plugin replace", "MODEL.onnx", "Puts the operators where a file of hone plugin match says.",
       with_model_flags({{"--config", Takes::one, "<file>", "default: config.yaml beside the model"},
-                        {"--plugin-dir", Takes::one, "<folder>", "accepted: the file says all"}})};
+                        {"--plugin-dir", Takes::one, "<folder>", "where a pattern.py replaces in a way of its own"}})};
   return kCommand;
 }
 const CompanionCommand& plugin_command() {
@@ -61,6 +65,7 @@ struct Plugin {
   edit::Pattern pattern;
   std::vector<std::string> inputs;  // names in the pattern
   Json attributes = Json::object();
+  std::string script;  // instead of all but the folder
 };
 
 /// What comes from outside, in the order of the text.
@@ -79,6 +84,7 @@ Plugin read_plugin(const fs::path& file) {
                   text_member(json, "name"),
                   text_member(json, "op"),
                   edit::parse_pattern(text_member(json, "pattern")),
+                  {},
                   {},
                   {}};
     for (const std::string& result : plugin.pattern.results) collect_inputs(plugin.pattern, result, plugin.inputs);
@@ -100,7 +106,7 @@ Plugin read_plugin(const fs::path& file) {
   }
 }
 
-std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narrator) {
+std::vector<Plugin> plugins_of(const Arguments& arguments) {
   if (!arguments.has("--plugin-dir"))
     throw UsageError("--plugin-dir is missing", "the folder that holds a folder for each operator");
   if (arguments.has("--include") && arguments.has("--exclude"))
@@ -114,20 +120,17 @@ std::vector<Plugin> plugins_of(const Arguments& arguments, const Narrator& narra
     if (entry.is_directory()) folders.push_back(entry.path());
   std::ranges::sort(folders);
   std::vector<Plugin> plugins;
-  bool in_python = false;
   for (const fs::path& each : folders) {
     const std::string name = each.filename().string();
     if (!include.empty() && std::ranges::find(include, name) == include.end()) continue;
     if (std::ranges::find(exclude, name) != exclude.end()) continue;
     if (fs::exists(each / "pattern.json")) plugins.push_back(read_plugin(each / "pattern.json"));
-    else if (fs::exists(each / "pattern.py")) {
-      in_python = true;
-      narrator.warning("{} has a pattern in Python alone, which is not run: write it as pattern.json", name);
-    }
+    else if (fs::exists(each / "pattern.py"))
+      plugins.push_back({.folder = name, .script = (each / "pattern.py").string()});
   }
   if (plugins.empty())
-    throw UsageError(fmt::format("{} holds no pattern{}", folder, in_python ? " but in Python, which is not run" : ""),
-                     "it needs a folder for each operator, with pattern.json");
+    throw UsageError(fmt::format("{} holds no pattern", folder),
+                     "it needs a folder for each operator, with pattern.json or pattern.py");
   return plugins;
 }
 
@@ -142,15 +145,43 @@ Json instances_of(const Plugin& plugin, const edit::Graph& graph) {
   return instances;
 }
 
-/// Documents as YAML separates them; each is JSON, which YAML includes.
+/// Of a script's answer or of a configuration. The name leads to a folder of scripts: to none elsewhere.
+void check_plugin(const Json& plugin) {
+  text_member(plugin, "op");
+  if (plugin.contains("name") && fs::path(text_member(plugin, "name")).filename() != text_member(plugin, "name"))
+    throw Error("'name' is no folder's name");
+  for (const Json& instance : list_member(plugin, "instances")) {
+    for (const char* side : {"inputs", "outputs"})
+      for (const Json& name : list_member(instance, side))
+        if (!name.is_string()) throw Error(fmt::format("'{}' holds what is no name", side));
+    if (instance.contains("attributes") && !instance["attributes"].is_object() && !instance["attributes"].is_null())
+      throw Error("'attributes' is no object");
+  }
+}
+
+Json match_of(const Plugin& plugin, const edit::Graph& graph, const std::string& model) {
+  if (plugin.script.empty())
+    return {{"name", plugin.name}, {"op", plugin.op}, {"instances", instances_of(plugin, graph)}};
+  Json found = python_matches(plugin.script, model);
+  try {
+    text_member(found, "name");
+    check_plugin(found);
+  } catch (const Error& error) {
+    throw StatusError(ExitStatus::no_file,
+                      fmt::format("{} answers what is no match: {}", plugin.script, error.message()));
+  }
+  return found;
+}
+
 Json matches_of(const Arguments& arguments, const Narrator& narrator) {
   const edit::Model model = load_model(arguments, arguments.file());
   Json found = Json::array(), counts = Json::object();
-  for (const Plugin& plugin : plugins_of(arguments, narrator)) {
+  for (const Plugin& plugin : plugins_of(arguments)) {
     narrator.info("checking {} in model", plugin.folder);
-    const Json instances = instances_of(plugin, model.graph);
-    counts[plugin.folder] = instances.size();
-    if (!instances.empty()) found.push_back({{"name", plugin.name}, {"op", plugin.op}, {"instances", instances}});
+    Json match = match_of(plugin, model.graph, arguments.file());
+    const size_t count = match["instances"].size();
+    counts[plugin.folder] = count;
+    if (count > 0) found.push_back(std::move(match));
   }
   std::string text;
   for (const auto& [name, count] : counts.items())
@@ -174,11 +205,9 @@ ExitStatus list(const Arguments& arguments) {
 
 ExitStatus match(const Arguments& arguments) {
   const Narrator narrator(arguments);
-  std::string text;
-  for (const Json& plugin : matches_of(arguments, narrator))
-    text += "---\n" + plugin.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::vector<Json> plugins = matches_of(arguments, narrator);
   const std::string path = config_path(arguments, "--output");
-  write_file(path, text);
+  write_file(path, yaml_text(plugins));
   narrator.info("Matching subgraphs saved to {}", path);
   return ExitStatus::passed;
 }
@@ -187,28 +216,11 @@ std::vector<Json> read_config(const std::string& path) {
   need_file(path);
   std::vector<Json> plugins;
   try {
-    const std::string whole = read_file(path) + "\n---";
-    std::string document;
-    for (const std::string_view line : split(whole, '\n')) {
-      if (trim(line) != "---") {
-        document += std::string(line) + "\n";
-        continue;
-      }
-      if (!trim(document).empty()) plugins.push_back(parse_json(document, path));
-      document.clear();
-    }
-    for (const Json& plugin : plugins) {
-      text_member(plugin, "op");
-      for (const Json& instance : list_member(plugin, "instances")) {
-        for (const char* side : {"inputs", "outputs"})
-          for (const Json& name : list_member(instance, side)) name.get<std::string>();
-        if (instance.contains("attributes") && !instance["attributes"].is_object() && !instance["attributes"].is_null())
-          throw Error("'attributes' is no object");
-      }
-    }
+    plugins = parse_yaml(read_file(path));
+    for (const Json& plugin : plugins) check_plugin(plugin);
   } catch (const std::exception& error) {
     throw StatusError(ExitStatus::no_file, fmt::format("{} does not say where operators go: {}", path, error.what()),
-                      "hone plugin match writes such a file: documents of JSON between lines of ---");
+                      "hone plugin match and Polygraphy's plugin match write such a file");
   }
   return plugins;
 }
@@ -219,22 +231,48 @@ edit::AttributeValue attribute_of(const Json& value) {
   return edit::parse_attribute_value(value.dump());
 }
 
+size_t insert_nodes(edit::Model& model, const Json& plugin, const std::string& name) {
+  size_t count = 0;
+  for (const Json& instance : list_member(plugin, "instances")) {
+    edit::NewNode node{text_member(plugin, "op"),
+                       fmt::format("{}_{}", name, count),
+                       plugin.value("domain", std::string()),
+                       {},
+                       {},
+                       {}};
+    for (const Json& input : list_member(instance, "inputs")) node.inputs.push_back(input.get<std::string>());
+    for (const Json& output : list_member(instance, "outputs")) node.outputs.push_back(output.get<std::string>());
+    if (instance.contains("attributes") && instance["attributes"].is_object())
+      for (const auto& [key, value] : instance["attributes"].items())
+        node.attributes.emplace_back(key, attribute_of(value));
+    edit::insert_node(model, node);
+    ++count;
+  }
+  return count;
+}
+
+/// By the plugin's own script, where it has one that replaces.
+std::optional<size_t> replace_by_script(edit::Model& model, const Json& plugin, const fs::path& script) {
+  if (!fs::exists(script)) return std::nullopt;
+  const ScratchFolder scratch;
+  const std::string before = scratch.file("before.onnx"), after = scratch.file("after.onnx");
+  edit::save(model, before, {});
+  const std::optional<size_t> count = python_replaces(script.string(), before, plugin, after);
+  if (count) model = edit::open_model(after);
+  return count;
+}
+
 ExitStatus replace(const Arguments& arguments) {
   return edit_model(arguments, [&](edit::Model& model, const Narrator& narrator) {
     for (const Json& plugin : read_config(config_path(arguments, "--config"))) {
-      const std::string op = text_member(plugin, "op"), name = plugin.value("name", op);
-      size_t count = 0;
-      for (const Json& instance : list_member(plugin, "instances")) {
-        edit::NewNode node{op, fmt::format("{}_{}", name, count), plugin.value("domain", std::string()), {}, {}, {}};
-        for (const Json& input : list_member(instance, "inputs")) node.inputs.push_back(input.get<std::string>());
-        for (const Json& output : list_member(instance, "outputs")) node.outputs.push_back(output.get<std::string>());
-        if (instance.contains("attributes") && instance["attributes"].is_object())
-          for (const auto& [key, value] : instance["attributes"].items())
-            node.attributes.emplace_back(key, attribute_of(value));
-        edit::insert_node(model, node);
-        ++count;
-      }
-      narrator.info("replaced {} instances of {} plugin", count, name);
+      const std::string name = plugin.value("name", text_member(plugin, "op"));
+      std::optional<size_t> count;
+      if (arguments.has("--plugin-dir"))
+        count = replace_by_script(model, plugin, fs::path(arguments.value("--plugin-dir")) / name / "pattern.py");
+      if (!count) count = insert_nodes(model, plugin, name);
+      narrator.info("replaced {} instances of {} plugin", *count, name);
+      if (const size_t wanted = list_member(plugin, "instances").size(); *count != wanted)
+        narrator.warning("not all {} instances of {} were replaced", wanted, name);
     }
   });
 }

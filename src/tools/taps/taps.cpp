@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/compare/taps.h"
+#include "tools/taps/taps.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -11,66 +9,14 @@
 
 #include "base/text.h"
 #include "capi/operators/operators.h"
-#include "ir/op.h"
-#include "onnx/importer.h"
 #include "tools/accuracy/paused_run.h"
 #include "tools/compare/engine_build.h"
 #include "tools/compare/run_flags.h"
 #include "tools/model/handles.h"
+#include "tools/taps/exact_stream.h"
 
 namespace hone {
 namespace {
-
-/// The reference, which goes on until it has a tensor and forgets what nobody will ask for.
-class ExactStream {
- public:
-  ExactStream(const Graph& graph, const TensorList& inputs, std::map<std::string, int> asked)
-      : asked_(std::move(asked)), nodes_(graph.nodes()) {
-    for (const Node* node : nodes_)
-      for (const Value* input : node->inputs)
-        if (input != nullptr) ++uses_[input];
-    for (const Value* input : graph.inputs()) keep(input, input_for(inputs, input->name));
-  }
-
-  /// Null where the model has none of that name.
-  const Tensor* find(const std::string& name) {
-    while (true) {
-      if (const auto found = named_.find(name); found != named_.end()) return &found->second;
-      if (next_ == nodes_.size()) return nullptr;
-      step();
-    }
-  }
-  /// One who asked has it.
-  void release(const std::string& name) {
-    if (--asked_[name] <= 0) named_.erase(name);
-  }
-  size_t most_alive() const { return most_; }
-
- private:
-  void keep(const Value* value, Tensor tensor) {
-    if (const auto asked = asked_.find(value->name); asked != asked_.end() && asked->second > 0)
-      named_.insert_or_assign(value->name, tensor);
-    if (uses_.contains(value)) values_.insert_or_assign(value, std::move(tensor));
-    most_ = std::max(most_, named_.size());
-  }
-  void step() {
-    const Node* node = nodes_[next_++];
-    std::vector<const Tensor*> operands;
-    for (const Value* input : node->inputs)
-      operands.push_back(input == nullptr ? nullptr : input->is_constant() ? &*input->constant : &values_.at(input));
-    std::vector<Tensor> results = evaluate_node(*node, std::move(operands));
-    for (size_t i = 0; i < results.size(); ++i) keep(node->outputs[i], std::move(results[i]));
-    for (const Value* input : node->inputs)
-      if (input != nullptr && --uses_[input] == 0) values_.erase(input);
-  }
-
-  std::map<std::string, int> asked_;
-  std::vector<Node*> nodes_;
-  size_t next_ = 0, most_ = 0;
-  std::map<const Value*, int> uses_;
-  std::map<const Value*, Tensor> values_;
-  std::map<std::string, Tensor> named_;
-};
 
 struct TapRow {
   const Step* step = nullptr;
@@ -96,14 +42,6 @@ Tensor rounded_to(const Tensor& exact, DType type) {
   return builder.finish();
 }
 
-/// Pages of a mapped file that were read count as the program's memory until they are given back; what is read again comes from the file.
-void give_back(std::span<const std::byte> mapped) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto first = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
-  const auto last = reinterpret_cast<uintptr_t>(mapped.data() + mapped.size()) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // NOLINT
-}
-
 class TapRun {
  public:
   TapRun(const Arguments& arguments, const ModelFace& face, const TensorList& inputs, const Narrator& narrator)
@@ -123,24 +61,23 @@ class TapRun {
                                            capi::program_operators());
     };
     const auto free = load(), led = arguments_.has("--isolate") ? load() : nullptr;
-    model_.emplace(import_onnx_bytes(face_.bytes, narrator_.engine_log(), face_.folder, capi::program_operators()));
-    if (!face_.marked) give_back(face_.bytes.bytes());  // what is marked is no mapped file
-    choose_taps(plan);
-    compare_layers(*free, led.get(), sample);
+    if (plan_file_ != nullptr) plan_file_->give_back(plan_file_->bytes());
+    ExactStream exact(face_, inputs_, narrator_);
+    choose_taps(plan, exact);
+    compare_layers(*free, led.get(), sample, exact);
     return report(plan);
   }
 
  private:
-  Owned<hone_plan> plan_of(const hone_device& device) const {
+  Owned<hone_plan> plan_of(const hone_device& device) {
     if (is_onnx_file(arguments_.file()))
       return build_plan(face_, engine_request(arguments_, narrator_), device, {inputs_}, narrator_);
-    return make<hone_plan>(hone_plan_create_from_file, arguments_.file().c_str());
+    plan_file_ = MappedFile::open(arguments_.file());
+    const std::span<const std::byte> bytes = plan_file_->bytes();
+    return make<hone_plan>(hone_plan_create_from_memory, static_cast<const void*>(bytes.data()), bytes.size());
   }
 
-  void choose_taps(const Plan& plan) {
-    std::set<std::string> known;
-    for (const Node* node : model_->graph.nodes())
-      for (const Value* output : node->outputs) known.insert(output->name);
+  void choose_taps(const Plan& plan, ExactStream& exact) {
     const std::vector<std::string> patterns = arguments_.values("--tap");
     const bool all = patterns == std::vector<std::string>{"mark", "all"};
     const Profile& profile = plan.profiles.at(0);
@@ -150,15 +87,15 @@ class TapRun {
         const bool wanted = all || std::ranges::any_of(patterns, [&](const std::string& pattern) {
                               return fits_shell_pattern(pattern, name);
                             });
-        if (computes(step) && wanted && !name.empty() && known.contains(name)) ++asked_[name];
+        if (computes(step) && wanted && !name.empty() && exact.computes(name)) ++asked_[name];
       }
     if (asked_.empty())
       throw UsageError(fmt::format("--tap {}: the engine has no such tensor", join(patterns, " ")),
                        "fused tensors are gone; --tap '*' takes those that are left");
+    exact.expect(asked_);
   }
 
-  void compare_layers(RunningPlan& free_plan, RunningPlan* led_plan, const Sample& sample) {
-    ExactStream exact(model_->graph, inputs_, asked_);
+  void compare_layers(RunningPlan& free_plan, RunningPlan* led_plan, const Sample& sample, ExactStream& exact) {
     const ComparisonRequest request =
         comparison_request(arguments_, {engine_request(arguments_, narrator_).precision}, narrator_);
     PausedRun free(free_plan, sample);
@@ -167,6 +104,7 @@ class TapRun {
     const Profile& profile = free_plan.plan().profiles[0];
     while (const Step* step = free.next()) {
       if (led != nullptr) led->next();
+      give_back_weights(free_plan.plan(), *step);
       if (!computes(*step)) continue;
       for (const BufferId id : step->outputs) {
         const std::string& name = profile.buffers[static_cast<size_t>(id)].name;
@@ -188,10 +126,16 @@ class TapRun {
     most_alive_ = exact.most_alive();
   }
 
+  /// The engine's weights of a layer that is done, where they lie in the plan's file: there is room for the exact ones then.
+  void give_back_weights(const Plan& plan, const Step& step) const {
+    if (plan_file_ == nullptr) return;
+    for (const int32_t id : step.constants) plan_file_->give_back(plan.constants[static_cast<size_t>(id)].bytes());
+  }
+
   static Verdict judged(const std::string& name, const Tensor& found, const Tensor& expected,
                         const ComparisonRequest& request) {
     Verdict verdict = compare("simple", name, found, expected, request.compare);
-    verdict.absolutes = verdict.relatives = {};
+    verdict.drop_elements();
     return verdict;
   }
 
@@ -247,7 +191,7 @@ class TapRun {
   const ModelFace& face_;
   const TensorList& inputs_;
   const Narrator& narrator_;
-  std::optional<ImportedModel> model_;
+  std::shared_ptr<const MappedFile> plan_file_;  // null where the plan was built here
   std::map<std::string, int> asked_;
   std::vector<TapRow> rows_;
   size_t most_alive_ = 0;
