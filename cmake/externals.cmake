@@ -67,11 +67,18 @@ add_library(hone_images INTERFACE)
 target_link_libraries(hone_images INTERFACE $<TARGET_NAME_IF_EXISTS:PNG::PNG> $<TARGET_NAME_IF_EXISTS:JPEG::JPEG>
   ${WEBP_LINK_LIBRARIES} ${OPENJPEG_LINK_LIBRARIES})
 
+# NVTX, what NVIDIA's profilers show of a program: headers only. `nvtx_headers` always exists.
+file(GLOB hone_cuda_folders ${HONE_VENV}/lib/python3*/site-packages/nvidia/*/include /usr/local/cuda/include /usr/local/cuda-*/include)
+add_library(nvtx_headers INTERFACE)
+find_path(HONE_NVTX nvtx3/nvToolsExtPayload.h PATHS ${hone_cuda_folders})
+if(HONE_NVTX)
+  target_include_directories(nvtx_headers SYSTEM INTERFACE ${HONE_NVTX})
+endif()
+
 # CUDA: headers only, from the toolkit or from PyPI's nvidia packages in the environment. `cuda_headers` always exists.
 set(HONE_CUDA_FOUND OFF)
 add_library(cuda_headers INTERFACE)
 if(HONE_WITH_CUDA)
-  file(GLOB hone_cuda_folders ${HONE_VENV}/lib/python3*/site-packages/nvidia/*/include /usr/local/cuda/include /usr/local/cuda-*/include)
   set(hone_cuda_missing "")
   foreach(header cuda.h nvrtc.h cublasLt.h cudnn.h crt/host_defines.h nv/target)
     string(MAKE_C_IDENTIFIER HONE_CUDA_${header} variable)

@@ -2,8 +2,8 @@
 #
 # What is installed where, in components:
 #
-#   programs     hone, libhone.so and oneDNN: what a wheel holds, too
-#   system       trtexec and polygraphy (links), manual pages, completion for bash, zsh and fish
+#   programs     hone, libhone.so, the backend for Triton and oneDNN: what a wheel holds, too
+#   system       trtexec, polygraphy and trex (links), manual pages, completion for bash, zsh and fish
 #   development  hone.h, hone.hpp, find_package(hone), hone.pc
 #   libraries    Debian's libraries that the programs are linked with, for the archive that is to run elsewhere
 #   python       the Python package (python/CMakeLists.txt)
@@ -23,14 +23,19 @@ if(NOT HONE_MINIMAL)
   target_link_options(hone PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS hone RUNTIME_DEPENDENCY_SET hone_libraries RUNTIME DESTINATION bin COMPONENT programs)
 endif()
+if(NOT HONE_MINIMAL)
+  # A folder of backends as tritonserver wants it: backends/NAME/libtriton_NAME.so.
+  set_target_properties(triton_hone PROPERTIES INSTALL_RPATH "$ORIGIN/../../..:$ORIGIN/../..")
+  install(TARGETS triton_hone LIBRARY DESTINATION lib/hone/backends/hone COMPONENT programs)
+endif()
 if(HONE_WITH_ONEDNN)
   install(FILES ${HONE_DNNL_LIBRARY} DESTINATION lib/hone RENAME libdnnl.so.3 COMPONENT programs)
 endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
-  include/hone/operators.hpp DESTINATION include/hone COMPONENT development)
+install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/reference.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
+  include/hone/operators.hpp include/hone/reference.hpp include/hone/compare.hpp include/hone/compare_judging.hpp include/hone/compare_files.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)
 include(CMakePackageConfigHelpers)
@@ -43,7 +48,8 @@ if(NOT HONE_MINIMAL)
   set(share ${CMAKE_BINARY_DIR}/share)
   add_custom_command(OUTPUT ${share}/man/man1/hone.1 DEPENDS hone COMMAND hone help documents ${share} VERBATIM)
   add_custom_target(documents ALL DEPENDS ${share}/man/man1/hone.1)
-  install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trtexec ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/polygraphy DESTINATION bin COMPONENT system)
+  install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trtexec ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/polygraphy
+    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trex DESTINATION bin COMPONENT system)
   install(DIRECTORY ${share} DESTINATION . COMPONENT system)
   install(FILES LICENSE DESTINATION share/doc/hone RENAME copyright COMPONENT system)
 endif()

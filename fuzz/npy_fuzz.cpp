@@ -2,8 +2,8 @@
 //
 // NumPy's files: an array whose bytes lie inside the file or were inflated from it, or a refusal. Every byte is read, so that the sanitizer sees it.
 #include "harness.h"
-#include "tools/common/npy.h"
-#include "tools/common/zip_testing.h"
+#include "tools/files/npy.h"
+#include "tools/files/zip_testing.h"
 
 namespace hone::fuzz {
 namespace {

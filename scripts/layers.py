@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Tools know an engine by hone.h alone; what else stands here holds values and texts. Those about models also open a model's graph,
 # and those that show how a build works look into the builder (docs/adr/0017-tools-over-hone-h.md).
 ENGINE_TOOLS = ["include", "base", "tensor", "measured", "report", "explore", "options", "tools/common", "tools/companion", "tools/commands",
-                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare"]
+                "tools/documents", "tools/trtexec", "tools/model/prepare.h", "tools/compare", "tools/files", "tools/trex", "tools/watch"]
 MODEL_TOOLS = [*ENGINE_TOOLS, "ir", "ops", "onnx", "quantize", "tools/model", "tools/quantize"]
 BUILD_TOOLS = [*MODEL_TOOLS, "device", "backends/all.h", "tuner", "builder", "plan", "precision", "describe/precision.h",
                "tools/accuracy"]
@@ -56,9 +56,11 @@ LAYERS = {
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "edit", "passes", "quantize", "plan", "device", "backends/all.h",
              "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
+    "triton": ["include"],
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,
     "tools/companion": ENGINE_TOOLS,
+    "tools/files": ENGINE_TOOLS,
     "tools/commands": ENGINE_TOOLS,
     "tools/documents": ENGINE_TOOLS,
     "tools/trtexec": ENGINE_TOOLS,
@@ -67,7 +69,10 @@ LAYERS = {
     "tools/model/handles.h": [*MODEL_TOOLS, "capi/build_handles.h", "capi/handles.h"],
     "tools/quantize": MODEL_TOOLS,
     "tools/surgeon": [*MODEL_TOOLS, "edit"],
+    "tools/view": [*MODEL_TOOLS, "edit", "tools/surgeon/model_line.h"],
     "tools/data": ENGINE_TOOLS,
+    "tools/trex": ENGINE_TOOLS,
+    "tools/watch": ENGINE_TOOLS,
     "tools/debug": [*MODEL_TOOLS, "edit", "tools/surgeon"],
     "tools/debug/golden.cpp": [*MODEL_TOOLS, "capi/operators/operators.h", "tools/debug"],
     "tools/commands/convert.cpp": MODEL_TOOLS,
@@ -75,11 +80,13 @@ LAYERS = {
     "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
     "tools/accuracy": BUILD_TOOLS,
     "tools/compare": [*MODEL_TOOLS],
-    "tools/compare/reference_runner.cpp": [*MODEL_TOOLS, "capi/operators/operators.h"],
     "tools/compare/save_face.cpp": [*MODEL_TOOLS, "edit"],
     "tools/compare/taps.cpp": [*BUILD_TOOLS, "capi/operators/operators.h"],
     "tools/commands/accuracy.cpp": BUILD_TOOLS,
     "tools/commands/bench_kernels.cpp": BUILD_TOOLS,
+    "tools/commands/problems.cpp": [*BUILD_TOOLS, "tools/tune"],
+    "tools/commands/tune.cpp": [*BUILD_TOOLS, "tools/tune"],
+    "tools/tune": BUILD_TOOLS,
     "tools/commands/inspect_capability.cpp": [*BUILD_TOOLS, "tools/surgeon/partitions.h"],
     "tools/commands/inspect_quantisation.cpp": BUILD_TOOLS,
     "include": [],

@@ -16,7 +16,7 @@ import packs
 
 ROOT = packs.ROOT
 # Packed together: folders whose names are apart from each other's.
-GROUPS = ["backends/cpu", "backends/cuda", "ops", "passes", "onnx", "tools", ""]
+GROUPS = ["backends/cpu", "backends/cuda", "ops", "passes", "onnx", "tools", "triton", ""]
 # One instruction set of Highway's is enough to read.
 MORE = ["-std=c++20", "-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL)"]
 

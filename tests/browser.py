@@ -22,10 +22,17 @@ def program():
 class Browser:
     """with Browser() as browser: browser.open(path); browser.ask("document.title")"""
 
+    def __init__(self, state=None):
+        """`state`: what its file "Local State" holds, if anything."""
+        self.state = state
+
     def __enter__(self):
         to_read, self.to = os.pipe()
         self.of, of_write = os.pipe()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # its helpers may still write
+
+        if self.state:
+            (pathlib.Path(self.folder.name) / "Local State").write_text(json.dumps(self.state))
 
         def place():  # the browser reads from 3 and writes to 4
             read, write = os.dup(to_read), os.dup(of_write)
@@ -82,8 +89,11 @@ class Browser:
             self.loaded = True
 
     def open(self, path, part=""):
+        self.visit(pathlib.Path(path).resolve().as_uri() + part)
+
+    def visit(self, address):
         self.loaded = False
-        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri() + part)
+        self.call("Page.navigate", url=address)
         while not self.loaded:
             self.take()
 

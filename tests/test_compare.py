@@ -277,26 +277,6 @@ def test_rows_35_38_heat_maps_and_times(hone):
     assert all(lines(said, runner, "Latency over 2 iterations: mean", "median", "p90", "p95", "p99") for runner in ("cpu-0", "ref-0"))
 
 
-def test_row_4_scripts_come_to_the_same_verdict(hone):
-    tiny.perceptron(hone.folder / "p.onnx")
-
-    def run(*flags):
-        said_by(hone, 0, "p.onnx", *flags, "--input-shapes", "x:[3,4]", "--gen-script", "run.py")
-        return subprocess.run([sys.executable, "run.py"], cwd=hone.folder, env={**os.environ, "PYTHONPATH": str(conftest.PACKAGE)}, encoding="utf-8",
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
-
-    done = run("--cpu", "--cpu", "--save-inputs", "in.json", "--save-outputs", "out.json")
-    assert done.returncode == 0 and "Accuracy Summary | cpu-0 vs. cpu-1 | Passed: 1/1 iterations | Pass Rate: 100.00%" in done.stdout, done.stdout
-    assert compared(said_by(hone, 0, "p.onnx", "--cpu", "--load-inputs", "in.json", "--load-outputs", "out.json")) == ["y", "y"]
-    pytest.importorskip("onnxruntime")
-    done = run("--cpu", "--onnxrt")
-    assert done.returncode == 0 and "cpu-0 vs. onnxrt-0 | Passed: 1/1" in done.stdout, done.stdout
-    done = run("--cpu", "--onnxrt", "--atol=-1", "--rtol=-1")
-    assert done.returncode == 1 and "Passed: 0/1" in done.stdout, done.stdout
-    for flag in (["--load-outputs", "a.json"], ["--check-error-stat", "mean"], ["--ref"]):
-        assert f"{flag[0]} is not written into scripts" in said_by(hone, 2, "a.onnx", "--cpu", *flag, "--gen-script", "no.py")
-
-
 def test_row_3_marked_outputs_are_saved_with_the_model(hone):
     said_by(hone, 0, "a.onnx", "--cpu", "--onnx-outputs", "mark", "all", "--save-onnx", "marked.onnx", "--save-engine", "marked.plan")
     assert [output.name for output in onnx.load(hone.folder / "marked.onnx").graph.output] == ["m", "y"]

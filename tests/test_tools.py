@@ -2,12 +2,15 @@
 """The plain-word tools: what they print, what they leave, and what they say when something is wrong."""
 
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import time
+from xml.etree import ElementTree
 
 import conftest
 import numpy as np
@@ -108,6 +111,24 @@ def test_bench_tells_latency_throughput_and_what_bounds_them(hone, plan):
     latency = result["latencyMs"]
     assert result["queries"] >= 1 and latency["min"] <= latency["median"] <= latency["p90"] <= latency["p99"] <= latency["max"]
     assert isinstance(result["steady"], bool) and "before" in result["machine"]
+
+
+def test_bench_compares_engines_in_turns(hone, plan):
+    copy = hone.folder / "copy.plan"
+    copy.write_bytes(plan.read_bytes())
+    words = ["bench", "--compare", "model.plan", "copy.plan", "model.onnx", "-t", "0.05", "--rounds", "5"]
+    result = json_of(hone, *words, "--json", "--plot", "c.svg")
+    assert result["rounds"] == 5 and [each["file"] for each in result["engines"]] == ["model.plan", "copy.plan", "model.onnx"]
+    reference = result["engines"][0]["roundsMs"]
+    for pair, engine in zip(result["pairs"], result["engines"][1:], strict=True):
+        assert engine["medianMs"] == statistics.median(engine["roundsMs"]) > 0 and len(engine["roundsMs"]) == 5
+        ratios = [math.log(a / b) for a, b in zip(engine["roundsMs"], reference, strict=True)]
+        assert pair["ratio"] == pytest.approx(math.exp(statistics.mean(ratios)))
+        assert pair["low"] <= pair["ratio"] <= pair["high"] and pair["file"] == engine["file"]
+        assert pair["verdict"] == ("faster" if pair["high"] < 1 else "slower" if pair["low"] > 1 else "cannot be told apart")
+    picture = ElementTree.fromstring((hone.folder / "c.svg").read_text())
+    assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 3
+    assert re.search(r"copy.plan (is (faster|slower) than|and .* cannot be told apart).* times its latency, [\d.]+ to [\d.]+ with 95 %", hone(*words))
 
 
 def test_bench_sweeps_over_thread_counts(hone, plan):
@@ -231,6 +252,7 @@ def test_doctor_tells_the_limits(hone):
 def test_doctor_speaks_plainly_and_json(hone):
     assert "backend cpu" in hone("doctor")
     found = json.loads(hone("doctor", "--json"))
+    assert (pathlib.Path(found["tritonBackends"]) / "hone" / "libtriton_hone.so").exists()
     assert any(backend["name"] == "cpu" and backend["usable"] for backend in found["backends"])
 
 
@@ -242,6 +264,8 @@ MISTAKES = {
     "plan to build": (["build", "model.plan"], "is no ONNX model by its name"),
     "model to inspect": (["inspect", "model.onnx"], "hone build model.onnx"),
     "two files": (["bench", "a.plan", "b.plan"], "one file is taken"),
+    "nothing to compare with": (["bench", "--compare", "a.plan"], "--compare needs two engines"),
+    "no number of rounds": (["bench", "--compare", "a.plan", "b.plan", "--rounds", "1"], "--rounds=1 is no number"),
     "missing model": (["build", "nowhere.onnx"], "nowhere.onnx"),
 }
 

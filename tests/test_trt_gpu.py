@@ -355,6 +355,180 @@ def test_layers_are_timed_and_debug_tensors_shown(folder):
     is_right(y, x)
 
 
+class Memory:
+    """FP32 at an address of the device's, for torch.as_tensor()."""
+
+    def __init__(self, address, shape):
+        self.__cuda_array_interface__ = {"shape": tuple(shape), "typestr": "<f4", "data": (address, False), "version": 3}
+
+
+def scaled_rows(input_desc, inputs, outputs, workspace, stream):
+    """Outputs every row of x twice, times 2, by torch in the stream that it is given and through the workspace."""
+    rows, columns = tuple(input_desc[0].dims)
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+        x = torch.as_tensor(Memory(inputs[0], (rows, columns)), device="cuda")
+        work = torch.as_tensor(Memory(workspace, (rows, columns)), device="cuda")
+        y = torch.as_tensor(Memory(outputs[0], (2 * rows, columns)), device="cuda")
+        torch.mul(x, 2, out=work)
+        y[:rows].copy_(work)
+        y[rows:].copy_(work)
+
+
+class SecondPlugin(trt.IPluginV2DynamicExt):
+    def __init__(self):
+        trt.IPluginV2DynamicExt.__init__(self)
+        self.plugin_type, self.plugin_version, self.plugin_namespace, self.num_outputs = "RowsTwice", "1", "", 1
+
+    def get_output_datatype(self, index, input_types):
+        return input_types[0]
+
+    def get_output_dimensions(self, output_index, inputs, expr_builder):
+        return trt.DimsExprs([expr_builder.operation(trt.DimensionOperation.PROD, inputs[0][0], expr_builder.constant(2)), inputs[0][1]])
+
+    def supports_format_combination(self, pos, in_out, num_inputs):
+        return in_out[pos].format == trt.TensorFormat.LINEAR and in_out[pos].type == trt.float32
+
+    def get_workspace_size(self, inputs, outputs):
+        return 4 * inputs[0].dims[0] * inputs[0].dims[1]
+
+    def serialize(self):
+        return b"nothing"
+
+    def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+        scaled_rows(input_desc, inputs, outputs, workspace, stream)
+
+    def clone(self):
+        return SecondPlugin()
+
+
+class SecondCreator(trt.IPluginCreator):
+    def __init__(self):
+        trt.IPluginCreator.__init__(self)
+        self.name, self.plugin_version, self.plugin_namespace = "RowsTwice", "1", ""
+        self.field_names = trt.PluginFieldCollection([])
+
+    def deserialize_plugin(self, name, data):
+        return SecondPlugin()
+
+
+class ThirdPlugin(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
+    def __init__(self):
+        for part in (trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
+            part.__init__(self)
+        self.plugin_name, self.plugin_version, self.plugin_namespace, self.num_outputs = "RowsTwiceV3", "1", "", 1
+
+    def get_capability_interface(self, type):
+        return self
+
+    def get_output_data_types(self, input_types):
+        return [input_types[0]]
+
+    def get_output_shapes(self, inputs, shape_inputs, expr_builder):
+        return [SecondPlugin().get_output_dimensions(0, inputs, expr_builder)]
+
+    def supports_format_combination(self, pos, in_out, num_inputs):
+        return in_out[pos].desc.format == trt.TensorFormat.LINEAR and in_out[pos].desc.type == trt.float32
+
+    def get_workspace_size(self, inputs, outputs):
+        return 4 * inputs[0].desc.dims[0] * inputs[0].desc.dims[1]
+
+    def get_fields_to_serialize(self):
+        return trt.PluginFieldCollection([])
+
+    def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+        scaled_rows(input_desc, inputs, outputs, workspace, stream)
+
+    def clone(self):
+        return ThirdPlugin()
+
+
+class ThirdCreator(trt.IPluginCreatorV3One):
+    def __init__(self):
+        trt.IPluginCreatorV3One.__init__(self)
+        self.name, self.plugin_version, self.plugin_namespace = "RowsTwiceV3", "1", ""
+        self.field_names = trt.PluginFieldCollection([])
+
+    def create_plugin(self, name, fc, phase):
+        return ThirdPlugin()
+
+
+@pytest.mark.parametrize("level", (0, 2))
+@pytest.mark.parametrize("creator, version", ((SecondCreator, 2), (ThirdCreator, 3)))
+def test_plugins_of_programs_run_on_the_devices_memory_in_the_callers_stream(creator, version, level):
+    """Between kernels of Hone's, in all shapes of the profile, and again where the plan is loaded."""
+    log, made, registry = networks.Log(), creator(), trt.get_plugin_registry()
+    registry.register_creator(made, "")
+    try:
+        builder = trt.Builder(log)
+        network = builder.create_network()
+        x = network.add_input("x", trt.float32, (-1, 4))
+        inner = network.add_activation(x, trt.ActivationType.RELU).get_output(0)
+        layer = network.add_plugin_v2([inner], SecondPlugin()) if version == 2 else network.add_plugin_v3([inner], [], ThirdPlugin())
+        assert layer is not None, log.errors()
+        one = network.add_constant((1, 1), np.ones((1, 1), np.float32)).get_output(0)
+        y = network.add_elementwise(layer.get_output(0), one, trt.ElementWiseOperation.SUM).get_output(0)
+        y.name = "y"
+        network.mark_output(y)
+        config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+        config.builder_optimization_level = level
+        profile.set_shape("x", (1, 4), (2, 4), (8, 4))
+        config.add_optimization_profile(profile)
+        data = networks.build(network, config, log)
+        from tensorrt._plugins import operators
+
+        operators.forget()
+        engine = trt.Runtime(log).deserialize_cuda_engine(data)
+        assert engine is not None, log.errors()
+        context, stream = engine.create_execution_context(), torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for count in (2, 8, 2, 3):
+                x, y = rows(count), torch.zeros(2 * count, 4, device="cuda")
+                assert context.set_input_shape("x", x.shape) and tuple(context.get_tensor_shape("y")) == (2 * count, 4)
+                assert context.set_tensor_address("x", x.data_ptr()) and context.set_tensor_address("y", y.data_ptr())
+                for factor in (1.0, -2.0, 3.0):
+                    x.mul_(factor)
+                    assert context.execute_async_v3(stream.cuda_stream), log.errors()
+                    expected = x.clamp(min=0).repeat(2, 1) * 2 + 1
+                    stream.synchronize()
+                    torch.testing.assert_close(y, expected)
+            with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
+                assert not context.execute_async_v3(torch.cuda.current_stream().cuda_stream)  # what Python code does, no graph repeats
+                x.add_(1)
+            assert "may not be captured" in log.errors()[-1]
+    finally:
+        registry.deregister_creator(made)
+
+
+def test_quickly_deployable_plugins_are_given_tensors_that_torch_reads():
+    import tensorrt.plugin as trtp
+
+    @trtp.register("gpu::add_")
+    def describe(inp0: trtp.TensorDesc, delta: float) -> trtp.TensorDesc:
+        return inp0.aliased()
+
+    @trtp.impl("gpu::add_")
+    def compute(inp0, delta: float, outputs, stream):
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+            torch.as_tensor(inp0, device="cuda").add_(delta)
+
+    log = networks.Log()
+    network = trt.Builder(log).create_network()
+    x = network.add_input("x", trt.float32, (3, 4))
+    layer = network.add_plugin(trtp.op.gpu.add_(x, delta=2.0))
+    assert layer is not None, log.errors()
+    total = network.add_elementwise(x, layer.get_output(0), trt.ElementWiseOperation.SUM).get_output(0)
+    total.name = "y"
+    network.mark_output(total)
+    engine = trt.Runtime(log).deserialize_cuda_engine(networks.build(network, None, log))
+    context, values, y = engine.create_execution_context(), rows(3), torch.zeros(3, 4, device="cuda")
+    context.set_tensor_address("x", values.data_ptr())
+    context.set_tensor_address("y", y.data_ptr())
+    for _ in range(3):
+        assert context.execute_async_v3(torch.cuda.current_stream().cuda_stream), log.errors()
+        torch.cuda.synchronize()
+        torch.testing.assert_close(y, 2 * values + 2)
+
+
 def test_wrong_use_is_false_with_a_reason(engine):
     context = engine.create_execution_context()
     assert not context.execute_async_v3(torch.cuda.current_stream().cuda_stream)

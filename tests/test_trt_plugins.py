@@ -324,6 +324,91 @@ def test_plugins_of_the_second_interface_run():
         np.testing.assert_array_equal(infer(data, {"x": rows})["y"], -rows.T)
 
 
+def plugin_of_sizes(name, sizes):
+    """A plugin that fills its output with its workspace's first number, of the sizes that a function makes of the input's."""
+    import ctypes
+
+    class Sized(trt.IPluginV2DynamicExt):
+        def __init__(self):
+            trt.IPluginV2DynamicExt.__init__(self)
+            self.plugin_type, self.plugin_version, self.plugin_namespace, self.num_outputs = name, "1", "", 1
+
+        def get_output_datatype(self, index, input_types):
+            return input_types[0]
+
+        def get_output_dimensions(self, output_index, inputs, expr_builder):
+            return trt.DimsExprs(sizes(inputs[0], expr_builder))
+
+        def supports_format_combination(self, pos, in_out, num_inputs):
+            return True
+
+        def get_workspace_size(self, inputs, outputs):
+            return 4 * inputs[0].dims[0]
+
+        def serialize(self):
+            return b""
+
+        def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
+            work = np.frombuffer((ctypes.c_float * input_desc[0].dims[0]).from_address(workspace), np.float32)
+            work[...] = input_desc[0].dims[0]
+            count = int(np.prod(tuple(output_desc[0].dims)))
+            np.frombuffer((ctypes.c_float * count).from_address(outputs[0]), np.float32)[...] = work[-1]
+
+        def clone(self):
+            return self
+
+    return Sized()
+
+
+OPERATIONS = {"SUM": lambda a, b: a + b, "PROD": lambda a, b: a * b, "MAX": max, "MIN": min, "SUB": lambda a, b: a - b,
+              "EQUAL": lambda a, b: int(a == b), "LESS": lambda a, b: int(a < b), "FLOOR_DIV": lambda a, b: a // b,
+              "CEIL_DIV": lambda a, b: -(-a // b)}
+
+
+def dynamic_plan(builder, network, layers, *shapes):
+    """A plan whose input x has these least, best and most sizes; outputs y, z of the layers."""
+    for name, layer in zip("yz", layers):
+        layer.get_output(0).name = name
+        network.mark_output(layer.get_output(0))
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    config.builder_optimization_level = 0
+    profile.set_shape("x", *shapes)
+    config.add_optimization_profile(profile)
+    return build(network, config)
+
+
+def test_sizes_that_plugins_say_hold_for_every_shape_without_asking_again():
+    asked = []
+
+    def sizes(x, builder):
+        asked.append([size.is_constant() for size in (x[0], x[1])])
+        made = [builder.operation(getattr(trt.DimensionOperation, name), x[0], x[1]) for name in OPERATIONS]
+        return [builder.operation(trt.DimensionOperation.SUM, size, builder.constant(4)) for size in made]
+
+    builder = trt.Builder(Log())
+    network = builder.create_network()
+    layer = network.add_plugin_v2([network.add_input("x", trt.float32, (-1, -1))], plugin_of_sizes("Sizes", lambda x, b: sizes(x, b)[:7]))
+    more = network.add_plugin_v2([network.get_input(0)], plugin_of_sizes("MoreSizes", lambda x, b: sizes(x, b)[7:]))
+    data = dynamic_plan(builder, network, (layer, more), (1, 1), (2, 2), (4, 4))
+    count = len(asked)
+    for rows, columns in ((1, 1), (2, 3), (4, 2), (3, 3), (1, 4)):
+        found = infer(data, {"x": np.zeros((rows, columns), np.float32)})
+        expected = [operation(rows, columns) + 4 for operation in OPERATIONS.values()]
+        assert found["y"].shape == tuple(expected[:7]) and found["z"].shape == tuple(expected[7:])
+        assert (found["y"] == rows).all() and (found["z"] == rows).all()
+    assert len(asked) == count and [False, False] in asked
+
+
+def test_plugins_that_want_sizes_as_numbers_are_asked_when_they_are_known():
+    builder = trt.Builder(Log())
+    network = builder.create_network()
+    plugin = plugin_of_sizes("Numbers", lambda x, builder: [x[0].get_constant_value() ** 2])
+    layer = network.add_plugin_v2([network.add_input("x", trt.float32, (-1, 2))], plugin)
+    data = dynamic_plan(builder, network, [layer], (1, 2), (2, 2), (4, 2))
+    for rows in (1, 4, 3):
+        assert infer(data, {"x": np.zeros((rows, 2), np.float32)})["y"].tolist() == [rows] * rows ** 2
+
+
 def test_plugins_that_raise_are_refused_with_their_words():
     class Broken(trt.IPluginV2DynamicExt):
         num_outputs, plugin_type, plugin_version = 1, "Broken", "1"

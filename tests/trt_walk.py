@@ -28,6 +28,7 @@ class Walk:
         self.random, self.expected, self.told = random.Random(seed), expected, []
         self.numpy = np.random.default_rng(seed)
         self.answered = self.refused = 0
+        self.counts = []  # tensors: small constants
         self.log = Log()
         self.memory = [np.zeros(BYTES, np.uint8) for _ in range(2)]
         self.builder = trt.Builder(self.log)
@@ -244,11 +245,20 @@ class Walk:
                 data[self.random.randrange(len(data))] = self.random.randrange(256)
             data = bytes(data[:self.random.choice((len(data), len(data) // 2))])
         engine = self.call("deserialize_cuda_engine", self.some("runtime").deserialize_cuda_engine, data)
-        if self.keep("engine", engine) is not None:
+        if self.keep("engine", engine) is not None and self.ends():
             context = self.keep("context", self.call("create_execution_context", engine.create_execution_context))
             self.keep("inspector", self.call("create_engine_inspector", engine.create_engine_inspector))
             if context is not None:
                 self.prepare(context)
+
+    def ends(self):
+        """Whether the network's loops do, soon: what data or a condition say may be a billion trips, as the program asked."""
+        for layer in self.network:
+            if layer.type == trt.LayerType.TRIP_LIMIT:
+                layer.__class__ = trt.ITripLimitLayer
+                if layer.kind != trt.TripLimit.COUNT or layer.get_input(0) not in self.counts:
+                    return False
+        return True
 
     def prepare(self, context):
         """Shapes and addresses, most of them right."""
@@ -329,6 +339,9 @@ class Walk:
                 if made is not None and made.num_outputs:
                     self.keep("tensor", made.get_output(0))
             return
+        if move == "add_trip_limit" and self.random.random() < 0.6:
+            tensor = self.network.add_constant((), np.array(self.random.randint(0, 4), np.int32)).get_output(0)
+            self.counts.append(tensor)
         extra = {"add_trip_limit": (self._for("TripLimit"),), "add_loop_output": (self._for("LoopOutput"), self._for("I"))}.get(move, ())
         layer = self.call(move, getattr(loop, move), tensor, *extra)
         if layer is not None:

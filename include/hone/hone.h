@@ -294,7 +294,8 @@ HONE_API void hone_options_destroy(hone_options* HONE_NULLABLE options);
 /* An empty one, or what hone_timing_cache_bytes() gave; of a file as --timingCacheFile writes it. What is damaged or of another version
  * is left out. */
 HONE_API hone_status hone_timing_cache_create(const void* HONE_NULLABLE bytes, size_t size, hone_timing_cache** cache);
-/* Adds what is missing; times that are there stay. */
+/* Adds what is missing. Of two entries for the same a measurement stays rather than a rejection, then that of more samples, of less
+ * spread, the smaller text: caches come to the same in whatever order they are merged. */
 HONE_API hone_status hone_timing_cache_merge(hone_timing_cache* cache, const hone_timing_cache* other);
 /* How many times it holds; 0 for NULL. */
 HONE_API size_t hone_timing_cache_entries(const hone_timing_cache* cache);
@@ -589,6 +590,7 @@ HONE_API void hone_value_destroy(hone_value* HONE_NULLABLE value);
 
 #include "hone/diagnosis.h" /* what is wrong with a model */
 #include "hone/operators.h" /* operators of one's own */
+#include "hone/reference.h" /* the golden values of a model */
 #include "hone/refit.h"     /* other weights for a plan */
 #include "hone/tools.h"     /* what only tools ask for */
 #endif

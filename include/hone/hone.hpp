@@ -66,6 +66,7 @@ struct Destroy {
   void operator()(hone_timing_cache* object) const noexcept { hone_timing_cache_destroy(object); }
   void operator()(hone_network* object) const noexcept { hone_network_destroy(object); }
   void operator()(hone_diagnosis* object) const noexcept { hone_diagnosis_destroy(object); }
+  void operator()(hone_reference* object) const noexcept { hone_reference_destroy(object); }
 };
 
 template <typename Handle>
@@ -466,6 +467,7 @@ class Value : public detail::Object<hone_value> {
 
  private:
   friend class Context;
+  friend class Reference;  // of reference.hpp
   using Object::Object;
 };
 

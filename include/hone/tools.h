@@ -155,6 +155,23 @@ HONE_API hone_status hone_write_perf_map(const char** written);
 /* The same with the code itself, in jit-PID.dump of a folder: `perf record -k 1`, then `perf inject --jit`. */
 HONE_API hone_status hone_write_jit_dump(const char* folder, const char** written);
 
+/* The best that a build has found so far. Texts live as long as the call. */
+typedef struct hone_timed {
+  size_t size;
+  const char* layer;   /* NULL: a whole network, of several that are built */
+  const char* fastest; /* its tactic; of a network the types that it computes in */
+  double ms;
+  size_t candidates; /* of the layer that have times */
+} hone_timed;
+typedef void (*hone_timed_fn)(void* user, const hone_timed* timed);
+/* Called on the thread that builds when the tactics of a layer have their times, or a network has run; NULL: no more. */
+HONE_API hone_status hone_options_set_timed_function(hone_options* options, hone_timed_fn HONE_NULLABLE function,
+                                                     void* HONE_NULLABLE user);
+
+/* A profiler of the device that was told to wait for this begins (1) or ends (0) its recording: cudaProfilerStart() and Stop(), as
+ * `nsys profile -c cudaProfilerApi` waits for. Nothing happens on a processor. */
+HONE_API hone_status hone_device_profile(hone_device* device, int on);
+
 /* ---- Measuring -------------------------------------------------------------------------------------------------------- */
 
 /* Contexts of an engine whose inferences are timed, one or several at a time, as trtexec does it: with memory of their own for all
@@ -201,6 +218,11 @@ HONE_API hone_status hone_benchmark_run_once(hone_benchmark* benchmark, int stre
 /* Queries all the time. Nothing is allocated between them but room for their times. NULL: ten of them. A function that the first
  * stream's context tells of layers is told of all that run there. HONE_INVALID_STATE and HONE_ERROR as above. */
 HONE_API hone_status hone_benchmark_run(hone_benchmark* benchmark, const hone_benchmark_options* HONE_NULLABLE options);
+/* Called when a query has ended, between queries, on the thread that feeds its stream: on several at a time where there are several.
+ * NULL: no more. */
+typedef void (*hone_query_fn)(void* user, const hone_query_times* times);
+HONE_API hone_status hone_benchmark_set_query_function(hone_benchmark* benchmark, hone_query_fn HONE_NULLABLE function,
+                                                       void* HONE_NULLABLE user);
 /* Of the last measurement: its queries, warm-up included, in the order in which they began. */
 HONE_API size_t hone_benchmark_queries(const hone_benchmark* benchmark);
 HONE_API hone_status hone_benchmark_query(const hone_benchmark* benchmark, size_t index, hone_query_times* times);

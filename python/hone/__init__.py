@@ -22,10 +22,10 @@ from .running import Context, Engine, Enqueued
 
 
 def __getattr__(name: str):
-    """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; hone.graph and hone.torch."""
+    """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; hone.compare, hone.graph and hone.torch."""
     import importlib
 
-    if name in ("graph", "onnxruntime", "torch"):
+    if name in ("compare", "graph", "onnxruntime", "torch"):
         return importlib.import_module(f"{__name__}.{name}")
     if not name.startswith("__"):
         module = importlib.import_module(f"{__name__}.onnxruntime")

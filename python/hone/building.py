@@ -13,7 +13,7 @@ from .arrays import DTYPES, type_of
 from .base import INFO, WARNING, Log, Object, _hone
 from .devices import Device, device_of
 from .progress import Progress, ProgressBar
-from .values import to_value
+from .values import from_value, to_value
 
 if TYPE_CHECKING:
     from .running import Engine
@@ -167,6 +167,15 @@ class Model(Object):
         if shape is not None and np.shape(values) != shape:
             raise _hone.Error(f"the weight {name} has the shape {shape}, the values have {np.shape(values)}")
         self.handle.set_weight(name, array.ctypes.data, array.nbytes)
+
+    def evaluate(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{output: array} for {input: array}: every operator by its plain meaning, one behind the other. Slow; what engines are held against."""
+        reference = _hone.Reference(self.handle)
+        for name, given in values.items():
+            dtype, *_ = self.inputs.get(name, (None,))
+            reference.set_input(name, to_value(given if dtype is None else np.asarray(given, dtype)))
+        reference.run()
+        return {name: from_value(reference.output(name)) for name in self.outputs}
 
     def build(self, arguments: Iterable[str] = (), device: str | Device = "cpu", log: Log | None = None, threshold: int = INFO, *,
               profiles: Sequence[Profile] = (), layer_types: Mapping[str, str] | None = None, formats: Mapping[str, str] | None = None,

@@ -83,6 +83,7 @@ struct Destroy {
     else if constexpr (std::is_same_v<Object, hone_event>) hone_event_destroy(object);
     else if constexpr (std::is_same_v<Object, hone_diagnosis>) hone_diagnosis_destroy(object);
     else if constexpr (std::is_same_v<Object, hone_graph>) hone_graph_destroy(object);
+    else if constexpr (std::is_same_v<Object, hone_reference>) hone_reference_destroy(object);
     else hone_timing_cache_destroy(object);
   }
 };
@@ -111,6 +112,7 @@ using Network = Handle<hone_network>;
 using Plan = Handle<hone_plan>;
 using Engine = Handle<hone_engine>;
 using Value = Handle<hone_value>;
+using Reference = Handle<hone_reference>;
 
 template <typename T>
 T sized() {

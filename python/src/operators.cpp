@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators that are Python functions: hone_operator over a callable. It is given addresses, types and sizes; hone/operators.py makes
-// arrays of them.
+// arrays of them. One that works in memory beside them is also given its address, and on a GPU the stream.
 #include "binding.h"
 
 namespace hone::python {
@@ -14,7 +14,7 @@ struct PythonOperator {
   std::vector<int> output_types;
   std::vector<std::string> sizes;
   std::vector<const char*> size_texts;
-  nb::object run, ask_sizes;
+  nb::object run, ask_sizes, ask_workspace;
   hone_operator raw = {};
 };
 
@@ -60,9 +60,9 @@ nb::object attribute(const hone_attribute& given) {
   return nb::none();
 }
 
-/// Calls `function(inputs, outputs, attributes)`; what it raises is the message.
-template <typename Use>
-hone_status call_python(const hone_call* call, const nb::object& function, const Use& use) {
+/// Calls `function(inputs, outputs, attributes, further...)`; what it raises is the message.
+template <typename Use, typename... Further>
+hone_status call_python(const hone_call* call, const nb::object& function, const Use& use, Further... further) {
   if (Py_IsInitialized() == 0) {
     fail(call, "Python has ended");
     return HONE_ERROR;
@@ -75,7 +75,7 @@ hone_status call_python(const hone_call* call, const nb::object& function, const
     for (size_t i = 0; i < call->output_count; ++i) outputs.append(operand(call->outputs[i]));
     for (size_t i = 0; i < call->attribute_count; ++i)
       attributes[call->attributes[i]->name] = attribute(*call->attributes[i]);
-    use(function(inputs, outputs, attributes));
+    use(function(inputs, outputs, attributes, further...));
     return HONE_OK;
   } catch (const std::exception& exception) {
     fail(call, exception.what());
@@ -85,7 +85,15 @@ hone_status call_python(const hone_call* call, const nb::object& function, const
 
 hone_status run(const hone_call* call) {
   const auto& self = *static_cast<const PythonOperator*>(call->user);
-  return call_python(call, self.run, [](const nb::object&) {});
+  const auto ignored = [](const nb::object&) {};
+  if (self.ask_workspace.is_none()) return call_python(call, self.run, ignored);
+  return call_python(call, self.run, ignored, reinterpret_cast<uintptr_t>(call->workspace),
+                     reinterpret_cast<uintptr_t>(call->stream));
+}
+
+hone_status workspace(const hone_call* call, size_t* bytes) {
+  const auto& self = *static_cast<const PythonOperator*>(call->user);
+  return call_python(call, self.ask_workspace, [&](const nb::object& result) { *bytes = nb::cast<size_t>(result); });
 }
 
 hone_status sizes(const hone_call* call) {
@@ -110,7 +118,8 @@ void release(void* user) {
 
 void add(const std::string& domain, const std::string& name, int version, unsigned flags, size_t min_inputs,
          size_t max_inputs, std::vector<uint32_t> input_types, std::vector<int> output_types,
-         std::vector<std::string> texts, nb::object function, nb::object ask_sizes) {
+         std::vector<std::string> texts, nb::object function, nb::object ask_sizes, nb::object ask_workspace,
+         bool on_device) {
   auto made = std::make_unique<PythonOperator>();
   made->domain = domain;
   made->name = name;
@@ -120,6 +129,7 @@ void add(const std::string& domain, const std::string& name, int version, unsign
   for (const std::string& text : made->sizes) made->size_texts.push_back(text.c_str());
   made->run = std::move(function);
   made->ask_sizes = std::move(ask_sizes);
+  made->ask_workspace = std::move(ask_workspace);
   hone_operator& raw = made->raw;
   raw.size = sizeof raw;
   raw.domain = made->domain.c_str();
@@ -135,7 +145,8 @@ void add(const std::string& domain, const std::string& name, int version, unsign
   raw.output_types = made->output_types.data();
   if (!made->size_texts.empty()) raw.output_sizes = made->size_texts.data();
   if (!made->ask_sizes.is_none()) raw.sizes = sizes;
-  raw.run = run;
+  if (!made->ask_workspace.is_none()) raw.workspace = workspace;
+  (on_device ? raw.run_on_device : raw.run) = run;
   raw.release = release;
   check(hone_operator_register(&raw));
   static_cast<void>(made.release());
@@ -146,7 +157,8 @@ void add(const std::string& domain, const std::string& name, int version, unsign
 void add_operators(nb::module_& module) {
   using namespace nb::literals;
   module.def("register_operator", add, "domain"_a, "name"_a, "version"_a, "flags"_a, "min_inputs"_a, "max_inputs"_a,
-             "input_types"_a, "output_types"_a, "sizes"_a, "function"_a, "ask_sizes"_a.none());
+             "input_types"_a, "output_types"_a, "sizes"_a, "function"_a, "ask_sizes"_a.none(),
+             "ask_workspace"_a.none() = nb::none(), "on_device"_a = false);
   module.def("unregister_operator", [](const std::string& domain, const std::string& name) {
     check(hone_operator_unregister(domain.c_str(), name.c_str()));
   });

@@ -39,6 +39,26 @@ nb::bytes string(const Value& value, size_t index) {
 }  // namespace
 
 void add_values(nb::module_& module) {
+  nb::class_<Reference>(module, "Reference", "A model, operator by operator.")
+      .def("__init__",
+           [](Reference* self, const Model& model) {
+             new (self) Reference(Reference::make(hone_reference_create, static_cast<const hone_model*>(model.get())));
+           })
+      .def(
+          "set_input",
+          [](const Reference& self, const std::string& name, const Value& value) {
+            check(hone_reference_set_input(self.get(), name.c_str(), value.get()));
+          },
+          "What an input holds.")
+      .def(
+          "run", [](const Reference& self) { call(hone_reference_run, self.get()); }, "Computes all outputs.")
+      .def(
+          "output",
+          [](const Reference& self, const std::string& name) {
+            return Value::make(hone_value_create_from_reference, static_cast<const hone_reference*>(self.get()),
+                               name.c_str());
+          },
+          "What the last run gave.");
   nb::class_<Value>(module, "Value", "A tensor, a sequence, an optional or a map.")
       .def_static(
           "tensor",

@@ -10,6 +10,7 @@
 #include "base/folder_testing.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/markup.h"
 #include "base/numbers.h"
 #include "base/spill.h"
 #include "base/text.h"
@@ -67,6 +68,11 @@ TEST(Text, BytesThatAreNoUtf8AreWrittenOut) {
   EXPECT_EQ(valid_utf8("\xc0\xaf\xed\xa0\x80"), "\\xc0\\xaf\\xed\\xa0\\x80")
       << "too long a form, and half a surrogate pair";
   EXPECT_EQ(valid_utf8("\xf5\xe2\x82"), "\\xf5\\xe2\\x82");
+}
+
+TEST(Markup, SpellsOutWhatXmlWouldRead) {
+  EXPECT_EQ(markup_text("a<b> & \"c\"\n"), "a&lt;b&gt; &amp; &quot;c&quot;\n");
+  EXPECT_EQ(markup_text(std::string_view("\x01\0\xff", 3)), "\\x01\\x00\\xff");
 }
 
 TEST(Spill, GivesTheSameBytesFromAFile) {

@@ -77,4 +77,17 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 std::string exact(double value) { return fmt::format("{}", value); }
 std::string exact(float value) { return fmt::format("{}", value); }
 
+int nesting_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    else if (quoted) i += c == '\\' ? 1 : 0;
+    else if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    else if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
+}
+
 }  // namespace hone

@@ -35,5 +35,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 /// Shortest text that reads back as the same float/double ("0.1", "1e-05", "inf", "nan").
 std::string exact(double value);
 std::string exact(float value);
+/// How deep brackets and braces outside of quoted texts lie in each other: what goes through JSON must not use up the stack.
+int nesting_of(std::string_view text);
 
 }  // namespace hone

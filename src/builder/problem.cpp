@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/key.h"
+#include "ops/all.h"
 #include "ops/ops.h"
+#include "tensor/json.h"
 
 namespace hone {
 namespace {
@@ -35,6 +38,12 @@ void fold_shape_data(Graph& graph) {
   if (!changed) return;
   graph.erase_dead();
   graph.infer_all();
+}
+
+bool take_suffix(std::string& key, std::string_view suffix) {
+  if (!key.ends_with(suffix)) return false;
+  key.resize(key.size() - suffix.size());
+  return true;
 }
 
 }  // namespace
@@ -80,6 +89,29 @@ Problem make_reformat_problem(const TensorType& type, const SymbolValues& opt, c
   graph.set_outputs({graph.add(ops::reformat, {input})->output()});
   Graph concrete = graph.specialize(opt);
   return {.region = std::move(concrete), .symbolic = std::move(graph), .symbols = opt, .device = device, .allowed = {}};
+}
+
+std::string problem_part(std::string_view line) {
+  const Json entry = line.starts_with("{") ? Json::parse(line, nullptr, false) : Json();
+  const bool is_entry = entry.is_object() && entry.contains("key") && entry["key"].is_string();
+  const std::string key = is_entry ? entry["key"].get<std::string>() : std::string(line);
+  return key.substr(0, key.find(" | "));
+}
+
+Problem parse_problem(std::string_view line, const DeviceInfo& device) {
+  std::string key = problem_part(line);
+  Precision allowed;
+  allowed.tf32 = !take_suffix(key, " -tf32");
+  allowed.i8 = take_suffix(key, " +i8");
+  allowed.bf16 = take_suffix(key, " +bf16");
+  allowed.f16 = take_suffix(key, " +f16");
+  Graph region = parse_key(key, find_op);
+  Graph symbolic = region.clone();
+  return {.region = std::move(region),
+          .symbolic = std::move(symbolic),
+          .symbols = {},
+          .device = device,
+          .allowed = allowed};
 }
 
 }  // namespace hone

@@ -12,109 +12,14 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "builder/details.h"
 #include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
+#include "builder/problems/offers.h"
 #include "ops/ops.h"
 #include "tuner/select.h"
 
 namespace hone {
 namespace {
-
-constexpr int kDefaultMaxTactics = 12;
-
-bool disabled(const BuildSession& session, std::string_view source) {
-  const auto& names = session.options.disabled_sources;
-  return std::find(names.begin(), names.end(), source) != names.end();
-}
-
-/// Everything that makes a time valid.
-std::string cache_key(const BuildSession& session, const Problem& problem, const Tactic& tactic) {
-  return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), session.device.info().key(),
-                     session.backend.versions());
-}
-
-Candidate candidate_of(const BuildSession& session, const Problem& problem, const Work& work,
-                       const TacticSource& source, const Tactic& tactic) {
-  return {.tactic = tactic,
-          .source = &source,
-          .key = cache_key(session, problem, tactic),
-          .estimate_ms = estimate_ms(work, source.cost(problem, tactic), problem.device.rates),
-          .timing = {},
-          .timed_now = false};
-}
-
-/// The best guess first; among equals the order of the offers decides.
-void order_by_estimate(std::vector<Candidate>& candidates) {
-  std::ranges::stable_sort(candidates, {}, &Candidate::estimate_ms);
-}
-
-/// Which of a source's candidates, best guess first, are worth timing at this level.
-void shorten(std::vector<Candidate>& candidates, const BuildOptions& options) {
-  if (options.optimization_level <= 2) {  // the first of each family and layouts
-    std::set<std::string> seen;
-    std::erase_if(candidates, [&](const Candidate& candidate) {
-      Tactic family = candidate.tactic;
-      family.params = {};
-      return !seen.insert(family.text()).second;
-    });
-  }
-  const size_t limit = options.max_tactics > 0           ? static_cast<size_t>(options.max_tactics)
-                       : options.optimization_level >= 4 ? 64
-                                                         : kDefaultMaxTactics;
-  if (candidates.size() > limit)
-    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end());
-}
-
-void propose(const BuildSession& session, Layer& layer, bool host_only) {
-  const Work work = work_of(*layer.problem);
-  for (const TacticSource* source : session.backend.sources) {
-    const bool reference = source->name() == "reference";
-    if ((host_only || disabled(session, source->name())) && !reference) continue;
-    if (reference && !layer.candidates.empty()) break;  // always there, never the fastest: only when nobody else can
-    Candidates offers;
-    source->propose(*layer.problem, offers);
-    std::vector<Candidate> candidates;
-    for (const Tactic& tactic : offers.offers()) {
-      if (session.options.workspace_bytes >= 0 && tactic.workspace > session.options.workspace_bytes)
-        layer.refusals.push_back({tactic.text(), fmt::format("needs {} bytes of workspace, {} are allowed",
-                                                             tactic.workspace, session.options.workspace_bytes)});
-      else candidates.push_back(candidate_of(session, *layer.problem, work, *source, tactic));
-    }
-    order_by_estimate(candidates);
-    shorten(candidates, session.options);
-    std::ranges::move(candidates, std::back_inserter(layer.candidates));
-    layer.refusals.insert(layer.refusals.end(), offers.refusals().begin(), offers.refusals().end());
-  }
-  order_by_estimate(layer.candidates);
-}
-
-/// What rounding to the operands' type, or of them where that is allowed, makes of a sum.
-double tolerance_of(const Problem& problem) {
-  double tolerance = MeasureOptions().tolerance;
-  if (problem.device.tf32_matmuls && problem.allowed.tf32) tolerance = 2e-3;
-  if (!problem.device.half_networks && problem.allowed.f16) tolerance = 2e-3;
-  if (!problem.device.half_networks && problem.allowed.bf16) tolerance = 1e-2;
-  for (const Node* node : problem.region.nodes()) {
-    // Of what is computed in floats before, another order of rounding is a step of the code in one of a thousand elements.
-    if (node->is(ops::quantize_linear)) tolerance = std::max(tolerance, 1e-3);
-    // The same where the steps stay floats; drawn values may well be but a step or two.
-    if (node->is(ops::fake_quantize) || node->is(ops::dynamic_fake_quantize)) tolerance = std::max(tolerance, 0.1);
-    for (const Value* output : node->outputs) {
-      if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);
-      if (output->type.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);
-    }
-  }
-  return tolerance;
-}
-
-MeasureOptions measure_options(const BuildOptions& options, const Problem& problem) {
-  MeasureOptions result;
-  result.repeats = std::max({options.timing_repeats, options.min_timing, 1});
-  result.tolerance = tolerance_of(problem);
-  result.stop = options.stop;
-  return result;
-}
 
 bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) {
   return std::all_of(candidates.begin(), candidates.end(),
@@ -129,8 +34,7 @@ void remember(BuildSession& session, std::span<const Candidate> candidates) {
 /// Level 0, single candidates and builds that ran out of time need no clock; what depends on how many elements a run finds has
 /// no time of its own.
 void time_candidates(BuildSession& session, const Problem& problem, std::span<Candidate> candidates) {
-  const bool timeless =
-      (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic);
+  const bool timeless = is_timeless(problem, candidates);
   if (session.options.optimization_level == 0 || timeless ||
       (must_stop(session.options, session.start_ms) && !all_known(session.cache, candidates))) {
     for (Candidate& candidate : candidates)
@@ -220,21 +124,36 @@ class ValueTable {
   std::unordered_map<const Value*, std::set<Layout>> given_, wanted_;
 };
 
+/// The layouts that the network's inputs and outputs have.
+ValueTable edge_table(const BuildSession& session) {
+  ValueTable table;
+  for (const Value* input : session.graph.inputs()) {
+    table.id(input);
+    table.gives(input, session.edges.of_input(input));
+  }
+  for (const Value* output : session.graph.outputs()) {
+    table.id(output);
+    table.wants(output, session.edges.of_output(output));
+  }
+  return table;
+}
+
+/// Those that a way to compute the region reads and writes.
+void add_layouts(const Region& region, const std::vector<Layout>& in, const std::vector<Layout>& out,
+                 ValueTable& table) {
+  for (size_t i = 0; i < in.size(); ++i) table.wants(region.inputs[i], in[i]);
+  for (size_t i = 0; i < out.size(); ++i) table.gives(region.outputs[i], out[i]);
+}
+
 ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, const Value& value, Layout from,
                             Layout to) {
   ReformatLayer result;
   result.problem = std::make_unique<Problem>(make_reformat_problem(value.type, points.opt, session.device.info()));
   result.problem->targets = session.options.targets;
-  const Work work = work_of(*result.problem);
-  std::vector<Candidate> candidates;
-  for (const TacticSource* source : session.backend.sources) {
-    if (source->name() == "reference") continue;  // others may be disabled for layers; reformats have none to spare
-    Candidates offers;
-    source->propose(*result.problem, offers);
-    for (const Tactic& tactic : offers.offers())
-      if (tactic.in == std::vector{from} && tactic.out == std::vector{to})
-        candidates.push_back(candidate_of(session, *result.problem, work, *source, tactic));
-  }
+  std::vector<Candidate> candidates = reformat_offers(*result.problem, session.backend);
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.tactic.in != std::vector{from} || candidate.tactic.out != std::vector{to};
+  });
   if (candidates.empty()) return {};
   time_candidates(session, *result.problem, candidates);
   std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
@@ -279,7 +198,9 @@ Layer make_layer(BuildSession& session, const ProfilePoints& points, Region regi
   if (layer.region.is_view) return layer;
   bool host_only = false;
   layer.problem = problem_of(session, points, layer.region, host_only);
-  propose(session, layer, host_only);
+  Offers offers = offers_for(*layer.problem, session.options, session.backend, host_only);
+  layer.candidates = std::move(offers.candidates);
+  layer.refusals = std::move(offers.refusals);
   return layer;
 }
 
@@ -334,7 +255,7 @@ bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
   return same_bytes(dims, a, b);
 }
 
-std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points) {
+std::vector<Layer> propose_layers(BuildSession& session, const ProfilePoints& points) {
   std::vector<Region> formed = form_regions(session.graph, session.device.info().byte_matmuls);
   std::deque<Region> queue(std::make_move_iterator(formed.begin()), std::make_move_iterator(formed.end()));
   std::vector<Layer> layers;
@@ -357,23 +278,39 @@ std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& point
                 std::ranges::move(parts, std::back_inserter(layers));
               });
   }
+  return layers;
+}
+
+std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points) {
+  std::vector<Layer> layers = propose_layers(session, points);
   time_layers(session, points, layers);
   settle(layers);
   return layers;
 }
 
+std::vector<const Value*> reformatted_values(const BuildSession& session, const std::vector<Layer>& layers) {
+  ValueTable table = edge_table(session);
+  for (const Layer& layer : layers) {
+    for (const Value* value : layer.region.inputs) table.id(value);
+    for (const Value* value : layer.region.outputs) table.id(value);
+    if (layer.region.is_view) add_layouts(layer.region, {Layout::linear}, {Layout::linear}, table);
+    for (const Candidate& candidate : layer.candidates)
+      add_layouts(layer.region, candidate.tactic.in, candidate.tactic.out, table);
+  }
+  std::vector<const Value*> values;
+  for (const auto& [value, from, to] : table.pairs())
+    if (!always_same_bytes(value->type.shape, from, to) && (values.empty() || values.back() != value))
+      values.push_back(value);
+  return values;
+}
+
 Choice choose(BuildSession& session, const ProfilePoints& points, std::vector<Layer> layers) {
   const double start = now_ms();
-  ValueTable table;
+  ValueTable table = edge_table(session);
   SelectProblem problem;
-  for (const Value* input : session.graph.inputs()) {
-    problem.given[table.id(input)] = session.edges.of_input(input);
-    table.gives(input, session.edges.of_input(input));
-  }
-  for (const Value* output : session.graph.outputs()) {
+  for (const Value* input : session.graph.inputs()) problem.given[table.id(input)] = session.edges.of_input(input);
+  for (const Value* output : session.graph.outputs())
     problem.wanted[table.id(output)] = session.edges.of_output(output);
-    table.wants(output, session.edges.of_output(output));
-  }
   for (Layer& layer : layers) {
     SelectRegion region;
     for (const Value* value : layer.region.inputs) region.inputs.push_back(table.id(value));
@@ -382,10 +319,7 @@ Choice choose(BuildSession& session, const ProfilePoints& points, std::vector<La
     for (size_t i = 0; i < layer.candidates.size(); ++i)
       if (const Candidate& c = layer.candidates[i]; c.timing.ms >= 0)
         region.options.push_back({c.tactic.in, c.tactic.out, c.timing.ms + c.source->break_ms(), static_cast<int>(i)});
-    for (const SelectOption& option : region.options) {
-      for (size_t i = 0; i < option.in.size(); ++i) table.wants(layer.region.inputs[i], option.in[i]);
-      for (size_t i = 0; i < option.out.size(); ++i) table.gives(layer.region.outputs[i], option.out[i]);
-    }
+    for (const SelectOption& option : region.options) add_layouts(layer.region, option.in, option.out, table);
     problem.regions.push_back(std::move(region));
   }
 

@@ -24,7 +24,11 @@ struct Choice {
 
 /// Whether two layouts coincide for every value of the symbols.
 bool always_same_bytes(const Shape& shape, Layout a, Layout b);
-/// Asks every source, splits what nobody wants, times what the cache does not know: the layers that take longest first,
+/// Asks every source and splits what nobody wants; nothing is timed.
+std::vector<Layer> propose_layers(BuildSession& session, const ProfilePoints& points);
+/// The values that some of the layers' candidates would need in another layout than others leave them in.
+std::vector<const Value*> reformatted_values(const BuildSession& session, const std::vector<Layer>& layers);
+/// The same, then times what the cache does not know: the layers that take longest first,
 /// because a build may be told to stop; then the rule of level 0 serves for the rest.
 std::vector<Layer> make_layers(BuildSession& session, const ProfilePoints& points);
 /// Times the reformats that could be needed, then chooses.

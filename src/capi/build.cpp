@@ -171,7 +171,9 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     hone::LogLines lines(logger);
     hone::capi::ProgressTree progress(options == nullptr ? hone_progress{} : options->progress);
     if (options != nullptr && !build_options.stop) build_options.stop = [&progress] { return progress.stops(); };
-    const auto listeners = hone::Listeners{&lines}.with(&progress);
+    hone::capi::BestSoFar best(options == nullptr ? nullptr : options->timed,
+                               options == nullptr ? nullptr : options->timed_user);
+    const auto listeners = hone::Listeners{&lines}.with(&progress).with(&best);
     hone::TimingCache cache = read_cache(build_options, logger);
     if (options != nullptr && options->cache) cache.merge(*options->cache);
     hone::capi::on_cores(*device->device, [&] {

@@ -10,7 +10,7 @@
 #include "builder/options.h"
 #include "capi/handle.h"
 #include "capi/texts.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 #include "onnx/importer.h"
 #include "precision/running_plan.h"
 #include "tuner/timing_cache.h"
@@ -30,6 +30,8 @@ struct hone_options : hone::capi::Handle<hone::capi::Kind::options> {
   std::map<std::string, hone::IoFormat> formats = {};  // of inputs and outputs, by name
   std::shared_ptr<hone::TimingCache> cache;            // the program's
   hone_progress progress = {};
+  hone_timed_fn timed = nullptr;
+  void* timed_user = nullptr;
   hone::Sample sample = {};                       // what --best compares engines on
   std::map<std::string, std::string> notes = {};  // for PlanMeta
 };

@@ -34,6 +34,7 @@ struct Shared {
   Owned<hone_check> check = make<hone_check>(hone_check_create, engine.get(), 0);
   Owned<hone_diagnosis> diagnosis =
       make<hone_diagnosis>(hone_diagnosis_create_from_memory, model_bytes.data(), model_bytes.size(), nullptr);
+  Owned<hone_reference> reference = make<hone_reference>(hone_reference_create, model.get());
   Owned<hone_graph> graph = make<hone_graph>(hone_graph_create, int64_t{17});
   std::string model_path = folder.file("m.onnx"), plan_path = folder.file("m.plan"), written = folder.file("w.plan"),
               model_written = folder.file("w.onnx");
@@ -43,6 +44,11 @@ struct Shared {
     must(hone_plan_save(plan.get(), plan_path.c_str()));
     set_rows(hone_benchmark_context(benchmark.get(), 0), 3);
     must(hone_benchmark_allocate(benchmark.get(), 0));
+    const float rows[4] = {1, 2, 3, 4};
+    const int64_t dims[2] = {1, 4};
+    const auto x = make<hone_value>(hone_value_create_tensor, HONE_F32, dims, 2, static_cast<const void*>(rows));
+    must(hone_reference_set_input(reference.get(), "x", x.get()));
+    must(hone_reference_run(reference.get()));
   }
 };
 Shared* shared = nullptr;
@@ -75,7 +81,7 @@ constexpr bool kIsHandle =
     std::is_same_v<T, hone_buffer> || std::is_same_v<T, hone_stream> || std::is_same_v<T, hone_event> ||
     std::is_same_v<T, hone_value> || std::is_same_v<T, hone_timing_cache> || std::is_same_v<T, hone_network> ||
     std::is_same_v<T, hone_benchmark> || std::is_same_v<T, hone_check> || std::is_same_v<T, hone_diagnosis> ||
-    std::is_same_v<T, hone_graph>;
+    std::is_same_v<T, hone_graph> || std::is_same_v<T, hone_reference>;
 template <typename T>
 constexpr bool kIsStruct =
     std::is_same_v<T, hone_device_options> || std::is_same_v<T, hone_device_info> || std::is_same_v<T, hone_ceilings> ||
@@ -117,6 +123,7 @@ std::vector<Wrong> foreign_pointers() {
     add("a check", shared->check);
     add("a diagnosis", shared->diagnosis);
     add("a graph", shared->graph);
+    add("a reference", shared->reference);
     result.push_back({Wrong::Sort::foreign, "what has been destroyed", freed});
   } else if constexpr (kIsStruct<Pointee<Pointer>>) {
     result.push_back({Wrong::Sort::foreign, "a struct of size 0", freed});
@@ -144,6 +151,8 @@ std::vector<Wrong> wrong_pointers() {
     add("never recorded", make<hone_event>(hone_event_create, shared->device.get()));
   } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_value>) {
     add("nothing", make<hone_value>(hone_value_create_optional, nullptr));
+  } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_reference>) {
+    add("without inputs", make<hone_reference>(hone_reference_create, shared->model.get()));
   } else if constexpr (std::is_same_v<Pointee<Pointer>, hone_plan>) {
     add("without weights", plan_of(shared->model_bytes, shared->device.get(), {"--stripWeights"}));
   }
@@ -281,6 +290,7 @@ class Objects {
     else if constexpr (std::is_same_v<T, hone_benchmark>) return shared->benchmark.get();
     else if constexpr (std::is_same_v<T, hone_check>) return shared->check.get();
     else if constexpr (std::is_same_v<T, hone_diagnosis>) return shared->diagnosis.get();
+    else if constexpr (std::is_same_v<T, hone_reference>) return shared->reference.get();
     else return shared->stream.get();
   }
   hone_context* context() {

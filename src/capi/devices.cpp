@@ -111,6 +111,14 @@ hone_status hone_device_measure(hone_device* device, hone_ceilings* ceilings) {
   });
 }
 
+hone_status hone_device_profile(hone_device* device, int on) {
+  return guarded([&] {
+    require(device, "device");
+    HONE_CHECK(on == 0 || on == 1, "on is {}, neither 0 nor 1", on);
+    device->device->profile(on == 1);
+  });
+}
+
 void hone_device_destroy(hone_device* device) { hone::capi::destroy(device, "device"); }
 
 hone_status hone_buffer_create(const hone_device* device, hone_memory kind, size_t bytes, hone_buffer** buffer) {

@@ -24,14 +24,15 @@ enum class Kind : uint32_t {
   benchmark,
   check,
   diagnosis,
-  graph
+  graph,
+  reference
 };
 
 constexpr std::string_view name_of(Kind kind) {
-  constexpr std::string_view kNames[] = {"hone_device",    "hone_options", "hone_model",        "hone_plan",
-                                         "hone_engine",    "hone_context", "hone_value",        "hone_buffer",
-                                         "hone_stream",    "hone_event",   "hone_timing_cache", "hone_network",
-                                         "hone_benchmark", "hone_check",   "hone_diagnosis",    "hone_graph"};
+  constexpr std::string_view kNames[] = {
+      "hone_device",    "hone_options", "hone_model",     "hone_plan",  "hone_engine",       "hone_context",
+      "hone_value",     "hone_buffer",  "hone_stream",    "hone_event", "hone_timing_cache", "hone_network",
+      "hone_benchmark", "hone_check",   "hone_diagnosis", "hone_graph", "hone_reference"};
   return kNames[static_cast<size_t>(kind)];
 }
 

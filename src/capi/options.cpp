@@ -115,6 +115,14 @@ hone_status hone_options_set_progress(hone_options* options, const hone_progress
   });
 }
 
+hone_status hone_options_set_timed_function(hone_options* options, hone_timed_fn function, void* user) {
+  return guarded([&] {
+    require(options, "options");
+    options->timed = function;
+    options->timed_user = user;
+  });
+}
+
 size_t hone_knobs(void) { return hone::build_knobs().size(); }
 
 hone_status hone_knob_describe(size_t index, hone_knob* knob) {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "builder/layers.h"
+
 namespace hone::capi {
 
 ProgressTree::ProgressTree(const hone_progress& told) : told_(told) {
@@ -20,6 +22,7 @@ void ProgressTree::finish() { end_to(0); }
 void ProgressTree::begin(std::string name, int steps) {
   const std::string parent = open_.empty() ? std::string() : open_.back().name;
   open_.push_back({std::move(name), steps, 0});
+  open_.back().range = std::make_unique<NamedRange>(open_.back().name);
   if (told_.begin != nullptr)
     told_.begin(told_.user, open_.back().name.c_str(), open_.size() == 1 ? nullptr : parent.c_str(), steps);
 }
@@ -76,5 +79,31 @@ void ProgressTree::tactics_chosen(const Choice&, double) {
 }
 
 void ProgressTree::lowered(const Profile&, double) { end_to(network_); }
+
+void BestSoFar::layer_timed(const Layer& layer, const ProfilePoints&, double) {
+  if (function_ == nullptr) return;
+  const Candidate* best = nullptr;
+  size_t timed = 0;
+  for (const Candidate& candidate : layer.candidates) {
+    if (candidate.timing.ms < 0) continue;
+    ++timed;
+    if (best == nullptr || candidate.timing.ms < best->timing.ms) best = &candidate;
+  }
+  if (best == nullptr) return;
+  const std::string name = layer.region.name(), tactic = best->tactic.text();
+  const hone_timed told{.size = sizeof told,
+                        .layer = name.c_str(),
+                        .fastest = tactic.c_str(),
+                        .ms = best->timing.ms,
+                        .candidates = timed};
+  function_(user_, &told);
+}
+
+void BestSoFar::precision_timed(std::string_view types, double ms, double) {
+  if (function_ == nullptr) return;
+  const std::string text(types);
+  const hone_timed told{.size = sizeof told, .fastest = text.c_str(), .ms = ms};
+  function_(user_, &told);
+}
 
 }  // namespace hone::capi

@@ -13,11 +13,13 @@
 // Without --best phases of a network are the root's own.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/ranges.h"
 #include "builder/events/listener.h"
-#include "hone/hone.h"
+#include "hone/tools.h"
 
 namespace hone::capi {
 
@@ -42,6 +44,7 @@ class ProgressTree final : public BuildListener {
   struct Phase {
     std::string name;
     int steps = 1, done = 0;
+    std::unique_ptr<NamedRange> range = {};  // for a profiler
   };
   void begin(std::string name, int steps);
   void step(int done);
@@ -52,6 +55,18 @@ class ProgressTree final : public BuildListener {
   std::vector<Phase> open_;  // the root first
   size_t network_ = 1;       // how many of them stay open while a network is built
   bool stopped_ = false;
+};
+
+/// Tells what is best so far: of each layer, and of each network that is built.
+class BestSoFar final : public BuildListener {
+ public:
+  BestSoFar(hone_timed_fn function, void* user) : function_(function), user_(user) {}
+  void layer_timed(const Layer& layer, const ProfilePoints& points, double seconds) override;
+  void precision_timed(std::string_view types, double ms, double error) override;
+
+ private:
+  hone_timed_fn function_;
+  void* user_;
 };
 
 }  // namespace hone::capi

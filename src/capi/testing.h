@@ -31,6 +31,7 @@ struct Destroy {
   void operator()(hone_benchmark* object) const { hone_benchmark_destroy(object); }
   void operator()(hone_check* object) const { hone_check_destroy(object); }
   void operator()(hone_diagnosis* object) const { hone_diagnosis_destroy(object); }
+  void operator()(hone_reference* object) const { hone_reference_destroy(object); }
   void operator()(hone_graph* object) const { hone_graph_destroy(object); }
   void operator()(hone_timing_cache* object) const { hone_timing_cache_destroy(object); }
 };

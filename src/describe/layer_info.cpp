@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "plan/memory.h"
 #include "report/text.h"
 
 namespace hone {
@@ -104,12 +105,6 @@ std::string layer_type(const Step& step) {
   return type + step.kind;
 }
 
-std::string tactic_text(const Plan& plan, const Step& step) {
-  for (const LayerRecord& record : plan.log)
-    if (record.layer == step.name && !record.chosen.empty()) return record.chosen;
-  return fmt::format("{}.{}({})", step.source, step.tactic, step.tactic_params.print());
-}
-
 Json layer_object(const Plan& plan, const Profile& profile, const Step& step, const SymbolValues& symbols) {
   const std::string_view location = plan.meta.backend == "cuda" ? "Device" : "Host";
   Json object;
@@ -180,6 +175,57 @@ std::vector<Json> folded_nodes(const Plan& plan) {
   return nodes;
 }
 
+/// Ends of stages: steps of one share an arena.
+std::vector<size_t> stage_ends(const Profile& profile) {
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < profile.steps.size(); ++i)
+    if (i + 1 == profile.steps.size() || profile.steps[i].stage != profile.steps[i + 1].stage) ends.push_back(i + 1);
+  return ends;
+}
+
+/// Bytes of a buffer at these sizes; nothing where they are not known before an inference.
+std::optional<int64_t> bytes_of(const BufferSlot& slot, const SymbolValues& symbols) {
+  if (is_object(slot.type.dtype) || !slot.type.ranked) return std::nullopt;
+  Dims dims;
+  for (const Dim& dim : slot.most.value_or(slot.type.shape)) dims.push_back(size_at(dim, symbols));
+  if (std::ranges::any_of(dims, [](int64_t size) { return size < 0; })) return std::nullopt;
+  return byte_size(slot.type.dtype, dims, slot.type.layout);
+}
+
+/// Where tensors lie in the memory that a context holds, as the runtime places them at these sizes, each from its first layer to its
+/// last; what kernels work in comes behind. A stage with a size that is not known places nothing here.
+std::vector<Json> memory_places(const Plan& plan, size_t number, const SymbolValues& symbols) {
+  std::vector<Json> places;
+  const Profile& profile = plan.profiles[number];
+  size_t begin = 0;
+  for (const size_t end : stage_ends(profile)) {
+    Lifetimes live = lifetimes(profile, begin, end);
+    std::vector<std::string> names(live.requests.size());
+    bool known = true;
+    for (size_t id = 0; id < profile.buffers.size(); ++id)
+      if (const int32_t request = live.request_of_buffer[id]; request >= 0) {
+        const std::optional<int64_t> bytes = bytes_of(profile.buffers[id], symbols);
+        known = known && bytes;
+        int64_t& most = live.requests[static_cast<size_t>(request)].bytes;
+        most = std::max(most, bytes.value_or(0));
+        if (names[static_cast<size_t>(request)].empty()) names[static_cast<size_t>(request)] = profile.buffers[id].name;
+      }
+    const MemoryPlan placed = plan_memory(live.requests);
+    for (size_t i = 0; known && i < live.requests.size(); ++i) {
+      const MemoryRequest& request = live.requests[i];
+      const auto last =
+          std::min(request.last, static_cast<int32_t>(end) - 1);  // what later stages read lives to the end of its own
+      places.push_back({{"Tensor", names[i]},
+                        {"Offset", placed.offsets[i]},
+                        {"Bytes", request.bytes},
+                        {"First", request.first},
+                        {"Last", last}});
+    }
+    begin = end;
+  }
+  return places;
+}
+
 /// One record per line: people use grep.
 std::string array_text(const std::vector<Json>& records) {
   std::vector<std::string> texts;
@@ -190,10 +236,12 @@ std::string array_text(const std::vector<Json>& records) {
 std::string info_json(const Plan& plan, size_t profile, const SymbolValues& symbols, std::string_view verbosity) {
   std::vector<Json> bindings;
   for (const IoTensor& io : plan.io) bindings.emplace_back(io.name);
-  std::string folded;
-  if (verbosity == "detailed") folded = ",\n\"Folded\": " + array_text(folded_nodes(plan));
+  std::string more;
+  if (verbosity == "detailed")
+    more = fmt::format(",\n\"Folded\": {},\n\"Memory\": {}", array_text(folded_nodes(plan)),
+                       array_text(memory_places(plan, profile, symbols)));
   return fmt::format("{{\"Layers\": {},\n\"Bindings\": {}{}}}\n",
-                     array_text(layers_of(plan, profile, symbols, verbosity)), array_text(bindings), folded);
+                     array_text(layers_of(plan, profile, symbols, verbosity)), array_text(bindings), more);
 }
 
 }  // namespace

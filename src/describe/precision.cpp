@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A layer computes in the type that its tactic rounds operands or weights to, else in that of its result, or, where the result is a truth
-// value or an index, of what it reads.
+// value or an index, of what it reads. FP32 by parts of BF16 is named as such.
 #include "describe/precision.h"
 
 #include <algorithm>
@@ -42,6 +42,13 @@ std::string word(DType dtype) {
   return dtype == DType::boolean ? "BOOL" : text;
 }
 
+std::string computed_word(const Profile& profile, const Step& step) {
+  if (step.tactic_params.has("operands"))
+    if (const std::string& operands = step.tactic_params.text("operands"); operands.starts_with("bf16x"))
+      return "FP32 by BF16" + operands.substr(4);
+  return word(computed_type(profile, step));
+}
+
 }  // namespace
 
 std::string precision_text(const Profile& profile) {
@@ -49,7 +56,7 @@ std::string precision_text(const Profile& profile) {
   Share all;
   for (const Step& step : profile.steps) {
     if (step.code < 0) continue;
-    Share& share = shares[word(computed_type(profile, step))];
+    Share& share = shares[computed_word(profile, step)];
     for (Share* counted : {&share, &all}) {
       ++counted->layers;
       counted->ms += step.tuned_ms;

@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/ranges.h"
 #include "tensor/tensor.h"
 
 namespace hone {
@@ -52,8 +53,11 @@ struct DeviceInfo {
   bool byte_dots = false;          // and adds up several such products at once (VNNI)
   bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
   NominalRates rates = {};
-  /// What decides whether a measured time holds here: architecture, name, workers.
-  std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers); }
+  /// What tells apart devices that call themselves alike: "25-17-1/L2 1048576/L3 33554432" (family, model and stepping; bytes) of a
+  /// processor, "79 GiB/driver 13" of a GPU.
+  std::string silicon = {};
+  /// What decides whether a measured time holds here: architecture, name, workers, silicon.
+  std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers) + "/" + silicon; }
 };
 
 /// A tensor as a kernel sees it: every size known, unless it is managed. A managed operand is a hone::Tensor of the host,
@@ -124,7 +128,7 @@ struct Launch {
   void* workspace = nullptr;
   std::vector<size_t> input_bytes = {},
                       output_bytes = {};  // of the operands; empty: not known, no launch may pass this one
-  std::string name = {};                  // for a profiler's ranges; empty: none
+  RangeLabel range = {};                  // for a profiler
   Bindings bindings() const { return {inputs, outputs, constants, workspace}; }
 };
 
@@ -188,6 +192,8 @@ class Device {
   virtual std::unique_ptr<Recording> record(std::vector<Launch> launches) = 0;
   /// Whether host pointers may be bound directly, without copies.
   virtual bool host_accessible() const = 0;
+  /// A profiler that waits for it begins or ends its recording.
+  virtual void profile(bool /*on*/) {}
 };
 
 inline std::unique_ptr<Stream> Device::stream_of(void*) {

@@ -57,13 +57,14 @@ Value with_type(Model& model, const Value& value, const ValueType& type) {
     }
     tensor.add_message(2, std::move(shape));
   }
+  const bool declared = type.element != 0 || type.sizes;
   Rope type_message;
   type_message.add_message(1, std::move(tensor));
   const Rest rest = read_fields(value.bytes, [](uint32_t field, std::string_view) { return field == 1 || field == 2; });
   Rope out;
   RestWriter others(rest, out);
   out.add_text(1, value.name);
-  out.add_message(2, std::move(type_message));
+  if (declared) out.add_message(2, std::move(type_message));
   others.finish();
   return {value.name, model.keep(out.text())};
 }

@@ -7,6 +7,6 @@
 
 namespace hone::page {
 
-extern const std::string_view report_html, report_css, report_js, d3;
+extern const std::string_view page_css, graph_js, report_html, report_js, view_html, view_js, d3;
 
 }  // namespace hone::page

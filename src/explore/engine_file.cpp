@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace hone {
@@ -15,6 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json parsed(std::string_view text, std::string_view what) {
+  if (nesting_of(text) > kMaxNesting)
+    throw Error(fmt::format("the {} is nested more than {} deep", what, kMaxNesting), "it is none that trtexec writes");
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded())
     throw Error(fmt::format("the {} is no JSON", what),
@@ -168,11 +171,29 @@ void add_layer(EngineRows& engine, LayerRow row) {
   if (!is_left_out(row)) engine.layers.push_back(std::move(row));
 }
 
+/// Layers of the file are numbered with those that were left out; `before` says how many of ours stand before each.
+void read_memory(const Json& graph, const std::vector<size_t>& before, EngineRows& engine) {
+  const auto list = graph.find("Memory");
+  if (list == graph.end() || !list->is_array() || engine.layers.empty()) return;
+  const auto ours = [&](int64_t number) {
+    const size_t at = std::min(static_cast<size_t>(std::max<int64_t>(number, 0)), before.size() - 1);
+    return std::min(before[at], engine.layers.size() - 1);
+  };
+  for (const Json& each : *list) {
+    if (!each.is_object()) continue;
+    MemoryPlace place{text_at(each, "Tensor"), integer_at(each, "Offset"), integer_at(each, "Bytes"),
+                      ours(integer_at(each, "First")), ours(integer_at(each, "Last"))};
+    if (place.offset >= 0 && place.bytes > 0 && place.first <= place.last) engine.memory.push_back(std::move(place));
+  }
+}
+
 void read_layers(const Json& graph, EngineRows& engine) {
   const auto list = graph.is_object() ? graph.find("Layers") : graph.end();
   if (!graph.is_object() || list == graph.end() || !list->is_array())
     throw Error("the layer information has no list \"Layers\"", "it is what trtexec writes with --exportLayerInfo");
+  std::vector<size_t> before;
   for (const Json& layer : *list) {
+    before.push_back(engine.layers.size());
     if (layer.is_string())
       throw Error("the layer information holds names alone",
                   "build the engine with --profilingVerbosity=detailed and export it again");
@@ -181,6 +202,7 @@ void read_layers(const Json& graph, EngineRows& engine) {
     add_layer(engine, layer_of(layer));
   }
   name_apart(engine.layers);
+  read_memory(graph, before, engine);
 }
 
 struct ProfileRow {

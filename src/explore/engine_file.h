@@ -32,6 +32,20 @@ struct LayerRow {
   int64_t bytes() const { return weight_bytes + activation_bytes; }
 };
 
+/// Where a tensor lies in the memory of an inference, and from which layer to which.
+struct MemoryPlace {
+  std::string tensor;
+  int64_t offset = 0, bytes = 0;
+  size_t first = 0, last = 0;  // indices of layers
+};
+
+/// What a build did one after the other.
+struct BuildPhase {
+  std::string name;
+  int depth = 0;
+  double begin_ms = 0, end_ms = 0;
+};
+
 /// What a device does at best; 0: not known.
 struct Peaks {
   double bytes_per_second = 0, f32_flops = 0, f16_flops = 0, i8_flops = 0;
@@ -44,6 +58,8 @@ struct EngineRows {
   std::vector<TensorRow> bindings;
   std::map<std::string, std::string> views;  // a tensor that is another one in other words, which it was made of
   std::vector<double> latencies;             // ms, of the queries
+  std::vector<MemoryPlace> memory;           // Hone's engines at fixed sizes have them
+  std::vector<BuildPhase> build;             // of an engine that was built for this
   Peaks peaks;
   bool profiled = false;
 

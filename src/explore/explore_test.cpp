@@ -3,6 +3,7 @@
 
 #include "base/error_testing.h"
 #include "explore/align.h"
+#include "explore/drawing.h"
 #include "explore/hazards.h"
 #include "explore/layout.h"
 #include "explore/page.h"
@@ -11,6 +12,7 @@
 namespace hone {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -174,9 +176,10 @@ TEST(Page, ViewsDoNotCutTheGraph) {
   const std::vector<EngineRows> engines{nvidia(), nvidia()};
   const nlohmann::ordered_json report = report_json(engines);
   const nlohmann::ordered_json& edges = report["engines"][0]["graph"]["edges"];
-  ASSERT_EQ(edges.size(), 2u);
-  EXPECT_EQ(edges[1]["from"], 1);
-  EXPECT_EQ(edges[1]["to"], 2);
+  std::vector<std::pair<int, int>> ends;
+  for (const auto& edge : edges) ends.emplace_back(edge[0].get<int>(), edge[1].get<int>());
+  // Of the network's input, the three layers and its output.
+  EXPECT_THAT(ends, testing::ElementsAre(std::pair(0, 1), std::pair(1, 2), std::pair(2, 3), std::pair(3, 4)));
   EXPECT_EQ(report["comparisons"][0]["pairs"].size(), 3u);
 }
 
@@ -186,6 +189,46 @@ TEST(Summary, SharesAddUp) {
   for (const std::string& line : lines)
     if (line.ends_with("TensorRT") || line.ends_with("fprop") || line.ends_with("sgemm")) share += std::stod(line);
   EXPECT_DOUBLE_EQ(share, 100);
+}
+
+EngineRows rewritten() {
+  EngineRows engine;
+  for (const auto& [name, reads, writes] :
+       {std::tuple("first", "x", "buffer"), std::tuple("second", "buffer", "other"),
+        std::tuple("third", "other", "buffer"), std::tuple("last", "buffer", "y")}) {
+    LayerRow row = layer(name, "Convolution", {});
+    row.inputs[0].name = reads, row.outputs[0].name = writes;
+    engine.layers.push_back(row);
+  }
+  engine.bindings = {engine.layers[0].inputs[0], engine.layers[3].outputs[0]};
+  return engine;
+}
+
+TEST(Drawing, UnrollsMemoryThatIsWrittenSeveralTimes) {
+  const Drawing drawing = draw_engine(rewritten(), {.region_names = true});
+  std::vector<std::string> tells;
+  for (const DrawnBox& box : drawing.boxes) tells.push_back(box.tells.substr(0, box.tells.find('\n')));
+  EXPECT_THAT(tells, ElementsAre("x", "first", "buffer (gen=0)", "second", "third", "buffer (gen=1)", "last", "y"));
+  for (const DrawnArrow& arrow : drawing.arrows) EXPECT_LT(arrow.from, arrow.to);
+  EXPECT_EQ(drawing.arrows.size(), 7u);
+}
+
+TEST(Drawing, KeepsWhatABeamOrAQueryAsksFor) {
+  const Drawing beam = draw_engine(rewritten(), {.beam = "second", .radius = 1});
+  EXPECT_EQ(beam.boxes.size(), 3u);
+  EXPECT_TRUE(beam.boxes[1].marked);
+  EXPECT_EQ(draw_engine(rewritten(), {.query = "^first"}).boxes.size(), 3u);
+  EXPECT_THROW(draw_engine(rewritten(), {.query = "("}), Error);
+  EXPECT_THROW(draw_engine(rewritten(), {.query = "nowhere"}), Error);
+  EXPECT_THROW(draw_engine(rewritten(), {.beam = "nowhere"}), Error);
+}
+
+TEST(Drawing, FollowsViewsOfNvidiasEngines) {
+  const Drawing drawing = draw_engine(nvidia(), {});
+  EXPECT_EQ(drawing.boxes.size(), 5u);  // three layers, an input, an output
+  EXPECT_EQ(drawing.arrows.size(), 4u);
+  EXPECT_THAT(drawing_svg(drawing, "<t>"), AllOf(HasSubstr("#6B8E23"), HasSubstr("&lt;t&gt;"), Not(HasSubstr("<t>"))));
+  EXPECT_THAT(drawing_dot(drawing, "t"), HasSubstr("n0 -> n1"));
 }
 
 }  // namespace

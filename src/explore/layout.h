@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places a graph's nodes on a plane in layers, as Sugiyama does: a row is one more than its inputs' deepest, rows are ordered so that
-// edges cross little (medians, several sweeps), and boxes move towards their neighbours.
+// Places a graph's nodes on a plane in layers, as Sugiyama does: a row is one more than its inputs' deepest, edges over several rows get a
+// place in each of them, rows are ordered so that edges cross little (medians, several sweeps), and boxes move towards their neighbours.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@ struct PlacedNode {
 
 struct GraphLayout {
   std::vector<PlacedNode> nodes;
+  std::vector<std::vector<PlacedNode>> bends;  // of each edge: what it goes through on its way down
   double width = 0, height = 0;
 };
 

@@ -14,12 +14,13 @@ struct Spelling {
 // The first that occurs counts, so longer words stand before those that they hold.
 constexpr Spelling kSpellings[] = {
     {"bfloat16", "BF16", 16}, {"bf16", "BF16", 16},     {"fp16", "FP16", 16},     {"half", "FP16", 16},
-    {"fp8", "FP8", 8},        {"float8", "FP8", 8},     {"fp4", "FP4", 4},        {"fp64", "FP64", 64},
-    {"double", "FP64", 64},   {"fp32", "FP32", 32},     {"tf32", "FP32", 32},     {"e8m0", "E8M0", 8},
-    {"float", "FP32", 32},    {"uint64", "UINT64", 64}, {"uint32", "UINT32", 32}, {"uint16", "UINT16", 16},
-    {"uint8", "UINT8", 8},    {"uint4", "UINT4", 4},    {"uint2", "UINT2", 2},    {"int64", "INT64", 64},
-    {"int32", "INT32", 32},   {"int16", "INT16", 16},   {"int8", "INT8", 8},      {"int4", "INT4", 4},
-    {"int2", "INT2", 2},      {"bool", "BOOL", 8}};
+    {"float16", "FP16", 16},  {"float64", "FP64", 64},  {"float4", "FP4", 4},     {"fp8", "FP8", 8},
+    {"float8", "FP8", 8},     {"fp4", "FP4", 4},        {"fp64", "FP64", 64},     {"double", "FP64", 64},
+    {"fp32", "FP32", 32},     {"tf32", "FP32", 32},     {"e8m0", "E8M0", 8},      {"float", "FP32", 32},
+    {"uint64", "UINT64", 64}, {"uint32", "UINT32", 32}, {"uint16", "UINT16", 16}, {"uint8", "UINT8", 8},
+    {"uint4", "UINT4", 4},    {"uint2", "UINT2", 2},    {"int64", "INT64", 64},   {"int32", "INT32", 32},
+    {"int16", "INT16", 16},   {"int8", "INT8", 8},      {"int4", "INT4", 4},      {"int2", "INT2", 2},
+    {"bool", "BOOL", 8}};
 
 }  // namespace
 

@@ -215,12 +215,14 @@ void build_block(Lines& lines, const Options& options) {
 }
 
 void system_block(Lines& lines, const ToolOptions& tool) {
+  std::string devices = tool.device;
+  for (const std::string& name : tool.replicas) devices += "," + name;
   const auto libraries = [&](std::string label, const std::vector<std::string>& names) {
     for (const std::string& name : names) label += " " + name;
     lines.push_back(std::move(label));
   };
   line(lines, "=== System Options ===");
-  line(lines, "Device: {}", tool.device);
+  line(lines, "Device: {}", devices);
   line(lines, "DLACore: {}", tool.dla_core < 0 ? "" : std::to_string(tool.dla_core));
   libraries(tool.release == Release::v11 ? "Loaded static plugins:" : "Plugins:", tool.plugins);
   libraries("setPluginsToSerialize:", tool.plugins_to_serialize);

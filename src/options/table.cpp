@@ -220,7 +220,8 @@ constexpr Flag kTable[] = {
     // System.
     {"--compat", "", "<release>", system,
      "follow release 8.6, 10 or 11 where they disagree; without it 8.6, and the flags of all", put_compat},
-    {"--device", "", "<N>", system, "device to use; 0 is the CPU where there is no GPU", put_device},
+    {"--device", "", "<N>", system,
+     "device to use; 0 is the CPU where there is no GPU; several (0,1) run the engine beside each other", put_device},
     {"--useDLACore", "", "<N>", system, "DLA core to use", put<&T::dla_core>, kNoDla},
     {"--staticPlugins",
      "",

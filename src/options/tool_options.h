@@ -100,6 +100,7 @@ struct ToolOptions {
 
   // System.
   std::string device = "0";
+  std::vector<std::string> replicas;  // further devices, which compute beside it
   int dla_core = -1;
   std::vector<std::string> plugins, dynamic_plugins, plugins_to_serialize;
   bool ignore_parsed_plugin_libs = false, plugins_override = false;

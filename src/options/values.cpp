@@ -4,6 +4,7 @@
 #include "options/values.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -160,9 +161,23 @@ void put_tempfile_controls(Options& options, const Argument& argument) {
   }
 }
 
+/// "0,1", "cpu@0,cpu@1": names behind each other. What stands behind "cpu@8-11," and begins with a digit is one of its cores.
 void put_device(Options& options, const Argument& argument) {
-  if (argument.value != "cpu" && !argument.value.starts_with("cuda:")) (void)read_integer(argument);
-  options.tool.device = argument.value;
+  std::vector<std::string> names;
+  for (const std::string_view piece : split(argument.value, ',')) {
+    const bool of_cores = !names.empty() && names.back().find('@') != std::string::npos && !piece.empty() &&
+                          std::isdigit(static_cast<unsigned char>(piece[0])) != 0;
+    if (of_cores) {
+      names.back() += "," + std::string(piece);
+      continue;
+    }
+    Argument one = argument;
+    one.value = std::string(piece);
+    if (!piece.starts_with("cpu") && !piece.starts_with("cuda")) (void)read_integer(one);
+    names.emplace_back(piece);
+  }
+  options.tool.device = names.front();
+  options.tool.replicas.assign(names.begin() + 1, names.end());
 }
 
 void put_targets(Options& options, const Argument& argument) {

@@ -18,6 +18,8 @@
 namespace hone {
 namespace {
 
+using QueryObserver = std::function<void(const Trace&)>;
+
 void sleep_ms(double milliseconds) {
   if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
 }
@@ -25,7 +27,7 @@ void sleep_ms(double milliseconds) {
 /// One inference stream of the loop: its queries in flight.
 class Slots {
  public:
-  Slots(Query& query, size_t depth) : query_(query), issued_(depth) {}
+  Slots(Query& query, size_t depth, const QueryObserver& ended) : query_(query), ended_(ended), issued_(depth) {}
 
   void issue(double origin_ms) {
     query_.issue(turn_ % issued_.size(), origin_ms);
@@ -44,18 +46,21 @@ class Slots {
   std::optional<float> collect(size_t slot, std::vector<Trace>& traces) {
     if (!std::exchange(issued_[slot], uint8_t{false})) return std::nullopt;
     traces.push_back(query_.collect(slot));
+    if (ended_) ended_(traces.back());
     return traces.back().compute_start;
   }
 
   Query& query_;
+  const QueryObserver& ended_;
   std::vector<uint8_t> issued_;
   size_t turn_ = 0;
 };
 
 /// One host thread with all its streams.
-std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& options, double origin_ms) {
+std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& options, double origin_ms,
+                            const QueryObserver& ended) {
   std::vector<Slots> streams;
-  for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : Query::kInFlight);
+  for (Query* query : queries) streams.emplace_back(*query, options.expose_dma ? 1 : Query::kInFlight, ended);
   const auto warm_up = static_cast<float>(options.warm_up_ms);
   const float end = options.duration_s == -1 ? std::numeric_limits<float>::max()
                                              : static_cast<float>(options.duration_s * 1000) + warm_up;
@@ -75,14 +80,15 @@ std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& 
   return traces;
 }
 
-std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOptions& options, double origin_ms) {
+std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOptions& options, double origin_ms,
+                               const QueryObserver& ended) {
   std::vector<std::vector<Trace>> parts(queries.size());
   std::vector<std::exception_ptr> failures(queries.size());
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < queries.size(); ++i)
     threads.emplace_back([&, i] {
       try {
-        parts[i] = run_loop(queries.subspan(i, 1), options, origin_ms);
+        parts[i] = run_loop(queries.subspan(i, 1), options, origin_ms, ended);
       } catch (const std::exception&) {
         failures[i] = std::current_exception();
       }
@@ -97,13 +103,14 @@ std::vector<Trace> run_threads(std::span<Query* const> queries, const PerfOption
 
 }  // namespace
 
-std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options) {
+std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options,
+                                 const QueryObserver& ended) {
   sleep_ms(options.sleep_ms);
   const double origin_ms = now_ms();
   // Where a query is done when it has been issued, streams overlap only in threads of their own.
   const bool threads = (options.threads || !queries.front()->asynchronous()) && queries.size() > 1;
   std::vector<Trace> traces =
-      threads ? run_threads(queries, options, origin_ms) : run_loop(queries, options, origin_ms);
+      threads ? run_threads(queries, options, origin_ms, ended) : run_loop(queries, options, origin_ms, ended);
   std::ranges::stable_sort(traces, {}, &Trace::h2d_start);
   return traces;
 }

@@ -67,6 +67,8 @@ class Query {
 };
 
 /// All traces, warm-up included, sorted by h2d_start.
-std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options);
+/// `ended` is told of each query when it has ended, on the thread that feeds its stream.
+std::vector<Trace> run_benchmark(std::span<Query* const> queries, const PerfOptions& options,
+                                 const std::function<void(const Trace&)>& ended = {});
 
 }  // namespace hone

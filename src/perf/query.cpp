@@ -100,6 +100,8 @@ Trace Query::run(double origin_ms) {
 }
 
 void Query::issue(size_t slot, double origin_ms) {
+  static const RangeLabel kLabel("query");
+  const NamedRange range(kLabel);
   Flight& flight = flights_[slot];
   flight.origin_ms = origin_ms;
   if (base_ != nullptr) issue_with_events(flight);

@@ -170,6 +170,8 @@ void save_plan_file(const Plan& plan, const std::string& path);
 /// Verifies magic, version, checksums and structure. Constants point into `bytes`, which they keep alive.
 Plan load_plan(const Blob& bytes);
 Plan load_plan_file(const std::string& path);
+/// What a layer runs by, with its layouts where the plan has a log.
+std::string tactic_text(const Plan& plan, const Step& step);
 /// Reads only the header; the version that wrote the file.
 std::string plan_version(const std::string& path);
 

@@ -88,6 +88,18 @@ void add_queries(Events& events, std::span<const Trace> queries) {
   }
 }
 
+/// How many queries are between the beginning of their first copy and the end of their last.
+void add_queries_in_flight(Events& events, std::span<const Trace> queries) {
+  std::vector<std::pair<float, int>> changes;
+  for (const Trace& query : queries.first(std::min(queries.size(), kMostSlices / 4))) {
+    changes.emplace_back(std::min(query.h2d_start, query.compute_start), 1);
+    changes.emplace_back(std::max(query.d2h_end, query.compute_end), -1);
+  }
+  std::ranges::sort(changes);
+  int64_t count = 0;
+  for (const auto& [at, change] : changes) events.counter(1, "queries in flight", "count", double{at}, count += change);
+}
+
 /// Where each inference begins: with its query, where those are as many; else behind the one before.
 void place(std::vector<std::vector<TimeLineSlice>>& inferences, std::span<const Trace> queries) {
   double behind = 0;
@@ -138,6 +150,7 @@ std::string TimeLine::json() const {
   }
   Events events;
   add_queries(events, queries_);
+  add_queries_in_flight(events, queries_);
   double start = 0;  // of a run
   for (const Trace& query : queries_) start = std::max({start, double{query.compute_end}, double{query.d2h_end}});
   const auto add_run = [&](int process, std::span<const std::vector<TimeLineSlice>> inferences, bool one_by_one) {
@@ -147,7 +160,8 @@ std::string TimeLine::json() const {
       if (slices > kMostSlices) break;
       for (const TimeLineSlice& slice : inference) {
         if (slice.end <= slice.begin) continue;  // a view
-        events.track(process, slice.worker + 1, one_by_one ? "layers" : fmt::format("worker {}", slice.worker));
+        events.track(process, slice.worker + 1,
+                     one_by_one ? "layers" : fmt::format("{} {}", gpu_ ? "stream" : "worker", slice.worker));
         events.slice(process, slice.worker + 1, names[slice.layer], start + slice.begin, start + slice.end,
                      one_by_one ? arguments[slice.layer] : std::string());
         if (one_by_one)
@@ -158,7 +172,7 @@ std::string TimeLine::json() const {
   };
   events.process(2, "layers one by one");
   add_run(2, profiled_, true);
-  if (!inferences_.empty()) events.process(3, "workers");
+  if (!inferences_.empty()) events.process(3, gpu_ ? "GPU streams" : "workers");
   add_run(3, inferences_, false);
   return events.take();
 }

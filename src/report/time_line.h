@@ -30,7 +30,8 @@ struct TimeLineSlice {
 
 class TimeLine {
  public:
-  explicit TimeLine(std::vector<TimeLineLayer> layers) : layers_(std::move(layers)) {}
+  /// `gpu`: who computes are streams, not workers.
+  explicit TimeLine(std::vector<TimeLineLayer> layers, bool gpu = false) : layers_(std::move(layers)), gpu_(gpu) {}
 
   void set_queries(std::span<const Trace> queries) { queries_.assign(queries.begin(), queries.end()); }
   /// A layer of the profiled run has taken so long: of several that are called so, the next in the order.
@@ -47,6 +48,7 @@ class TimeLine {
 
  private:
   std::vector<TimeLineLayer> layers_;
+  bool gpu_;
   std::vector<Trace> queries_;
   std::vector<std::vector<TimeLineSlice>> profiled_, inferences_;  // by inference
   size_t next_ = 0;                                                // layer of the profiled run

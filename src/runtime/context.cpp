@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/hash.h"
+#include "base/ranges.h"
 #include "base/state_error.h"
 #include "base/text.h"
 #include "device/work_spans.h"
@@ -78,6 +80,16 @@ void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& sym
   HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()),
              name_of(slot.type.dtype));
   if (slot.type.ranked && slot.type.element == nullptr) learn_sizes(slot, result.dims(), symbols);
+}
+
+/// What profilers are told of a layer.
+RangeLabel range_of(const Plan& plan, const Step& step) {
+  const std::string& verbosity = plan.meta.profiling_verbosity;
+  if (verbosity == "none") return {};
+  if (verbosity != "detailed") return RangeLabel(step.name);
+  return RangeLabel(step.name, RangePayload{.bytes = static_cast<uint64_t>(step.details.integer_or("Bytes", 0)),
+                                            .flops = static_cast<uint64_t>(step.details.integer_or("Flops", 0)),
+                                            .tactic = hash64(tactic_text(plan, step))});
 }
 
 }  // namespace
@@ -301,7 +313,7 @@ void ExecutionContext::record(size_t number) {
     const Step& step = profile.steps[s];
     Launch launch;
     launch.kernel = kernel;
-    if (engine_->plan().meta.profiling_verbosity != "none") launch.name = step.name;
+    launch.range = range_of(engine_->plan(), step);
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       launch.inputs.push_back(address(step.inputs[i], true, i));
       launch.input_bytes.push_back(static_cast<size_t>(instance.buffers[static_cast<size_t>(step.inputs[i])].bytes()));

@@ -128,24 +128,6 @@ TensorType type_from_json(const Json& json, int nesting) {
   return {*dtype, std::move(shape), *layout};
 }
 
-namespace {
-
-/// Brackets outside of texts: deep nesting would use up the stack when the value is printed.
-int nesting_of(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') quoted = !quoted;
-    else if (quoted) i += c == '\\' ? 1 : 0;
-    else if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-    else if (c == ']' || c == '}') --depth;
-  }
-  return deepest;
-}
-
-}  // namespace
-
 Json parse_json(std::string_view text, std::string_view what) {
   HONE_CHECK(nesting_of(text) <= kMaxNesting, "{} is nested more than {} deep", what, kMaxNesting);
   try {

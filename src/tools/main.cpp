@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One program, several names: a link called trtexec is trtexec, one called polygraphy has the commands and flags of that program; under
+// One program, several names: a link called trtexec is trtexec, those called polygraphy and trex have the commands and flags of those programs; under
 // any other name the first word says which tool.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "options/documents.h"
 #include "tools/commands/commands.h"
 #include "tools/documents/documents.h"
+#include "tools/trex/trex.h"
 #include "tools/trtexec/trtexec.h"
 
 namespace {
@@ -31,15 +32,6 @@ std::string usage() {
          "[bash|zsh|fish];\n"
          "             help documents FOLDER: manual pages and completion, laid out as in ~/.local/share\n"
          "  --version  the version\n";
-}
-
-/// The command that the words begin with, the one of two words first; null: none.
-const hone::Command* find_command(const std::string& first, const std::vector<std::string>& rest) {
-  const hone::Command* found = nullptr;
-  for (const hone::Command& command : hone::command_table())
-    if (command.first == first && (command.second.empty() || (!rest.empty() && command.second == rest[0])))
-      if (found == nullptr || found->second.empty()) found = &command;
-  return found;
 }
 
 /// Idle threads of GNU's OpenMP spin for some 10 ms, which only the environment can change and only before the program starts.
@@ -76,7 +68,7 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
     return 0;
   }
   if (tool == "run") return hone::run_comparison(arguments);
-  if (const hone::Command* found = find_command(tool, arguments);
+  if (const hone::Command* found = hone::find_command(tool, arguments);
       found != nullptr && std::ranges::find(kPolygraphy, tool) != std::end(kPolygraphy))
     return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   const std::vector<std::string_view> names(std::begin(kPolygraphy), std::end(kPolygraphy));
@@ -86,8 +78,8 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
 
 /// Tools that read and write files and run no network: a second start would double their time.
 bool only_reads(const std::vector<std::string>& words) {
-  constexpr std::string_view kReaders[] = {"inspect", "surgeon", "data",      "plugin",  "template", "help",
-                                           "--help",  "-h",      "--version", "version", "cache",    "-v"};
+  constexpr std::string_view kReaders[] = {"inspect", "surgeon",   "data",    "plugin", "template", "help", "--help",
+                                           "-h",      "--version", "version", "cache",  "-v",       "draw"};
   if (words.size() < 2) return true;
   if (words[1] == "check") return words.size() > 2 && (words[2] == "lint" || words[2] == "accuracy");
   return std::ranges::find(kReaders, words[1]) != std::end(kReaders);
@@ -95,7 +87,7 @@ bool only_reads(const std::vector<std::string>& words) {
 
 int run_tool(const std::string& tool, const std::vector<std::string>& arguments, const std::string& command) {
   if (tool == "trtexec") return hone::run_trtexec(arguments, command);
-  if (const hone::Command* found = find_command(tool, arguments))
+  if (const hone::Command* found = hone::find_command(tool, arguments))
     return found->run(hone::Words(arguments).subspan(found->second.empty() ? 0 : 1));
   if (tool == "--version" || tool == "version") {
     fmt::print("hone {}\n", hone::kVersion);
@@ -131,5 +123,6 @@ int main(int argc, char** argv) {
     tool = words.empty() ? "" : words[0];
     if (!words.empty()) words.erase(words.begin());
   }
+  if (name == "trex") return hone::run_trex(tool, words);
   return name == "polygraphy" ? run_polygraphy(tool, words) : run_tool(tool, words, command);
 }

@@ -94,6 +94,7 @@ class Measurer {
         continue;
       }
       candidate->timed_now = true;
+      const NamedRange range(candidate->tactic.text());
       try {
         Runner runner = load(*candidate, compiling[i].get());
         const std::unique_ptr<Recording> once = device_.record({with_weights(runner, 0)});

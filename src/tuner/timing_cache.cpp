@@ -15,7 +15,20 @@ namespace {
 
 constexpr std::string_view kHeader = R"({"hone_timing_cache":1})";
 
+std::string line_of(const std::string& key, const Timing& t) {
+  return Json{{"key", key}, {"ms", t.ms}, {"spread", t.spread}, {"samples", t.samples}, {"note", t.note}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
+
+bool is_preferred(const Timing& a, const Timing& b) {
+  const bool rejected_a = a.ms < 0, rejected_b = b.ms < 0;
+  if (rejected_a != rejected_b) return rejected_b;
+  if (a.samples != b.samples) return a.samples > b.samples;
+  if (a.spread != b.spread) return a.spread < b.spread;
+  return line_of({}, a) < line_of({}, b);
+}
 
 const Timing* TimingCache::find(const std::string& key) const {
   const auto at = entries_.find(key);
@@ -30,16 +43,18 @@ const Timing* TimingCache::find(const std::string& key) const {
 void TimingCache::put(const std::string& key, const Timing& timing) { entries_.try_emplace(key, timing); }
 
 void TimingCache::merge(const TimingCache& other) {
-  for (const auto& [key, timing] : other.entries_) entries_.try_emplace(key, timing);
+  for (const auto& [key, timing] : other.entries_) keep_preferred(key, timing);
+}
+
+void TimingCache::keep_preferred(const std::string& key, const Timing& timing) {
+  const auto [at, fresh] = entries_.try_emplace(key, timing);
+  if (!fresh && is_preferred(timing, at->second)) at->second = timing;
 }
 
 std::string TimingCache::text() const {
   std::string result(kHeader);
   result += '\n';
-  for (const auto& [key, t] : entries_)
-    result += Json{{"key", key}, {"ms", t.ms}, {"spread", t.spread}, {"samples", t.samples}, {"note", t.note}}.dump(
-                  -1, ' ', false, Json::error_handler_t::replace) +
-              "\n";
+  for (const auto& [key, timing] : entries_) result += line_of(key, timing) + "\n";
   return result;
 }
 
@@ -58,8 +73,8 @@ TimingCache TimingCache::parse(std::string_view text, size_t* skipped) {
       const Json row = parse_json(lines[i], "a line of the timing cache");
       const int64_t samples = integer_member(row, "samples");
       HONE_CHECK(samples >= 0 && samples < 1'000'000, "'samples' is out of range");
-      cache.entries_.try_emplace(text_member(row, "key"), Timing{real_member(row, "ms"), real_member(row, "spread"),
-                                                                 static_cast<int>(samples), text_member(row, "note")});
+      cache.keep_preferred(text_member(row, "key"), {real_member(row, "ms"), real_member(row, "spread"),
+                                                     static_cast<int>(samples), text_member(row, "note")});
     } catch (const Error&) {
       ++bad;  // half a line of an interrupted writer is not worth a failed build
     }

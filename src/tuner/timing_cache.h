@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TimingCache: measured times by key (problem x tactic x device x versions), kept as JSON lines: diffable, mergeable.
-// An existing measurement is never replaced. Concurrent builds may share a file: it is locked, read again and merged.
+// Which of two entries of a key a merge keeps follows from the two alone, so caches come to the same in whatever order, and however
+// often, they are merged. Concurrent builds may share a file: it is locked, read again and merged.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,29 @@ struct Timing {
   std::string note;  // why a candidate was rejected, empty otherwise
 };
 
+/// Whether a merge keeps `a` and not `b`: a measurement rather than a rejection, then more samples, less spread, the smaller text.
+bool is_preferred(const Timing& a, const Timing& b);
+
 class TimingCache {
  public:
   /// Counts look-ups that hit. Null when absent.
   const Timing* find(const std::string& key) const;
   void put(const std::string& key, const Timing& timing);
-  /// Adds the entries that are missing here.
+  /// Of entries on both sides the preferred one stays.
   void merge(const TimingCache& other);
   size_t entries() const { return entries_.size(); }
   size_t hits() const { return hits_; }
   size_t misses() const { return misses_; }
+
+  const std::map<std::string, Timing>& all() const { return entries_; }
 
   /// JSON lines, sorted by key. `parse` skips damaged lines and lines of another version and counts them in `skipped`.
   std::string text() const;
   static TimingCache parse(std::string_view text, size_t* skipped = nullptr);
 
  private:
+  void keep_preferred(const std::string& key, const Timing& timing);
+
   std::map<std::string, Timing> entries_;
   mutable size_t hits_ = 0, misses_ = 0;
 };

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -36,6 +37,69 @@ TEST(TimingCacheText, HalfALineCostsThatLineAlone) {
     EXPECT_LE(cache.entries(), 20u);
   }
   EXPECT_EQ(TimingCache::parse(whole.substr(0, whole.size() - 5)).entries(), 19u);
+}
+
+/// Entries of few values, so that ties of every kind come up.
+Timing random_timing(std::mt19937_64& random) {
+  const auto below = [&](uint64_t count) { return static_cast<int>(random() % count); };
+  if (below(4) == 0) return {-1, 0, 0, below(2) == 0 ? "rejected" : "crashed"};
+  return {0.5 * below(3), 0.25 * below(3), 8 + below(2), ""};
+}
+
+TimingCache random_cache(std::mt19937_64& random) {
+  TimingCache cache;
+  for (int i = 0; i < 30; ++i) cache.put(fmt::format("problem {} | cpu.tile", random() % 40), random_timing(random));
+  return cache;
+}
+
+TimingCache merged(TimingCache a, const TimingCache& b) {
+  a.merge(b);
+  return a;
+}
+
+TEST(TimingCacheMerge, IsCommutativeAssociativeAndIdempotent) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const TimingCache a = random_cache(random), b = random_cache(random), c = random_cache(random);
+    ASSERT_EQ(merged(a, b).text(), merged(b, a).text());
+    ASSERT_EQ(merged(merged(a, b), c).text(), merged(a, merged(b, c)).text());
+    ASSERT_EQ(merged(a, a).text(), a.text());
+    ASSERT_EQ(merged(merged(a, b), b).text(), merged(a, b).text());
+  }
+}
+
+TEST(TimingCacheMerge, TwentyShuffledPartsGiveTheSameBytes) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  std::vector<std::string> parts;
+  for (int i = 0; i < 20; ++i) parts.push_back(random_cache(random).text());
+  for (std::string& part : parts) part.insert(part.find('\n') + 1, "{\"key\":\"half a li\n\xff\x01 no json\n");
+  std::string first;
+  for (int order = 0; order < 20; ++order) {
+    std::ranges::shuffle(parts, random);
+    TimingCache all;
+    for (const std::string& part : parts) {
+      size_t skipped = 0;
+      all.merge(TimingCache::parse(part, &skipped));
+      ASSERT_EQ(skipped, 2u);
+    }
+    if (first.empty()) first = all.text();
+    ASSERT_EQ(all.text(), first);
+  }
+  EXPECT_GT(TimingCache::parse(first).entries(), 30u);
+}
+
+TEST(TimingCacheMerge, PrefersMeasurementsSamplesAndLittleSpreadInThisOrder) {
+  const Timing rejected{-1, 0, 0, "rejected"}, rough{2, 0.5, 4, ""}, often{3, 0.5, 8, ""}, steady{4, 0.1, 8, ""};
+  const Timing order[] = {rejected, rough, often, steady};
+  for (size_t i = 0; i + 1 < std::size(order); ++i) {
+    EXPECT_TRUE(is_preferred(order[i + 1], order[i])) << i;
+    EXPECT_FALSE(is_preferred(order[i], order[i + 1])) << i;
+    EXPECT_FALSE(is_preferred(order[i], order[i])) << i;
+  }
 }
 
 TEST(TimingCacheText, AnotherVersionIsSkippedWhole) {

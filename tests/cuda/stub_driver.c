@@ -4,6 +4,7 @@
  * without a GPU, so that everything load() checks and computes is run. Nothing can be run on it, and no library works with it. What it has to answer stands in stub_device.c.
  */
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 #define TEXT_OF(name) #name
 #define TEXT(name) TEXT_OF(name)

@@ -14,14 +14,19 @@
 namespace hone::cpu {
 namespace {
 
-/// A region in an element type, with operands of f32 rounded to bf16, weights to f16, or nothing rounded.
+/// A region in an element type, with operands of f32 rounded to bf16, weights to f16, or nothing rounded, also where matrix tiles
+/// are emulated.
 struct Sample {
   const RegionSample* region;
   DType dtype = DType::f32;
-  bool rounds = false, halves = false;
+  bool rounds = false, halves = false, tiles = false;
 
   std::string name() const {
-    return fmt::format("{}_{}{}", region->name, name_of(dtype), rounds ? "_rounded" : halves ? "_halves" : "");
+    return fmt::format("{}_{}{}", region->name, name_of(dtype),
+                       rounds   ? "_rounded"
+                       : halves ? "_halves"
+                       : tiles  ? "_tiles"
+                                : "");
   }
   /// Of the largest result. A recurrent layer hands its rounding on from step to step.
   double tolerance() const {
@@ -39,6 +44,8 @@ std::vector<Sample> all_samples() {
     if (!region.is_typed()) continue;
     list.push_back({&region, DType::f32, true});
     list.push_back({&region, DType::bf16, true});
+    if (region.has("Linear(") || region.has("Conv(") || region.has("Attention("))
+      list.push_back({.region = &region, .tiles = true});
     if (region.has("Linear(")) list.push_back({&region, DType::f32, false, true});
   }
   return list;
@@ -51,6 +58,7 @@ TEST_P(CpuCorpus, EveryOfferAgreesWithTheMeaning) {
   check_tactics(sample.region->graph(sample.dtype), "",
                 {.tolerance = sample.tolerance(),
                  .rounds = sample.rounds,
+                 .emulates = sample.tiles,
                  .halves = sample.halves,
                  .tuned = {{"N", 2}},
                  .run = {{{"N", 2}}, {{"N", 1}}, {{"N", 3}}}});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -328,6 +330,27 @@ TEST(CudaCode, HoldsMachineCodeForSeveralGpus) {
   EXPECT_EQ(code_for(codes, "sm_100").architecture, "sm_100");
   EXPECT_THROW(code_for(codes, "sm_75"), Error);
   EXPECT_THROW(code_for(codes, "sm_120"), Error);
+}
+
+TEST(CudaDevice, TellsProfilersThatWaitWhenToRecord) {
+  if (device_count() == 0) GTEST_SKIP() << driver_library().missing;
+  void* stub = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (stub == nullptr) {
+    const std::string path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stub_driver/libcuda.so.1";
+    stub = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  }
+  const auto counter = [&](const char* name) {
+    return stub == nullptr ? nullptr : static_cast<int*>(dlsym(stub, name));
+  };
+  const int *begun = counter("profiler_begun"), *ended = counter("profiler_ended");
+  CudaDevice device(0);
+  if (begun == nullptr || ended == nullptr) GTEST_SKIP() << "a real driver does not tell";
+  const int before = *begun;
+  device.profile(true);
+  EXPECT_EQ(*begun, before + 1);
+  EXPECT_EQ(*ended, before);
+  device.profile(false);
+  EXPECT_EQ(*ended, before + 1);
 }
 
 TEST(CudaDevice, SaysWhyThereIsNone) {

@@ -28,6 +28,8 @@ struct hone_benchmark : hone::capi::Handle<hone::capi::Kind::benchmark> {
   std::shared_ptr<const hone::Engine> engine;
   std::vector<BenchmarkStream> streams;
   std::vector<hone::Trace> traces;
+  hone_query_fn ended = nullptr;
+  void* user = nullptr;
 };
 
 namespace {
@@ -52,6 +54,18 @@ void take_memory(BenchmarkStream& stream) {
   const hone::Engine& engine = stream.context->context->engine();
   for (const hone::IoTensor& io : engine.plan().io)
     if (!engine.by_value(io.name)) stream.context->context->bind(io.name, nullptr);
+}
+
+hone_query_times times_of(const hone::Trace& trace) {
+  return {.size = sizeof(hone_query_times),
+          .enqueue_start = trace.enqueue_start,
+          .enqueue_end = trace.enqueue_end,
+          .input_start = trace.h2d_start,
+          .input_end = trace.h2d_end,
+          .compute_start = trace.compute_start,
+          .compute_end = trace.compute_end,
+          .output_start = trace.d2h_start,
+          .output_end = trace.d2h_end};
 }
 
 hone::PerfOptions loop_options(const hone_benchmark_options& given) {
@@ -162,13 +176,27 @@ hone_status hone_benchmark_run(hone_benchmark* benchmark, const hone_benchmark_o
       running.push_back(std::make_unique<Running>(*benchmark->streams[i].context));
       queries.push_back(benchmark->streams[i].query.get());
     }
+    std::function<void(const hone::Trace&)> ended;
+    if (benchmark->ended != nullptr)
+      ended = [benchmark](const hone::Trace& trace) {
+        const hone_query_times times = times_of(trace);
+        benchmark->ended(benchmark->user, &times);
+      };
     std::vector<hone::Trace> traces;
     hone::capi::on_cores(benchmark->engine->device(), [&] {
       for (hone::Query* query : queries) query->upload();
-      traces = hone::run_benchmark(queries, loop_options(given));
+      traces = hone::run_benchmark(queries, loop_options(given), ended);
       queries.front()->download();
     });
     benchmark->traces = std::move(traces);
+  });
+}
+
+hone_status hone_benchmark_set_query_function(hone_benchmark* benchmark, hone_query_fn function, void* user) {
+  return guarded([&] {
+    require(benchmark, "benchmark");
+    benchmark->ended = function;
+    benchmark->user = user;
   });
 }
 
@@ -186,15 +214,7 @@ hone_status hone_benchmark_query(const hone_benchmark* benchmark, size_t index, 
     require(benchmark, "benchmark");
     require_index(index, benchmark->traces.size(), "query");
     const hone::Trace& trace = benchmark->traces[index];
-    hone::capi::fill(times, "times",
-                     hone_query_times{.enqueue_start = trace.enqueue_start,
-                                      .enqueue_end = trace.enqueue_end,
-                                      .input_start = trace.h2d_start,
-                                      .input_end = trace.h2d_end,
-                                      .compute_start = trace.compute_start,
-                                      .compute_end = trace.compute_end,
-                                      .output_start = trace.d2h_start,
-                                      .output_end = trace.d2h_end});
+    hone::capi::fill(times, "times", times_of(trace));
   });
 }
 

@@ -9,11 +9,7 @@
 
   // ---- words and colours
 
-  const typeColours = { Convolution: "#4682b4", Deconvolution: "#7b68ee", MatrixMultiply: "#1e90ff", gemm: "#1e90ff", Attention: "#ce8b2c", Reformat: "#00c8c8",
-    Shuffle: "#bc8f8f", Slice: "#ffa500", Scale: "#8fbc8b", Quantize: "#8bab45", Dequantize: "#8bab45", Pooling: "#3cb371", PluginV2: "#d864a8", PointWise: "#9acd32",
-    ElementWise: "#9acd32", Reduce: "#90ee90", SoftMax: "#da70d6", Normalization: "#e6a8d7", Myelin: "#b39c4d", kgen: "#b39c4d" };
-  const precisionColours = { INT8: "#76b900", UINT8: "#76b900", FP32: "#f2564a", FP16: "#ffa500", BF16: "#ffc04d", INT32: "#c3c8cf", INT64: "#c3c8cf", FP8: "#2fb8ff", INT4: "#cc66ff", UINT4: "#cc66ff", FP4: "#f4d03f" };
-  const other = "#a3a9b1";
+  const typeColours = data.colours.type, precisionColours = data.colours.precision, other = data.colours.other;
   const heat = d3.scaleSequential(d3.interpolateYlOrRd);
   const sourceOf = layer => layer.tactic.split(".")[0];
   const sources = d3.scaleOrdinal(d3.schemeSet3);
@@ -206,40 +202,34 @@
   }
 
   function graph() {
-    const g = engine.graph, controls = main.append("div").attr("class", "controls");
+    const sheet = engine.graph, controls = main.append("div").attr("class", "controls");
     const search = controls.append("label").text("find ").append("input").attr("type", "search").attr("id", "findnode");
     const colour = controls.append("label").text("colour by ").append("select").attr("id", "colour");
     colour.selectAll("option").data(Object.keys(colourings)).enter().append("option").text(c => c);
-    controls.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", fit);
+    controls.append("button").attr("class", "plain").attr("type", "button").text("whole graph").on("click", () => drawn.fit());
     const said = controls.append("span").attr("class", "note").attr("role", "status");
-    const svg = main.append("div").attr("class", "graph").append("svg").attr("role", "img").attr("aria-label", `graph of ${g.nodes.length} layers`);
-    const plane = svg.append("g"), w = g.box[0], h = g.box[1];
-    const curve = e => { const a = g.nodes[e.from], b = g.nodes[e.to], y0 = a.y + h / 2, y1 = b.y - h / 2, m = (y0 + y1) / 2; return `M${a.x},${y0}C${a.x},${m},${b.x},${m},${b.x},${y1}`; };
-    plane.append("g").selectAll("path").data(g.edges).enter().append("path").attr("class", "edge").attr("d", curve)
-      .attr("stroke-width", e => 1 + Math.log10(1 + e.bytes / 1e5)).append("title").text(e => `${e.tensor} ${e.shape}`);
-    const node = plane.append("g").selectAll("g").data(engine.layers).enter().append("g").attr("class", "node")
-      .attr("transform", (l, i) => `translate(${g.nodes[i].x - w / 2},${g.nodes[i].y - h / 2})`).on("click", l => choose(l, "Layers"));
-    const rect = node.append("rect").attr("width", w).attr("height", h).attr("rx", 5);
-    node.append("text").attr("x", w / 2).attr("y", 15).attr("text-anchor", "middle").attr("font-weight", 600).text(l => engine.profiled ? `${l.type}  ${ms(l.average)} ms` : l.type);
-    node.append("text").attr("x", w / 2).attr("y", 31).attr("text-anchor", "middle").text(l => short(l.name, 34));
-    node.append("title").text(l => `${short(l.name, 300)}\n${l.tactic}\n${l.inputs.map(shapeOf).join(", ")} to ${l.outputs.map(shapeOf).join(", ")}`);
-    const zoom = d3.zoom().scaleExtent([.01, 4]).on("zoom", () => plane.attr("transform", d3.event.transform));
-    svg.call(zoom);
-    function size() { const r = svg.node().getBoundingClientRect(); return [r.width || 800, r.height || 500]; }
-    function fit() { const [a, b] = size(), k = Math.min(a / g.width, b / g.height, 1); svg.call(zoom.transform, d3.zoomIdentity.translate((a - k * g.width) / 2, 4).scale(k)); }
-    const paint = () => rect.attr("fill", colourings[colour.property("value")]);
-    colour.on("change", paint);
+    let hits = new Set();
+    const layer = i => sheet.items[i][0] === "node" ? engine.layers[sheet.items[i][1]] : null;
+    const binding = i => { const [kind, index] = sheet.items[i], t = engine.io[kind][index]; return [t.name, shapeOf(t)]; };
+    const lines = i => { const l = layer(i); return l ? [engine.profiled ? `${l.type}  ${ms(l.average)} ms` : l.type, l.name] : binding(i); };
+    const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
+    const drawn = drawGraph(main, sheet, data.box, {
+      label: `Graph of ${engine.layers.length} layers. Arrow keys walk along tensors, Enter opens a layer, plus, minus and 0 zoom.`,
+      lines,
+      colour: i => layer(i) ? colourings[colour.property("value")](layer(i)) : panel,
+      found: i => hits.has(i),
+      title: i => { const l = layer(i); return l ? `${short(l.name, 300)}\n${short(l.tactic, 300)}\n${l.inputs.map(shapeOf).join(", ")} to ${l.outputs.map(shapeOf).join(", ")}` : lines(i).join("\n"); },
+      describe: i => { const [bold, plain] = lines(i); return `${short(bold, 80)} ${short(plain, 200)}, ${i + 1} of ${sheet.items.length}`; },
+      open: i => layer(i) && choose(layer(i), "Layers"),
+    });
+    colour.on("change", drawn.repaint);
     search.on("input", () => {
       const text = search.property("value").toLowerCase();
-      const hit = l => text && [l.name, ...l.nodes].some(s => s.toLowerCase().includes(text));
-      node.classed("found", hit);
-      const first = engine.layers.findIndex(hit), n = engine.layers.filter(hit).length;
-      said.text(text ? `${n} found` : "");
-      if (first >= 0) { const [a, b] = size(); svg.call(zoom.transform, d3.zoomIdentity.translate(a / 2 - g.nodes[first].x, b / 2 - g.nodes[first].y)); }
+      hits = new Set(d3.range(sheet.items.length).filter(i => text && layer(i) && [layer(i).name, ...layer(i).nodes].some(s => s.toLowerCase().includes(text))));
+      said.text(text ? `${hits.size} found` : "");
+      if (hits.size) drawn.centre([...hits][0]);
+      drawn.repaint();
     });
-    paint();
-    const [a] = size(), k = Math.min(a / g.width, 1);
-    svg.call(zoom.transform, d3.zoomIdentity.translate((a - k * g.width) / 2, 4).scale(Math.max(k, .25)));
   }
 
   function roofline() {
@@ -273,13 +263,54 @@
       { title: "bound by", value: r => r.floor.moves ? "memory" : "arithmetic" }], won, { order: [3, -1], label: "distance from the ceiling" });
   }
 
+  /// Where tensors lie in the memory of an inference, from their first layer to their last; above it how much is in use.
+  function arena() {
+    const places = engine.memory, width = 1100, height = 340, left = 70, bottom = 40;
+    if (!places.length) { main.append("p").attr("class", "note").text("Where tensors lie in memory is known of Hone's engines whose sizes are fixed: give the plan, with -s where its inputs have open sizes."); return; }
+    const top = d3.max(places, p => p.offset + p.bytes), n = engine.layers.length, used = new Array(n).fill(0);
+    places.forEach(p => { for (let i = p.first; i <= p.last; ++i) used[i] += p.bytes; });
+    const most = d3.max(used);
+    cards([["memory of activations", bytes(top)], ["most in use at once", bytes(most)], ["of the memory, in use on average (%)", percent(100 * d3.mean(used) / top)], ["tensors there", count(places.length)]]);
+    const svg = figure(main, "Memory over time: where each tensor lies (bytes) while layers run", width, height);
+    const x = d3.scaleLinear([0, n], [left, width - 6]), y = d3.scaleLinear([0, top], [height - bottom, 8]);
+    axes(svg, x, y, width, height, left, bottom, d3.format("d"), d3.format(".3~s"));
+    svg.append("text").attr("x", width - 6).attr("y", height - 4).attr("text-anchor", "end").text("layers, in the order in which they run");
+    const shades = d3.scaleOrdinal(d3.schemeSet3);
+    svg.selectAll("rect").data(places).enter().append("rect").attr("x", p => x(p.first)).attr("width", p => Math.max(.5, x(p.last + 1) - x(p.first)))
+      .attr("y", p => y(p.offset + p.bytes)).attr("height", p => Math.max(.5, y(p.offset) - y(p.offset + p.bytes))).attr("fill", p => shades(p.tensor)).attr("stroke", "#333").attr("stroke-width", .5)
+      .append("title").text(p => `${short(p.tensor, 300)}\n${bytes(p.bytes)} at ${count(p.offset)}\nfrom ${short(engine.layers[p.first].name, 200)}\nto ${short(engine.layers[p.last].name, 200)}`);
+    svg.append("path").attr("class", "used").attr("d", d3.line().curve(d3.curveStepAfter).x((u, i) => x(i)).y(y)(used.concat(used[n - 1])));
+    legend([["in use", "var(--text)"]]);
+    section("Tensors in memory, the largest first");
+    table(main, [{ title: "tensor", value: p => p.tensor }, { title: "bytes", value: p => p.bytes, text: p => bytes(p.bytes), number: true }, { title: "at", value: p => p.offset, text: p => count(p.offset), number: true },
+      { title: "from layer", value: p => p.first, number: true }, { title: "to layer", value: p => p.last, number: true }], places, { order: [1, -1], label: "tensors in memory" });
+  }
   function memory() {
+    arena();
+    section("What layers read and write");
     layerBars(main, "Weights footprint per layer", l => l.weights, bytes, colourings.type);
     layerBars(main, "Activation footprint per layer", l => l.activations, bytes, colourings.type);
     layerBars(main, "Total footprint per layer", l => l.bytes, bytes, colourings.type);
     const charts = main.append("div").attr("class", "charts");
     histogram(charts, "Activation footprint distribution per layer (bytes)", engine.layers.map(l => l.activations), "#5aa7e8", bytes);
     histogram(charts, "Weights footprint distribution per layer (bytes)", engine.layers.map(l => l.weights), "#5aa7e8", bytes);
+    histogram(charts, "Total footprint distribution per layer (bytes)", engine.layers.map(l => l.bytes), "#5aa7e8", bytes);
+  }
+
+  function build() {
+    const phases = engine.build;
+    if (!phases.length) { main.append("p").text("What a build spent its time on is known where the build was made for this report: give the model, MODEL.onnx."); return; }
+    const width = 1000, line = 22, left = 10, height = phases.length * line + 40, end = d3.max(phases, p => p.end);
+    const svg = figure(main, "The build's time line (ms)", width, height), x = d3.scaleLinear([0, end], [left, width - 20]);
+    svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - 26})`).call(d3.axisBottom(x).ticks(8));
+    const shades = ["#5aa7e8", "#8dd3c7", "#fdb462", "#bebada"];
+    const g = svg.selectAll("g.phase").data(phases).enter().append("g").attr("class", "phase").attr("transform", (p, i) => `translate(0,${i * line + 4})`);
+    g.append("rect").attr("x", p => x(p.begin)).attr("width", p => Math.max(1, x(p.end) - x(p.begin))).attr("height", 17).attr("fill", p => shades[p.depth % shades.length]);
+    g.append("text").attr("y", 13).attr("x", p => x(p.begin) > width * .6 ? x(p.begin) - 5 : Math.min(x(p.end) + 5, x(p.begin) > width * .3 ? x(p.end) + 5 : Math.max(x(p.end) + 5, left)))
+      .attr("text-anchor", p => x(p.begin) > width * .6 ? "end" : x(p.end) > width * .7 ? "start" : "start").each(function(p) { if (x(p.begin) <= width * .6 && x(p.end) > width * .7) d3.select(this).attr("x", x(p.begin) + 6).attr("class", "on"); })
+      .text(p => `${"  ".repeat(p.depth)}${short(p.name, 60)}: ${ms(p.end - p.begin)} ms`);
+    table(main, [{ title: "phase", value: p => "  ".repeat(p.depth) + p.name }, { title: "begins, ms", value: p => p.begin, text: p => ms(p.begin), number: true },
+      { title: "takes, ms", value: p => p.end - p.begin, text: p => ms(p.end - p.begin), number: true }], phases, { order: [1, 1], label: "phases of the build" });
   }
 
   function tactics() {
@@ -351,7 +382,7 @@
 
   // ---- tabs
 
-  const parts = { Overview: overview, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards };
+  const parts = { Overview: overview, Layers: layers, Graph: graph, Roofline: roofline, Memory: memory, Tactics: tactics, Hazards: hazards, Build: build };
   if (engines.length > 1) parts.Compare = compare;
   parts.Data = rawData;
   const names = Object.keys(parts);

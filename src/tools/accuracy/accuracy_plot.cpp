@@ -6,23 +6,14 @@
 #include <cmath>
 #include <limits>
 
+#include "base/markup.h"
+
 namespace hone {
 namespace {
 
 constexpr double kWidth = 900, kHeight = 300, kLeft = 80, kTop = 46, kGap = 90;
 constexpr double kLeast = 1e-9;  // where an error of 0 is drawn
 constexpr std::string_view kAdded = "#c2410c", kEntering = "#2563eb", kGrey = "#6b7280";
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) switch (c) {
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '&': result += "&amp;"; break;
-      default: result += c;
-    }
-  return result;
-}
 
 double drawable(double error) { return std::isfinite(error) ? std::max(error, kLeast) : 1; }
 
@@ -43,11 +34,11 @@ class Panel {
  public:
   Panel(double top, std::string_view title, std::string_view below, const Decades& decades)
       : top_(top), decades_(decades) {
-    text_ += fmt::format(R"(<text x="{}" y="{}" class="title">{}</text>)", kLeft, top_ - 14, escaped(title));
+    text_ += fmt::format(R"(<text x="{}" y="{}" class="title">{}</text>)", kLeft, top_ - 14, markup_text(title));
     text_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="none" stroke="{}"/>)", kLeft, top_, kWidth,
                          kHeight, kGrey);
     text_ += fmt::format(R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft + kWidth, top_ + kHeight + 34,
-                         escaped(below));
+                         markup_text(below));
     for (double decade = decades.low; decade <= decades.high; ++decade) {
       const double at = y(std::pow(10, decade));
       text_ +=
@@ -65,17 +56,17 @@ class Panel {
   void dot(double x, double error, std::string_view colour, std::string_view says) {
     text_ += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.5" fill="{}"><title>{}</title></circle>)"
                          "\n",
-                         x, y(error), colour, escaped(says));
+                         x, y(error), colour, markup_text(says));
   }
   void bar(double x, double width, double error, std::string_view colour, std::string_view says) {
     text_ += fmt::format(
         R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" fill-opacity="0.55"><title>{}</title></rect>)"
         "\n",
-        x - width / 2, y(error), width, bottom() - y(error), colour, escaped(says));
+        x - width / 2, y(error), width, bottom() - y(error), colour, markup_text(says));
   }
   void legend(double x, std::string_view colour, std::string_view says) {
     text_ += fmt::format(R"(<rect x="{}" y="{}" width="10" height="10" fill="{}"/><text x="{}" y="{}">{}</text>)", x,
-                         top_ - 23, colour, x + 16, top_ - 14, escaped(says));
+                         top_ - 23, colour, x + 16, top_ - 14, markup_text(says));
   }
   void line(std::span<const std::pair<double, double>> points, std::string_view colour) {
     text_ += fmt::format(R"(<polyline fill="none" stroke="{}" stroke-width="1.5" points=")", colour);
@@ -144,7 +135,7 @@ std::string accuracy_plot(const std::string& title, std::span<const LayerError> 
       "\n<title>{}</title><style>.title{{font-weight:bold;font-size:14px}}</style>\n"
       R"(<rect width="100%" height="100%" fill="white"/>)"
       "\n",
-      kLeft + kWidth + 40, kTop + 2 * kHeight + kGap + 60, escaped(title));
+      kLeft + kWidth + 40, kTop + 2 * kHeight + kGap + 60, markup_text(title));
   if (!layers.empty()) svg += depth_panel(layers);
   return svg + speed_panel(trials, exact_ms) + "</svg>\n";
 }

@@ -7,9 +7,11 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "report/layer_profile.h"
+#include "tools/commands/bench_compare.h"
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
+#include "tools/common/replicas.h"
 #include "tools/common/terminal.h"
 
 namespace hone {
@@ -19,25 +21,52 @@ using Json = nlohmann::ordered_json;
 
 const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
-      "bench",
-      "PLAN | MODEL.onnx",
-      "Measures an engine. \n\nhone bench kernels KEY: all ways to solve one problem, and what the machine could do at "
-      "best.",
-      {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
-       {"-i", "<name:file[,...]>", "--loadInputs", "input values: raw, .npy or .npz; other inputs get random values"},
-       {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
-       {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
-       {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
-       {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"},
-       {"--threadSweep", "", "", "measure with 1, 2, 4 ... up to all of the processor's threads"}}};
+      .name = "bench",
+      .takes = "PLAN | MODEL.onnx ...",
+      .purpose =
+          "Measures an engine; with --compare several that take turns. \n\nhone bench kernels KEY: all ways to solve "
+          "one problem, and what the machine could do at "
+          "best.",
+      .flags = {{"-s", "<shapes>", "--shapes", "input shapes, name:1x3x224x224[,...]"},
+                {"-i", "<name:file[,...]>", "--loadInputs",
+                 "input values: raw, .npy or .npz; other inputs get random values"},
+                {"-t", "<seconds>", "--duration", "measure at least this long (default 3)"},
+                {"-n", "<count>", "--iterations", "and at least so many queries (default 10)"},
+                {"--streams", "<count>", "--infStreams", "queries in flight (default 1)"},
+                {"--compute-only", "", "--noDataTransfers", "leave the copies of inputs and outputs out"},
+                {"--threadSweep", "", "", "measure with 1, 2, 4 ... up to all of the processor's threads"},
+                {"--compare", "", "", "two engines and more in turns: which is faster, and how surely"},
+                {"--rounds", "<count>", "", "of --compare: turns of each (default 21)"},
+                {"--plot", "<file>", "", "of --compare: the rounds and the ratios as SVG"}},
+      .takes_several = true};
   return kCommand;
+}
+
+double queries_per_second(std::span<const Trace> timed) {
+  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
+  return seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0;
+}
+
+/// What each device did of it.
+Json devices_json(const Measurement& measured, const Options& options) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < measured.by_device.size(); ++i) {
+    const std::vector<Trace>& traces = measured.by_device[i];
+    const auto timed = std::span(traces).subspan(warm_up_queries(traces, static_cast<float>(options.perf.warm_up_ms)));
+    const float percentiles[] = {50, 99};
+    const Summary latency = summarize(round_trips(timed), percentiles);
+    rows.push_back({{"device", i == 0 ? options.tool.device : options.tool.replicas[i - 1]},
+                    {"queries", timed.size()},
+                    {"queriesPerSecond", queries_per_second(timed)},
+                    {"latencyMs", {{"median", latency.percentiles[0]}, {"p99", latency.percentiles[1]}}}});
+  }
+  return rows;
 }
 
 Json measured_json(const Measurement& measured, const FriendlyLine& line, bool synchronous) {
   const float percentiles[] = {50, 90, 99};
   const std::span<const Trace> timed = measured.timed();
   const Summary closed = summarize(measured.circumstances.closed_loop, percentiles);
-  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
   return {{"file", line.file},
           {"queries", timed.size()},
           {"streams", line.options.perf.streams},
@@ -47,7 +76,7 @@ Json measured_json(const Measurement& measured, const FriendlyLine& line, bool s
             {"p90", closed.percentiles[1]},
             {"p99", closed.percentiles[2]},
             {"max", closed.max}}},
-          {"queriesPerSecond", seconds > 0 ? static_cast<double>(timed.size()) / seconds : 0},
+          {"queriesPerSecond", queries_per_second(timed)},
           {"boundBy", bound_by(timed, synchronous)},
           {"steady", is_steady(timed)},
           {"machineText", measured.circumstances.machine.text()},
@@ -64,6 +93,11 @@ void print(const Json& result) {
   page.pair("throughput",
             fmt::format("{:.1f} queries per second with {} in flight ({} queries)",
                         result["queriesPerSecond"].get<double>(), result["streams"].dump(), result["queries"].dump()));
+  for (const Json& each : result.value("devices", Json::array()))
+    page.pair("  " + each["device"].get<std::string>(),
+              fmt::format("{:.1f} queries per second, {:.3f} ms median, {:.3f} ms at 99 %",
+                          each["queriesPerSecond"].get<double>(), each["latencyMs"]["median"].get<double>(),
+                          each["latencyMs"]["p99"].get<double>()));
   page.pair("bound by", result["boundBy"].get<std::string>());
   page.pair("machine", result["machineText"].get<std::string>());
   if (!result["steady"])
@@ -77,9 +111,12 @@ Json measure_once(const FriendlyLine& line, const Voices& voices) {
   session.load();
   Inference inference(session, line.options, voices);
   inference.set_up();
+  const Replicas replicas(session, inference, line.options, voices);
   const Measurement measured = inference.measure_all();
   if (measured.timed().empty()) throw Error("no query was measured", "raise -t or -n");
-  return measured_json(measured, line, info_of(session.device()).host_accessible != 0);
+  Json result = measured_json(measured, line, info_of(session.device()).host_accessible != 0);
+  if (!line.options.tool.replicas.empty()) result["devices"] = devices_json(measured, line.options);
+  return result;
 }
 
 /// 1, 2, 4 … and all.
@@ -131,6 +168,10 @@ int bench(const FriendlyLine& line) {
   if (line.options.perf.duration_s == -1)
     throw Error("hone bench tells its result at the end, which --duration=-1 never reaches",
                 "give a time in seconds: -t 10");
+  if (line.has("--compare")) return run_comparison_of_engines(line);
+  if (line.files.size() > 1)
+    throw Error(fmt::format("one file is taken, these are two: {} and {}", line.files[0], line.files[1]),
+                "hone bench --compare measures several in turns");
   const bool swept = line.has("--threadSweep");
   const Json result = swept ? sweep(line, voices) : measure_once(line, voices);
   if (line.json) fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));

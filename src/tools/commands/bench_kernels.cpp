@@ -12,8 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "builder/details.h"
-#include "ir/key.h"
-#include "ops/all.h"
+#include "builder/problem.h"
 #include "tools/commands/commands.h"
 #include "tools/common/terminal.h"
 #include "tuner/measure.h"
@@ -36,32 +35,6 @@ const FriendlyCommand& command() {
 }
 
 constexpr int64_t kRepeats = 16;
-
-constexpr std::pair<std::string_view, bool Precision::*> kSuffixes[] = {
-    {" +f16", &Precision::f16}, {" +bf16", &Precision::bf16}, {" +i8", &Precision::i8}};
-
-/// A key may have the tactic, the device and the versions behind it, and may be an entry of a timing cache.
-std::string problem_part(std::string_view line) {
-  const Json entry = line.starts_with("{") ? Json::parse(line, nullptr, false) : Json();
-  std::string key = entry.is_object() && entry.contains("key") ? entry["key"].get<std::string>() : std::string(line);
-  return key.substr(0, key.find(" | "));
-}
-
-Problem problem_of(std::string key, const DeviceInfo& device) {
-  Precision allowed;
-  if (key.ends_with(" -tf32")) {
-    allowed.tf32 = false;
-    key.resize(key.size() - std::string_view(" -tf32").size());
-  }
-  for (auto suffix = std::rbegin(kSuffixes); suffix != std::rend(kSuffixes); ++suffix)
-    if (key.ends_with(suffix->first)) {
-      allowed.*suffix->second = true;
-      key.resize(key.size() - suffix->first.size());
-    }
-  Graph region = parse_key(key, find_op);
-  Graph symbolic = region.clone();
-  return {std::move(region), std::move(symbolic), {}, device, allowed};
-}
 
 std::vector<Candidate> candidates_for(const Problem& problem, const Backend& backend, Json& refused) {
   std::vector<Candidate> candidates;
@@ -104,7 +77,7 @@ Json rung(std::string_view name, double ms, const Work& work, double floor) {
 
 /// Slowest first; rejected tactics among the refusals.
 Json ladder(const std::string& key, OpenDevice& device, int repeats) {
-  const Problem problem = problem_of(key, device.device->info());
+  const Problem problem = parse_problem(key, device.device->info());
   Json result{{"problem", problem.key()}, {"device", device.device->info().name}};
   const Work work = work_of(problem);
   const double floor = floor_ms(problem, work, device.device->ceilings());

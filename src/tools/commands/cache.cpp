@@ -23,9 +23,8 @@ const FriendlyCommand& command() {
   static const FriendlyCommand kCommand{
       "cache",
       "list FILE... | merge TARGET SOURCE... | prune FILE",
-      "list: what timing caches hold. merge: add the entries that TARGET lacks. prune: drop damaged lines, and what "
-      "the "
-      "flags say.",
+      "list: what timing caches hold. merge: add the entries of files, and of all files in folders, to TARGET; the "
+      "order does not matter. prune: drop damaged lines, and what the flags say.",
       {{"--keys", "", "", "of list: the problems that they know, the slowest first: for hone bench kernels"},
        {"--keep", "<text>", "", "of prune: drop all entries whose key lacks the text, such as a processor's name"},
        {"--rejected", "", "", "of prune: drop the entries of tactics that failed"}},
@@ -109,12 +108,32 @@ int list_keys(Words files) {
   return 0;
 }
 
+/// The files among the sources, and those of the folders.
+std::vector<std::string> files_of(Words sources) {
+  std::vector<std::string> files;
+  for (const std::string& source : sources) {
+    if (!std::filesystem::is_directory(source)) {
+      files.push_back(source);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source))
+      if (entry.is_regular_file()) files.push_back(entry.path().string());
+  }
+  return files;
+}
+
 int merge(const std::string& target, Words sources) {
   const auto merged = make<hone_timing_cache>(hone_timing_cache_create, nullptr, size_t{0});
-  for (const std::string& path : sources) check(hone_timing_cache_merge(merged.get(), load(path).cache.get()));
+  size_t skipped = 0;
+  for (const std::string& path : files_of(sources)) {
+    const Loaded part = load(path);
+    skipped += part.skipped;
+    check(hone_timing_cache_merge(merged.get(), part.cache.get()));
+  }
   size_t bytes = 0;
-  check(hone_timing_cache_save(merged.get(), target.c_str(), &bytes));  // keeps what the target holds
-  fmt::print("{}: {} entries, {} bytes\n", target, load(target).entries(), bytes);
+  check(hone_timing_cache_save(merged.get(), target.c_str(), &bytes));  // and what the target holds
+  fmt::print("{}: {} entries, {} bytes{}\n", target, load(target).entries(), bytes,
+             skipped == 0 ? std::string() : fmt::format(", {} damaged lines left out", skipped));
   return 0;
 }
 
@@ -167,6 +186,9 @@ int run_cache(Words words) {
     return dispatch({words.begin(), words.end()});
   } catch (const Error& error) {
     fmt::print(stderr, "hone cache: {}\n", error.what());
+    return 1;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "hone cache: {}: {}\n", error.path1().string(), error.code().message());
     return 1;
   }
 }

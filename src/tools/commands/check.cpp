@@ -15,8 +15,8 @@
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
 #include "tools/common/input_data.h"
-#include "tools/common/npy.h"
 #include "tools/common/terminal.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

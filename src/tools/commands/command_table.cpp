@@ -30,4 +30,12 @@ constexpr Command kCommands[] = {
 
 std::span<const Command> command_table() { return kCommands; }
 
+const Command* find_command(const std::string& first, std::span<const std::string> rest) {
+  const Command* found = nullptr;
+  for (const Command& command : kCommands)
+    if (command.first == first && (command.second.empty() || (!rest.empty() && command.second == rest[0])))
+      if (found == nullptr || found->second.empty()) found = &command;
+  return found;
+}
+
 }  // namespace hone

@@ -33,6 +33,8 @@ struct Command {
   const FriendlyCommand& (*describe)();
 };
 std::span<const Command> command_table();
+/// The command that the words begin with, the one of two words first; null: none.
+const Command* find_command(const std::string& first, std::span<const std::string> rest);
 
 /// `hone run` as a comparison, whatever its flags.
 int run_comparison(Words words);

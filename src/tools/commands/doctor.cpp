@@ -3,6 +3,7 @@
 // `hone doctor`.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/env.h"
@@ -48,11 +49,22 @@ Json backend_json(const char* kind) {
   return json;
 }
 
+/// The folder for `tritonserver --backend-directory`: beside the installed program, or in a build's tree; "" where there is none.
+std::string triton_backends() {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const fs::path root = fs::read_symlink("/proc/self/exe", none).parent_path().parent_path();
+  for (const char* place : {"lib/hone/backends", "lib/backends"})
+    if (fs::exists(root / place / "hone/libtriton_hone.so", none)) return (root / place).string();
+  return {};
+}
+
 Json examine() {
   Json json{{"version", kVersion}, {"backends", Json::array()}, {"environment", Json::object()}};
   for (size_t i = 0; i < hone_device_kinds(); ++i) json["backends"].push_back(backend_json(hone_device_kind(i)));
   for (const EnvVariable& variable : env_table())
     json["environment"][std::string(variable.name)] = env_text(variable.name).value_or("");
+  json["tritonBackends"] = triton_backends();
   const MachineState state = read_machine_state();
   json["machine"] = MachineChange{state, state}.text();
   return json;
@@ -74,6 +86,8 @@ void print(const Json& found) {
     page.pair("", backend["bf16Matmuls"].get<bool>() ? "multiplies bf16 where --bf16 allows it"
                                                      : "no matmuls of bf16: --bf16 computes in f32");
   }
+  if (const std::string backends = found["tritonBackends"]; !backends.empty())
+    page.pair("for tritonserver", "--backend-directory=" + backends);
   page.pair("machine", found["machine"].get<std::string>());
   page.title("environment");
   for (const EnvVariable& variable : env_table())

@@ -93,6 +93,8 @@ EngineRows measure(const FriendlyLine& line, const std::string& file) {
                   inference.profile_layers({}).json(), times_json(measured.timed()));
   engine.peaks = {ceilings.bytes, ceilings.f32_flops, ceilings.f16_flops, ceilings.i8_flops};
   engine.facts = facts_of(session, measured);
+  for (const TimedPhase& phase : session.build_phases())
+    if (phase.end_ms >= 0) engine.build.push_back({phase.name, phase.depth, phase.begin_ms, phase.end_ms});
   add_tried_tactics(engine, session);
   return engine;
 }

@@ -14,10 +14,10 @@
 #include "tools/commands/commands.h"
 #include "tools/common/friendly.h"
 #include "tools/common/inference.h"
-#include "tools/common/npy.h"
 #include "tools/common/terminal.h"
 #include "tools/compare/compare_run.h"
 #include "tools/compare/run_flags.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

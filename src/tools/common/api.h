@@ -21,6 +21,7 @@ struct Destroy {
   void operator()(hone_benchmark* benchmark) const { hone_benchmark_destroy(benchmark); }
   void operator()(hone_timing_cache* cache) const { hone_timing_cache_destroy(cache); }
   void operator()(hone_check* check) const { hone_check_destroy(check); }
+  void operator()(hone_reference* reference) const { hone_reference_destroy(reference); }
 };
 template <typename Object>
 using Owned = std::unique_ptr<Object, Destroy>;

@@ -145,6 +145,9 @@ int run_friendly(const FriendlyCommand& command, std::span<const std::string> ar
       fmt::print("{}", friendly_help(command));
       return 0;
     }
+    if (!line.options.tool.replicas.empty() && command.name != "bench")
+      throw Error(fmt::format("hone {} takes one device", command.name),
+                  "several devices compute beside each other in hone bench and trtexec");
     open_operator_libraries(line.options.tool, Logger([](Severity, std::string_view) {}));
     return tool(line);
   } catch (const Error& error) {

@@ -5,6 +5,8 @@
 #include "tools/common/inference.h"
 
 #include <algorithm>
+#include <future>
+#include <latch>
 #include <optional>
 
 #include "base/file.h"
@@ -13,6 +15,7 @@
 #include "report/text.h"
 #include "tools/common/input_data.h"
 #include "tools/common/time_line.h"
+#include "tools/common/watcher.h"
 #include "tools/trtexec/accuracy.h"
 #include "tools/trtexec/debug_tensors.h"
 #include "tools/trtexec/memory_usage.h"
@@ -141,7 +144,22 @@ void Inference::fill_inputs(int stream) {
     voices_.tool.verbose("Random values are drawn with the fixed seed {}: every run gets the same.", kRandomSeed);
 }
 
-/// Of all streams, or of the first ones.
+namespace {
+
+/// cudaProfilerStart() to cudaProfilerStop(): what `nsys profile -c cudaProfilerApi` records.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(hone_device* device) : device_(device) { check(hone_device_profile(device_, 1)); }
+  ~ProfilerRange() { hone_device_profile(device_, 0); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  hone_device* device_;
+};
+
+}  // namespace
+
 std::vector<Trace> Inference::measure(const PerfOptions& perf, int streams) {
   const hone_benchmark_options options{.size = sizeof(hone_benchmark_options),
                                        .iterations = perf.iterations,
@@ -152,7 +170,17 @@ std::vector<Trace> Inference::measure(const PerfOptions& perf, int streams) {
                                        .threads = perf.threads,
                                        .one_at_a_time = perf.expose_dma,
                                        .streams = streams};
+  Watcher* watcher = Watcher::of_process();
+  if (watcher != nullptr) {
+    const std::string& file = options_.tool.load_engine.empty() ? options_.tool.onnx : options_.tool.load_engine;
+    watcher->measuring(file, perf.warm_up_ms, options.duration_ms);
+    check(hone_benchmark_set_query_function(
+        benchmark_.get(), [](void* user, const hone_query_times* times) { static_cast<Watcher*>(user)->query(*times); },
+        watcher));
+  }
+  const ProfilerRange range(session_.device());
   check(hone_benchmark_run(benchmark_.get(), &options));
+  if (watcher != nullptr) watcher->measured();
   std::vector<Trace> traces(hone_benchmark_queries(benchmark_.get()));
   for (size_t i = 0; i < traces.size(); ++i) {
     const auto told = ask<hone_query_times>(hone_benchmark_query, benchmark_.get(), i);
@@ -251,10 +279,28 @@ std::vector<float> Inference::closed_loop(std::span<const Trace> timed) {
   return round_trips(measure(alone, 1));
 }
 
+/// On this device and on those beside it, begun together: their clocks start within the moment that a thread takes to wake.
+std::vector<std::vector<Trace>> Inference::measure_everywhere() {
+  std::vector<std::future<std::vector<Trace>>> others;
+  std::latch begin(static_cast<std::ptrdiff_t>(beside_.size()) + 1);
+  for (Inference* other : beside_)
+    others.push_back(std::async(std::launch::async, [&begin, other] {
+      begin.arrive_and_wait();
+      return other->measure(other->options_.perf);
+    }));
+  begin.arrive_and_wait();
+  std::vector<std::vector<Trace>> traces{measure(options_.perf)};
+  for (std::future<std::vector<Trace>>& other : others) traces.push_back(other.get());
+  return traces;
+}
+
 Measurement Inference::measure_all() {
   Measurement result;
   result.circumstances.machine.before = read_machine_state();
-  result.traces = measure(options_.perf);
+  result.by_device = measure_everywhere();
+  for (const std::vector<Trace>& traces : result.by_device)
+    result.traces.insert(result.traces.end(), traces.begin(), traces.end());
+  std::ranges::stable_sort(result.traces, {}, &Trace::h2d_start);
   result.circumstances.machine.after = read_machine_state();
   result.warm_up = warm_up_queries(result.traces, static_cast<float>(options_.perf.warm_up_ms));
   result.circumstances.closed_loop = closed_loop(result.timed());
@@ -264,7 +310,8 @@ Measurement Inference::measure_all() {
 void Inference::measure_and_report() {
   const Measurement measured = measure_all();
   if (!options_.report.trace.empty()) {
-    time_line_.emplace(time_line_layers(session_.plan(), session_.profile()));
+    time_line_.emplace(time_line_layers(session_.plan(), session_.profile()),
+                       info_of(session_.device()).host_accessible == 0);
     time_line_->set_queries(measured.timed());
   }
   for (const Trace& trace : measured.timed())

@@ -17,8 +17,9 @@ namespace hone {
 
 /// A measured run.
 struct Measurement {
-  std::vector<Trace> traces;  // warm-up included
-  size_t warm_up = 0;         // how many of them
+  std::vector<Trace> traces;                  // of all devices, warm-up included
+  size_t warm_up = 0;                         // how many of them
+  std::vector<std::vector<Trace>> by_device;  // the same, of each
   Circumstances circumstances;
 
   std::span<const Trace> timed() const { return std::span(traces).subspan(warm_up); }
@@ -30,11 +31,15 @@ class Inference {
 
   /// Contexts, shapes, memory and inputs of all streams.
   void set_up();
+  /// From now on what is measured here runs on those others, too: each with its streams, on a device of its own.
+  void run_beside(std::vector<Inference*> others) { beside_ = std::move(others); }
   /// Measures, reports, dumps, profiles, as asked for.
   void run();
   /// Holds the outputs against the references that were given; says what is off. True without references.
   bool validate();
   Measurement measure_all();
+  /// Of all streams, or of the first ones; warm-up included.
+  std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
   /// Measures once more, layer by layer.
   LayerProfile profile_layers(const ProfileCeilings& ceilings);
   /// What --trace writes: of the measured run, of the profile, and of a short run in which workers tell what they are at.
@@ -57,7 +62,7 @@ class Inference {
   hone_context* context(int stream = 0) const { return hone_benchmark_context(benchmark_.get(), stream); }
   void report_allocation(int64_t bytes) const;
   bool validate_pair(const ReferencePair& pair);
-  std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
+  std::vector<std::vector<Trace>> measure_everywhere();
   std::vector<float> closed_loop(std::span<const Trace> timed);
   void measure_and_report();
   void report_tensors();
@@ -69,6 +74,7 @@ class Inference {
   const Voices& voices_;
   InputShapes shapes_;
   Owned<hone_benchmark> benchmark_;
+  std::vector<Inference*> beside_;
   double mean_compute_ms_ = 0;
   std::vector<std::pair<std::string, double>> losses_;
   std::optional<TimeLine> time_line_;  // where one is asked for

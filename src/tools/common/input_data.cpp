@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tensor/layout.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "tools/common/terminal.h"
+#include "tools/common/watcher.h"
 
 namespace hone {
 namespace {
@@ -23,11 +25,6 @@ std::string duration_text(double seconds) {
   return whole < 90 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
-bool draws_lines(std::FILE* file) {
-  const char* terminal = std::getenv("TERM");
-  return isatty(fileno(file)) != 0 && terminal != nullptr && std::string(terminal) != "dumb";
-}
-
 }  // namespace
 
 std::string progress_text(size_t done, size_t total, std::string_view what, double elapsed_seconds) {
@@ -39,18 +36,23 @@ std::string progress_text(size_t done, size_t total, std::string_view what, doub
 }
 
 Progress::Progress(std::FILE* terminal)
-    : file_(terminal), terminal_(draws_lines(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
+    : file_(terminal), terminal_(wants_screen(terminal) ? terminal : nullptr), start_ms_(now_ms()) {}
 
 hone_progress Progress::of_build(int (*stop)(void*)) {
   hone_progress told{.size = sizeof(hone_progress), .user = this, .stop = stop};
   told.begin = [](void* user, const char* phase, const char* parent, int steps) {
     static_cast<Progress*>(user)->begin(phase, parent, steps);
+    if (Watcher* watcher = Watcher::of_process()) watcher->begin(phase, parent, steps);
   };
   told.step = [](void* user, const char* phase, int done) {
     auto& progress = *static_cast<Progress*>(user);
+    if (Watcher* watcher = Watcher::of_process()) watcher->step(phase, done);
     if (std::string_view(phase) == kTuning)
       progress.draw(static_cast<size_t>(done), static_cast<size_t>(progress.layers_), progress.tuned_);
     return 0;
+  };
+  told.end = [](void*, const char* phase) {
+    if (Watcher* watcher = Watcher::of_process()) watcher->end(phase);
   };
   return told;
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
+#include "tools/common/watcher.h"
 #include "tools/model/prepare.h"
 #include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
@@ -72,8 +73,12 @@ void Session::build() {
   const auto options = prepare_build(*model, *device_, options_, voices_.tool);
   Progress progress;
   const Interrupt interrupt;
-  const hone_progress told = progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; });
+  BuildPhases phases(progress.of_build([](void*) { return Interrupt::requested() ? 1 : 0; }));
+  const hone_progress told = phases.listener();
   check(hone_options_set_progress(options.get(), &told));
+  if (Watcher* watcher = Watcher::of_process())
+    check(hone_options_set_timed_function(
+        options.get(), [](void* user, const hone_timed* best) { static_cast<Watcher*>(user)->timed(*best); }, watcher));
   voices_.progress = &progress;
 
   const hone_log log = log_of(voices_);
@@ -81,6 +86,7 @@ void Session::build() {
   plan_ = make<hone_plan>(hone_plan_create_from_model, model.get(), device_.get(), options.get(), &log);
   voices_.progress = nullptr;
   progress.clear();
+  build_phases_ = phases.take();
   const double built = seconds_since(start);
   interrupted_ = Interrupt::requested();
   monitor_memory("the build");
@@ -119,6 +125,14 @@ void Session::read() {
     throw;
   }
   voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
+}
+
+void Session::take(const Session& other) {
+  const void* bytes = nullptr;
+  size_t size = 0;
+  check(hone_plan_bytes(other.plan_.get(), &bytes, &size));
+  plan_ = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
+  plan_bytes_ = other.plan_bytes_;
 }
 
 void Session::load() {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "options/tool_options.h"
+#include "tools/common/build_phases.h"
 #include "tools/common/plan_view.h"
 #include "tools/common/progress.h"
 
@@ -47,6 +48,8 @@ class Session {
   void build();
   /// Reads the plan file, which load() takes too.
   void read();
+  /// Takes what another one built or read, for a device of its own.
+  void take(const Session& other);
   /// With --refit: --dumpRefit, --refitFromOnnx and --timeRefit, as asked for, on what build() or read() left.
   void refit();
   /// Makes an engine of what build() or read() left, as it will be used; reads the plan file when neither was called.
@@ -67,6 +70,8 @@ class Session {
   size_t plan_bytes() const { return plan_bytes_; }
   /// Whether Ctrl-C cut the build short.
   bool interrupted() const { return interrupted_; }
+  /// What build() spent its time on.
+  const std::vector<TimedPhase>& build_phases() const { return build_phases_; }
 
  private:
   void save_plan();
@@ -86,6 +91,7 @@ class Session {
   std::vector<NetworkTensor> tensors_;
   std::vector<PlanProfile> profiles_;
   bool interrupted_ = false;
+  std::vector<TimedPhase> build_phases_;
 };
 
 }  // namespace hone

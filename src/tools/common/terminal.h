@@ -12,6 +12,12 @@ namespace hone {
 /// Whether the stream is a terminal that draws colours; NO_COLOR in the environment says it is not.
 bool wants_colour(std::FILE* stream);
 
+/// Whether the stream is a terminal that can be drawn on.
+bool wants_screen(std::FILE* stream);
+/// A text of anybody's as a terminal may be given it: without control characters, marks of direction and letters that are two wide, each
+/// of which is a question mark.
+std::string terminal_text(std::string_view text);
+
 /// Prints to stdout.
 class Page {
  public:

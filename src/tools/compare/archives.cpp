@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "base/file.h"
-#include "tools/common/npy.h"
 #include "tools/companion/exit_status.h"
 #include "tools/compare/tensor_files.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

@@ -50,7 +50,10 @@ class ComparedRun {
     narrator_.info("RUNNING | Command: hone run {}", join(arguments_.words(), " "));
     refuse_python(arguments_);
     read_model();
-    if (arguments_.has("--gen-script")) return write_script(arguments_, face_, narrator_);
+    if (arguments_.has("--gen-script")) {
+      find_accepted();
+      return write_script(arguments_, face_, is_plan_ ? plan_device_ : "", inputs_, narrator_);
+    }
     check_something_to_do();
     if (arguments_.has("--tap")) return compare_taps(arguments_, model_face("--tap"), feeds().front(), narrator_);
     make_runners();
@@ -284,22 +287,10 @@ class ComparedRun {
   }
 
   TensorList postprocessed(TensorList outputs) const {
-    for (const std::string& word : arguments_.values("--postprocess")) {
-      const size_t at = word.find("top-");
-      if (at == std::string::npos)
-        throw UsageError(fmt::format("--postprocess {}: only top-K is known", word),
-                         "for example top-3 or y:top-5,axis=1");
-      const std::string name = at == 0 ? "" : word.substr(0, at - 1);
-      const std::vector<std::string_view> parts = split(std::string_view(word).substr(at + 4), ',');
-      const std::optional<int64_t> count = parse_integer(parts[0]);
-      std::optional<int64_t> axis = -1;
-      if (parts.size() > 1 && parts[1].starts_with("axis=")) axis = parse_integer(parts[1].substr(5));
-      if (!count || *count < 1 || !axis)
-        throw UsageError(fmt::format("--postprocess {} cannot be understood", word),
-                         "for example top-3 or y:top-5,axis=1");
+    for (const TopPlaces& places : postprocess_request(arguments_))
       for (NamedTensor& each : outputs)
-        if (name.empty() || each.name == name) each.tensor = top_places(each.tensor, *count, *axis);
-    }
+        if (places.output.empty() || each.name == places.output)
+          each.tensor = top_places(each.tensor, places.count, places.axis);
     return outputs;
   }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/file.h"
 #include "options/parse.h"
@@ -99,14 +100,20 @@ hone_log engine_log(const Narrator& narrator) {
           .user = const_cast<Logger*>(&narrator.engine_log())};
 }
 
+Owned<hone_model> model_of(const ModelFace& face, const Narrator& narrator) {
+  const hone_log log = engine_log(narrator);
+  const std::span<const std::byte> bytes = face.bytes.bytes();
+  const std::string own = std::filesystem::path(face.path).parent_path().string();
+  const bool as_it_stands = !face.marked && face.folder == (own.empty() ? "." : own);
+  return !as_it_stands ? make<hone_model>(hone_model_create_from_memory, static_cast<const void*>(bytes.data()),
+                                          bytes.size(), face.folder.c_str(), &log)
+                       : make<hone_model>(hone_model_create_from_file, face.path.c_str(), &log);
+}
+
 Owned<hone_plan> build_plan(const ModelFace& face, const EngineRequest& request, const hone_device& device,
                             const std::vector<TensorList>& samples, const Narrator& narrator) {
   const hone_log log = engine_log(narrator);
-  const std::span<const std::byte> bytes = face.bytes.bytes();
-  const auto model = face.marked
-                         ? make<hone_model>(hone_model_create_from_memory, static_cast<const void*>(bytes.data()),
-                                            bytes.size(), face.folder.c_str(), &log)
-                         : make<hone_model>(hone_model_create_from_file, face.path.c_str(), &log);
+  const auto model = model_of(face, narrator);
   std::vector<std::string> flags{"--onnx=" + face.path};
   flags.insert(flags.end(), request.flags.begin(), request.flags.end());
   CommandLine line = parse_command_line(flags);

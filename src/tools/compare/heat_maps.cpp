@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/markup.h"
 #include "report/tensors.h"
 #include "tools/compare/comparison.h"
 
@@ -84,17 +85,6 @@ std::string picture(const std::string& title, const std::vector<double>& errors,
   return svg + "</svg>\n";
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char each : text) {
-    if (each == '<') out += "&lt;";
-    else if (each == '&') out += "&amp;";
-    else if (each == '>') out += "&gt;";
-    else out += each;
-  }
-  return out;
-}
-
 }  // namespace
 
 void write_heat_maps(const std::string& folder, const Verdict& verdict, size_t iteration) {
@@ -104,7 +94,7 @@ void write_heat_maps(const std::string& folder, const Verdict& verdict, size_t i
   FileNames names;
   const std::string stem =
       (std::filesystem::path(folder) / fmt::format("{}_{}", names.take(verdict.output, ""), iteration)).string();
-  const std::string title = escaped(verdict.output);
+  const std::string title = markup_text(verdict.output);
   write_file(stem + "_absolute.svg", picture(title + ", absolute error", verdict.absolutes, grid, false));
   write_file(stem + "_relative.svg", picture(title + ", relative error (logarithm)", verdict.relatives, grid, true));
 }
@@ -133,7 +123,7 @@ void write_error_plot(const std::string& folder, const Verdict& verdict, const T
     svg += fmt::format(
         "<text x=\"{:g}\" y=\"20\">{}: {} error, 1e-12 of the largest to {:.5g}; across |expected| to {:.5g}</text>\n"
         "<rect x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" height=\"{:g}\" fill=\"none\" stroke=\"#888\"/>\n",
-        left, escaped(verdict.output), name, most, widest, left, kEdge, kWidth, kHeight);
+        left, markup_text(verdict.output), name, most, widest, left, kEdge, kWidth, kHeight);
     for (size_t i = 0; i < std::min(sizes.size(), errors->size()); i += stride) {
       const double error = (*errors)[i], size = std::fabs(sizes[i]);
       if (!std::isfinite(error) || !std::isfinite(size)) continue;

@@ -152,34 +152,43 @@ std::vector<KnownTensor> resolved_inputs(const ModelFace& face, const InputReque
   return inputs;
 }
 
+DrawnInput drawn_input(const KnownTensor& input, const InputRequest& request) {
+  DrawnInput drawn;
+  const auto named = request.ranges.find(input.name), any = request.ranges.find("");
+  const auto accepted = request.accepted.find(input.name);
+  if (named != request.ranges.end()) drawn.range = named->second;
+  else if (any != request.ranges.end()) drawn.range = any->second;
+  else if (accepted != request.accepted.end() && is_integer(input.dtype)) {
+    drawn.range = accepted->second;
+    drawn.accepted = true;
+  }
+  if (const auto given = request.shapes.find(input.name);
+      given != request.shapes.end() && is_shape_tensor(input, given->second))
+    drawn.contents = given->second;
+  return drawn;
+}
+
 TensorList draw_inputs(const std::vector<KnownTensor>& inputs, const InputRequest& request, int64_t iteration,
                        const Narrator& narrator, bool tell) {
   LegacyRandom random(request.seed + static_cast<uint32_t>(iteration));
   TensorList list;
   for (const KnownTensor& input : inputs) {
-    DrawRange range;
-    const auto named = request.ranges.find(input.name), any = request.ranges.find("");
-    if (named != request.ranges.end()) range = named->second;
-    else if (any != request.ranges.end()) range = any->second;
-    else if (const auto accepted = request.accepted.find(input.name);
-             accepted != request.accepted.end() && is_integer(input.dtype)) {
-      range = accepted->second;
-      if (tell)
-        narrator.info("Input tensor: {} | Integers are drawn from {} to {}, which its consumers accept.", input.name,
-                      range.low, range.high);
-    }
+    const DrawnInput drawn = drawn_input(input, request);
+    const DrawRange& range = drawn.range;
+    if (drawn.accepted && tell)
+      narrator.info("Input tensor: {} | Integers are drawn from {} to {}, which its consumers accept.", input.name,
+                    range.low, range.high);
     if (is_object(input.dtype))
       throw UsageError(
           fmt::format("input {} holds {}, which cannot be drawn at random", input.name, name_of(input.dtype)),
           "give it with --load-inputs");
-    if (const auto given = request.shapes.find(input.name);
-        given != request.shapes.end() && is_shape_tensor(input, given->second)) {
+    if (drawn.contents) {
       if (tell)
         narrator.info("Input tensor: {} | It is taken for a shape: its contents are {}.", input.name,
-                      shape_text(given->second));
+                      shape_text(*drawn.contents));
       TensorBuilder builder(input.dtype, input.dims);
-      for (size_t i = 0; i < given->second.size(); ++i)
-        std::memcpy(builder.bytes() + i * size_of(input.dtype), &given->second[i], size_of(input.dtype));
+      for (size_t i = 0; i < drawn.contents->size(); ++i)
+        std::memcpy(builder.bytes() + i * size_of(input.dtype), &(*drawn.contents)[i], size_of(input.dtype));
       list.push_back({input.name, builder.finish()});
       continue;
     }

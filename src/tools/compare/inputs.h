@@ -43,6 +43,14 @@ class LegacyRandom {
   int left_ = 0;
 };
 
+/// Where the values of an input come from: a range, or the contents that --input-shapes gives a shape tensor.
+struct DrawnInput {
+  DrawRange range;
+  bool accepted = false;  // the range is what the network takes
+  std::optional<Dims> contents;
+};
+DrawnInput drawn_input(const KnownTensor& input, const InputRequest& request);
+
 /// The sizes that inputs run with; says which became 1. Throws UsageError for names that are none, or sizes that the model does not have.
 std::vector<KnownTensor> resolved_inputs(const ModelFace& face, const InputRequest& request, const Narrator& narrator);
 /// `tell`: once a run is enough.

@@ -3,9 +3,9 @@
 // The golden values: every operator by its plain meaning on the imported graph, before any pass has touched it.
 #include <fmt/format.h>
 
-#include "capi/operators/operators.h"
-#include "onnx/importer.h"
+#include "tools/compare/engine_build.h"
 #include "tools/compare/runner.h"
+#include "tools/model/handles.h"
 
 namespace hone {
 namespace {
@@ -16,15 +16,26 @@ class ReferenceRunner final : public Runner {
       : Runner(std::move(name), "fp32"), face_(face), narrator_(narrator) {}
 
   void prepare(const std::vector<TensorList>& /*iterations*/) override {
-    model_.emplace(import_onnx_bytes(face_.bytes, narrator_.engine_log(), face_.folder, capi::program_operators()));
+    model_ = model_of(face_, narrator_);
+    reference_ = make<hone_reference>(hone_reference_create, model_.get());
   }
 
   TensorList infer(const TensorList& inputs) override {
-    std::vector<Tensor> values;
-    for (const Value* input : model_->graph.inputs()) values.push_back(input_for(inputs, input->name));
-    const std::vector<Tensor> results = evaluate(model_->graph, values);
     TensorList outputs;
-    for (size_t i = 0; i < results.size(); ++i) outputs.push_back({face_.outputs.at(i), results[i]});
+    std::vector<std::string> names;
+    for (const NetworkTensor& io : tensors_of(model_.get())) {
+      if (!io.is_input) {
+        names.push_back(io.name);
+        continue;
+      }
+      const hone_value value(input_for(inputs, io.name));
+      check(hone_reference_set_input(reference_.get(), io.name.c_str(), &value));
+    }
+    check(hone_reference_run(reference_.get()));
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto value = make<hone_value>(hone_value_create_from_reference, reference_.get(), names[i].c_str());
+      outputs.push_back({face_.outputs.at(i), tensor_of(value.get())});
+    }
     return outputs;
   }
 
@@ -33,7 +44,8 @@ class ReferenceRunner final : public Runner {
  private:
   const ModelFace& face_;
   const Narrator& narrator_;
-  std::optional<ImportedModel> model_;
+  Owned<hone_model> model_;
+  Owned<hone_reference> reference_;
 };
 
 }  // namespace

@@ -387,6 +387,25 @@ ComparisonRequest comparison_request(const Arguments& arguments, const std::vect
   return request;
 }
 
+std::vector<TopPlaces> postprocess_request(const Arguments& arguments) {
+  std::vector<TopPlaces> places;
+  for (const std::string& word : arguments.values("--postprocess")) {
+    const size_t at = word.find("top-");
+    if (at == std::string::npos)
+      throw UsageError(fmt::format("--postprocess {}: only top-K is known", word),
+                       "for example top-3 or y:top-5,axis=1");
+    const std::vector<std::string_view> parts = split(std::string_view(word).substr(at + 4), ',');
+    const std::optional<int64_t> count = parse_integer(parts[0]);
+    std::optional<int64_t> axis = -1;
+    if (parts.size() > 1 && parts[1].starts_with("axis=")) axis = parse_integer(parts[1].substr(5));
+    if (!count || *count < 1 || !axis)
+      throw UsageError(fmt::format("--postprocess {} cannot be understood", word),
+                       "for example top-3 or y:top-5,axis=1");
+    places.push_back({at == 0 ? "" : word.substr(0, at - 1), *count, *axis});
+  }
+  return places;
+}
+
 ModelFace face_of(const Arguments& arguments, const std::string& path, const Narrator& narrator) {
   ModelFace face = read_face(path, arguments.value("--external-data-dir"));
   if (arguments.has("--fp-to-fp16")) to_fp16(face, arguments.has("--keep-io-types"), narrator.engine_log());

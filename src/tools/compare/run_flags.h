@@ -32,6 +32,12 @@ EngineRequest engine_request(const Arguments& arguments, const Narrator& narrato
 CompareRequest comparison_request_of_flags(const Arguments& arguments);
 ComparisonRequest comparison_request(const Arguments& arguments, const std::vector<std::string>& precisions,
                                      const Narrator& narrator);
+/// "y:top-5,axis=1" words of --postprocess.
+struct TopPlaces {
+  std::string output;  // "": of all
+  int64_t count = 1, axis = -1;
+};
+std::vector<TopPlaces> postprocess_request(const Arguments& arguments);
 /// What it was given with --onnx-outputs and the like, read and marked.
 ModelFace face_of(const Arguments& arguments, const std::string& path, const Narrator& narrator);
 /// A GPU where there is one, else the processor.

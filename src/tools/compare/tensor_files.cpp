@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "tools/common/npy.h"
 #include "tools/companion/exit_status.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

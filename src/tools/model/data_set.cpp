@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/text.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "ir/graph.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 

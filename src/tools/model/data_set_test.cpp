@@ -9,8 +9,8 @@
 #include "base/error_testing.h"
 #include "base/file.h"
 #include "base/folder_testing.h"
-#include "tools/common/npy.h"
-#include "tools/common/zip_testing.h"
+#include "tools/files/npy.h"
+#include "tools/files/zip_testing.h"
 
 namespace hone {
 namespace {

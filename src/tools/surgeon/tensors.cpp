@@ -8,7 +8,7 @@
 #include "edit/infer.h"
 #include "edit/names.h"
 #include "tools/commands/commands.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 #include "tools/surgeon/model_line.h"
 
 namespace hone {

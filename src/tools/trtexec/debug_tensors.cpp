@@ -10,7 +10,7 @@
 #include "report/tensors.h"
 #include "report/text.h"
 #include "tools/common/inference.h"
-#include "tools/common/npy.h"
+#include "tools/files/npy.h"
 
 namespace hone {
 namespace {

@@ -5,6 +5,7 @@
 #include "tools/trtexec/trtexec.h"
 
 #include <cstdio>
+#include <optional>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "options/parse.h"
 #include "tools/common/inference.h"
 #include "tools/common/operator_libraries.h"
+#include "tools/common/replicas.h"
 #include "tools/common/session.h"
 #include "tools/trtexec/memory_usage.h"
 #include "tools/trtexec/routes.h"
@@ -113,7 +115,12 @@ Outcome run_engine(Session& session, const Options& options, const Voices& voice
     return Outcome::passed;
   }
   Inference inference(session, options, voices);
-  if (!phase("Inference set up failed", voices.tool, [&] { inference.set_up(); })) return Outcome::failed;
+  std::optional<Replicas> replicas;
+  const bool ready = phase("Inference set up failed", voices.tool, [&] {
+    inference.set_up();
+    replicas.emplace(session, inference, options, voices);
+  });
+  if (!ready) return Outcome::failed;
   if (options.report.wants_layer_info()) report_layers(session, options.report, inference.shapes(), voices.tool);
   if (options.report.dump_optimization_profile) report_optimization_profiles(session, voices.tool);
   bool accurate = false;

@@ -66,6 +66,16 @@ def stream(handle):
     return hone.Stream(device(), handle)
 
 
+def copy(to, source, size, handle):
+    """Copies memory of the device, on a GPU in the caller's stream."""
+    if on_host():
+        ctypes.memmove(to, source, size)
+        return
+    arguments = ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(size), ctypes.c_void_p(handle)
+    if size and ctypes.CDLL("libcuda.so.1").cuMemcpyDtoDAsync_v2(*arguments):
+        raise RuntimeError(f"CUDA's driver did not copy {size} bytes")
+
+
 def text_of(error):
     """A failure of Hone's in one line and its hint behind it."""
     return str(error).replace("\n  hint: ", " (hint: ") + (")" if "\n  hint: " in str(error) else "")

@@ -7,27 +7,41 @@ from .._base import enums
 from .registry import IVersionedInterface
 
 _Format = enums.TensorFormat
+# By numbers, and as the texts that Hone's operators have for sizes.
 _OPERATIONS = {"SUM": operator.add, "PROD": operator.mul, "MAX": max, "MIN": min, "SUB": operator.sub, "EQUAL": lambda a, b: int(a == b),
                "LESS": lambda a, b: int(a < b), "FLOOR_DIV": operator.floordiv, "CEIL_DIV": lambda a, b: -(-a // b)}
+_TEXTS = {"SUM": "({a} + {b})", "PROD": "({a} * {b})", "MAX": "max({a}, {b})", "MIN": "min({a}, {b})", "SUB": "({a} - {b})",
+          "EQUAL": "max(0, 1 - max({a} - {b}, {b} - {a}))", "LESS": "max(0, min(1, {b} - {a}))", "FLOOR_DIV": "({a} / {b})",
+          "CEIL_DIV": "(({a} + {b} - 1) / {b})"}
+
+
+class UnknownSize(Exception):
+    """The number of a size was asked that only the text of is known."""
 
 
 class IDimensionExpr:
-    """A size. Plugins are asked for sizes when those of their inputs are known, so it is a number."""
+    """A size: a number, or the text of one, over the sizes of inputs (include/hone/operators.h)."""
 
     def __init__(self, value):
-        self._value = int(value)
+        self._value = value if isinstance(value, str) else int(value)
 
     def is_constant(self):
-        """Always."""
-        return True
+        """Whether it is a number."""
+        return not isinstance(self._value, str)
 
     def get_constant_value(self):
         """The number."""
+        if isinstance(self._value, str):
+            raise UnknownSize(f"{self._value} is no constant")
         return self._value
 
     def is_size_tensor(self):
         """Whether an output says it when the plugin has run; the number is the most that it may be."""
         return False
+
+    def text(self):
+        """The number or the text."""
+        return str(self._value)
 
     def __eq__(self, other):
         return isinstance(other, IDimensionExpr) and self._value == other._value
@@ -40,7 +54,7 @@ class SizeTensor(IDimensionExpr):
     """A size that an output says."""
 
     def __init__(self, output, upper):
-        super().__init__(upper.get_constant_value() if isinstance(upper, IDimensionExpr) else upper)
+        super().__init__(upper._value if isinstance(upper, IDimensionExpr) else upper)
         self.output = int(output)
 
     def is_constant(self):
@@ -61,7 +75,9 @@ class IExprBuilder:
 
     def operation(self, op, first, second):
         """One of two."""
-        return IDimensionExpr(_OPERATIONS[op.name](first.get_constant_value(), second.get_constant_value()))
+        if isinstance(first._value, str) or isinstance(second._value, str):
+            return IDimensionExpr(_TEXTS[op.name].format(a=first.text(), b=second.text()))
+        return IDimensionExpr(_OPERATIONS[op.name](first._value, second._value))
 
     def declare_size_tensor(self, output_index, opt, upper):
         """A size that an output, an integer without dimensions, says when the plugin has run; at most `upper`."""

@@ -56,11 +56,17 @@ class _Writer:
         return self.constant(values, np.int64)
 
 
-def _ranks(model):
-    """Dimensions of what the model's graph says of its tensors; 3 where it says nothing."""
+def _shapes(model):
+    """What the model's graph says of its tensors' sizes, by name; -1 for those that may change."""
     infos = [*model.graph.inputs, *map(onnx.Info.read, model.graph.infos)]
-    known = {info.name: len(info.shape) for info in infos if info.shape is not None}
-    return lambda name: known.get(name, 3)
+    known = {info.name: [size if isinstance(size, int) else -1 for size in info.shape] for info in infos if info.shape is not None}
+    return {**known, **{name: list(tensor.shape) for name, tensor in model.graph.tensors.items()}}
+
+
+def _ranks(model):
+    """Dimensions of the model's tensors by name; 3 where the graph says nothing."""
+    known = _shapes(model)
+    return lambda name: len(known[name]) if name in known else 3
 
 
 def creator_of(node, attributes):
@@ -112,9 +118,10 @@ def _as_operator(model, node, creator, attributes):
     elements = {info.name: info.element for info in [*model.graph.inputs, *map(onnx.Info.read, model.graph.infos)]}
     elements.update({name: tensor.element for name, tensor in model.graph.tensors.items()})
     types = [type_of_element(elements.get(name)) or enums.DataType.FLOAT for name in node.inputs]
+    shapes, rank = _shapes(model), _ranks(model)
     try:
-        operator, _ = operator_of(plugin_of(creator, node.name, attributes), types)
-        rank = _ranks(model)
+        operator, _ = operator_of(plugin_of(creator, node.name, attributes), types,
+                                  [shapes[name] for name in node.inputs] if all(name in shapes for name in node.inputs) else None)
         if cuts_of(operator, [(2,) * rank(name) for name in node.inputs]):
             raise Refused("a plugin whose data decide sizes is a layer (add_plugin_v3), no node of a model")
     except Refused:
@@ -129,9 +136,10 @@ def add_plugin_layer(network, kind, inputs, plugin):
         network._own(tensor, "add_plugin")
     if hasattr(getattr(plugin, "_creator", None), "lower"):
         return network._add(kind, inputs, plugin.num_outputs, plugin=plugin)
+    shapes = [tuple(tensor.shape) for tensor in inputs]
     try:
-        operator, outputs = operator_of(plugin, [tensor.dtype for tensor in inputs])
-        cuts = cuts_of(operator, [tuple(tensor.shape) for tensor in inputs])
+        operator, outputs = operator_of(plugin, [tensor.dtype for tensor in inputs], shapes)
+        cuts = cuts_of(operator, shapes)
     except Refused as error:
         return network._failed(str(error))
     return network._add(kind, inputs, outputs, plugin=plugin, operator=operator, cuts=cuts)

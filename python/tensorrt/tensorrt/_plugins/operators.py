@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins of a program's own, in Python, as operators of Hone.
 
-Each plugin at work (its creator, its parameters, the types of its inputs) is an operator with a name of its own. Its sizes are asked when
-those of its inputs are known, and enqueue() gets addresses of the host's memory; so it runs on a processor. A plan keeps in its note what
-it takes to make the plugins again, from their creators, where it is loaded.
+Each plugin at work (its creator, its parameters, the types of its inputs) is an operator with a name of its own. Its sizes are asked in
+texts over those of its inputs, so that they hold for every shape; where it wants numbers, when they are known. enqueue() gets addresses of
+the device's memory, and on a GPU the stream. A plan keeps in its note what it takes to make the plugins again, from their creators, where
+it is loaded.
 """
 
 import hashlib
@@ -106,44 +107,63 @@ def _field_text(field):
 class _Operator:
     """A plugin at work."""
 
-    def __init__(self, plugin, types):
+    def __init__(self, plugin, types, sizes=None):
         self.wrapped = (_Third if isinstance(plugin, IPluginV3) else _Second)(plugin)
         self.types = list(types)
         self.results = self.wrapped.types(self.types)
         if len(self.results) != self.wrapped.outputs:
             raise Refused(f"{self.wrapped.key[0]} gives {len(self.results)} types for {self.wrapped.outputs} outputs")
         self.saved = self.wrapped.saved()
-        told = repr((self.wrapped.key, [str(each) for each in self.types], self.saved))
+        self.sizes = sizes  # a text for each output; None: it wants numbers
+        told = repr((self.wrapped.key, [str(each) for each in self.types], self.saved, *filter(None, [sizes])))
         self.name = f"{self.wrapped.key[0]}_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
         self._configured = None
 
     def register(self):
         masks = [1 << native.number_of(each) for each in self.types]
         results = [native.number_of(each) for each in self.results]
-        _hone.register_operator(DOMAIN, self.name, 1, 0, len(masks), len(masks), masks, results, [], self._run, self._sizes)
+        _hone.register_operator(DOMAIN, self.name, 1, 0, len(masks), len(masks), masks, results, self.sizes or [], self._run,
+                                None if self.sizes else self._sizes, self._workspace, not native.on_host())
         _registered[self.name] = self
 
     def note(self):
         """What it takes to make it again."""
         return {"operator": self.name, "creator": list(self.wrapped.key), "version": self.wrapped.version, "fields": self.saved,
-                "types": [each.name for each in self.types]}
+                "types": [each.name for each in self.types], "sizes": self.sizes}
 
     def _sizes(self, inputs, _outputs, _attributes):
         shapes = self.wrapped.shapes([DimsExprs(list(operand[2])) for operand in inputs])
         return [[size.get_constant_value() for size in shape] for shape in shapes]
 
-    def _run(self, inputs, outputs, _attributes):
+    def _configured_for(self, inputs, outputs):
+        """The types and sizes of both sides; the plugin has heard of them."""
         sides = [(self.types, [operand[2] for operand in inputs]), (self.results, [operand[2] for operand in outputs])]
-        descs = [_descs(*side) for side in sides]
         shapes = [shape for _, each in sides for shape in each]
         if shapes != self._configured:
             self.wrapped.configure(*[_descs(*side, True) for side in sides])
             self._configured = shapes
-        size = int(self.wrapped.workspace(*([_descs(*side, True) for side in sides] if self.wrapped.version == 3 else descs)))
-        memory = np.empty(max(size, 1), np.uint8)
-        answer = self.wrapped.enqueue(*descs, [operand[0] for operand in inputs], [operand[0] for operand in outputs], memory.ctypes.data, 0)
+        return sides
+
+    def _workspace(self, inputs, outputs, _attributes):
+        sides = self._configured_for(inputs, outputs)
+        return max(0, int(self.wrapped.workspace(*[_descs(*side, self.wrapped.version == 3) for side in sides])))
+
+    def _run(self, inputs, outputs, _attributes, workspace, stream):
+        descs = [_descs(*side) for side in self._configured_for(inputs, outputs)]
+        answer = self.wrapped.enqueue(*descs, [operand[0] for operand in inputs], [operand[0] for operand in outputs], workspace, stream)
         if answer not in (None, 0, True):
             raise RuntimeError(f"the plugin {self.wrapped.key[0]} returned {answer}")
+
+
+def _texts_of(plugin, types, ranks):
+    """Sizes of the outputs for inputs of so many dimensions; None for a plugin that wants to know numbers."""
+    wrapped = (_Third if isinstance(plugin, IPluginV3) else _Second)(plugin)
+    wrapped.types(list(types))
+    try:
+        sizes = wrapped.shapes([DimsExprs([f"x{at}[{axis}]" for axis in range(rank)]) for at, rank in enumerate(ranks)])
+        return [", ".join(size.text() for size in shape) for shape in sizes]
+    except Exception:  # what it fails at with numbers too, it says then
+        return None
 
 
 def _checked(made):
@@ -155,20 +175,27 @@ def _checked(made):
             raise Refused(f"the plugin {made.wrapped.key[0]} does not take linear tensors of the types {', '.join(map(str, made.types))}")
 
 
-def operator_of(plugin, types):
-    """(name of the operator, how many outputs); Refused says what stands in the way."""
-    if not native.on_host():
-        raise Refused("plugins in Python get addresses of the host's memory: set HONE_TENSORRT_DEVICE=cpu")
+def operator_of(plugin, types, shapes=None):
+    """(name of the operator, how many outputs) for inputs of these types and sizes, -1 for those that may change; Refused says what stands
+    in the way."""
     try:
-        made = _Operator(plugin, types)
-        _checked(made)
-        if made.name not in _registered:
-            made.register()
+        made = _registered_of(plugin, types, shapes and _texts_of(plugin, types, list(map(len, shapes))))
     except Refused:
         raise
     except Exception as error:  # the program's own code
         raise Refused(f"the plugin {type(plugin).__name__} failed: {type(error).__name__}: {error}") from error
+    if not made.sizes and not native.on_host() and any(-1 in shape for shape in shapes or ()):
+        raise Refused(f"the plugin {made.wrapped.key[0]} wants to know sizes as numbers, which change; on a GPU it has to say them by its "
+                      "IExprBuilder")
     return made.name, made.wrapped.outputs
+
+
+def _registered_of(plugin, types, sizes):
+    made = _Operator(plugin, types, sizes)
+    _checked(made)
+    if made.name not in _registered:
+        made.register()
+    return made
 
 
 def cuts_of(operator, shapes):
@@ -218,9 +245,9 @@ def bring(note):
         plugin = (_created(creator, name, _fields(each["fields"]), _Phase.RUNTIME) if each["version"] == 3
                   else creator.deserialize_plugin(name, bytes.fromhex(each["fields"][0][2])))
         try:
-            operator_of(plugin, [getattr(enums.DataType, kind) for kind in each["types"]])
-        except Refused as error:
-            raise hone.Error(str(error)) from None
+            _registered_of(plugin, [getattr(enums.DataType, kind) for kind in each["types"]], each.get("sizes"))
+        except Exception as error:  # the program's own code
+            raise hone.Error(f"the plugin {name} failed: {type(error).__name__}: {error}") from None
 
 
 def forget():

@@ -5,13 +5,12 @@ An output that lies in an input's memory gets a copy of it first, and the functi
 that reads the input sees what the plugin does to it.
 """
 
-import ctypes
 import inspect
 import typing
 
 import numpy as np
 
-from .._base import enums
+from .._base import enums, native
 from . import quick_tensors
 from .classes import DimsExprs, IPluginV3, IPluginV3OneBuild, IPluginV3OneCore, IPluginV3OneRuntime
 from .registry import IPluginCreatorV3Quick, PluginField, PluginFieldCollection, get_plugin_registry
@@ -217,7 +216,7 @@ class QuickPlugin(IPluginV3, IPluginV3OneCore, IPluginV3OneBuild, IPluginV3OneRu
             source = made[at].get_aliased()
             if source is not None:
                 place = next(number for number, each in enumerate(descs) if each is source)
-                ctypes.memmove(address, inputs[place], np.asarray(tensor).nbytes)
+                native.copy(address, inputs[place], native.bytes_of(desc.type, tuple(desc.dims)), stream)
                 read[place] = tensor
             written.append(tensor)
         chosen = self._combinations([desc.type for desc in [*input_desc, *output_desc]])

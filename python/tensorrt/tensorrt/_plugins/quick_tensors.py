@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from .._base import enums
+from .._base import enums, native
 from .._base.values import nptype
 from .classes import SizeTensor
 
@@ -192,7 +192,7 @@ class SizeTensorDesc(TensorDesc):
 
 
 class Tensor:
-    """Memory of a tensor. numpy.asarray() and torch.as_tensor(numpy.asarray()) use it where it lies."""
+    """Memory of a tensor. numpy.asarray(), on a GPU torch.as_tensor() and whatever else knows its protocol, use it where it lies."""
 
     def __init__(self, address, dtype, shape, decided=False, aliased=None):
         self.data_ptr, self.dtype, self.shape = int(address), dtype, Shape(shape)
@@ -210,9 +210,18 @@ class Tensor:
     def numel(self):
         return self.shape.numel()
 
+    def _interface(self, of_the_host):
+        if native.on_host() != of_the_host:
+            raise AttributeError("the tensor lies in the other memory")
+        return {"shape": tuple(self.shape), "typestr": np.dtype(nptype(self.dtype)).str, "data": (self.data_ptr or 64, False), "version": 3}
+
     @property
     def __array_interface__(self):
-        return {"shape": tuple(self.shape), "typestr": np.dtype(nptype(self.dtype)).str, "data": (self.data_ptr or 64, False), "version": 3}
+        return self._interface(True)
+
+    @property
+    def __cuda_array_interface__(self):
+        return self._interface(False)
 
     @property
     def is_aliased(self):

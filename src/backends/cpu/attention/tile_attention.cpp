@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tactic of fused attention whose matmuls may be rounded to bf16. tile_attention_kernel.h does the work.
+// The tactic of fused attention whose matmuls are of bf16: rounded, or parts of f32. tile_attention_kernel.h does the work.
 #include "backends/cpu/attention/attention_family.h"
 #include "backends/cpu/attention/tile_attention_kernel.h"
 #include "backends/cpu/support/tile_operands.h"
@@ -18,12 +18,12 @@ struct KeyBlock {
   }
 };
 
-constexpr KeyBlock kBlocks[] = {{256}, {512}};  // scores of 32 and 64 KB
+constexpr int64_t kBlocks[] = {256, 512};  // scores of 32 and 64 KB
 
 class TileAttention final : public CpuKernel {
  public:
-  TileAttention(const AttentionLayer& layer, int64_t keys, const CpuInfo& info)
-      : layer_(layer), workers_(info.workers), kernel_(attention_shape(layer), keys) {}
+  TileAttention(const AttentionLayer& layer, const KeyBlock& block, const CpuInfo& info)
+      : layer_(layer), workers_(info.workers), kernel_(attention_shape(layer), block.keys, parts_of(block.operands)) {}
 
   size_t workspace_bytes() const override { return kernel_.scratch_bytes() * static_cast<size_t>(workers_); }
 
@@ -40,20 +40,26 @@ class TileAttention final : public CpuKernel {
 
 struct TileAttentionFamily : AttentionFamilyOf<KeyBlock> {
   static constexpr std::string_view kName = "tile_attention";
-  static constexpr int kVersion = 2;
-  static constexpr Cost kCost = {.arithmetic = 0.8, .operands = 2};
+  static constexpr int kVersion = 3;
 
+  static Cost cost(const Problem&, const Params& block, const Tactic&) {
+    const int parts = parts_of(block.operands);
+    return {.arithmetic = 0.8 + 0.2 * static_cast<double>(products_of(parts).size() - 1), .operands = 1.0 + parts};
+  }
   static void propose(const Problem& problem, const CpuInfo& info, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);
-    if (!region || !problem.allowed.bf16) return;
+    if (!region) return;
     if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
     if (!has_matrix_tiles(info.isa)) return out.refuse(kName, "the processor has no matrix tiles of bf16 (AMX)");
-    offer(kName, problem, kBlocks, out);
+    std::vector<KeyBlock> blocks;
+    for (const TileOperand operands : allowed_operands(problem.allowed))
+      for (const int64_t keys : kBlocks) blocks.push_back({keys, operands});
+    offer(kName, problem, blocks, out);
   }
   static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     HONE_CHECK(has_matrix_tiles(info.isa),
                "attention in the plan multiplies matrix tiles of bf16 (AMX), which this processor does not have");
-    return std::make_shared<TileAttention>(AttentionLayer(code.attention, shapes), code.block.keys, info);
+    return std::make_shared<TileAttention>(AttentionLayer(code.attention, shapes), code.block, info);
   }
 };
 

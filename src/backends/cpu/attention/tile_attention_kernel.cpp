@@ -37,9 +37,10 @@ void interleave_rows(const std::byte* rows, std::byte* to) {
   }
 }
 
-/// Rows of f32 as one block of 32 columns after the other; the last may have fewer.
-void pack_rows(const std::array<TilePack, 2>& packs, const float* from, int64_t rows, int64_t columns, std::byte* to) {
-  for (int64_t column = 0; column < columns; column += kTileDepth, to += kPackedBytes) {
+/// Rows of f32 as one block of 32 columns, in parts, after the other; the last may have fewer.
+void pack_rows(const std::array<TilePack, 2>& packs, int parts, const float* from, int64_t rows, int64_t columns,
+               std::byte* to) {
+  for (int64_t column = 0; column < columns; column += kTileDepth, to += parts * kPackedBytes) {
     const TilePackArgs args{reinterpret_cast<const std::byte*>(from + column), to, rows};
     packs[columns - column < kTileDepth](&args);
   }
@@ -47,7 +48,8 @@ void pack_rows(const std::array<TilePack, 2>& packs, const float* from, int64_t 
 
 }  // namespace
 
-TileAttentionKernel::TileAttentionKernel(const AttentionShape& shape, int64_t keys) : s_(shape) {
+TileAttentionKernel::TileAttentionKernel(const AttentionShape& shape, int64_t keys, int parts)
+    : s_(shape), parts_(parts), step_bytes_(parts * kStepWeights) {
   block_ = std::min(round_up(keys, kTileDepth), round_up(s_.k.rows, kTileDepth));
   running_ = block_ < s_.k.rows;
   depth_blocks_ = ceil_div(s_.q.columns, kTileDepth);
@@ -61,11 +63,11 @@ TileAttentionKernel::TileAttentionKernel(const AttentionShape& shape, int64_t ke
 TileAttentionKernel::~TileAttentionKernel() = default;
 
 void TileAttentionKernel::measure_parts() {
-  part_bytes_ = {key_blocks_ * depth_blocks_ * kStepWeights,
-                 value_panels_ * key_blocks_ * kStepWeights,
-                 depth_blocks_ * kPackedBytes,
-                 block_ / kTileDepth * kPackedBytes,
-                 kPackedBytes,
+  part_bytes_ = {key_blocks_ * depth_blocks_ * step_bytes_,
+                 value_panels_ * key_blocks_ * step_bytes_,
+                 depth_blocks_ * parts_ * kPackedBytes,
+                 block_ / kTileDepth * parts_ * kPackedBytes,
+                 parts_ * kPackedBytes,
                  4 * kTilePixels * block_,
                  4 * kTilePixels * weighted_stride_,
                  4 * kTilePixels * SoftmaxCode::state_floats(Isa::avx512)};
@@ -95,6 +97,9 @@ void TileAttentionKernel::generate() {
       for (size_t variant = 0; variant < 4; ++variant) {
         spec.pixels = variant / 2 == 0 ? 32 : 16;
         spec.channels = variant % 2 == 0 ? 32 : 16;
+        spec.src_block = parts_ * kPackedBytes;
+        spec.parts = parts_;
+        spec.src_part = kPackedBytes;
         to.specs[variant] = spec;
         if (tiles) matmuls.emplace_back(&to.functions[variant], emit_tile_matmul(emitter, spec));
       }
@@ -104,13 +109,14 @@ void TileAttentionKernel::generate() {
         const int64_t channels = last ? columns - (ceil_div(columns, kTileDepth) - 1) * kTileDepth : kTileDepth;
         packs.emplace_back(&to[last], emit_tile_pack(emitter, {.channels = static_cast<int>(channels),
                                                                .src_pixel = 4 * row_stride,
-                                                               .scale = by}));
+                                                               .scale = by,
+                                                               .parts = parts_,
+                                                               .dst_part = kPackedBytes}));
       }
     };
-    matmul(scores_, {.channel_blocks = depth_blocks_, .src_block = kPackedBytes, .sum_row = 4 * block_});
+    matmul(scores_, {.channel_blocks = depth_blocks_, .sum_row = 4 * block_});
     for (const bool last : {false, true})
       matmul(results_[last], {.channel_blocks = ceil_div(last && last_keys != 0 ? last_keys : block_, kTileDepth),
-                              .src_block = kPackedBytes,
                               .sum_row = 4 * weighted_stride_,
                               .accumulates = true});
     pack(query_packs_, s_.q.columns, s_.q.row_stride, scale);
@@ -154,36 +160,38 @@ void TileAttentionKernel::pack(const float* keys, const float* values, const Scr
   for (int64_t block = 0; block < key_blocks_; ++block) {
     const int64_t key = block * kTileDepth, rows = std::min(kTileDepth, s_.k.rows - key);
     // Rows behind the last key are zeros, so that they count for nothing.
-    if (rows < kTileDepth) std::memset(scratch.rows, 0, kPackedBytes);
+    if (rows < kTileDepth) std::memset(scratch.rows, 0, static_cast<size_t>(parts_ * kPackedBytes));
     for (int64_t depth = 0; depth < depth_blocks_; ++depth) {
       const TilePackArgs args{reinterpret_cast<const std::byte*>(keys + key * s_.k.row_stride + depth * kTileDepth),
                               scratch.rows, rows};
       key_packs_[s_.k.columns - depth * kTileDepth < kTileDepth](&args);
-      std::byte* to = scratch.keys + (block * depth_blocks_ + depth) * kStepWeights;
-      transpose_pairs(scratch.rows, to);
-      transpose_pairs(scratch.rows + kTileBytes, to + kTileBytes);
+      std::byte* to = scratch.keys + (block * depth_blocks_ + depth) * step_bytes_;
+      for (int64_t tile = 0; tile < parts_ * kPackedBytes; tile += kTileBytes)
+        transpose_pairs(scratch.rows + tile, to + tile);
     }
     for (int64_t panel = 0; panel < value_panels_; ++panel) {
       const TilePackArgs args{
           reinterpret_cast<const std::byte*>(values + key * s_.v.row_stride + panel * kTileChannels), scratch.rows,
           rows};
       value_packs_[s_.v.columns - panel * kTileChannels < kTileChannels](&args);
-      interleave_rows(scratch.rows, scratch.values + (panel * key_blocks_ + block) * kStepWeights);
+      std::byte* to = scratch.values + (panel * key_blocks_ + block) * step_bytes_;
+      for (int64_t part = 0; part < parts_ * kPackedBytes; part += kPackedBytes)
+        interleave_rows(scratch.rows + part, to + part);
     }
   }
 }
 
 void TileAttentionKernel::score(int64_t rows, int64_t key, int64_t keys, const Scratch& scratch) const {
-  const std::byte* packed = scratch.keys + key / kTileDepth * depth_blocks_ * kStepWeights;
-  for (int64_t column = 0; column < keys; column += kTileChannels, packed += depth_blocks_ * kStepWeights)
+  const std::byte* packed = scratch.keys + key / kTileDepth * depth_blocks_ * step_bytes_;
+  for (int64_t column = 0; column < keys; column += kTileChannels, packed += depth_blocks_ * step_bytes_)
     scores_.run(rows, keys - column, {scratch.queries, packed, scratch.scores + column, &kNoShift, nullptr});
 }
 
 void TileAttentionKernel::weigh(int64_t rows, int64_t key, int64_t keys, const Scratch& scratch) const {
-  pack_rows(weight_packs_, scratch.scores, rows, keys, scratch.weights);
+  pack_rows(weight_packs_, parts_, scratch.scores, rows, keys, scratch.weights);
   const Matmul& matmul = results_[keys != std::min(block_, s_.k.rows)];
   for (int64_t panel = 0; panel < value_panels_; ++panel) {
-    const std::byte* packed = scratch.values + (panel * key_blocks_ + key / kTileDepth) * kStepWeights;
+    const std::byte* packed = scratch.values + (panel * key_blocks_ + key / kTileDepth) * step_bytes_;
     matmul.run(rows, s_.v.columns - panel * kTileChannels,
                {scratch.weights, packed, scratch.weighted + panel * kTileChannels, &kNoShift, nullptr});
   }
@@ -206,7 +214,7 @@ void TileAttentionKernel::run_strip(int64_t batch, int64_t head, int64_t first, 
                       .result_step = s_.y.row_stride * kBytes};
   if (running_) SoftmaxCode::start(scratch.state, rows, Isa::avx512);
   std::fill_n(scratch.weighted, kTilePixels * weighted_stride_, 0.0f);
-  pack_rows(query_packs_, args.q + s_.q.offset(batch, head, first), rows, s_.q.columns, scratch.queries);
+  pack_rows(query_packs_, parts_, args.q + s_.q.offset(batch, head, first), rows, s_.q.columns, scratch.queries);
   for (int64_t key = 0; key < s_.k.rows; key += block_) {
     const int64_t keys = std::min(block_, s_.k.rows - key);
     score(rows, key, keys, scratch);

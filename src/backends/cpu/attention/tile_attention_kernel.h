@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax(scale q kT + mask) v with both matmuls in bf16 on matrix tiles (AMX), softmax and sums in f32. A worker packs the
+// softmax(scale q kT + mask) v with both matmuls in bf16 on matrix tiles (AMX), their operands rounded or cut into parts, softmax and
+// sums in f32. A worker packs the
 // keys and values of a head once; each strip of 32 queries then passes them block by block, its scores in the first-level cache.
 #pragma once
 
@@ -15,8 +16,8 @@ namespace hone::cpu {
 
 class TileAttentionKernel {
  public:
-  /// `keys`: of a block of scores.
-  TileAttentionKernel(const AttentionShape& shape, int64_t keys);
+  /// `keys`: of a block of scores; `parts`: of each element (tile_operands.h).
+  TileAttentionKernel(const AttentionShape& shape, int64_t keys, int parts);
   ~TileAttentionKernel();
 
   /// Of one worker; AttentionArgs::scratch.
@@ -45,6 +46,8 @@ class TileAttentionKernel {
   void weigh(int64_t rows, int64_t key, int64_t keys, const Scratch& scratch) const;
 
   AttentionShape s_;
+  int parts_;
+  int64_t step_bytes_;    // of weights
   int64_t block_ = 0;     // keys
   bool running_ = false;  // more than one block
   int64_t depth_blocks_ = 0, key_blocks_ = 0, value_panels_ = 0, weighted_stride_ = 0;

@@ -7,6 +7,7 @@
 #include "backends/cpu/jit/bf16_memory.h"
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/jit/vector_math.h"
+#include "backends/cpu/support/tile_operands.h"
 
 namespace hone::cpu {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using Xbyak::Tmm;
 using Vec = Emitter::Vec;
 
+constexpr float kMostBfloat = 0x1.fep127f;
 constexpr int kSumRow = static_cast<int>(kTileChannels) * 4;
 
 size_t begin_function(Emitter& e) {
@@ -115,17 +117,36 @@ int32_t add_bytes(int32_t sum, const std::byte* pixel, const std::byte* weights)
   return static_cast<int32_t>(total);
 }
 
+/// The largest part first, each of what the ones before left. What is infinite or no number is left to the last part, which meets only
+/// the other operand's largest one: infinity times the rest of a weight would be no number.
+void store_parts(Emitter& e, Bf16Memory& bf16, const TilePackSpec& s, const Xbyak::RegExp& to, const Vec& x) {
+  const Vec part = e.vec(x.getIdx() + 1), a = e.vec(x.getIdx() + 2), b = e.vec(x.getIdx() + 3);
+  for (int p = 0; p + 1 < s.parts; ++p) {
+    const Xbyak::RegExp at = to + static_cast<int>(p * s.dst_part);
+    e.vminps(part, x, e.constant(kMostBfloat));
+    e.vmaxps(part, part, e.constant(-kMostBfloat));
+    bf16.store(at, part, a, b);
+    bf16.load(part, at);
+    e.vsubps(x, x, part);
+  }
+  bf16.store(to + static_cast<int>((s.parts - 1) * s.dst_part), x, a, b);
+}
+
 template <typename Sum>
 void multiply_steps(const TileMatmulSpec& s, const TileMatmulArgs& args,
                     Sum (*add)(Sum, const std::byte*, const std::byte*)) {
+  const std::span<const PartProduct> products = products_of(s.parts);
   for (int row = 0; row < s.pixels; ++row)
     for (int column = 0; column < s.channels; ++column) {
       const std::byte* weights = args.weights + column / 16 * kTileBytes + column % 16 * 4;
       Sum& total = reinterpret_cast<Sum*>(args.sums)[row * s.sum_row / 4 + column];
       Sum sum = s.accumulates ? total : s.begins ? reinterpret_cast<const Sum*>(args.begin)[column] : 0;
       for (int64_t tap = 0; tap < s.taps; ++tap)
-        for (int64_t block = 0; block < s.channel_blocks; ++block, weights += kStepWeights)
-          sum = add(sum, args.src + args.taps[tap] + block * s.src_block + row * s.src_pixel, weights);
+        for (int64_t block = 0; block < s.channel_blocks; ++block, weights += s.parts * kStepWeights) {
+          const std::byte* pixel = args.src + args.taps[tap] + block * s.src_block + row * s.src_pixel;
+          for (const PartProduct& product : products)
+            sum = add(sum, pixel + product.left * s.src_part, weights + product.right * kStepWeights);
+        }
       total = sum;
     }
 }
@@ -173,18 +194,25 @@ size_t emit_tile_matmul(Emitter& e, const TileMatmulSpec& s) {
   e.mov(block_count.cvt32(), static_cast<uint32_t>(s.channel_blocks));
   e.align(32);
   e.L(block);
-  for (int r = 0; r < row_tiles; ++r) {
-    e.tileloadd(pixels(r), e.ptr[at + pixel + static_cast<int>(r * 16 * s.src_pixel)]);
-    for (int c = 0; c < column_tiles; ++c) {
-      if (r == 0) e.tileloadd(channels(c), e.ptr[weights + row + static_cast<int>(c * kTileBytes)]);
-      if (s.bytes) e.tdpbusd(sum(r, c), pixels(r), channels(c));
-      else e.tdpbf16ps(sum(r, c), pixels(r), channels(c));
+  PartProduct loaded{-1, -1};
+  for (const PartProduct& product : products_of(s.parts)) {
+    for (int r = 0; r < row_tiles; ++r) {
+      if (product.left != loaded.left)
+        e.tileloadd(pixels(r), e.ptr[at + pixel + static_cast<int>(product.left * s.src_part + r * 16 * s.src_pixel)]);
+      for (int c = 0; c < column_tiles; ++c) {
+        if (r == 0 && product.right != loaded.right)
+          e.tileloadd(channels(c),
+                      e.ptr[weights + row + static_cast<int>(product.right * kStepWeights + c * kTileBytes)]);
+        if (s.bytes) e.tdpbusd(sum(r, c), pixels(r), channels(c));
+        else e.tdpbf16ps(sum(r, c), pixels(r), channels(c));
+      }
     }
+    loaded = product;
   }
   for (int line = 0; line < s.prefetch_lines; ++line) e.prefetcht1(e.ptr[prefetch + 64 * line]);
   if (s.prefetch_lines > 0) e.add(prefetch, 64 * s.prefetch_lines);
   e.add(at, static_cast<int>(s.src_block));
-  e.add(weights, static_cast<int>(kStepWeights));
+  e.add(weights, static_cast<int>(s.parts * kStepWeights));
   e.dec(block_count.cvt32());
   e.jnz(block, e.T_NEAR);
   e.add(taps, 8);
@@ -217,12 +245,12 @@ size_t emit_tile_pack(Emitter& e, const TilePackSpec& s) {
     e.vmovdqu16(e.ptr[dst], Xbyak::Zmm(0));
   } else {
     for (int v = 0; v < 2; ++v) {
-      const Vec x = e.vec(3 * v);
+      const Vec x = e.vec(4 * v);
       if (v >= lanes.vectors) e.zero(x);
       else if (lanes.is_tail(v)) e.load_tail(x, e.ptr[src + 64 * v], x);
       else e.load(x, e.ptr[src + 64 * v]);
       if (s.scale != 1) e.vmulps(x, x, e.constant(s.scale));
-      bf16.store(dst + 32 * v, x, e.vec(3 * v + 1), e.vec(3 * v + 2));
+      store_parts(e, bf16, s, dst + 32 * v, x);
     }
   }
   e.add(src, static_cast<int>(s.src_pixel));

@@ -4,7 +4,7 @@
 // sums of f32, the output of a row of such sums, and the packing of pixels (of a matmul: rows of A) into the order that tiles are loaded in.
 //
 // A matrix tile holds 16 rows of 64 bytes: 16 pixels of 32 input channels, or 16 pairs of input channels of 16 output channels.
-// Four tiles are sums, two pixels, two weights; each loaded tile is used twice.
+// Four tiles are sums, two pixels, two weights; each loaded tile is used twice, and more often where elements are cut into parts.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,9 @@ struct TileMatmulSpec {
   bool accumulates = false;                     // adds to the sums that are there
   bool begins = false;                          // adds to one value for each channel
   bool bytes = false;                           // unsigned ones times signed ones, 64 a step, in sums of i32
-  int prefetch_lines = 0;                       // for each step
+  int parts = 1;           // of each element (tile_operands.h); those of the weights follow each other in a step
+  int64_t src_part = 0;    // bytes from one part of a pixel to the next
+  int prefetch_lines = 0;  // for each step
 };
 
 struct TileOutputArgs {
@@ -69,6 +71,8 @@ struct TilePackSpec {
   DType type = DType::f32;
   int64_t src_pixel = 0;  // bytes
   float scale = 1;        // of f32
+  int parts = 1;          // that an f32 is cut into
+  int64_t dst_part = 0;   // bytes from one part to the next
 };
 
 using TileMatmul = void (*)(const TileMatmulArgs*);

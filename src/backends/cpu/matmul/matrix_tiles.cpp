@@ -3,6 +3,7 @@
 #include "backends/cpu/matmul/matrix_tiles.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -16,8 +17,22 @@ namespace {
 constexpr int64_t kSourceInCache =
     512 << 10;                            // bytes of a block of strips: half of what the smallest such L2 leaves free
 constexpr int64_t kPackedTogether = 128;  // pixels of a row that one worker packs at once
+constexpr int64_t kStepFloats = kStepWeights / 2;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// What rounding a step of weights to bf16 leaves of each, into the step behind it, whose end is returned. An infinity goes there whole:
+/// it meets only the pixels' largest parts.
+float* split_step(float* step) {
+  constexpr float kMost = 0x1.fep127F;
+  float* rest = step + kStepFloats;
+  for (int64_t i = 0; i < kStepFloats; ++i) {
+    const float whole = step[i];
+    step[i] = bfloat_to_float(float_to_bfloat(std::isnan(whole) ? 0 : std::clamp(whole, -kMost, kMost)));
+    rest[i] = whole - step[i];
+  }
+  return rest + kStepFloats;
+}
 
 /// Without a filter and its padding, rows and images follow each other as if they were one row.
 ConvShape flattened(ConvShape s) {
@@ -31,25 +46,30 @@ ConvShape flattened(ConvShape s) {
 
 }  // namespace
 
-size_t tiled_weight_count(const ConvShape& s) {
+size_t tiled_weight_count(const ConvShape& s, int parts) {
   return static_cast<size_t>(ceil_div(s.oc, kTileChannels) * kTileChannels * s.kh * s.kw * ceil_div(s.ic, kTileDepth) *
-                             kTileDepth);
+                             kTileDepth * parts);
 }
 
-void tile_weights(const float* weights, const FilterStrides& strides, const ConvShape& s, float* tiled) {
+void tile_weights(const float* weights, const FilterStrides& strides, const ConvShape& s, int parts, float* tiled) {
   for (int64_t panel = 0; panel < s.oc; panel += kTileChannels)
     for (int64_t tap = 0; tap < s.kh * s.kw; ++tap)
-      for (int64_t block = 0; block < s.ic; block += kTileDepth)
+      for (int64_t block = 0; block < s.ic; block += kTileDepth) {
+        float* step = tiled;
         for (int64_t half = panel; half < panel + kTileChannels; half += 16)
           for (int64_t pair = block; pair < block + kTileDepth; pair += 2)
             for (int64_t oc = half; oc < half + 16; ++oc)
               for (int64_t ic = pair; ic < pair + 2; ++ic)
                 *tiled++ = oc < s.oc && ic < s.ic ? weights[oc * strides.oc + ic * strides.ic + tap * strides.tap] : 0;
+        for (int part = 1; part < parts; ++part, step += kStepFloats) tiled = split_step(step);
+      }
 }
 
-MatrixTileKernel::MatrixTileKernel(const ConvShape& shape, const Epilogue& epilogue, DType src, DType dst, int workers)
-    : shape_(flattened(shape)), src_(src), dst_(dst) {
+MatrixTileKernel::MatrixTileKernel(const ConvShape& shape, const Epilogue& epilogue, DType src, DType dst, int parts,
+                                   int workers)
+    : shape_(flattened(shape)), src_(src), dst_(dst), parts_(parts) {
   HONE_ASSERT(shape.groups == 1 && shape.src_layout == SrcLayout::nhwc, "tiles multiply whole pixels");
+  HONE_ASSERT(parts == 1 || src == DType::f32, "there is nothing to cut into parts");
   lay_out();
   generate(epilogue, workers);
 }
@@ -66,13 +86,14 @@ void MatrixTileKernel::lay_out() {
   pixels_ = (s.oh() - 1) * plane_columns_ + s.ow();
   result_columns_ = gapless ? pixels_ : s.ow();
   strips_ = ceil_div(pixels_, kTilePixels);
-  panel_bytes_ = s.kh * s.kw * blocks_ * kStepWeights;
+  panel_bytes_ = s.kh * s.kw * blocks_ * parts_ * kStepWeights;
   const bool plain = s.kh * s.kw == 1 && s.n == 1 && s.ih == 1 && s.stride_w == 1 && s.ow() == s.iw && s.pad_left == 0;
   in_place_ = plain && src_ == DType::bf16 && s.ic % kTileDepth == 0 && pixels_ >= kTilePixels;
-  block_bytes_ = in_place_ ? kTileRow : plane_rows_ * plane_columns_ * kTileRow;
+  part_bytes_ = in_place_ ? kTileRow : plane_rows_ * plane_columns_ * kTileRow;
+  block_bytes_ = parts_ * part_bytes_;
   plane_bytes_ = blocks_ * block_bytes_;
   HONE_CHECK(block_bytes_ <= std::numeric_limits<int32_t>::max(), "{} pixels are too many for matrix tiles",
-             block_bytes_ / kTileRow);
+             part_bytes_ / kTileRow);
   std::map<std::pair<int64_t, int64_t>, int64_t> numbers;
   for (int64_t y = 0; y < s.kh; ++y)
     for (int64_t x = 0; x < s.kw; ++x) {
@@ -86,7 +107,7 @@ void MatrixTileKernel::lay_out() {
   image_bytes_ = plane_bytes_ * static_cast<int64_t>(planes_.size());
   // The last strip's surplus rows lie behind the last plane.
   if (!in_place_) workspace_bytes_ = static_cast<size_t>(s.n * image_bytes_ + kTilePixels * kTileRow);
-  block_strips_ = std::max<int64_t>(1, kSourceInCache / (kTilePixels * kTileRow * blocks_));
+  block_strips_ = std::max<int64_t>(1, kSourceInCache / (kTilePixels * kTileRow * blocks_ * parts_));
 }
 
 TileMatmulSpec MatrixTileKernel::matmul_spec(int variant, int64_t strips_of_panel) const {
@@ -97,8 +118,10 @@ TileMatmulSpec MatrixTileKernel::matmul_spec(int variant, int64_t strips_of_pane
   spec.channel_blocks = blocks_;
   spec.src_pixel = in_place_ ? shape_.ic * 2 : kTileRow;
   spec.src_block = block_bytes_;
+  spec.parts = parts_;
+  spec.src_part = part_bytes_;
   // While a panel passes its strips, the next one's weights come into L2; where there are many strips nobody waits for them.
-  const int64_t lines = kStepWeights / 64;
+  const int64_t lines = parts_ * kStepWeights / 64;
   if (strips_of_panel < lines) spec.prefetch_lines = static_cast<int>(ceil_div(lines, strips_of_panel));
   return spec;
 }
@@ -107,7 +130,8 @@ void MatrixTileKernel::generate(const Epilogue& epilogue, int workers) {
   const ConvShape& s = shape_;
   const int64_t all_strips = s.n * strips_;
   // Weights that outweigh the pixels are read by one worker each.
-  split_strips_ = panels_ * panel_bytes_ < all_strips * kTilePixels * kTileRow * blocks_ && all_strips >= 2 * workers;
+  split_strips_ =
+      panels_ * panel_bytes_ < all_strips * kTilePixels * kTileRow * blocks_ * parts_ && all_strips >= 2 * workers;
   for (int variant = 0; variant < 4; ++variant)
     specs_.push_back(matmul_spec(variant, split_strips_ ? ceil_div(all_strips, workers) : all_strips));
   const auto last_of = [](int64_t count, int64_t size) {
@@ -117,8 +141,11 @@ void MatrixTileKernel::generate(const Epilogue& epilogue, int workers) {
                         .type = dst_,
                         .dst_pixel = s.oc * static_cast<int64_t>(size_of(dst_)),
                         .epilogue = epilogue};
-  TilePackSpec pack{
-      .channels = kTileDepth, .type = src_, .src_pixel = s.ic * s.stride_w * static_cast<int64_t>(size_of(src_))};
+  TilePackSpec pack{.channels = kTileDepth,
+                    .type = src_,
+                    .src_pixel = s.ic * s.stride_w * static_cast<int64_t>(size_of(src_)),
+                    .parts = parts_,
+                    .dst_part = part_bytes_};
   const bool tiles = has_matrix_tile_instructions();
   std::vector<size_t> matmuls;
   size_t outputs[2], packs[2], on = 0, off = 0;
@@ -171,7 +198,8 @@ void MatrixTileKernel::pack_row(int64_t image, int64_t plane, int64_t row, Range
               (row * plane_columns_) * kTileRow;
   for (int64_t block = 0; block < blocks_; ++block, dst += block_bytes_) {
     const auto clear = [&](int64_t from, int64_t to) {
-      if (from < to) std::memset(dst + from * kTileRow, 0, static_cast<size_t>((to - from) * kTileRow));
+      for (int part = 0; from < to && part < parts_; ++part)
+        std::memset(dst + part * part_bytes_ + from * kTileRow, 0, static_cast<size_t>((to - from) * kTileRow));
     };
     clear(columns.begin, begin);
     clear(end, columns.end);
@@ -215,7 +243,7 @@ void MatrixTileKernel::multiply_tile(int64_t strip, int64_t panel, const MatrixT
   const auto* weights = static_cast<const std::byte*>(args.weights) + panel * panel_bytes_;
   const auto* src = static_cast<const std::byte*>(in_place_ ? args.src : args.workspace) + image * image_bytes_ +
                     first * spec.src_pixel;
-  const int64_t step_share = in_image % (kStepWeights / 64) * spec.prefetch_lines * 64 * spec.taps * blocks_;
+  const int64_t step_share = in_image % (parts_ * kStepWeights / 64) * spec.prefetch_lines * 64 * spec.taps * blocks_;
   const TileMatmulArgs matmul{src, weights, sums, taps_.data(), weights + panel_bytes_ + step_share};
   if (matmuls_[variant] != nullptr) matmuls_[variant](&matmul);
   else multiply_without_tiles(spec, matmul);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolution of NHWC images, and matmuls as convolutions of one pixel, in bf16 on the processor's matrix tiles (AMX),
-// with sums of f32. Input and result are f32 or bf16; an f32 input is rounded.
+// with sums of f32. Input and result are f32 or bf16; an f32 input is rounded, or cut into parts of bf16 (tile_operands.h).
 //
 // The idea: laid out as [channel block][padded pixel][32 channels], the pixels that any tap of the filter reads for 16
 // neighbouring results are 16 neighbouring rows, also across the end of an image row: what is computed in between is dropped.
@@ -15,6 +15,7 @@
 
 #include "backends/cpu/conv/conv_kernel.h"
 #include "backends/cpu/matmul/matrix_tile_code.h"
+#include "backends/cpu/support/tile_operands.h"
 
 namespace hone::cpu {
 
@@ -23,9 +24,9 @@ struct FilterStrides {
   int64_t oc = 0, ic = 0, tap = 0;
 };
 
-/// Weights in the order of the tiles, to be rounded to bf16: [panel of 32][tap][block of 32][half][ic pair][oc][2].
-size_t tiled_weight_count(const ConvShape& shape);
-void tile_weights(const float* weights, const FilterStrides& strides, const ConvShape& shape, float* tiled);
+/// Weights in the order of the tiles, to be rounded to bf16: [panel of 32][tap][block of 32][part][half][ic pair][oc][2].
+size_t tiled_weight_count(const ConvShape& shape, int parts);
+void tile_weights(const float* weights, const FilterStrides& strides, const ConvShape& shape, int parts, float* tiled);
 
 struct MatrixTileArgs {
   const void* src = nullptr;
@@ -38,8 +39,9 @@ struct MatrixTileArgs {
 
 class MatrixTileKernel {
  public:
-  /// Not for groups, strides between pixels, or channels before pixels. `types` are f32 or bf16; the residual has dst's.
-  MatrixTileKernel(const ConvShape& shape, const Epilogue& epilogue, DType src, DType dst, int workers);
+  /// Not for groups, strides between pixels, or channels before pixels. Types are f32 or bf16; the residual has dst's. More than
+  /// one part is of f32.
+  MatrixTileKernel(const ConvShape& shape, const Epilogue& epilogue, DType src, DType dst, int parts, int workers);
   ~MatrixTileKernel();
 
   size_t workspace_bytes() const { return workspace_bytes_; }
@@ -68,13 +70,14 @@ class MatrixTileKernel {
 
   ConvShape shape_;
   DType src_, dst_;
+  int parts_;
   bool in_place_ = false, split_strips_ = false;
   std::vector<Plane> planes_;
   std::vector<int64_t> taps_;                                  // bytes from a result's place to each tap's
   int64_t plane_rows_ = 0, plane_columns_ = 0;                 // with padding
   int64_t result_columns_ = 0;                                 // of plane_columns_
   int64_t pixels_ = 0, strips_ = 0, panels_ = 0, blocks_ = 0;  // of one image; of output, of input channels
-  int64_t block_bytes_ = 0, plane_bytes_ = 0, image_bytes_ = 0, panel_bytes_ = 0;
+  int64_t part_bytes_ = 0, block_bytes_ = 0, plane_bytes_ = 0, image_bytes_ = 0, panel_bytes_ = 0;
   int64_t block_strips_ = 1;  // strips whose input stays in L2 while the panels pass
   size_t workspace_bytes_ = 0;
   std::vector<TileMatmulSpec> specs_;  // [32 or 16 pixels][32 or 16 channels]

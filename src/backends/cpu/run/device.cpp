@@ -53,6 +53,7 @@ DeviceInfo describe(const DeviceOptions& options) {
   info.quantized_weights = options.isa != Isa::scalar;
   info.bf16_matmuls = HONE_WITH_ONEDNN && options.isa == best_isa() && has_bf16_matmuls(options.isa);
   info.rates = rates_of(options.isa, info.workers);
+  info.silicon = fmt::format("{}/L2 {}/L3 {}", machine.revision, machine.cache_bytes, machine.shared_cache_bytes);
   return info;
 }
 

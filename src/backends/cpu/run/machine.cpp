@@ -52,13 +52,19 @@ int64_t parse_size(std::string_view text) {
   return parse_integer(text).value_or(0) * unit;
 }
 
-int64_t level2_bytes() {
+std::optional<int64_t> cache_bytes(std::string_view level) {
   const std::string base = "/sys/devices/system/cpu/cpu0/cache/index";
   for (int index = 0; index < 8; ++index) {
     const std::string entry = base + std::to_string(index);
-    if (read_line(entry + "/level") == "2") return parse_size(read_line(entry + "/size"));
+    if (read_line(entry + "/level") == level) return parse_size(read_line(entry + "/size"));
   }
-  return 1024 * 1024;
+  return std::nullopt;
+}
+
+/// Hypervisors give several generations one name; these numbers they pass on.
+std::string revision() {
+  const auto number = [](std::string_view field) { return parse_integer(cpuinfo(field)).value_or(0); };
+  return fmt::format("{}-{}-{}", number("cpu family"), number("model"), number("stepping"));
 }
 
 std::vector<int> allowed_processors() {
@@ -122,7 +128,9 @@ Machine inspect_machine(const std::vector<int>& cores) {
   machine.name = cpuinfo("model name");
   if (machine.name.empty()) machine.name = "unknown processor";
   machine.memory_bytes = memory_limit();
-  machine.cache_bytes = level2_bytes();
+  machine.revision = revision();
+  machine.cache_bytes = cache_bytes("2").value_or(1024 * 1024);
+  machine.shared_cache_bytes = cache_bytes("3").value_or(0);
   machine.clock_ghz = parse_real(cpuinfo("cpu MHz")).value_or(0) / 1000;
   machine.cores = std::min(physical_cores(cores.empty() ? allowed : cores), quota_cores());
   return machine;

@@ -94,6 +94,7 @@ void CpuRecording::replay(Stream& stream, std::vector<WorkSpan>& spans) {
 
 void CpuRecording::run_share(size_t launch, int phase, int share, int shares, int worker) const {
   if (stopped()) return;
+  const NamedRange range(launches_[launch].range);
   if (spans_ == nullptr) return kernels_[launch]->run(phase, share, shares, launches_[launch].bindings());
   const SpanClock::time_point begin = SpanClock::now();
   kernels_[launch]->run(phase, share, shares, launches_[launch].bindings());

@@ -28,9 +28,10 @@ namespace hone::cpu {
 struct CheckOptions {
   double tolerance = 1e-4;  // relative to the largest result; 0: exactly what the region's own types give
   uint64_t seed = 1;
-  bool rounds = false;      // operands may be rounded to bf16; without the instructions for it they are emulated
-  bool halves = false;      // weights may be kept as f16
-  SymbolValues tuned = {};  // sizes that the tactic is compiled for
+  bool rounds = false;                                                  // operands may be rounded to bf16
+  bool emulates = false;                                                // the processor's missing instructions for bf16
+  bool halves = false;                                                  // weights may be kept as f16
+  SymbolValues tuned = {};                                              // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
   std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
 };
@@ -214,7 +215,8 @@ inline std::vector<Tactic> offers_of(const Problem& problem, std::string_view fa
 inline int check_tactics(const Graph& symbolic, std::string_view family, const CheckOptions& options = {}) {
   SCOPED_TRACE("seed " + std::to_string(options.seed) + "\n" + print(symbolic));
   int tried = 0;
-  if (options.rounds) setenv("HONE_CPU_BF16", "emulated", 1);
+  const bool emulates = options.rounds || options.emulates;
+  if (emulates) setenv("HONE_CPU_BF16", "emulated", 1);
   for (const Isa isa : check::isas())
     for (const int workers : {1, 2}) {
       CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
@@ -232,7 +234,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
         ++tried;
       }
     }
-  if (options.rounds) unsetenv("HONE_CPU_BF16");
+  if (emulates) unsetenv("HONE_CPU_BF16");
   return tried;
 }
 

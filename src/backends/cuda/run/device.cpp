@@ -17,6 +17,13 @@ int attribute(CUdevice device, CUdevice_attribute which) {
   return value;
 }
 
+/// 13 of 13010.
+int driver_major() {
+  int version = 0;
+  check(driver().cuDriverGetVersion(&version), "asking for the driver's version");
+  return version / 1000;
+}
+
 DeviceInfo describe(CUdevice device) {
   DeviceInfo info;
   char name[256] = {};
@@ -39,6 +46,7 @@ DeviceInfo describe(CUdevice device) {
                 .memory_bytes = 25e9 * info.workers,
                 .cache_bytes = 50e9 * info.workers,
                 .launch_ms = 0.002};
+  info.silicon = fmt::format("{} GiB/driver {}", bytes >> 30, driver_major());
   return info;
 }
 
@@ -207,6 +215,12 @@ void CudaDevice::fill(void* memory, std::byte value, size_t bytes, Stream& strea
 
 bool CudaDevice::can_overlap() const {
   return attribute(context_->device(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+}
+
+void CudaDevice::profile(bool on) {
+  context_->select();
+  const auto function = on ? driver().cuProfilerStart : driver().cuProfilerStop;
+  if (function != nullptr) check(function(), "telling the profiler");
 }
 
 std::unique_ptr<Recording> CudaDevice::record(std::vector<Launch> launches) {

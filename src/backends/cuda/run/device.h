@@ -84,6 +84,7 @@ class CudaDevice final : public Device {
   /// Every kernel must be a CudaKernel.
   std::unique_ptr<Recording> record(std::vector<Launch> launches) override;
   bool host_accessible() const override { return false; }
+  void profile(bool on) override;
   /// Whether a kernel may be launched before the one ahead of it has ended (compute capability 9 and newer).
   bool can_overlap() const;
   const std::shared_ptr<const Context>& context() const { return context_; }

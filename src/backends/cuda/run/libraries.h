@@ -6,6 +6,7 @@
 
 #include <cublasLt.h>
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <cudnn.h>
 #include <nvrtc.h>
 

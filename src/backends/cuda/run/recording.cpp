@@ -3,7 +3,6 @@
 #include "backends/cuda/run/recording.h"
 
 #include "backends/cuda/run/graph_edges.h"
-#include "backends/cuda/run/ranges.h"
 #include "backends/cuda/run/schedule.h"
 #include "base/error.h"
 
@@ -83,7 +82,7 @@ void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
   auto& own = static_cast<CudaStream&>(stream);
   CudaEvent before(context_), after(context_);
   for (size_t i = 0; i < launches_.size(); ++i) {
-    const NamedRange range(launches_[i].name);
+    const NamedRange range(launches_[i].range);
     before.record(own);
     if (kernels_[i]->on_host()) run_on_host(i, own);
     else kernels_[i]->enqueue(own.handle(), launches_[i].bindings(), false);
@@ -91,6 +90,43 @@ void CudaRecording::replay(Stream& stream, const LaunchObserver& observer) {
     own.synchronize();
     observer(i, after.milliseconds_since(before));
   }
+}
+
+/// The branches of the graphs, on streams of their own and stamped by the device's clock: a graph tells nothing of its inside.
+void CudaRecording::replay(Stream& stream, std::vector<WorkSpan>& spans) {
+  context_->select();
+  auto& own = static_cast<CudaStream&>(stream);
+  spans.clear();
+  CudaEvent origin(context_);
+  origin.record(own);
+  own.synchronize();
+  const SpanClock::time_point start = SpanClock::now();
+  struct Stamped {
+    size_t launch, branch;
+    std::unique_ptr<CudaEvent> begin, end;
+  };
+  std::vector<Stamped> stamped;
+  for (const Run& run : runs_) {
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return;
+    if (run.on_host) {
+      const SpanClock::time_point begin = SpanClock::now();
+      run_on_host(run.begin, own);
+      spans.push_back({run.begin, 0, begin, SpanClock::now()});
+      continue;
+    }
+    launch_branches(run, [&](size_t launch, size_t branch, bool ended) {
+      if (!ended) stamped.push_back({launch, branch, std::make_unique<CudaEvent>(context_), nullptr});
+      else stamped.back().end = std::make_unique<CudaEvent>(context_);
+      (ended ? stamped.back().end : stamped.back().begin)->record(*capture_streams_[branch]);
+    });
+    for (const auto& branch : capture_streams_) branch->synchronize();
+  }
+  const auto at = [&](const CudaEvent& event) {
+    const std::chrono::duration<double, std::milli> since(event.milliseconds_since(origin));
+    return start + std::chrono::duration_cast<SpanClock::duration>(since);
+  };
+  for (const Stamped& each : stamped)
+    spans.push_back({each.launch, static_cast<int>(each.branch), at(*each.begin), at(*each.end)});
 }
 
 void CudaRecording::poison(Stream& stream) {
@@ -110,15 +146,16 @@ void CudaRecording::wait_for_all(CUstream stream) const {
 }
 
 void CudaRecording::launch(size_t index, CUstream stream, void* workspace, bool early) const {
-  const NamedRange range(launches_[index].name);
+  const NamedRange range(launches_[index].range);
   Bindings bindings = launches_[index].bindings();
   bindings.workspace = workspace;
   with_note([&] { return fmt::format("launching step {} of {}", index + 1, launches_.size()); },
             [&] { kernels_[index]->enqueue(stream, bindings, early); });
 }
 
-/// Called while the first stream is captured: waiting for an event of it draws the others into the capture.
-void CudaRecording::launch_branches(const Run& run) {
+/// While the first stream is captured, waiting for an event of it draws the others into the capture. Stamps between launches keep
+/// them from overlapping.
+void CudaRecording::launch_branches(const Run& run, const Stamp& stamp) {
   const Driver& cuda = driver();
   const std::vector<Slot> slots = schedule(std::span(launches_).subspan(run.begin, run.end - run.begin), kStreams);
   std::vector<std::unique_ptr<CudaEvent>> events(slots.size());
@@ -136,10 +173,12 @@ void CudaRecording::launch_branches(const Run& run) {
     for (const size_t earlier : slots[i].waits)
       check(cuda.cuStreamWaitEvent(stream.handle(), events[earlier]->handle(), 0), "joining branches");
     // Only behind a kernel of the same branch, and waiting for nothing else.
-    const bool early = overlaps_ && follows[branch] && slots[i].waits.empty();
+    const bool early = !stamp && overlaps_ && follows[branch] && slots[i].waits.empty();
     follows[branch] = kernels_[run.begin + i]->ends_with_kernel();
+    if (stamp) stamp(run.begin + i, branch, false);
     launch(run.begin + i, stream.handle(),
            branch == 0 ? launches_[run.begin + i].workspace : workspaces_[branch - 1].data(), early);
+    if (stamp) stamp(run.begin + i, branch, true);
     if (!waited[i]) continue;
     events[i] = std::make_unique<CudaEvent>(context_);
     events[i]->record(stream);
@@ -206,7 +245,7 @@ std::string CudaRecording::try_capture(const Run& run, const GraphUser& use) {
       failure = error.what();
     }
   };
-  attempt([&] { launch_branches(run); });
+  attempt([&] { launch_branches(run, {}); });
   const CUresult ended = cuda.cuStreamEndCapture(capture_streams_[0]->handle(), &graph);
   attempt([&] {
     check(ended, "a step cannot be captured");

@@ -21,10 +21,11 @@
 
 #include "backends/cuda/run/device.h"
 #include "backends/cuda/run/kernel.h"
+#include "device/work_spans.h"
 
 namespace hone::cuda {
 
-class CudaRecording final : public Recording {
+class CudaRecording final : public Recording, public TellsSpans {
  public:
   CudaRecording(std::vector<Launch> launches, CudaDevice& device);
   ~CudaRecording() override;
@@ -32,6 +33,7 @@ class CudaRecording final : public Recording {
   std::vector<Launch>& launches() override;
   void replay(Stream& stream) override;
   void replay(Stream& stream, const LaunchObserver& observer) override;
+  void replay(Stream& stream, std::vector<WorkSpan>& spans) override;
   void stop_at(const std::atomic<bool>* flag) override { stop_ = flag; }
   void poison(Stream& stream) override;
   const std::string& capture_failure() const { return capture_failure_; }
@@ -56,7 +58,9 @@ class CudaRecording final : public Recording {
   /// Makes a graph, which lives as long as `use` has it. Why it did not work; empty when it did.
   std::string capture(const Run& run, const GraphUser& use);
   std::string try_capture(const Run& run, const GraphUser& use);
-  void launch_branches(const Run& run);
+  /// Before and after each launch, which goes into the stream of that branch.
+  using Stamp = std::function<void(size_t launch, size_t branch, bool ended)>;
+  void launch_branches(const Run& run, const Stamp& stamp);
   void launch(size_t index, CUstream stream, void* workspace, bool early) const;
   void wait_for_all(CUstream stream) const;
   void drop_graphs();
