@@ -8,8 +8,8 @@ number; "" is left out. Operators of other domains are written "ml:Scaler" and "
 
 IMAGE, ROWS, TOKENS = "f32[1,64,56,56]", "f32[128,768]", "f32[1,128,768]"
 
-UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Mish
-           Neg Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu"""
+UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Mish
+           Neg Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Tan Tanh ThresholdedRelu"""
 BINARY = "Add Sub Mul Div Max Min Equal Greater GreaterOrEqual Less LessOrEqual"
 REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 NORM = ["=f32[768]", "=f32[768]"]
@@ -18,6 +18,7 @@ NORM = ["=f32[768]", "=f32[768]"]
 def pointwise():
     yield from ((op, [IMAGE], {}) for op in UNARY.split())
     yield from ((op, [IMAGE + ">0"], {}) for op in ("Log", "Sqrt"))
+    yield from [("Gelu", [IMAGE], {"opset": 20}), ("Swish", [IMAGE], {"opset": 24})]
     yield from ((op, [kind + "[1,64,56,56]>0"] * 2, {}) for op in BINARY.split() for kind in ("f32", "i32", "i64", "f64"))
     yield from ((op, [kind + "[1,64,56,56]"], {}) for op in ("Abs", "Neg", "Sign") for kind in ("i64", "i32"))
     yield from ((op, ["bool[1,64,56,56]"] * 2, {}) for op in ("And", "Or", "Xor"))
@@ -30,11 +31,11 @@ def pointwise():
                 ("Where", ["bool[1,64,56,56]", IMAGE, IMAGE], {}), ("Where", ["bool[1,64,56,56]", "i64[1,64,56,56]", "i64[1,1,1,1]"], {}),
                 ("Sum", [IMAGE] * 3, {}), ("Mean", [IMAGE] * 3, {}), ("Max", [IMAGE] * 3, {}), ("Dropout", [IMAGE], {}),
                 ("QuantizeLinear", [IMAGE, "=f32:0.05", "=u8:128"], {}), ("DequantizeLinear", ["u8[1,64,56,56]<256", "=f32:0.05", "=u8:128"], {}),
-                ("DynamicQuantizeLinear", [ROWS], {})]
+                ("DynamicQuantizeLinear", [ROWS], {"outputs": 3})]
     kinds = {"f32": 1, "u8": 2, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11}
     pairs = "f32:f16 f16:f32 f32:i64 i64:f32 i32:i64 i64:i32 f32:bool bool:f32 u8:f32 f32:u8 f64:f32 f32:f64"
     for source, target in (pair.split(":") for pair in pairs.split()):
-        yield "Cast", [source + "[1,64,56,56]" + ("" if source[0] == "f" or source == "bool" else "<100")], {"to": kinds[target]}
+        yield "Cast", [source + "[1,64,56,56]" + (">0" if target == "u8" else "" if source[0] == "f" or source == "bool" else "<100")], {"to": kinds[target]}
 
 
 def reductions():
@@ -45,8 +46,8 @@ def reductions():
     yield from (("Reduce" + name, [kind + "[64,128,128]<9", "=i64[1]:2"], {}) for name in ("Sum", "Max", "Mean") for kind in ("i64", "i32", "f64"))
     yield from [("ArgMax", ["f32[1,21,128,128]"], {"axis": 1}), ("ArgMin", ["f32[128,1000]"], {"axis": 1}),
                 ("ArgMax", ["i32[128,1000]<99999"], {"axis": 1}),
-                ("TopK", ["f32[1,1000]", "i64[1]:5"], {}), ("TopK", ["f32[1,25200]", "i64[1]:300"], {}), ("TopK", ["f32[64,50257]", "i64[1]:50"], {}),
-                ("TopK", ["i64[1,8400]<100000", "i64[1]:300"], {}),
+                ("TopK", ["f32[1,1000]", "i64[1]:5"], {"outputs": 2}), ("TopK", ["f32[1,25200]", "i64[1]:300"], {"outputs": 2}), ("TopK", ["f32[64,50257]", "i64[1]:50"], {"outputs": 2}),
+                ("TopK", ["i64[1,8400]<100000", "i64[1]:300"], {"outputs": 2}),
                 ("CumSum", ["f32[128,768]", "i64:1"], {}), ("CumSum", ["i64[8,1024]<2", "i64:1"], {}), ("CumSum", ["f32[64,128,128]", "i64:0"], {}),
                 ("Hardmax", [ROWS], {}), ("Softmax", ["f32[12,128,128]"], {}), ("Softmax", ["f32[1,21,64,64]"], {"axis": 1}),
                 ("Softmax", ["f64[128,128]"], {}), ("LogSoftmax", ["f32[128,1000]"], {}), ("LpNormalization", [ROWS], {"axis": 1, "p": 2}),

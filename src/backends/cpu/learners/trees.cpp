@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "ops/ml_scores.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cpu {
 namespace {
