@@ -84,9 +84,10 @@ class Flattener {
     if (!valid_) return;
     flat_.features = std::max(flat_.features, static_cast<int64_t>(branch.feature) + 1);
     const size_t first = flat_.branches.size();
-    flat_.branches.insert(flat_.branches.end(), {std::bit_cast<int32_t>(split),
-                                                 static_cast<int32_t>(branch.feature) | (missing ? kMissingGoesTrue : 0),
-                                                 on_true.place, on_false.place});
+    flat_.branches.insert(
+        flat_.branches.end(),
+        {std::bit_cast<int32_t>(split), static_cast<int32_t>(branch.feature) | (missing ? kMissingGoesTrue : 0),
+         on_true.place, on_false.place});
     if (!on_true.known) open_.push_back({first + 2, static_cast<size_t>(on_true.later)});
     if (!on_false.known) open_.push_back({first + 3, static_cast<size_t>(on_false.later)});
   }

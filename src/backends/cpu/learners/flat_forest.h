@@ -14,7 +14,8 @@ namespace hone::cpu {
 
 /// The numbers behind each other as a plan keeps them.
 struct FlatForest {
-  std::vector<int32_t> branches;  // kBranchWords each: split's bits, feature, on true, on false (a branch, or -1 - leaf)
+  std::vector<int32_t>
+      branches;  // kBranchWords each: split's bits, feature, on true, on false (a branch, or -1 - leaf)
   std::vector<int32_t> roots;
   std::vector<int32_t> begins{0};  // of each leaf's weights; one more at the end
   std::vector<int32_t> targets;

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "backends/cpu/learners/flat_forest.h"
-#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/learners/scores.h"
 #include "base/checked.h"
 #include "ops/ml_scores.h"
 #include "ops/ops.h"
@@ -25,10 +25,6 @@ constexpr int64_t kMostNumbers = (int64_t{1} << 31) - 2;
 
 enum class Aggregate : uint8_t { average, sum, min, max };
 constexpr std::array<std::string_view, 4> field_names(Aggregate) { return {"AVERAGE", "SUM", "MIN", "MAX"}; }
-enum class Transform : uint8_t { none, softmax, logistic, softmax_zero, probit };
-constexpr std::array<std::string_view, 5> field_names(Transform) {
-  return {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
-}
 
 struct TreesCode {
   NodeCode node;
@@ -76,23 +72,18 @@ class Trees final : public CpuKernel {
  public:
   Trees(TreesCode code, const BoundNode& node, int workers)
       : code_(std::move(code)),
-        x_(node.operand(0)),
+        rows_(node),
         scores_(node.result(code_.labels.empty() ? 0 : 1)),
         workers_(workers),
-        transform_(field_names(Transform{})[static_cast<size_t>(code_.transform)]) {
-    const Dims& dims = x_.type.dims;
-    node.require((dims.size() == 1 || dims.size() == 2) && x_.type.dtype == DType::f32 && x_.place >= 0 && !x_.known);
-    rows_ = dims.size() == 1 ? 1 : dims[0], width_ = dims.back();
-    node.require(width_ >= code_.features && scores_.type == ConcreteType{DType::f32, {rows_, code_.targets}} &&
-                 code_.lone < code_.targets);
+        transform_(name_in_standard(code_.transform)) {
+    node.require(rows_.width >= code_.features && code_.lone < code_.targets &&
+                 scores_.type == ConcreteType{DType::f32, {rows_.count, code_.targets}});
     if (code_.labels.empty()) return;
     node.require(static_cast<int64_t>(code_.labels.size()) <= code_.targets && (code_.lone < 0 || code_.targets == 2));
-    if (!node.wants(0)) return;
-    labels_ = node.result(0);
-    node.require(labels_->type == ConcreteType{DType::i64, {rows_}});
+    labels_ = labels_of(node, rows_.count);
   }
 
-  bool serial() const override { return rows_ < 2 || rows_ * code_.trees < 512; }
+  bool serial() const override { return rows_.count < 2 || rows_.count * code_.trees < 512; }
   size_t workspace_bytes() const override {
     return static_cast<size_t>(workers_ * kRows * code_.targets) * sizeof(double);
   }
@@ -115,9 +106,10 @@ class Trees final : public CpuKernel {
     for (int64_t i = 0; i < code_.branches; ++i) {
       const int32_t* branch = words + i * kBranchWords;
       const int32_t feature = branch[1] & (kMissingGoesTrue - 1);
-      branches[i] = {std::bit_cast<float>(branch[0]),
-                     static_cast<int32_t>(std::min<int64_t>(feature, code_.features - 1)) | (branch[1] & kMissingGoesTrue),
-                     inside(branch[2], i), inside(branch[3], i)};
+      branches[i] = {
+          std::bit_cast<float>(branch[0]),
+          static_cast<int32_t>(std::min<int64_t>(feature, code_.features - 1)) | (branch[1] & kMissingGoesTrue),
+          inside(branch[2], i), inside(branch[3], i)};
     }
     for (int64_t i = 0; i < code_.leaves; ++i) {
       const auto self = static_cast<int32_t>(code_.branches + i);
@@ -132,12 +124,12 @@ class Trees final : public CpuKernel {
   }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const Share share = share_of(rows_, worker, workers);
+    const Share share = share_of(rows_.count, worker, workers);
     const Walked forest = walked_of(const_cast<void*>(bindings.constants[5]));
     double* sums = static_cast<double*>(bindings.workspace) + worker * kRows * code_.targets;
     for (int64_t row = share.begin; row < share.end; row += kRows) {
       const int64_t count = std::min(kRows, share.end - row);
-      add_up(forest, x_.as<float>(bindings) + row * width_, count, sums);
+      add_up(forest, rows_.at(row, bindings), count, sums);
       for (int64_t i = 0; i < count; ++i) finish(row + i, sums + i * code_.targets, bindings);
     }
   }
@@ -170,7 +162,7 @@ class Trees final : public CpuKernel {
       for (size_t i = 0; i < kTogether; ++i) {
         const bool more = i < count;
         at[i] = more ? forest.roots[tree] : static_cast<int32_t>(code_.branches);
-        features[i] = x + (more ? row : 0) * width_;
+        features[i] = x + (more ? row : 0) * rows_.width;
         to[i] = sums + row * code_.targets;
         if (more && ++row == rows) row = 0, ++tree;
       }
@@ -232,21 +224,13 @@ class Trees final : public CpuKernel {
   }
 
   TreesCode code_;
-  NodeOperand x_;
+  Rows rows_;
   NodeResult scores_;
   std::optional<NodeResult> labels_ = {};
   int workers_;
   std::string transform_;
-  int64_t rows_ = 0, width_ = 0;
 };
 
-template <typename E>
-std::optional<E> named(std::string_view name) {
-  const auto names = field_names(E{});
-  const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end()) return std::nullopt;
-  return static_cast<E>(at - names.begin());
-}
 template <typename E>
 E numbered(int64_t number) {
   return static_cast<E>(std::clamp<int64_t>(number, 0, static_cast<int64_t>(field_names(E{}).size()) - 1));
