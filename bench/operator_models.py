@@ -9,20 +9,20 @@ from onnx import TensorProto, helper, numpy_helper
 DOMAINS = {"": "", "ml": "ai.onnx.ml", "ms": "com.microsoft"}
 TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "u32": np.uint32, "u8": np.uint8, "i8": np.int8,
          "bool": np.bool_}
-OPERAND = re.compile(r"(=?)(\w+)(?:\[([\d,]*)\])?(?:<(\d+)|(>0)|:([-\d.,]+))?$")
+OPERAND = re.compile(r"(=?)(\w+)(?:\[([\d,]*)\])?(?:<(\d+)|(>0)|:([-\d.,]+)|\*([\d.]+))?$")
 OPSET = 18
 
 
 def array_of(text, random):
     """(whether it is a constant, its values)"""
-    constant, kind, dims, below, positive, given = OPERAND.match(text).groups()
+    constant, kind, dims, below, positive, given, scale = OPERAND.match(text).groups()
     shape, dtype = [int(size) for size in dims.split(",")] if dims else [], TYPES[kind]
     if given:
         values = np.resize(np.array([float(number) for number in given.split(",")]), shape)
     elif below or dtype is np.bool_:
         values = random.integers(0, int(below or 2), shape)
     else:
-        values = random.standard_normal(shape) * (1 if dtype in (np.float32, np.float64, np.float16) else 50)
+        values = random.standard_normal(shape) * (1 if dtype in (np.float32, np.float64, np.float16) else 50) * float(scale or 1)
         values = np.abs(values) + 1 if positive else values
     return bool(constant), np.asarray(values, dtype)
 
@@ -66,7 +66,7 @@ def learner(name, features):
         import lightgbm
         return lightgbm.LGBMClassifier(n_estimators=100, random_state=0, verbose=-1).fit(x, label), x
     kinds = {"forest": ensemble.RandomForestClassifier(100, random_state=0), "forest_regressor": ensemble.RandomForestRegressor(100, random_state=0),
-             "boosted": ensemble.GradientBoostingClassifier(random_state=0), "boosted_regressor": ensemble.HistGradientBoostingRegressor(random_state=0),
+             "boosted": ensemble.GradientBoostingClassifier(random_state=0), "boosted_regressor": ensemble.GradientBoostingRegressor(random_state=0),
              "svm": svm.SVC(), "svm_regressor": svm.SVR(), "svm_probability": svm.SVC(probability=True, random_state=0),
              "logistic": linear_model.LogisticRegression(max_iter=500),
              "pipeline": pipeline.make_pipeline(preprocessing.StandardScaler(), preprocessing.Normalizer(), linear_model.LogisticRegression())}

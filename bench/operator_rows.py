@@ -2,14 +2,14 @@
 """What bench/operators.py measures: for each operator that ONNX Runtime runs on a processor one node, at a size that models have.
 
 A row is (operator, operands, attributes). An operand is a text: "f32[1,64,56,56]" holds normal values, "i64[8,128]<30522" integers from 0
-on, "f32[64]>0" values above 0; "=f32[64]" is a constant of the model instead of an input; "i64[2]:3,4" holds what it says, "i64:5" one
+on, "f32[64]>0" values above 0, "f32[64]*0.1" values a tenth as large; "=f32[64]" is a constant of the model instead of an input; "i64[2]:3,4" holds what it says, "i64:5" one
 number; "" is left out. Operators of other domains are written "ml:Scaler" and "ms:Attention".
 """
 
 IMAGE, ROWS, TOKENS = "f32[1,64,56,56]", "f32[128,768]", "f32[1,128,768]"
 
-UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Mish
-           Neg Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu"""
+UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Mish
+           Neg Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Tan Tanh ThresholdedRelu"""
 BINARY = "Add Sub Mul Div Max Min Equal Greater GreaterOrEqual Less LessOrEqual"
 REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 NORM = ["=f32[768]", "=f32[768]"]
@@ -18,23 +18,24 @@ NORM = ["=f32[768]", "=f32[768]"]
 def pointwise():
     yield from ((op, [IMAGE], {}) for op in UNARY.split())
     yield from ((op, [IMAGE + ">0"], {}) for op in ("Log", "Sqrt"))
+    yield from [("Gelu", [IMAGE], {"opset": 20}), ("Swish", [IMAGE], {"opset": 24})]
     yield from ((op, [kind + "[1,64,56,56]>0"] * 2, {}) for op in BINARY.split() for kind in ("f32", "i32", "i64", "f64"))
     yield from ((op, [kind + "[1,64,56,56]"], {}) for op in ("Abs", "Neg", "Sign") for kind in ("i64", "i32"))
     yield from ((op, ["bool[1,64,56,56]"] * 2, {}) for op in ("And", "Or", "Xor"))
     yield from ((op, ["i32[1,64,56,56]<1000"] * 2, {}) for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"))
     yield from [("Not", ["bool[1,64,56,56]"], {}), ("BitwiseNot", ["i32[1,64,56,56]<1000"], {}),
                 ("BitShift", ["u32[100000]<1000", "u32[100000]<8"], {"direction": "LEFT"}),
-                ("Mod", ["i64[100000]<1000", "i64:7"], {}), ("Mod", ["f32[100000]", "f32[1]>0"], {"fmod": 1}),
-                ("Pow", [IMAGE + ">0", "f32:2.5"], {}), ("Pow", [IMAGE, "f32:2"], {}), ("PRelu", [IMAGE, "=f32[64,1,1]"], {}),
-                ("Clip", [IMAGE, "f32:0", "f32:6"], {}), ("Clip", ["i64[200000]<100", "i64:3", "i64:60"], {}),
+                ("Mod", ["i64[100000]<1000", "=i64:7"], {}), ("Mod", ["f32[100000]", "=f32[1]>0"], {"fmod": 1}),
+                ("Pow", [IMAGE + ">0", "=f32:2.5"], {}), ("Pow", [IMAGE, "=f32:2"], {}), ("Pow", [IMAGE, "f32:2"], {}), ("PRelu", [IMAGE, "=f32[64,1,1]"], {}),
+                ("Clip", [IMAGE, "=f32:0", "=f32:6"], {}), ("Clip", ["i64[200000]<100", "=i64:3", "=i64:60"], {}),
                 ("Where", ["bool[1,64,56,56]", IMAGE, IMAGE], {}), ("Where", ["bool[1,64,56,56]", "i64[1,64,56,56]", "i64[1,1,1,1]"], {}),
                 ("Sum", [IMAGE] * 3, {}), ("Mean", [IMAGE] * 3, {}), ("Max", [IMAGE] * 3, {}), ("Dropout", [IMAGE], {}),
                 ("QuantizeLinear", [IMAGE, "=f32:0.05", "=u8:128"], {}), ("DequantizeLinear", ["u8[1,64,56,56]<256", "=f32:0.05", "=u8:128"], {}),
-                ("DynamicQuantizeLinear", [ROWS], {})]
+                ("DynamicQuantizeLinear", [ROWS], {"outputs": 3})]
     kinds = {"f32": 1, "u8": 2, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11}
     pairs = "f32:f16 f16:f32 f32:i64 i64:f32 i32:i64 i64:i32 f32:bool bool:f32 u8:f32 f32:u8 f64:f32 f32:f64"
     for source, target in (pair.split(":") for pair in pairs.split()):
-        yield "Cast", [source + "[1,64,56,56]" + ("" if source[0] == "f" or source == "bool" else "<100")], {"to": kinds[target]}
+        yield "Cast", [source + "[1,64,56,56]" + (">0" if target == "u8" else "" if source[0] == "f" or source == "bool" else "<100")], {"to": kinds[target]}
 
 
 def reductions():
@@ -45,9 +46,9 @@ def reductions():
     yield from (("Reduce" + name, [kind + "[64,128,128]<9", "=i64[1]:2"], {}) for name in ("Sum", "Max", "Mean") for kind in ("i64", "i32", "f64"))
     yield from [("ArgMax", ["f32[1,21,128,128]"], {"axis": 1}), ("ArgMin", ["f32[128,1000]"], {"axis": 1}),
                 ("ArgMax", ["i32[128,1000]<99999"], {"axis": 1}),
-                ("TopK", ["f32[1,1000]", "i64[1]:5"], {}), ("TopK", ["f32[1,25200]", "i64[1]:300"], {}), ("TopK", ["f32[64,50257]", "i64[1]:50"], {}),
-                ("TopK", ["i64[1,8400]<100000", "i64[1]:300"], {}),
-                ("CumSum", ["f32[128,768]", "i64:1"], {}), ("CumSum", ["i64[8,1024]<2", "i64:1"], {}), ("CumSum", ["f32[64,128,128]", "i64:0"], {}),
+                ("TopK", ["f32[1,1000]", "=i64[1]:5"], {"outputs": 2}), ("TopK", ["f32[1,25200]", "=i64[1]:300"], {"outputs": 2}), ("TopK", ["f32[64,50257]", "=i64[1]:50"], {"outputs": 2}),
+                ("TopK", ["i64[1,8400]<100000", "=i64[1]:300"], {"outputs": 2}),
+                ("CumSum", ["f32[128,768]", "=i64:1"], {}), ("CumSum", ["i64[8,1024]<2", "=i64:1"], {}), ("CumSum", ["f32[64,128,128]", "=i64:0"], {}),
                 ("Hardmax", [ROWS], {}), ("Softmax", ["f32[12,128,128]"], {}), ("Softmax", ["f32[1,21,64,64]"], {"axis": 1}),
                 ("Softmax", ["f64[128,128]"], {}), ("LogSoftmax", ["f32[128,1000]"], {}), ("LpNormalization", [ROWS], {"axis": 1, "p": 2}),
                 ("LayerNormalization", [TOKENS, *NORM], {}), ("InstanceNormalization", [IMAGE, "=f32[64]", "=f32[64]"], {}),
@@ -73,7 +74,7 @@ def movement():
                 ("ScatterElements", [ROWS, "i64[128,64]<128", "f32[128,64]"], {"reduction": "add"}),
                 ("ScatterND", ["f32[1024,128]", "i64[100,1]<1024", "f32[100,128]"], {}), ("Compress", ["f32[1024,128]", "bool[1024]"], {"axis": 0}),
                 ("Compress", ["f32[100000]", "bool[100000]"], {}), ("NonZero", ["f32[256,256]"], {}), ("NonZero", ["bool[100000]"], {}),
-                ("OneHot", ["i64[128]<1000", "i64:1000", "f32[2]:0,1"], {}), ("OneHot", ["i64[8,512]<64", "i64:64", "f32[2]:0,1"], {"axis": 1}),
+                ("OneHot", ["i64[128]<1000", "=i64:1000", "=f32[2]:0,1"], {}), ("OneHot", ["i64[8,512]<64", "=i64:64", "=f32[2]:0,1"], {"axis": 1}),
                 ("Range", ["i64:0", "i64:10000", "i64:1"], {}), ("Range", ["f32:0", "f32:1000", "f32:0.25"], {}),
                 ("Unique", ["i64[10000]<500"], {"outputs": 4}), ("Unique", ["f32[1000]"], {"outputs": 1}),
                 ("ReverseSequence", ["f32[128,16,64]", "i64[16]<128"], {}), ("Trilu", ["f32[12,256,256]"], {}), ("EyeLike", ["f32[512,512]"], {}),
@@ -93,9 +94,9 @@ def products():
                 ("QLinearConv", ["u8[1,32,28,28]<256", "=f32:0.02", "=u8:128", "=i8[32,32,3,3]<99", "=f32:0.01", "=i8:0", "=f32:0.5", "=u8:120"], {}),
                 ("ConvTranspose", ["f32[1,64,28,28]", "=f32[64,32,4,4]"], {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
                 ("DeformConv", ["f32[1,64,28,28]", "=f32[64,64,3,3]", "f32[1,18,28,28]"], {"pads": [1, 1, 1, 1], "opset": 22}),
-                ("LSTM", ["f32[64,1,128]", "=f32[1,512,128]", "=f32[1,512,128]", "=f32[1,1024]"], {"hidden_size": 128}),
-                ("GRU", ["f32[64,1,128]", "=f32[1,384,128]", "=f32[1,384,128]", "=f32[1,768]"], {"hidden_size": 128}),
-                ("RNN", ["f32[64,1,128]", "=f32[1,128,128]", "=f32[1,128,128]", "=f32[1,256]"], {"hidden_size": 128})]
+                ("LSTM", ["f32[64,1,128]", "=f32[1,512,128]*0.088", "=f32[1,512,128]*0.088", "=f32[1,1024]*0.088"], {"hidden_size": 128}),
+                ("GRU", ["f32[64,1,128]", "=f32[1,384,128]*0.088", "=f32[1,384,128]*0.088", "=f32[1,768]*0.088"], {"hidden_size": 128}),
+                ("RNN", ["f32[64,1,128]", "=f32[1,128,128]*0.088", "=f32[1,128,128]*0.088", "=f32[1,256]*0.088"], {"hidden_size": 128})]
 
 
 def images():
@@ -110,13 +111,13 @@ def images():
                 ("GridSample", ["f32[1,64,56,56]", "f32[1,56,56,2]"], {}), ("GridSample", ["f32[1,64,56,56]", "f32[1,56,56,2]"], {"mode": "cubic", "opset": 20}),
                 ("GridSample", ["f32[1,8,16,32,32]", "f32[1,16,32,32,3]"], {"opset": 20}), ("AffineGrid", ["f32[1,2,3]", "=i64[4]:1,3,112,112"], {"opset": 20}),
                 ("Col2Im", ["f32[1,288,3136]", "=i64[2]:56,56", "=i64[2]:3,3"], {"pads": [1, 1, 1, 1]}),
-                ("NonMaxSuppression", ["f32[1,1000,4]>0", "f32[1,4,1000]>0", "i64[1]:100", "f32[1]:0.5", "f32[1]:0.1"], {}),
-                ("NonMaxSuppression", ["f32[1,8400,4]>0", "f32[1,1,8400]>0", "i64[1]:300", "f32[1]:0.6", "f32[1]:1.5"], {})]
+                ("NonMaxSuppression", ["f32[1,1000,4]>0", "f32[1,4,1000]>0", "=i64[1]:100", "=f32[1]:0.5", "=f32[1]:0.1"], {}),
+                ("NonMaxSuppression", ["f32[1,8400,4]>0", "f32[1,1,8400]>0", "=i64[1]:300", "=f32[1]:0.6", "=f32[1]:1.5"], {})]
 
 
 def signals():
-    yield from [("DFT", ["f32[8,1024,1]", "", "i64:1"], {"opset": 20}), ("DFT", ["f32[8,1000,2]", "", "i64:1"], {"opset": 20}),
-                ("DFT", ["f32[1,400,80,2]", "", "i64:1"], {"opset": 20, "inverse": 1}),
+    yield from [("DFT", ["f32[8,1024,1]", "", "=i64:1"], {"opset": 20}), ("DFT", ["f32[8,1000,2]", "", "=i64:1"], {"opset": 20}),
+                ("DFT", ["f32[1,400,80,2]", "", "=i64:1"], {"opset": 20, "inverse": 1}),
                 ("STFT", ["f32[1,16000,1]", "=i64:160", "=f32[400]>0", "=i64:400"], {}), ("STFT", ["f32[1,16384,1]", "=i64:256", "=f32[512]>0", "=i64:512"], {}),
                 ("MelWeightMatrix", ["i64:80", "i64:400", "i64:16000", "f32:0", "f32:8000"], {}),
                 ("HannWindow", ["i64:400"], {}), ("HammingWindow", ["i64:400"], {}), ("BlackmanWindow", ["i64:400"], {})]

@@ -139,6 +139,8 @@ def main():
         for name in picked:
             try:
                 result = measure(rows[name], workers, pathlib.Path(folder), options)
+            except ValueError as error:  # what makes the model refuses it
+                result = {"failed": f"no model: {str(error).strip().splitlines()[0]}"}
             except RuntimeError as error:  # an engine that ended
                 result = {"failed": str(error).splitlines()[-1]}
                 for worker in workers.values():

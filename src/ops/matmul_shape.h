@@ -28,8 +28,7 @@ struct MatMulShape {
     return c;
   }
 
- private:
-  /// Where the matrix begins that entry `batch` of the broadcast stack uses.
+  /// Where the matrix of an operand begins that entry `batch` of the broadcast stack uses; `own` is the operand's stack.
   int64_t offset(std::span<const int64_t> own, int64_t batch, int64_t matrix) const;
 };
 

@@ -157,46 +157,6 @@ std::vector<double> pair_decisions(const Attrs& attrs, const SvmKernel& kernel, 
   return decisions;
 }
 
-/// Platt's probabilities of pairs, joined by the iteration of Wu, Lin and Weng.
-std::vector<double> joined_probabilities(const std::vector<double>& decisions, const std::vector<double>& a,
-                                         const std::vector<double>& b, size_t classes) {
-  std::vector<double> pairs(classes * classes, 0.0);
-  for (size_t i = 0, at = 0; i < classes; ++i)
-    for (size_t j = i + 1; j < classes; ++j, ++at) {
-      const double p = std::clamp(1 / (1 + std::exp(decisions[at] * a.at(at) + b.at(at))), 1e-7, 1 - 1e-7);
-      pairs[i * classes + j] = p;
-      pairs[j * classes + i] = 1 - p;
-    }
-  std::vector<double> q(classes * classes, 0.0), result(classes, 1.0 / static_cast<double>(classes));
-  for (size_t i = 0; i < classes; ++i)
-    for (size_t j = 0; j < classes; ++j) {
-      if (i == j) continue;
-      q[i * classes + i] += pairs[j * classes + i] * pairs[j * classes + i];
-      q[i * classes + j] = -pairs[j * classes + i] * pairs[i * classes + j];
-    }
-  const double small = 0.005 / static_cast<double>(classes);
-  for (size_t round = 0; round < std::max<size_t>(100, classes); ++round) {
-    std::vector<double> product(classes, 0.0);
-    double total = 0, error = 0;
-    for (size_t i = 0; i < classes; ++i) {
-      for (size_t j = 0; j < classes; ++j) product[i] += q[i * classes + j] * result[j];
-      total += result[i] * product[i];
-    }
-    for (const double value : product) error = std::max(error, std::abs(value - total));
-    if (error < small) break;
-    for (size_t i = 0; i < classes; ++i) {
-      const double step = (total - product[i]) / q[i * classes + i];
-      result[i] += step;
-      total = (total + step * (step * q[i * classes + i] + 2 * product[i])) / (1 + step) / (1 + step);
-      for (size_t j = 0; j < classes; ++j) {
-        product[j] = (product[j] + step * q[i * classes + j]) / (1 + step);
-        result[j] /= 1 + step;
-      }
-    }
-  }
-  return result;
-}
-
 void infer_svm_classifier(InferContext& context) {
   const ClassLabels labels(context.attrs());
   HONE_CHECK(
@@ -224,7 +184,13 @@ void eval_svm_classifier(EvalContext& context) {
     std::vector<double> votes(classes, 0.0), scores;
     for (size_t i = 0, at = 0; i < classes; ++i)
       for (size_t j = i + 1; j < classes; ++j, ++at) votes[decisions[at] > 0 ? i : j] += 1;
-    if (!a.empty()) scores = joined_probabilities(decisions, a, b, classes);
+    if (!a.empty()) {
+      HONE_CHECK(a.size() >= decisions.size() && b.size() >= decisions.size(),
+                 "{} pairs of classes have {} probabilities", decisions.size(), std::min(a.size(), b.size()));
+      std::vector<double> room(2 * classes * classes + classes);
+      scores.resize(classes);
+      joined_probabilities(decisions, a, b, scores, room);
+    }
     // By votes even where there are probabilities, which may see it differently: so do libsvm and ONNX Runtime.
     winners.push_back(static_cast<size_t>(std::max_element(votes.begin(), votes.end()) - votes.begin()));
     if (a.empty()) scores = classes == 2 ? std::vector<double>{-decisions[0], decisions[0]} : decisions;

@@ -39,6 +39,47 @@ void post_transform(const std::string& kind, std::span<double> scores) {
   for (double& score : scores) score = total == 0 ? 0 : score / total;
 }
 
+void joined_probabilities(std::span<const double> decisions, std::span<const double> a, std::span<const double> b,
+                          std::span<double> result, std::span<double> room) {
+  const size_t classes = result.size(), square = classes * classes;
+  const std::span<double> pairs = room.first(square), q = room.subspan(square, square),
+                          product = room.subspan(2 * square, classes);
+  for (size_t i = 0, at = 0; i < classes; ++i)
+    for (size_t j = i + 1; j < classes; ++j, ++at) {
+      const double p = std::clamp(1 / (1 + std::exp(decisions[at] * a[at] + b[at])), 1e-7, 1 - 1e-7);
+      pairs[i * classes + j] = p;
+      pairs[j * classes + i] = 1 - p;
+    }
+  std::fill(q.begin(), q.end(), 0.0);
+  std::fill(result.begin(), result.end(), 1.0 / static_cast<double>(classes));
+  for (size_t i = 0; i < classes; ++i)
+    for (size_t j = 0; j < classes; ++j) {
+      if (i == j) continue;
+      q[i * classes + i] += pairs[j * classes + i] * pairs[j * classes + i];
+      q[i * classes + j] = -pairs[j * classes + i] * pairs[i * classes + j];
+    }
+  const double small = 0.005 / static_cast<double>(classes);
+  for (size_t round = 0; round < std::max<size_t>(100, classes); ++round) {
+    std::fill(product.begin(), product.end(), 0.0);
+    double total = 0, error = 0;
+    for (size_t i = 0; i < classes; ++i) {
+      for (size_t j = 0; j < classes; ++j) product[i] += q[i * classes + j] * result[j];
+      total += result[i] * product[i];
+    }
+    for (const double value : product) error = std::max(error, std::abs(value - total));
+    if (error < small) break;
+    for (size_t i = 0; i < classes; ++i) {
+      const double step = (total - product[i]) / q[i * classes + i];
+      result[i] += step;
+      total = (total + step * (step * q[i * classes + i] + 2 * product[i])) / (1 + step) / (1 + step);
+      for (size_t j = 0; j < classes; ++j) {
+        product[j] = (product[j] + step * q[i * classes + j]) / (1 + step);
+        result[j] /= 1 + step;
+      }
+    }
+  }
+}
+
 ClassLabels::ClassLabels(const Attrs& attrs) {
   for (const char* name : {"classlabels_ints", "classlabels_int64s"})
     if (attrs.has(name) && !attrs.integers(name).empty()) integers_ = attrs.integers(name);

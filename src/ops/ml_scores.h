@@ -14,10 +14,16 @@ namespace hone {
 /// NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, in place.
 void post_transform(const std::string& kind, std::span<double> scores);
 
+/// Platt's probabilities of pairs of classes, 1 / (1 + e^(a decision + b)), joined by the iteration of Wu, Lin and Weng to one for each
+/// class. `room` holds 2 c^2 + c numbers, c classes.
+void joined_probabilities(std::span<const double> decisions, std::span<const double> a, std::span<const double> b,
+                          std::span<double> result, std::span<double> room);
+
 /// classlabels_ints, classlabels_int64s or classlabels_strings.
 class ClassLabels {
  public:
   explicit ClassLabels(const Attrs& attrs);
+  const std::vector<int64_t>& integers() const { return integers_; }
   size_t size() const { return strings_.empty() ? integers_.size() : strings_.size(); }
   DType dtype() const { return strings_.empty() ? DType::i64 : DType::string; }
   /// The labels of these classes, as a tensor of rank 1.

@@ -101,6 +101,8 @@ void Convert(const void* source, void* target, int64_t count) {
     widen_all(from, to, count);
   } else if constexpr (std::is_same_v<From, float> && kSmall<To>) {
     narrow_all(from, to, count);
+  } else if constexpr (std::is_same_v<From, bool>) {  // 0 or 1, as bytes hold them, which the compiler widens faster
+    Convert<uint8_t, To>(source, target, count);
   } else if constexpr (kSmall<From> || kSmall<To>) {
     alignas(64) float block[kBlock];
     for (int64_t i = 0; i < count; i += kBlock) {

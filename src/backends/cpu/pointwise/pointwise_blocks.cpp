@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pointwise chains of any element type and any function, on every processor: an interpreter that does one instruction for a
-// block of elements at a time, so that decoding costs nothing and the compiler vectorises the plain ones. Floats are computed
-// in double precision, integers and bools in 64 bits, as the reference does.
+// block of elements at a time, so that decoding costs nothing and the loops of block_loops.h run in vectors. Operands that already are
+// what the instructions calculate with are read where they lie, and the result is written where it belongs.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
 #include "backends/cpu/family.h"
+#include "backends/cpu/pointwise/block_loops.h"
+#include "backends/cpu/pointwise/convert.h"
 #include "backends/cpu/support/number.h"
 #include "regions/pointwise_program.h"
 
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kBlock = 128;
-constexpr size_t kMaxInstructionsHere = 48;  // kBlock numbers each, on the stack
+constexpr size_t kMaxInstructionsHere = 48;
+constexpr int64_t kRoom = 1 << 16;            // bytes for the values of a block, on the stack
+constexpr int64_t kLeast = 64, kMost = 4096;  // elements of a block
+constexpr int64_t kSmallWork = 4096;          // elements that are not worth waking others for
 
 struct BlocksCode {
   PointwiseProgram program;
@@ -26,28 +31,53 @@ struct BlocksCode {
   }
 };
 
-template <typename Number>
-void load_elements(DType dtype, const void* base, int64_t offset, int64_t stride, int64_t count, Number* to) {
-  visit(dtype, [&]<typename T>() {
-    const T* from = static_cast<const T*>(base) + offset;
-    for (int64_t i = 0; i < count; ++i) to[i] = narrowed<Number>(comparable(from[i * stride]));
+DType dtype_of(Domain domain) {
+  constexpr std::array<DType, 5> kTypes = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean};
+  return kTypes[static_cast<size_t>(domain)];
+}
+
+bool fits(Domain domain, DType dtype) {
+  if (domain == Domain::f32) return dtype != DType::f64 && (is_float(dtype) || size_of(dtype) < sizeof(int32_t));
+  if (domain == Domain::truth) return dtype == DType::boolean;
+  return !is_float(dtype) && dtype != DType::u32 && size_of(dtype) <= sizeof(int32_t);
+}
+
+bool fits(Domain domain, double number) {
+  if (domain == Domain::f32) return true;
+  if (domain == Domain::truth) return number == 0 || number == 1;
+  return number >= std::numeric_limits<int32_t>::min() && number <= std::numeric_limits<int32_t>::max();
+}
+
+/// Whether everything in the program can be held and calculated in a domain.
+bool serves(Domain domain, const PointwiseProgram& program, DType result, Isa isa) {
+  if (!fits(domain, result)) return false;
+  for (const PointwiseProgram::Operand& operand : program.operands)
+    if (!fits(domain, operand.dtype)) return false;
+  return std::ranges::all_of(program.instructions, [&](const PointwiseProgram::Instruction& instruction) {
+    if (instruction.kind == ExprKind::number) return fits(domain, instruction.number);
+    return instruction.kind == ExprKind::input || block_loop(instruction.kind, domain, isa) != nullptr;
   });
 }
 
-template <typename Number>
-void store_elements(DType dtype, void* base, int64_t offset, int64_t stride, int64_t count, const Number* from) {
-  visit(dtype, [&]<typename T>() {
-    T* to = static_cast<T*>(base) + offset;
-    for (int64_t i = 0; i < count; ++i) to[i * stride] = narrowed<T>(from[i]);
-  });
+/// The narrowest domain.
+Domain domain_of(const PointwiseProgram& program, DType result, bool floating, Isa isa) {
+  if (floating) return serves(Domain::f32, program, result, isa) ? Domain::f32 : Domain::f64;
+  for (const Domain domain : {Domain::truth, Domain::i32})
+    if (serves(domain, program, result, isa)) return domain;
+  return Domain::i64;
 }
 
-/// One instruction on scalars, by the meaning of the formulas: for what has no loop of its own.
-template <typename Number>
-Number apply(const Expr& expr, Number a, Number b, Number c) {
-  const Number operands[] = {a, b, c};
-  if constexpr (std::is_same_v<Number, double>) return expr.evaluate(operands);
-  else return evaluate_integer(expr, operands);
+/// Elements that do not lie behind each other, one by one.
+void copy_strided(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t count,
+                  size_t size) {
+  const auto copy = [&]<typename T>() {
+    for (int64_t i = 0; i < count; ++i)
+      reinterpret_cast<T*>(to)[i * to_step] = reinterpret_cast<const T*>(from)[i * from_step];
+  };
+  if (size == 1) copy.template operator()<uint8_t>();
+  else if (size == 2) copy.template operator()<uint16_t>();
+  else if (size == 4) copy.template operator()<uint32_t>();
+  else copy.template operator()<uint64_t>();
 }
 
 Expr single(ExprKind kind) {
@@ -58,109 +88,141 @@ Expr single(ExprKind kind) {
   return Expr(std::move(nodes));
 }
 
+/// What has no loop of its own, by the meaning of the formulas.
+void apply_meaning(const Expr& formula, bool floating, const std::byte* const* operands, std::byte* to, int64_t count) {
+  const auto each = [&]<typename Number>(auto evaluate) {
+    for (int64_t i = 0; i < count; ++i) {
+      Number numbers[3] = {};
+      for (int k = 0; k < 3; ++k)
+        if (operands[k] != nullptr) numbers[k] = reinterpret_cast<const Number*>(operands[k])[i];
+      reinterpret_cast<Number*>(to)[i] = evaluate(numbers);
+    }
+  };
+  if (floating) each.template operator()<double>([&](const auto& numbers) { return formula.evaluate(numbers); });
+  else each.template operator()<int64_t>([&](const auto& numbers) { return evaluate_integer(formula, numbers); });
+}
+
 class PointwiseBlocks final : public CpuKernel {
  public:
-  PointwiseBlocks(PointwiseProgram program, const KernelShapes& shapes, bool floating)
+  PointwiseBlocks(PointwiseProgram program, const KernelShapes& shapes, bool floating, Isa isa)
       : program_(std::move(program)),
         result_(shapes.outputs[0].dtype),
         nest_(make_nest(shapes.outputs[0], operand_types(program_, shapes))),
-        floating_(floating) {
+        domain_(domain_of(program_, result_, floating, isa)),
+        size_(static_cast<int64_t>(size_of(dtype_of(domain_)))),
+        narrow_(convert_elements(dtype_of(domain_), result_, isa)) {
     for (const PointwiseProgram::Instruction& instruction : program_.instructions) {
       const bool leaf = instruction.kind == ExprKind::input || instruction.kind == ExprKind::number;
-      formulas_.push_back(leaf ? Expr() : single(instruction.kind));
+      loops_.push_back(leaf ? nullptr : block_loop(instruction.kind, domain_, isa));
+      formulas_.push_back(leaf || loops_.back() != nullptr ? Expr() : single(instruction.kind));
     }
     for (const PointwiseProgram::Operand& operand : program_.operands) {
+      widen_.push_back(convert_elements(operand.dtype, dtype_of(domain_), isa));
       Dims& numbers = sizes_.emplace_back();
       for (const std::string& text : operand.sizes) numbers.push_back(Dim::parse(text).evaluate(shapes.symbols));
     }
     row_ = nest_.sizes.back();
-    blocks_ = (row_ + kBlock - 1) / kBlock;
+    const auto places = static_cast<int64_t>(program_.instructions.size()) + 1;  // one for elements to be converted
+    slot_ = kRoom / places / 64 * 64;
+    block_ = std::min(std::clamp(slot_ / 8, kLeast, kMost), row_);
+    blocks_ = (row_ + block_ - 1) / block_;
     for (size_t i = 0; i + 1 < nest_.sizes.size(); ++i) rows_ *= nest_.sizes[i];
   }
 
-  bool serial() const override { return rows_ * row_ <= kBlock; }
+  bool serial() const override { return rows_ * row_ <= kSmallWork; }
 
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const Share share = share_of(rows_ * blocks_, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t row = item / blocks_, column = item % blocks_ * kBlock;
-      if (floating_) run_block<double>(row, column, bindings);
-      else run_block<int64_t>(row, column, bindings);
-    }
+    for (int64_t item = share.begin; item < share.end; ++item)
+      run_block(item / blocks_, item % blocks_ * block_, bindings);
   }
 
  private:
-  const void* base_of(size_t k, const Bindings& bindings) const {
+  const std::byte* base_of(size_t k, const Bindings& bindings) const {
     const PointwiseProgram::Operand& operand = program_.operands[k];
-    if (!operand.sizes.empty()) return sizes_[k].data();
-    return operand.constant ? bindings.constants[static_cast<size_t>(operand.index)]
-                            : bindings.inputs[static_cast<size_t>(operand.index)];
+    if (!operand.sizes.empty()) return reinterpret_cast<const std::byte*>(sizes_[k].data());
+    return static_cast<const std::byte*>(operand.constant ? bindings.constants[static_cast<size_t>(operand.index)]
+                                                          : bindings.inputs[static_cast<size_t>(operand.index)]);
   }
 
-  template <typename Number>
+  int64_t offset_of(const Dims& strides, int64_t row, int64_t column) const {
+    int64_t offset = column * strides.back();
+    for (size_t axis = nest_.sizes.size() - 1; axis-- > 0; row /= nest_.sizes[axis])
+      offset += row % nest_.sizes[axis] * strides[axis];
+    return offset;
+  }
+
   void run_block(int64_t row, int64_t column, const Bindings& bindings) const {
-    alignas(64) Number values[kMaxInstructionsHere][kBlock];
-    const int64_t count = std::min(kBlock, row_ - column);
-    const auto offset_of = [&](const Dims& strides) {
-      int64_t offset = column * strides.back(), rest = row;
-      for (size_t axis = nest_.sizes.size() - 1; axis-- > 0; rest /= nest_.sizes[axis])
-        offset += rest % nest_.sizes[axis] * strides[axis];
-      return offset;
-    };
-    for (size_t i = 0; i < program_.instructions.size(); ++i) {
+    alignas(64) std::byte room[kRoom];
+    std::array<const std::byte*, kMaxInstructionsHere> values;
+    const int64_t count = std::min(block_, row_ - column);
+    const size_t last = program_.instructions.size() - 1;
+    std::byte* result = static_cast<std::byte*>(bindings.outputs[0]) +
+                        offset_of(nest_.result, row, column) * static_cast<int64_t>(size_of(result_));
+    const bool in_place = nest_.result.back() == 1 && dtype_of(domain_) == result_;
+    std::byte* spare = room + static_cast<int64_t>(last + 1) * slot_;
+    for (size_t i = 0; i <= last; ++i) {
       const PointwiseProgram::Instruction& instruction = program_.instructions[i];
+      std::byte* to = i == last && in_place ? result : room + static_cast<int64_t>(i) * slot_;
+      values[i] = to;
       if (instruction.kind == ExprKind::input) {
-        const size_t k = static_cast<size_t>(instruction.operands[0]);
-        load_elements(program_.operands[k].dtype, base_of(k, bindings), offset_of(nest_.strides[k]),
-                      nest_.strides[k].back(), count, values[i]);
+        const std::byte* lies =
+            load(static_cast<size_t>(instruction.operands[0]), row, column, count, to, spare, bindings);
+        if (i != last) values[i] = lies;
+        else if (lies != to) std::memcpy(to, lies, static_cast<size_t>(count * size_));
       } else if (instruction.kind == ExprKind::number) {
-        std::fill_n(values[i], count, narrowed<Number>(instruction.number));
+        fill(to, instruction.number, count);
       } else {
-        const auto operand = [&](int k) {
-          return instruction.operands[k] >= 0 ? values[instruction.operands[k]] : values[0];
-        };
-        run_instruction(formulas_[i], instruction.kind, operand(0), operand(1), operand(2), values[i], count);
+        const std::byte* operands[3];
+        for (int k = 0; k < 3; ++k)
+          operands[k] = instruction.operands[k] < 0 ? nullptr : values[static_cast<size_t>(instruction.operands[k])];
+        if (loops_[i] != nullptr) loops_[i](operands[0], operands[1], operands[2], to, count);
+        else apply_meaning(formulas_[i], domain_ == Domain::f64, operands, to, count);
       }
     }
-    store_elements(result_, bindings.outputs[0], offset_of(nest_.result), nest_.result.back(), count,
-                   values[program_.instructions.size() - 1]);
+    if (in_place) return;
+    if (nest_.result.back() == 1) return narrow_(values[last], result, count);
+    narrow_(values[last], spare, count);
+    copy_strided(spare, 1, result, nest_.result.back(), count, size_of(result_));
   }
 
-  template <typename Number>
-  static void run_instruction(const Expr& formula, ExprKind kind, const Number* a, const Number* b, const Number* c,
-                              Number* d, int64_t count) {
-    const auto each = [&](auto operation) {
-      for (int64_t i = 0; i < count; ++i) d[i] = operation(i);
-    };
-    if constexpr (std::is_same_v<Number, double>) {
-      switch (kind) {
-        case ExprKind::add: return each([&](int64_t i) { return a[i] + b[i]; });
-        case ExprKind::subtract: return each([&](int64_t i) { return a[i] - b[i]; });
-        case ExprKind::multiply: return each([&](int64_t i) { return a[i] * b[i]; });
-        case ExprKind::divide: return each([&](int64_t i) { return a[i] / b[i]; });
-        default: break;
-      }
+  /// An operand's elements as numbers: where they lie, or in `to`.
+  const std::byte* load(size_t k, int64_t row, int64_t column, int64_t count, std::byte* to, std::byte* spare,
+                        const Bindings& bindings) const {
+    const DType dtype = program_.operands[k].dtype;
+    const size_t size = size_of(dtype);
+    const int64_t step = nest_.strides[k].back();
+    const std::byte* from =
+        base_of(k, bindings) + offset_of(nest_.strides[k], row, column) * static_cast<int64_t>(size);
+    if (step == 1 && dtype == dtype_of(domain_)) return from;
+    if (step == 1) {
+      widen_[k](from, to, count);
+    } else if (step == 0) {
+      widen_[k](from, spare, 1);
+      copy_strided(spare, 0, to, 1, count, static_cast<size_t>(size_));
+    } else {
+      copy_strided(from, step, spare, 1, count, size);
+      widen_[k](spare, to, count);
     }
-    switch (kind) {
-      case ExprKind::less: return each([&](int64_t i) { return Number(a[i] < b[i]); });
-      case ExprKind::less_equal: return each([&](int64_t i) { return Number(a[i] <= b[i]); });
-      case ExprKind::equal: return each([&](int64_t i) { return Number(a[i] == b[i]); });
-      case ExprKind::not_equal: return each([&](int64_t i) { return Number(a[i] != b[i]); });
-      case ExprKind::logical_not: return each([&](int64_t i) { return Number(a[i] == 0); });
-      case ExprKind::logical_and: return each([&](int64_t i) { return Number((a[i] != 0) & (b[i] != 0)); });
-      case ExprKind::logical_or: return each([&](int64_t i) { return Number((a[i] != 0) | (b[i] != 0)); });
-      case ExprKind::select: return each([&](int64_t i) { return a[i] != 0 ? b[i] : c[i]; });
-      default: return each([&](int64_t i) { return apply<Number>(formula, a[i], b[i], c[i]); });
-    }
+    return to;
+  }
+
+  void fill(std::byte* to, double number, int64_t count) const {
+    visit(dtype_of(domain_), [&]<typename T>() { std::fill_n(reinterpret_cast<T*>(to), count, narrowed<T>(number)); });
   }
 
   PointwiseProgram program_;
   DType result_;
   LoopNest nest_;
-  bool floating_;
-  std::vector<Expr> formulas_;  // per instruction
-  std::vector<Dims> sizes_;     // per operand: numbers that follow from the input shapes
-  int64_t row_ = 1, rows_ = 1, blocks_ = 1;
+  Domain domain_;
+  int64_t size_;                        // bytes of a number
+  ConvertElements narrow_;              // from numbers to the result
+  std::vector<ConvertElements> widen_;  // per operand, to numbers
+  std::vector<BlockLoop> loops_;        // per instruction
+  std::vector<Expr> formulas_;          // of those that have none
+  std::vector<Dims> sizes_;             // per operand: numbers that follow from the input shapes
+  int64_t row_ = 1, rows_ = 1;
+  int64_t block_ = 1, blocks_ = 1, slot_ = 0;  // elements, of a row; bytes of an instruction's values
 };
 
 struct BlocksFamily {
@@ -201,11 +263,11 @@ struct BlocksFamily {
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {
     return program_constants(code.program);
   }
-  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     HONE_CHECK(code.program.instructions.size() <= kMaxInstructionsHere, "a pointwise kernel in the plan is too long");
     HONE_CHECK(shapes.outputs.size() == 1 && !is_object(shapes.outputs[0].dtype) && !is_small(shapes.outputs[0].dtype),
                "a pointwise kernel in the plan has no numeric result");
-    return std::make_shared<PointwiseBlocks>(code.program, shapes, code.floating);
+    return std::make_shared<PointwiseBlocks>(code.program, shapes, code.floating, info.isa);
   }
 };
 

@@ -18,9 +18,10 @@ using Instruction = PointwiseProgram::Instruction;
 using Vec = Emitter::Vec;
 
 constexpr int kScratchRegisters = 3;
-enum Predicate { kEqual = 0, kLess = 1, kLessEqual = 2, kUnordered = 3, kNotEqual = 4 };
+enum Predicate { kEqual = 0, kLess = 1, kLessEqual = 2, kUnordered = 3, kNotEqual = 4, kOtherNumber = 12 };
 
-bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
+/// A truth value is a byte that holds 0 or 1.
+bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::boolean; }
 bool has_code(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || is_byte(dtype); }
 
 bool has_code(ExprKind kind) {
@@ -38,6 +39,7 @@ bool has_code(ExprKind kind) {
     case ExprKind::round_even:
     case ExprKind::erf:
     case ExprKind::tanh:
+    case ExprKind::sign:
     case ExprKind::logical_not:
     case ExprKind::is_nan:
     case ExprKind::add:
@@ -55,6 +57,12 @@ bool has_code(ExprKind kind) {
     case ExprKind::select: return true;
     default: return false;
   }
+}
+
+/// Whether a value is 0 or 1, where those it is made of are.
+bool keeps_truth(ExprKind kind) {
+  return kind >= ExprKind::less || kind == ExprKind::input || kind == ExprKind::logical_not ||
+         kind == ExprKind::is_nan || kind == ExprKind::minimum || kind == ExprKind::maximum;
 }
 
 /// Which register holds each instruction's value. Numbers have none.
@@ -217,6 +225,7 @@ class PointwiseEmitter {
       case ExprKind::log: move(d, a); return math_.log(d, scratch(0), scratch(1), scratch(2));
       case ExprKind::erf: move(d, a); return math_.erf(d, scratch(0), scratch(1));
       case ExprKind::tanh: move(d, a); return math_.tanh(d, scratch(0), scratch(1));
+      case ExprKind::sign: move(d, a); return sign(d);
       case ExprKind::add: return arithmetic(&Emitter::vaddps, d, a, b, true);
       case ExprKind::multiply: return arithmetic(&Emitter::vmulps, d, a, b, true);
       case ExprKind::subtract: return arithmetic(&Emitter::vsubps, d, a, b, false);
@@ -283,6 +292,15 @@ class PointwiseEmitter {
     }
   }
 
+  /// Zeros and NaN stay as they are.
+  void sign(const Vec& d) {
+    e_.zero(scratch(1));
+    compare_mask(d, scratch(1), kOtherNumber);
+    e_.vandps(scratch(2), d, e_.constant_bits(0x80000000u));
+    e_.vorps(scratch(2), scratch(2), e_.constant(1.0f));
+    blend(d, d, scratch(2));
+  }
+
   void compare(const Vec& d, int a, int b, Predicate predicate) {
     compare_mask(in_register(a, 0), in_register(b, 1), predicate);
     ones_where_mask(d);
@@ -333,6 +351,7 @@ std::string pointwise_code_refusal(const PointwiseProgram& program, DType result
     if (!has_code(operand.dtype))
       return fmt::format("an operand is {}, not f32, bf16 or bytes", name_of(operand.dtype));
   if (!has_code(result)) return fmt::format("the result is {}, not f32, bf16 or bytes", name_of(result));
+  if (result == DType::boolean && !keeps_truth(program.instructions.back().kind)) return "a truth value by arithmetic";
   for (const Instruction& instruction : program.instructions)
     if (!has_code(instruction.kind)) return fmt::format("no code for {}", name_of(instruction.kind));
   if (allocate(program).used > registers_of(isa) - kScratchRegisters)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine code for a pointwise program: the two innermost loops, every value an f32 in a register. Operands and the result
-// are f32, bf16 or bytes in memory, in any mixture; a result in bytes saturates, and NaN becomes 0.
+// are f32, bf16, bytes or truth values in memory, in any mixture; a result in bytes saturates, and NaN becomes 0.
 #pragma once
 
 #include <memory>

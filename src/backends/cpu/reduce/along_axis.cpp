@@ -69,6 +69,15 @@ AlongAxisCode read_code(const Node& node) {
 struct Lines {
   int64_t outer = 1, n = 1, inner = 1;
   int64_t count() const { return outer * inner; }
+  /// Calls `body(line, count)` for lines beside each other, kStrip at the most: their elements at one place lie behind each other.
+  static constexpr int64_t kStrip = 64;
+  template <typename Body>
+  void for_strips(int64_t begin, int64_t end, const Body& body) const {
+    for (int64_t count = 0; begin < end; begin += count) {
+      count = std::min({kStrip, end - begin, inner - begin % inner});
+      body(begin, count);
+    }
+  }
   /// Where a line begins in a tensor with `length` elements along the axis.
   int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
 };
@@ -99,11 +108,34 @@ class Best final : public ItemKernel {
  private:
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
     visit(x_.type.dtype, [&]<typename T>() {
+      if (lines_.inner > 1)
+        return lines_.for_strips(begin, end, [&](int64_t line, int64_t count) {
+          const T* x = x_.as<T>(bindings) + lines_.start(line, lines_.n);
+          int64_t* y = y_.as<int64_t>(bindings) + line;
+          smallest_ ? find_strip(x, count, y, std::less<>()) : find_strip(x, count, y, std::greater<>());
+        });
       for (int64_t line = begin; line < end; ++line) {
         const T* x = x_.as<T>(bindings) + lines_.start(line, lines_.n);
         y_.as<int64_t>(bindings)[line] = smallest_ ? find(x, std::less<>()) : find(x, std::greater<>());
       }
     });
+  }
+
+  template <typename T, typename Better>
+  void find_strip(const T* x, int64_t count, int64_t* y, const Better& better) const {
+    using Number = decltype(comparable(x[0]));
+    Number top[Lines::kStrip];
+    int64_t best[Lines::kStrip] = {};
+    for (int64_t j = 0; j < count; ++j) top[j] = comparable(x[j]);
+    for (int64_t k = 1; k < lines_.n; ++k) {
+      x += lines_.inner;
+      for (int64_t j = 0; j < count; ++j) {
+        const Number value = comparable(x[j]);
+        const bool found = better(value, top[j]) | (last_ & (value == top[j]));
+        best[j] = found ? k : best[j], top[j] = found ? value : top[j];
+      }
+    }
+    std::copy(best, best + count, y);
   }
 
   template <typename T, typename Better>
@@ -140,17 +172,18 @@ class RunningSum final : public ItemKernel {
     const int64_t step = reverse_ ? -lines_.inner : lines_.inner, first = reverse_ ? (lines_.n - 1) * lines_.inner : 0;
     visit(x_.type.dtype, [&]<typename T>() {
       using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // unsigned: may wrap
-      for (int64_t line = begin; line < end; ++line) {
+      lines_.for_strips(begin, end, [&](int64_t line, int64_t count) {
         const int64_t start = lines_.start(line, lines_.n) + first;
         const T* x = x_.as<T>(bindings) + start;
         T* y = y_.as<T>(bindings) + start;
-        Sum sum = 0;
-        for (int64_t k = 0; k < lines_.n; ++k) {
-          const Sum before = sum;
-          sum += static_cast<Sum>(widened(x[k * step]));
-          y[k * step] = narrowed<T>(exclusive_ ? before : sum);
-        }
-      }
+        Sum sums[Lines::kStrip] = {};
+        for (int64_t k = 0; k < lines_.n; ++k, x += step, y += step)
+          for (int64_t j = 0; j < count; ++j) {
+            const Sum before = sums[j];
+            sums[j] += static_cast<Sum>(widened(x[j]));
+            y[j] = narrowed<T>(exclusive_ ? before : sums[j]);
+          }
+      });
     });
   }
 

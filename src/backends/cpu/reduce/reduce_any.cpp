@@ -93,20 +93,39 @@ class ReduceAny final : public ItemKernel {
     return value;
   }
 
+  /// The same of elements behind each other, where their order does not matter: several folds side by side, in vectors.
+  template <typename T, typename Step>
+  Wide<T> fold_together(const T* x, Wide<T> neutral, const Step& step) const {
+    if (inner_.rows() != 1 || inner_.stride(0) != 1) return fold(x, neutral, step);
+    constexpr int64_t kTogether = 16;
+    Wide<T> values[kTogether];
+    std::fill(std::begin(values), std::end(values), neutral);
+    int64_t i = 0;
+    for (; i + kTogether <= inner_.length(); i += kTogether)
+      for (int64_t k = 0; k < kTogether; ++k) values[k] = step(values[k], widened(x[i + k]));
+    Wide<T> value = values[0];
+    for (int64_t k = 1; k < kTogether; ++k) value = step(value, values[k]);
+    for (; i < inner_.length(); ++i) value = step(value, widened(x[i]));
+    return value;
+  }
+
   template <typename T>
   Wide<T> reduced(const T* x) const {
     using N = Wide<T>;
     const auto sum = [&](const auto& term) {
       return fold(x, N(0), [&](N a, N v) { return wrapping_add(a, term(v)); });
     };
+    const auto plain_sum = [&] { return fold_together(x, N(0), [](N a, N v) { return wrapping_add(a, v); }); };
     const auto square = [](N v) { return wrapping_multiply(v, v); };
     const auto same = [](N v) { return v; };
-    const auto largest = [&] { return fold(x, widened(x[0]), [](N a, N v) { return v > a || v != v ? v : a; }); };
+    const auto largest = [&] {
+      return fold_together(x, widened(x[0]), [](N a, N v) { return (v > a) | (v != v) ? v : a; });
+    };
     switch (kind_) {
-      case Kind::sum: return sum(same);
-      case Kind::mean: return sum(same) / static_cast<N>(inner_.rows() * inner_.length());
+      case Kind::sum: return plain_sum();
+      case Kind::mean: return plain_sum() / static_cast<N>(inner_.rows() * inner_.length());
       case Kind::max: return largest();
-      case Kind::min: return fold(x, widened(x[0]), [](N a, N v) { return v < a || v != v ? v : a; });
+      case Kind::min: return fold_together(x, widened(x[0]), [](N a, N v) { return (v < a) | (v != v) ? v : a; });
       case Kind::prod: return fold(x, N(1), wrapping_multiply<N>);
       case Kind::l1: return sum([](N v) { return v < 0 ? wrapping_subtract(N(0), v) : v; });
       case Kind::l2: return from_real<N>(std::sqrt(static_cast<double>(sum(square))));

@@ -129,15 +129,18 @@ void ReduceRows(const ReduceArgs& args) {
     if (i < args.length)
       b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
   }
-  HWY_ALIGN float lane[2 * kMaxLanes];
-  hn::Store(a, d, lane);
-  hn::Store(b, d, lane + lanes);
-  float result = lane[0];
-  for (int64_t i = 1; i < 2 * lanes; ++i) {
-    if constexpr (kKind == Reduction::max) result = std::max(result, lane[i]);
-    else if constexpr (kKind == Reduction::min) result = std::min(result, lane[i]);
-    else if constexpr (kKind == Reduction::prod) result *= lane[i];
-    else result += lane[i];
+  float result = 0;
+  if constexpr (kKind == Reduction::max) {
+    result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+  } else if constexpr (kKind == Reduction::min) {
+    result = hn::GetLane(hn::MinOfLanes(d, hn::Min(a, b)));
+  } else if constexpr (kKind == Reduction::prod) {
+    HWY_ALIGN float lane[kMaxLanes];
+    hn::Store(hn::Mul(a, b), d, lane);
+    result = lane[0];
+    for (int64_t i = 1; i < lanes; ++i) result *= lane[i];
+  } else {
+    result = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
   }
   *args.y = result;
 }
