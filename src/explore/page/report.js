@@ -40,6 +40,8 @@
     card.append("b").text(r => r[1]);
     card.append("span").text(r => r[0]);
   }
+  /// As wide as drawn for, or as the window: text of charts stays readable where it is narrow.
+  const wide = most => Math.max(300, Math.min(most, main.node().clientWidth - 40));
   function figure(parent, title, width, height) {
     const f = parent.append("figure");
     f.append("figcaption").text(title);
@@ -53,7 +55,7 @@
     svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(leftAxis);
   }
   function bars(parent, title, rows, unit) {  // rows: [label, value, colour]
-    const width = 520, line = 20, left = 150, height = rows.length * line + 10;
+    const width = wide(520), line = 20, left = 150, height = rows.length * line + 10;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear([0, d3.max(rows, r => r[1]) || 1], [left, width - 90]);
     const g = svg.selectAll("g").data(rows).enter().append("g").attr("transform", (r, i) => `translate(0,${i * line + 4})`);
@@ -63,7 +65,7 @@
     g.append("text").attr("x", r => x(r[1]) + 5).attr("y", 12).text(r => unit(r[1]));
   }
   function layerBars(parent, title, value, unit, colour) {
-    const width = 1100, height = 230, left = 60, bottom = 22;
+    const width = wide(1100), height = 230, left = 60, bottom = 22;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear([0, engine.layers.length], [left, width - 6]), y = d3.scaleLinear([0, d3.max(engine.layers, value) || 1], [height - bottom, 8]);
     axes(svg, x, y, width, height, left, bottom, d3.format("d"), unit === bytes ? d3.format(".3~s") : null);
@@ -72,7 +74,7 @@
       .append("title").text(l => `${short(l.name, 300)}\n${l.type}, ${l.precision}\n${unit(value(l))}`);
   }
   function histogram(parent, title, values, colour, unit) {
-    const width = 520, height = 220, left = 46, bottom = 24;
+    const width = wide(520), height = 220, left = 46, bottom = 24;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear().domain(d3.extent(values)).nice().range([left, width - 8]);
     const bins = d3.histogram().domain(x.domain()).thresholds(x.ticks(40))(values);
@@ -163,7 +165,7 @@
   }
   /// Each layer an area as large as its share of the time, those of a type beside each other.
   function areas(title, colour) {
-    const width = 1100, height = 300, svg = figure(main, title, width, height);
+    const width = wide(1100), height = 300, svg = figure(main, title, width, height);
     const types = d3.nest().key(l => l.type).entries(engine.layers.filter(l => l.share > 0));
     const root = d3.hierarchy({ values: types }, d => d.values).sum(l => l.share || 0).sort((a, b) => b.value - a.value);
     d3.treemap().size([width, height]).paddingInner(1)(root);
@@ -189,7 +191,7 @@
   /// Layers of each type, in the colours of their precisions.
   function stacks(parent, title) {
     const types = d3.nest().key(l => l.type).entries(engine.layers).sort((a, b) => b.values.length - a.values.length).slice(0, 14);
-    const width = 520, line = 20, left = 150, svg = figure(parent, title, width, types.length * line + 10);
+    const width = wide(520), line = 20, left = 150, svg = figure(parent, title, width, types.length * line + 10);
     const x = d3.scaleLinear([0, d3.max(types, t => t.values.length) || 1], [0, width - 90 - left]);
     const row = svg.selectAll("g").data(types).enter().append("g").attr("transform", (t, i) => `translate(${left},${i * line + 4})`);
     row.append("text").attr("x", -6).attr("y", 12).attr("text-anchor", "end").text(t => short(t.key || "-", 22));
@@ -204,7 +206,7 @@
     });
   }
   function samples(parent) {
-    const width = 520, height = 220, left = 46, bottom = 24, values = engine.latencies, step = Math.ceil(values.length / 2000);
+    const width = wide(520), height = 220, left = 46, bottom = 24, values = engine.latencies, step = Math.ceil(values.length / 2000);
     const svg = figure(parent, "Engine Timing Samples (ms)", width, height), kept = values.filter((v, i) => i % step === 0);
     const x = d3.scaleLinear([0, values.length], [left, width - 8]), y = d3.scaleLinear().domain(d3.extent(values)).nice().range([height - bottom, 8]);
     axes(svg, x, y, width, height, left, bottom);
@@ -305,7 +307,7 @@
       : "The ceilings of the device are not known: give the plan itself, on the machine that runs it, and they are measured.");
     if (!rows.length) { main.append("p").text("No layer has operations, bytes and a time."); return; }
     legend(Object.entries(precisionColours).filter(p => rows.some(l => l.precision === p[0])));
-    const width = 1000, height = 460, left = 70, bottom = 40, svg = figure(main, "Roofline: operations per second against operations per byte", width, height);
+    const width = wide(1000), height = 460, left = 70, bottom = 40, svg = figure(main, "Roofline: operations per second against operations per byte", width, height);
     const at = l => [l.flops / l.bytes, l.flops / l.median * 1e3];
     const knees = peaks.bytes ? [peaks.f32, peaks.f16, peaks.i8].filter(Boolean).map(p => p / peaks.bytes) : [];
     const xs = rows.map(l => at(l)[0]).concat(knees), ys = rows.map(l => at(l)[1]).concat([peaks.f32, peaks.f16, peaks.i8].filter(Boolean));
@@ -333,7 +335,7 @@
 
   /// Where tensors lie in the memory of an inference, from their first layer to their last; above it how much is in use.
   function arena() {
-    const places = engine.memory, width = 1100, height = 340, left = 70, bottom = 40;
+    const places = engine.memory, width = wide(1100), height = 340, left = 70, bottom = 40;
     if (!places.length) { main.append("p").attr("class", "note").text("Where tensors lie in memory is known of Hone's engines whose sizes are fixed: give the plan, with -s where its inputs have open sizes."); return; }
     const top = d3.max(places, p => p.offset + p.bytes), n = engine.layers.length, used = new Array(n).fill(0);
     places.forEach(p => { for (let i = p.first; i <= p.last; ++i) used[i] += p.bytes; });
@@ -368,7 +370,7 @@
   function build() {
     const phases = engine.build;
     if (!phases.length) { main.append("p").text("What a build spent its time on is known where the build was made for this report: give the model, MODEL.onnx."); return; }
-    const width = 1000, line = 22, left = 10, height = phases.length * line + 40, end = d3.max(phases, p => p.end);
+    const width = wide(1000), line = 22, left = 10, height = phases.length * line + 40, end = d3.max(phases, p => p.end);
     const svg = figure(main, "The build's time line (ms)", width, height), x = d3.scaleLinear([0, end], [left, width - 20]);
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - 26})`).call(d3.axisBottom(x).ticks(8));
     const shades = ["#5aa7e8", "#8dd3c7", "#fdb462", "#bebada"];
