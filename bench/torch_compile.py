@@ -7,9 +7,14 @@ over rounds of (inductor / Hone). An error is max|y - r| / max|r| against the mo
     torch_compile.py --device cpu --threads 2 --rounds 7 --json out.json
     torch_compile.py --device cuda --half --json out.json
     torch_compile.py --check-only --level 0
+
+With --alone FILE an exclusive lock of FILE (flock) is held while engines are tuned and calls timed: other work on the machine that holds
+a shared one (`flock -s FILE ...`) waits meanwhile. inductor compiles before, beside it.
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import math
 import statistics
@@ -90,6 +95,17 @@ def flags_of(options):
     return level + (["--fp16"] if options.half else ["--noTF32"])
 
 
+@contextlib.contextmanager
+def locked(path, kind):
+    """With a lock of the file, if there is one."""
+    if path is None:
+        yield
+        return
+    with open(path, "a", encoding="utf-8") as file:
+        fcntl.flock(file, kind)
+        yield
+
+
 def measure(name, options):
     torch.manual_seed(1)
     model, sets = MODELS[name](name)
@@ -100,19 +116,23 @@ def measure(name, options):
         expected = [first(model(*inputs)).clone() for inputs in sets]
         model = model.to(dtype)
         sets = [tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs) for inputs in sets]
-        start = time.perf_counter()
-        ours = torch.compile(model, backend=hone.torch.backend, options={"flags": flags_of(options), "cache": False})
-        first(ours(*sets[0]))
-        row = {"model": name, "build_s": time.perf_counter() - start, "error": error_of(ours, sets, expected)}
-        if options.check_only:
-            return row
-        peer = torch.compile(model, mode="reduce-overhead" if options.device == "cuda" else "default")
-        row["inductor_error"] = error_of(peer, sets, expected)
-        calls = {"hone": ours, "inductor": peer}
-        times = {kind: [] for kind in calls}
-        for _ in range(options.rounds):
-            for kind, call in calls.items():
-                times[kind].append(burst(call, sets, options.burst, options.device))
+        row = {"model": name}
+        if not options.check_only:
+            with locked(options.alone, fcntl.LOCK_SH):
+                peer = torch.compile(model, mode="reduce-overhead" if options.device == "cuda" else "default")
+                row["inductor_error"] = error_of(peer, sets, expected)
+        with locked(options.alone, fcntl.LOCK_EX):
+            start = time.perf_counter()
+            ours = torch.compile(model, backend=hone.torch.backend, options={"flags": flags_of(options), "cache": False})
+            first(ours(*sets[0]))
+            row |= {"build_s": time.perf_counter() - start, "error": error_of(ours, sets, expected)}
+            if options.check_only:
+                return row
+            calls = {"hone": ours, "inductor": peer}
+            times = {kind: [] for kind in calls}
+            for _ in range(options.rounds):
+                for kind, call in calls.items():
+                    times[kind].append(burst(call, sets, options.burst, options.device))
     for kind, found in times.items():
         row[f"{kind}_ms"], row[f"{kind}_host_ms"] = (statistics.median(column) for column in zip(*found))
     row["ratio"] = statistics.median(b / a for (a, _), (b, _) in zip(times["hone"], times["inductor"]))
@@ -135,6 +155,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.3, help="seconds of a turn")
     parser.add_argument("--level", type=int, help="builder optimisation level instead of torch.compile's 3")
+    parser.add_argument("--alone", help="a file to hold an exclusive lock of while tuning and timing")
     parser.add_argument("--check-only", action="store_true", help="errors alone; no inductor")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--json")

@@ -24,6 +24,7 @@ def place(variable, default):
 
 
 BIN, UNIT, PACKAGE = place("HONE_BIN", "bin"), place("HONE_UNIT", "unit"), place("HONE_PACKAGE", "python")
+IMPORTED = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))  # PYTHONPATH of programs that import hone
 WORK = ROOT / "build" / "pytest"  # big files; /tmp may be small
 
 

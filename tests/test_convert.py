@@ -9,19 +9,18 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import BIN, PACKAGE
+from conftest import BIN, IMPORTED, PACKAGE
 
 sys.path.insert(0, str(PACKAGE))
 hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
 import hone.convert  # noqa: E402
 import hone.onnxruntime as ort  # noqa: E402
 
-PATH = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
 
 
 def convert(*words, **environment):
     done = subprocess.run([sys.executable, "-m", "hone.convert", *map(str, words)], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": PATH, **environment})
+                          env={**os.environ, "PYTHONPATH": IMPORTED, **environment})
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -66,7 +65,7 @@ def test_missing_packages_are_named_with_what_to_install(folder):
                          ("m.tflite", "pip install tensorflow-cpu"), ("m.txt", "pip install lightgbm onnxmltools"), ("m.json", "pip install xgboost")):
         if name != "saved":
             (folder / name).write_bytes(b"x")
-        done = convert(folder / name, "-o", folder / "out.onnx", PYTHONPATH=os.pathsep.join([str(blocked), PATH]))
+        done = convert(folder / name, "-o", folder / "out.onnx", PYTHONPATH=os.pathsep.join([str(blocked), IMPORTED]))
         assert done.returncode == 4 and wanted in done.stderr, (name, done.returncode, done.stderr)
     (folder / "m.pkl").write_bytes(b"cnothing_here.at_all\nThing\n.")
     done = convert(folder / "m.pkl", "-o", folder / "out.onnx")
@@ -200,7 +199,7 @@ def test_the_command_starts_it(folder, ending):
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     options = ["--cpu", "--input-shapes", "X:[5,2]"] if ending == "plan" else ["--opset", "15"]
     done = subprocess.run([BIN / "hone", "convert", folder / "model.pkl", "-o", folder / f"out.{ending}", *options], capture_output=True, text=True,
-                          check=False, env={**os.environ, "PYTHONPATH": PATH, "PATH": path})
+                          check=False, env={**os.environ, "PYTHONPATH": IMPORTED, "PATH": path})
     assert done.returncode == 0, done.stdout + done.stderr
     found = ort.InferenceSession(folder / f"out.{ending}").run(None, {"X": x[:5]})
     assert found[0].tolist() == model.predict(x[:5]).tolist()

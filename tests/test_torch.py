@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import PACKAGE
+from conftest import IMPORTED, PACKAGE
 
 sys.path.insert(0, str(PACKAGE))
 hone = pytest.importorskip("hone", reason="this build has no Python binding (sanitizers)")
@@ -185,7 +185,7 @@ def test_another_process_finds_the_engines(folder, small):
     compiled(small, folder)(image(2))
     assert list(folder.glob("*.plan"))
     done = subprocess.run([sys.executable, "-c", SECOND, folder, os.path.dirname(__file__)], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])})
+                          env={**os.environ, "PYTHONPATH": IMPORTED})
     assert done.returncode == 0 and "HoneWarning" not in done.stderr, done.stderr
     assert "built 0, loaded 1," in done.stdout, done.stdout
     print(done.stdout)

@@ -105,7 +105,7 @@ with torch.no_grad():
 def test_another_process_finds_the_parts(folder):
     tests.compiled(model_around(cholesky), folder)(tests.image(2))
     done = subprocess.run([sys.executable, "-c", SECOND, folder, os.path.dirname(__file__)], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests.PACKAGE), os.environ.get("PYTHONPATH", "")])})
+                          env={**os.environ, "PYTHONPATH": tests.IMPORTED})
     assert done.returncode == 0, done.stderr
 
 
