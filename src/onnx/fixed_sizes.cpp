@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/fixed_sizes.h"
 
+#include <algorithm>
+
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -16,6 +18,8 @@ bool is_symbol(const Dim& dim) {
 class FixedSizes {
  public:
   void visit(const Node& node) {
+    const auto is_unranked = [](const Value* value) { return value != nullptr && !value->type.ranked; };
+    if (std::ranges::any_of(node.inputs, is_unranked) || std::ranges::any_of(node.outputs, is_unranked)) return;
     if (node.is(ops::attention)) visit_attention(node);
     else if (node.is(ops::concat)) visit_concat(node);
     else if (node.is(ops::mat_mul)) visit_matmul(node);

@@ -40,34 +40,35 @@ RowWalk walk_of(const BoundNode& node) {
   return RowWalk(result, {strides_of(result), a, node.has(1) ? node.strides_along(result, 1) : a});
 }
 
-template <typename T>
-T combined(Kind kind, T a, T b) {
+template <Kind kind, typename T>
+T combined(T a, T b) {
   using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
   constexpr int kBits = 8 * static_cast<int>(sizeof(T));
+  if constexpr (kind == Kind::both) return static_cast<T>(a & b);
+  if constexpr (kind == Kind::either) return static_cast<T>(a | b);
+  if constexpr (kind == Kind::one) return static_cast<T>(a ^ b);
+  if constexpr (kind == Kind::invert) return static_cast<T>(static_cast<Unsigned>(a) ^ static_cast<Unsigned>(-1));
   const bool beyond = static_cast<int64_t>(b) < 0 || static_cast<int64_t>(b) >= kBits;
-  switch (kind) {
-    case Kind::both: return static_cast<T>(a & b);
-    case Kind::either: return static_cast<T>(a | b);
-    case Kind::one: return static_cast<T>(a ^ b);
-    case Kind::invert: return static_cast<T>(static_cast<Unsigned>(a) ^ static_cast<Unsigned>(-1));
-    case Kind::left:
-      return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) << static_cast<int>(b)));
-    case Kind::right: break;
-  }
+  if constexpr (kind == Kind::left)
+    return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) << static_cast<int>(b)));
   if (std::is_signed_v<T>)
     return static_cast<T>(static_cast<int64_t>(a) >> (beyond ? kBits - 1 : static_cast<int>(b)));  // keeps the sign
   return beyond ? T(0) : static_cast<T>(static_cast<Unsigned>(a) >> static_cast<int>(b));
 }
 
+constexpr int64_t kPart = 8192;  // elements of a row that are an item
+int64_t parts_of(const RowWalk& walk) { return (walk.length() + kPart - 1) / kPart; }
+
 class Bitwise final : public ItemKernel {
  public:
   Bitwise(const BitwiseCode& code, const BoundNode& node)
-      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows(),
+      : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows() * parts_of(walk_of(node)),
                    elements(node.result().type.dims)),
         a_(node.operand(0)),
         b_(node.operand(node.has(1) ? 1 : 0)),
         y_(node.result()),
         walk_(walk_of(node)),
+        parts_(parts_of(walk_)),
         kind_(code.kind) {
     node.require(!is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype && b_.type.dtype == y_.type.dtype);
   }
@@ -76,21 +77,41 @@ class Bitwise final : public ItemKernel {
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
     visit(y_.type.dtype, [&]<typename T>() {
       if constexpr (!kIsFloat<T>) {
-        for (int64_t row = begin; row < end; ++row) {
-          int64_t offsets[3];
-          walk_.seek(row, offsets);
-          T* y = y_.as<T>(bindings) + offsets[0];
-          const T *a = a_.as<T>(bindings) + offsets[1], *b = b_.as<T>(bindings) + offsets[2];
-          for (int64_t j = 0; j < walk_.length(); ++j)
-            y[j * walk_.stride(0)] = combined(kind_, a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
+        switch (kind_) {
+          case Kind::both: return run_rows<Kind::both, T>(begin, end, bindings);
+          case Kind::either: return run_rows<Kind::either, T>(begin, end, bindings);
+          case Kind::one: return run_rows<Kind::one, T>(begin, end, bindings);
+          case Kind::invert: return run_rows<Kind::invert, T>(begin, end, bindings);
+          case Kind::left: return run_rows<Kind::left, T>(begin, end, bindings);
+          case Kind::right: return run_rows<Kind::right, T>(begin, end, bindings);
         }
       }
     });
   }
 
+  /// Long rows whose elements lie behind each other are cut, so that the workers share them.
+  template <Kind kind, typename T>
+  void run_rows(int64_t begin, int64_t end, const Bindings& bindings) const {
+    const bool even = walk_.stride(0) == 1 && walk_.stride(1) == 1 && walk_.stride(2) == 1;
+    for (int64_t item = begin; item < end; ++item) {
+      int64_t offsets[3];
+      walk_.seek(item / parts_, offsets);
+      const int64_t first = item % parts_ * kPart, count = std::min(kPart, walk_.length() - first);
+      T* y = y_.as<T>(bindings) + offsets[0] + first * walk_.stride(0);
+      const T *a = a_.as<T>(bindings) + offsets[1] + first * walk_.stride(1),
+              *b = b_.as<T>(bindings) + offsets[2] + first * walk_.stride(2);
+      if (even)
+        for (int64_t j = 0; j < count; ++j) y[j] = combined<kind>(a[j], b[j]);
+      else
+        for (int64_t j = 0; j < count; ++j)
+          y[j * walk_.stride(0)] = combined<kind>(a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
+    }
+  }
+
   NodeOperand a_, b_;
   NodeResult y_;
   RowWalk walk_;
+  int64_t parts_;  // of a row
   Kind kind_;
 };
 

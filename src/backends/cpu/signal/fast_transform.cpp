@@ -93,16 +93,17 @@ HWY_AFTER_NAMESPACE();
 namespace hone::cpu {
 namespace {
 
+/// Odd ones first: what stands in the middle of a real signal's spectrum is then a sum of real numbers to the end.
 std::vector<int64_t> factors_of(int64_t length) {
   std::vector<int64_t> factors;
-  for (int64_t factor = 4; length > 1;) {
-    if (length % factor == 0) {
-      factors.push_back(factor), length /= factor;
-      continue;
-    }
-    factor = factor == 4 ? 2 : factor == 2 ? 3 : factor + 2;
-    if (factor * factor > length && factor > 3) factor = length;  // a prime
+  int64_t even = 1;
+  for (; length % 2 == 0; length /= 2) even *= 2;
+  for (int64_t factor = 3; length > 1; factor += 2) {
+    if (factor * factor > length) factor = length;  // a prime
+    for (; length % factor == 0; length /= factor) factors.push_back(factor);
   }
+  for (; even % 4 == 0; even /= 4) factors.push_back(4);
+  if (even == 2) factors.push_back(2);
   return factors;
 }
 
