@@ -57,20 +57,20 @@ def analyze(server, model, clients, seconds=4, rows=1):
 
 
 def overhead(folder, model, device):
-    """One request at a time: with --device=cpu/1 no second thread has to be woken for it."""
-    plan, name, dims = plan_of(folder, model, f"--device={device}")
-    place(folder / "models", f"{model.split('.')[0]}.hone", plan,
-          f'backend: "hone" parameters {{ key: "device" value {{ string_value: "{device}" }} }}')
+    """One request at a time."""
+    plan, name, dims = plan_of(folder, model)
+    asked = f'backend: "hone" parameters {{ key: "device" value {{ string_value: "{device}" }} }}' if device else ""
+    place(folder / "models", f"{model.split('.')[0]}.hone", plan, asked)
     shape = f"{name}:1x{'x'.join(map(str, dims))}"
     with Server(folder / "models") as server:
         server.client()
         found = []
         for _ in range(3):
-            alone = json.loads(Program(folder, "hone").answer("bench", plan, f"--device={device}", "--json", "-t", 3, "-s", shape))["latencyMs"]["median"] * 1e3
+            alone = json.loads(Program(folder, "hone").answer("bench", plan, "--json", "-t", 3, "-s", shape))["latencyMs"]["median"] * 1e3
             found.append((*analyze(server, f"{model.split('.')[0]}.hone", 1)[:2], alone))
     served_us, p99, alone = sorted(found, key=lambda row: row[0] - row[2])[1]
     every = ", ".join(f"{row[0] - row[2]:.0f}" for row in found)
-    print(f"{model} on {device}: p50 {served_us:.0f} us, p99 {p99:.0f} us; hone bench {alone:.0f} us; overhead {served_us - alone:.0f} us (the middle of {every})")
+    print(f"{model}{f' on {device}' if device else ''}: p50 {served_us:.0f} us, p99 {p99:.0f} us; hone bench {alone:.0f} us; overhead {served_us - alone:.0f} us (the middle of {every})")
 
 
 def instances(folder, model):
@@ -147,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=actions)
     parser.add_argument("--models", nargs="+")
-    parser.add_argument("--device", default="cpu", help="of overhead")
+    parser.add_argument("--device", help="of overhead: that of the instance, rather than what the backend takes")
     given = parser.parse_args()
     if served.MISSING:
         sys.exit(served.MISSING)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of one row in as many streams as each engine thinks best: `hone bench --throughput` beside OpenVINO under its THROUGHPUT hint, in turns.
 
-    bench/throughput.py [MODEL...] [--rounds 5] [--seconds 3] [--output throughput.json]
+    bench/throughput.py [MODEL...] [--rounds 5] [--seconds 3] [--output throughput.json] [-- FLAGS OF THE SEARCH]
 
 A MODEL is a file that ends in .onnx, or a name of the zoo (`scripts/materialise.py --list`; these need the package onnx). Both engines have the
-processors of this process, and compute in FP32. Exit status 1 where the aims are missed: 1.2 times OpenVINO (geometric mean), p99 at most
+processors of this process, and compute in FP32. The search builds for each division of the cores and twice for the winner's:
+`-- --buildBudget=30` ends each build's tuning after 30 seconds. Exit status 1 where the aims are missed: 1.2 times OpenVINO (geometric mean), p99 at most
 three times p50, no more threads than cores.
 """
 
@@ -85,10 +86,10 @@ class OpenVino:
 class Hone:
     """What the search left in a plan, run by trtexec, which follows it."""
 
-    def __init__(self, path, opened, folder):
+    def __init__(self, path, opened, folder, flags):
         self.folder = folder
         shapes = ",".join(f"{name}:{'x'.join(map(str, sizes))}" for name, sizes in opened.items())
-        words = [PROGRAMS / "hone", "bench", path, "--throughput", "--json", "-o", folder / "plan", *([f"--shapes={shapes}"] if shapes else [])]
+        words = [PROGRAMS / "hone", "bench", path, "--throughput", "--json", "-o", folder / "plan", *flags, *([f"--shapes={shapes}"] if shapes else [])]
         done = subprocess.run(list(map(str, words)), capture_output=True, encoding="utf-8", check=False)
         if done.returncode != 0:
             sys.exit(done.stderr)
@@ -110,7 +111,7 @@ def measure(model, options):
     path = file_of(model)
     with tempfile.TemporaryDirectory() as folder:
         openvino_engine = OpenVino(path)
-        hone = Hone(path, openvino_engine.opened, pathlib.Path(folder))
+        hone = Hone(path, openvino_engine.opened, pathlib.Path(folder), options.flags)
         rates, latencies = {"hone": [], "openvino": []}, {"hone": [], "openvino": []}
         for turn in range(options.rounds):
             for name in ("hone", "openvino") if turn % 2 == 0 else ("openvino", "hone"):
@@ -136,7 +137,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("throughput.json"))
-    options = parser.parse_args()
+    words, flags = sys.argv[1:], []
+    if "--" in words:
+        words, flags = words[:words.index("--")], words[words.index("--") + 1:]
+    options = parser.parse_args(words)
+    options.flags = flags
     rows = []
     result = {"machine": machine.describe(ROOT), "rows": rows}
     for model in options.models:

@@ -82,6 +82,11 @@ def trtexec(folder):
     return Program(folder)
 
 
+@pytest.fixture
+def hone(folder):
+    return Program(folder, "hone")
+
+
 def unpacked(name, folder):
     """The file of a model of the zoo. Used where it lies under build/zoo already, else unpacked into the folder."""
     kept = ROOT / "build" / "zoo" / f"{name}.onnx"

@@ -7,15 +7,9 @@ import re
 
 import pytest
 import tiny
-from conftest import Program
 
 CORES = len(os.sched_getaffinity(0))
 BRIEF = ("-t", "0.1", "-n", "3", "--warmUp=20")
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 @pytest.fixture

@@ -10,14 +10,9 @@ import time
 
 import pytest
 import tiny
-from conftest import BIN, Program
+from conftest import BIN
 
 HUGE = "(%0:f32[4096,4096] %1:f32[4096,4096] ); %2 = MatMul(%0, %1, ) -> %2"  # the reference takes seconds for it
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 @pytest.fixture
