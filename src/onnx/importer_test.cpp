@@ -70,7 +70,7 @@ TEST(Importer, LeavesAlignedWeightsWhereTheyAre) {
                                             W::raw_tensor("w", 1, {2}, std::string("\0\0\x80?\0\0\0@", 8))},
                            .inputs = {vector_value("x")},
                            .outputs = {vector_value("y")}}));
-    if (shift == 0) continue;  // "w" twice: see hostile_test
+    if (shift == 0) continue;  // "w" twice: see hostile/model_test.cpp
     const ImportedModel model = import(bytes);
     const Tensor& w = *model.graph.nodes()[0]->input(1)->constant;
     EXPECT_THAT(floats(w), ElementsAre(1.0f, 2.0f));

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "onnx/hostile_testing.h"
+#include "onnx/hostile/testing.h"
 
 namespace hone {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
-#include "onnx/hostile_testing.h"
+#include "onnx/hostile/testing.h"
 
 namespace hone {
 namespace {

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "base/folder_testing.h"
-#include "onnx/hostile_testing.h"
+#include "onnx/hostile/testing.h"
 
 namespace hone {
 namespace {
