@@ -98,6 +98,6 @@ def test_inferences_are_awaited(engine):
 
 def test_the_example_runs(tmp_path):
     path = tiny.perceptron(tmp_path / "model.onnx")
-    said = subprocess.run([sys.executable, ROOT / "examples/torch_stream.py", path], env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+    said = subprocess.run([sys.executable, ROOT / "examples/torch_stream.py", path], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])},
                           capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
     assert len(said) == 4 and said[-1].split()[-1] == said[-2].split()[-1]

@@ -17,7 +17,9 @@ std::string_view verdict_text(PairedVerdict verdict);
 struct PairedRatio {
   double ratio = 1, low = 1, high = 1;  // of times; the bounds hold it with 95 % confidence
 
-  PairedVerdict verdict() const { return high < 1 ? PairedVerdict::faster : low > 1 ? PairedVerdict::slower : PairedVerdict::undecided; }
+  PairedVerdict verdict() const {
+    return high < 1 ? PairedVerdict::faster : low > 1 ? PairedVerdict::slower : PairedVerdict::undecided;
+  }
 };
 
 /// How `times` stand to `reference`, round by round: the geometric mean of the rounds' ratios. Both have as many, all above 0; of a single

@@ -31,7 +31,10 @@ TEST(PairedRatio, TellsTwoPercentInOnePercentOfNoiseHoweverTheMachineDrifts) {
     EXPECT_NEAR(slower.ratio, 1.02, 0.015) << seed;
     EXPECT_LT(slower.low, slower.ratio);
     EXPECT_LT(slower.ratio, slower.high);
-    told += slower.verdict() == PairedVerdict::slower && drifting(seed, 1 / 1.02, 0.01).verdict() == PairedVerdict::faster ? 1 : 0;
+    told +=
+        slower.verdict() == PairedVerdict::slower && drifting(seed, 1 / 1.02, 0.01).verdict() == PairedVerdict::faster
+            ? 1
+            : 0;
   }
   EXPECT_GE(told, 95);
 }
