@@ -59,6 +59,7 @@ COMMANDS = {
     "plugin match": (["plugin", "match", "MODEL", "--plugin-dir", "plugins", "-o", "OUT"], "out.yaml"),
     "plugin replace": (["plugin", "replace", "MODEL", "--config", "config.yaml", "-o", "OUT"], "out.onnx"),
     "plugin replace config": (["plugin", "replace", "a.onnx", "--config", "CONFIG", "-o", "out.onnx"], None),
+    "plugin autotune": (["plugin", "autotune", "MODEL", "--plugin-dir", "plugins", "--cpu", "-o", "OUT"], "out.onnx"),
     "template onnx-gs": (["template", "onnx-gs", "MODEL", "-o", "OUT"], "out.py"),
     "template trt-network": (["template", "trt-network", "-o", "OUT"], "out.py"),
 }

@@ -219,7 +219,7 @@ def test_rows_41_42_model_in_words(place):
 
 COMMANDS = ["run", "convert", "inspect model", "inspect data", "inspect tactics", "inspect diff-tactics", "inspect sparsity", "check lint", "check accuracy", "surgeon extract", "surgeon sanitize",
             "surgeon insert", "surgeon prune", "surgeon weight-strip", "surgeon weight-reconstruct", "debug build", "debug precision", "debug reduce", "debug repeat", "data merge",
-            "data concat", "template trt-network", "template trt-config", "template onnx-gs", "plugin list", "plugin match", "plugin replace"]
+            "data concat", "template trt-network", "template trt-config", "template onnx-gs", "plugin list", "plugin match", "plugin replace", "plugin autotune"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
