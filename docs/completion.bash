@@ -204,7 +204,7 @@ _hone() {
   local line="${COMP_LINE:0:COMP_POINT}" own="" others="" second="" words=""
   local current="${line##* }" previous="${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon debug data convert plugin template quantize accuracy report watch process draw problems tune cache doctor trt-env trtexec help" -- "$current")); return; fi
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "build run bench check inspect surgeon debug data convert plugin template quantize accuracy report watch process view draw problems tune cache doctor trt-env trtexec help" -- "$current")); return; fi
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
     trtexec\ *) _hone_trtexec; return ;;
     help\ *) second="flags man completion documents" ;;
@@ -263,6 +263,7 @@ _hone() {
     report\ *) own="-o -pj --profiling_json -tj --text --group_tactics --sort_key -s -t --json --help" others=yes second=""; ;;
     watch\ *) own="--json --help" others= second=""; ;;
     process\ *) own="--build-engine --profile-engine --draw-engine --print-only --archive --dev --memory-clk-freq --compute-clk-freq --power-limit --dont-lock-clocks --monitor --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others=yes second=""; ;;
+    view\ *) own="--output --svg --dot --color --beam --query --profiling_json --external-data-dir --ignore-external-data --fp-to-fp16 --data-loader-backend-module --data-loader-script --load-inputs --load-input-data --input-shapes --inputs --model-input-shapes --model-inputs --seed --val-range --iterations --iters --providers --execution-providers --graph-optimization-level --shape-inference --do-shape-inference --no-onnxruntime-shape-inference --model-type --onnx-outputs --onnx-exclude-outputs --onnx-outputs-by-type --save-external-data --external-data-path --external-data-size-threshold --no-save-all-tensors-to-one-file --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     draw\ *) own="--output --profiling_json --output_format --display_regions --display_constant --no_layer_names --display_metadata --display_region_names --beam --query --verbose --quiet --silent --log-file --log-format --verbosity --json --help" others= second=""; ;;
     problems\ *) own="--shapes --for --describe --json --help" others=yes second=""; ;;
     tune\ *) own="--timeout --probe --probe-ms --probe-tolerance --in-process --singly --json --help" others=yes second=""; ;;

@@ -47,10 +47,12 @@ def packed_weight(k, n, block, bits=4):
     return quantised(n, blocks, block * bits // 8), real(n * blocks, scale=0.1), quantised(n * (-(-blocks * bits // 8)))
 
 
-def n_bits(rows, k, n, block, bits=4, parts=3, zeros=None, bias=False):
+def n_bits(rows, k, n, block, bits=4, parts=3, zeros=None, groups=None, bias=False):
     """A case of MatMulNBits, with `parts` of the packed weight; `zeros` in place of packed ones."""
     given = [("w", part) for part in packed_weight(k, n, block, bits)][:parts] + ([("w", zeros)] if zeros is not None else [])
     operands = [real(rows, k), *given]
+    if groups is not None:
+        operands += [None] * (4 - len(operands)) + [("w", groups)]
     if bias:
         operands += [None] * (5 - len(operands)) + [("w", real(n))]
     return "MatMulNBits", operands, {"K": k, "N": n, "bits": bits, "block_size": block}, 1
@@ -138,6 +140,8 @@ CASES = {
     "n_bits_bias": n_bits(2, 96, 20, 32, bias=True),
     "n_bits_ragged": n_bits(1, 80, 24, 32),
     "n_bits_many_rows": n_bits(70, 64, 40, 16),
+    "n_bits_by_index": n_bits(3, 64, 24, 16, parts=2, groups=RANDOM.integers(0, 4, 64).astype(np.int32)),
+    "n_bits_middle_by_index": n_bits(1, 64, 24, 32, parts=2, groups=np.arange(64, dtype=np.int32)[::-1] // 32),
     "n_bits_eight": n_bits(3, 64, 24, 32, bits=8),
     "table_fp4": table_bits(0, 64, 24, 64),
     "table_nf4": table_bits(1, 96, 20, 16),

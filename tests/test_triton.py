@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone behind Triton Inference Server: the real server from PyPI, its clients, models that are served without a configuration or with one.
-What needs no server is in src/triton/backend_test.cpp; what is timed in bench/triton.py."""
+What needs no server is in src/triton/backend_test.cpp; what is timed in bench/serving.py."""
 
 import json
 import os

@@ -2,6 +2,7 @@
 //
 // A model of a file or of memory: imported, with what the parser says of the file, or diagnosed.
 #include "onnx/diagnosis/diagnosis.h"
+#include "onnx/fixed_sizes.h"
 #include "onnx/folded_nodes.h"
 #include "onnx/summary.h"
 #include "onnx/walk.h"
@@ -19,6 +20,8 @@ ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const 
   const Rules rules(model, operators);
   Importer importer(model, data, log, rules);
   Graph graph = importer.run();
+  for (SymbolValues fixed = fixed_sizes(graph); !fixed.empty(); fixed = fixed_sizes(graph))
+    graph = graph.specialize(fixed);
   std::vector<std::string> live = live_names(*model.graph);  // run() refuses a model without graph
   std::vector<std::string> folded = folded_nodes(live, graph);
   std::vector<std::string> consumed = consumed_weights(*model.graph, graph);

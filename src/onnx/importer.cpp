@@ -42,11 +42,6 @@ DType key_of_map(const ValueProto& value) {
   return *key;
 }
 
-void refuse_sparse(const GraphProto& graph) {
-  if (graph.has_sparse)
-    throw Error("the model has sparse initialisers, which are not supported", "export it with dense weights");
-}
-
 }  // namespace
 
 bool Importer::attempt(ProblemKind problem, const std::string& where, const std::function<void()>& body) {
@@ -77,7 +72,6 @@ void Importer::add_edges(Place& place) {
         !attempt(ProblemKind::type, fmt::format("input '{}'", input.name), [&] { add_input(place, input); }))
       place.scope.define_unread(input.name, Unread::tensor);
   if (diagnoser_ == nullptr) return add_initializers(place, graph);
-  attempt(ProblemKind::type, {}, [&] { refuse_sparse(graph); });
   for (const TensorProto& tensor : graph.initializers)
     if (!attempt(ProblemKind::weight, fmt::format("initialiser '{}'", tensor.name),
                  [&] { add_initializer(place, tensor); }))
@@ -132,7 +126,6 @@ TensorType Importer::type_of(const ValueProto& value) {
 }
 
 void Importer::add_initializers(Place& place, const GraphProto& graph) {
-  refuse_sparse(graph);
   for (const TensorProto& tensor : graph.initializers) add_initializer(place, tensor);
 }
 
@@ -403,9 +396,6 @@ Attrs Importer::import_attributes(const Place& place, const NodeProto& node,
         HONE_CHECK(value->value_type, "attribute '{}' holds no type", name);
         attrs.set(name, type_of(*value->value_type).text());
         break;
-      case AttributeType::sparse:
-        throw Error(fmt::format("attribute '{}' is a sparse tensor, which is not supported", name),
-                    "export the model with dense tensors");
       case AttributeType::tensors:
       case AttributeType::graphs:
       case AttributeType::other:

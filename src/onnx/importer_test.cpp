@@ -48,6 +48,19 @@ TEST(Importer, MakesSymbolsOfOpenSizes) {
   EXPECT_EQ(model.graph.outputs()[0]->type.text(), "f32[batch_size,3]");
 }
 
+TEST(Importer, FindsSizesThatANodeFixes) {
+  const std::string axis = W::integer_attr("axis", 1);
+  const ImportedModel model = import(
+      W::model(W::graph({.nodes = {W::node("Concat", {"x", "w"}, {"c"}, {axis}), W::node("MatMul", {"a", "c"}, {"y"})},
+                         .initializers = {W::raw_tensor("w", 1, {3, 2}, std::string(24, '\0'))},
+                         .inputs = {W::value("x", 1, {W::dim("rows"), W::dim("open")}),
+                                    W::value("a", 1, {W::dim("batch"), W::dim("inner")})},
+                         .outputs = {W::value("y", 1, {})}})));
+  EXPECT_EQ(model.graph.inputs()[0]->type.text(), "f32[3,open]");
+  EXPECT_EQ(model.graph.inputs()[1]->type.text(), "f32[batch,3]");
+  EXPECT_EQ(model.graph.outputs()[0]->type.text(), "f32[batch,open + 2]");
+}
+
 TEST(Importer, LeavesAlignedWeightsWhereTheyAre) {
   for (int shift = 0; shift < 4; ++shift) {  // one of four paddings aligns the raw data
     const Blob bytes =

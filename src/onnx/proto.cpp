@@ -127,14 +127,30 @@ TensorProto read_tensor(pbf_reader message) {
   return tensor;
 }
 
+/// A sparse tensor: named, sized and typed as a whole.
+TensorProto read_sparse(pbf_reader message) {
+  TensorProto tensor;
+  SparseParts parts;
+  while (message.next()) switch (message.tag()) {
+      case 1: each_message(message, [&](pbf_reader values) { parts.values = read_tensor(values); }); break;
+      case 2: each_message(message, [&](pbf_reader places) { parts.places = read_tensor(places); }); break;
+      case 3: add_integers(message, tensor.dims); break;
+      default: message.skip();
+    }
+  tensor.name = parts.values.name;
+  tensor.data_type = parts.values.data_type;
+  tensor.sparse = std::make_shared<const SparseParts>(std::move(parts));
+  return tensor;
+}
+
 GraphProto read_graph(pbf_reader message, int depth);
 
 AttributeType attribute_type(int64_t number) {
   constexpr AttributeType kTypes[] = {AttributeType::none,    AttributeType::real,     AttributeType::integer,
                                       AttributeType::text,    AttributeType::tensor,   AttributeType::graph,
                                       AttributeType::reals,   AttributeType::integers, AttributeType::texts,
-                                      AttributeType::tensors, AttributeType::graphs,   AttributeType::sparse,
-                                      AttributeType::sparse,  AttributeType::type,     AttributeType::other};
+                                      AttributeType::tensors, AttributeType::graphs,   AttributeType::tensor,
+                                      AttributeType::other,   AttributeType::type,     AttributeType::other};
   return number >= 0 && number < static_cast<int64_t>(std::size(kTypes)) ? kTypes[number] : AttributeType::other;
 }
 
@@ -195,6 +211,10 @@ AttributeProto read_attribute(pbf_reader message, int depth) {
         });
         break;
       case 21: read_name(message, attribute.reference); break;
+      case 22:
+        implied = AttributeType::tensor;
+        each_message(message, [&](pbf_reader tensor) { attribute.tensor = read_sparse(tensor); });
+        break;
       default: message.skip();
     }
   if (attribute.type == AttributeType::none) attribute.type = implied;
@@ -314,8 +334,7 @@ GraphProto read_graph(pbf_reader message, int depth) {
         else message.skip();
         break;
       case 15:
-        graph.has_sparse = true;
-        message.skip();
+        each_message(message, [&](pbf_reader tensor) { graph.initializers.push_back(read_sparse(tensor)); });
         break;
       default: message.skip();
     }

@@ -20,6 +20,8 @@ namespace hone::onnx {
 
 using Bytes = std::span<const std::byte>;
 
+struct SparseParts;
+
 struct TensorProto {
   std::string_view name;
   std::vector<int64_t> dims;
@@ -30,6 +32,12 @@ struct TensorProto {
   std::vector<std::pair<std::string_view, std::string_view>> external;
   bool is_external = false;
   bool has_segment = false;
+  std::shared_ptr<const SparseParts> sparse;  // then it has no data of its own
+};
+
+/// The elements of a tensor that are not zero, and where they are.
+struct SparseParts {
+  TensorProto values, places;
 };
 
 struct GraphProto;
@@ -46,7 +54,6 @@ enum class AttributeType {
   texts,
   tensors,
   graphs,
-  sparse,
   type,
   other
 };
@@ -93,7 +100,6 @@ struct GraphProto {
   std::vector<TensorProto> initializers;
   std::vector<ValueProto> inputs, outputs;
   std::vector<Bytes> value_types;  // of inner tensors, as parse_value() reads them
-  bool has_sparse = false;
 };
 
 using OpsetVersions = std::map<std::string, int, std::less<>>;  // by domain; "ai.onnx" is ""

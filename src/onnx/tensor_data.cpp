@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "tensor/sparse.h"
 
 namespace hone::onnx {
 namespace {
@@ -186,6 +187,9 @@ Tensor ModelData::tensor(const TensorProto& proto) {
                      HONE_CHECK(proto.dims.size() <= kMaxRank, "it has {} axes; tensors may have {}", proto.dims.size(),
                                 kMaxRank);
                      for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
+                     if (proto.sparse != nullptr)
+                       return dense("it", tensor(proto.sparse->values), tensor(proto.sparse->places),
+                                    Dims(proto.dims.begin(), proto.dims.end()));
                      if (*dtype == DType::string) return decode_strings(proto);
                      if (proto.is_external) {
                        std::shared_ptr<const void> owner;

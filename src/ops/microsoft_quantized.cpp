@@ -194,6 +194,24 @@ class PackedWeight {
     HONE_CHECK(given.size() == n_ * row, "the zero points do not have {} rows of {} blocks", n_, blocks_);
     return unpacked(given.data<uint8_t>(), row, blocks_, false);
   }
+  /// Of [blocks, n] the row that the group index names, for each of the k rows of weights.
+  Tensor rows_of(const Tensor& of_blocks, const Tensor& groups) const {
+    HONE_CHECK(groups.size() == k_, "the group index has {} elements, not one for each of {} rows", groups.size(), k_);
+    const bool is_real = is_float(of_blocks.dtype());
+    const std::vector<double> reals = is_real ? read_doubles(of_blocks) : std::vector<double>();
+    const std::vector<int64_t> codes = is_real ? std::vector<int64_t>() : of_blocks.integers();
+    std::vector<double> real_rows;
+    std::vector<int64_t> code_rows;
+    for (int64_t i = 0; i < k_; ++i) {
+      const int64_t group = groups.integer(i);
+      HONE_CHECK(group >= 0 && group < blocks_, "the group index names group {} of {}", group, blocks_);
+      const auto from = static_cast<ptrdiff_t>(group * n_), to = static_cast<ptrdiff_t>((group + 1) * n_);
+      if (is_real) real_rows.insert(real_rows.end(), reals.begin() + from, reals.begin() + to);
+      else code_rows.insert(code_rows.end(), codes.begin() + from, codes.begin() + to);
+    }
+    return is_real ? write_doubles(of_blocks.dtype(), {k_, n_}, real_rows)
+                   : write_integers(of_blocks.dtype(), {k_, n_}, code_rows);
+  }
 
  private:
   DType type(bool is_signed) const {
@@ -228,17 +246,19 @@ class PackedWeight {
 };
 
 void import_n_bits(ImportContext& context) {
-  for (const size_t i : {size_t{1}, size_t{2}, size_t{3}})
+  for (const size_t i : {size_t{1}, size_t{2}, size_t{3}, size_t{4}})
     HONE_CHECK(given(context, i) == nullptr || context.input(i)->is_constant(),
                "operand {} of MatMulNBits must be a constant", i);
-  HONE_CHECK(given(context, 4) == nullptr, "MatMulNBits with a group index is not supported");
   const PackedWeight packed(context.attrs());
-  const Value* zeros = given(context, 3);
+  const Value *zeros = given(context, 3), *groups = given(context, 4);
+  const auto placed = [&](const Tensor& of_blocks) {
+    return context.constant(groups == nullptr ? of_blocks : packed.rows_of(of_blocks, *groups->constant));
+  };
   Value* weight = made(context, "DequantizeLinear",
                        {context.constant(packed.weights(*context.input(1)->constant, zeros == nullptr)),
-                        context.constant(packed.scales(*context.input(2)->constant)),
-                        zeros == nullptr ? nullptr : context.constant(packed.zeros(*zeros->constant))},
-                       {{"axis", int64_t{0}}, {"block_size", packed.block()}});
+                        placed(packed.scales(*context.input(2)->constant)),
+                        zeros == nullptr ? nullptr : placed(packed.zeros(*zeros->constant))},
+                       {{"axis", int64_t{0}}, {"block_size", groups == nullptr ? packed.block() : int64_t{1}}});
   context.set_output(0, plus(context, made(context, "MatMul", {context.input(0), weight}), given(context, 5)));
 }
 

@@ -51,6 +51,7 @@ void eval_constant(EvalContext& context) { context.set(0, context.attrs().tensor
 
 Tensor constant_tensor(const Attrs& attrs) {
   if (attrs.has("value")) return attrs.tensor("value");
+  if (attrs.has("sparse_value")) return attrs.tensor("sparse_value");  // read as a dense one
   if (attrs.has("value_float")) return Tensor::scalar(static_cast<float>(attrs.real("value_float")));
   if (attrs.has("value_int")) return Tensor::scalar(attrs.integer("value_int"));
   if (attrs.has("value_string")) return Tensor::of_strings({}, {attrs.text("value_string")});

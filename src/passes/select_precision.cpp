@@ -5,6 +5,7 @@
 // lose its meaning (exponentials of large numbers, positions, sums of squares). Constants are converted once, here.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -103,9 +104,11 @@ class Narrowing {
   void narrow_node(Node* node) {
     for (size_t i = 0; i < node->inputs.size(); ++i)
       if (is_data(*node, i)) graph_.set_input(node, i, narrowed(node->inputs[i], node));
+    std::vector<const Value*> wide;
+    std::copy_if(node->outputs.begin(), node->outputs.end(), std::back_inserter(wide), is_wide);
     graph_.infer(node);
-    for (const Value* output : node->outputs)
-      if (is_small(output)) made_small_.insert(output);
+    std::copy_if(wide.begin(), wide.end(), std::inserter(made_small_, made_small_.end()),
+                 [this](const Value* output) { return is_small(output); });
   }
 
   void widen_node(Node* node) {

@@ -54,6 +54,21 @@ TEST(SelectPrecision, NarrowsMatmulsAndWhatFollowsAndKeepsExponentialsWide) {
   }
 }
 
+TEST(SelectPrecision, LeavesWhatTheModelItselfHasInHalf) {
+  constexpr std::string_view kHalf = R"((%x: f16[2,8]) {
+  %w = constant f16[8,8]!0123456789abcdef0123456789abcdef
+  %p = constant f16[] {3}
+  %a = Linear(%x, %w)
+  %b = Pow(%a, %p)
+  %c = Mul(%b, %p)
+  return %c
+})";
+  Graph graph = parse_graph(kHalf, find_op);
+  passes::select_precision(graph, {.log = silent_logger(), .precision = DType::f16});
+  graph.erase_dead();
+  EXPECT_EQ(print(graph), print(parse_graph(kHalf, find_op)));
+}
+
 TEST(SelectPrecision, KeepsTheInterface) {
   const Graph graph = narrowed(DType::f16), before = parse_graph(kNet, find_op);
   ASSERT_EQ(graph.outputs().size(), before.outputs().size());

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What serving through Triton costs, on this machine: perf_analyzer over gRPC beside `hone bench` of the same plan.
 
-    triton.py overhead    [--models digits_cnn ...]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
-    triton.py instances   [--models resnet18.ts]     two instances of half the cores beside one of all, in turns
-    triton.py profiles    [--models resnet18.ts]     requests of one row and of eight in turns, from two profiles, beside each kind alone
-    triton.py gpu         [--models resnet18.ts]     KIND_GPU, an input in CUDA shared memory: equal to `hone run --device=0` bit for bit
+    serving.py overhead    [--models digits_cnn ...]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
+    serving.py instances   [--models resnet18.ts]     two instances of half the cores beside one of all, in turns
+    serving.py profiles    [--models resnet18.ts]     requests of one row and of eight in turns, from two profiles, beside each kind alone
+    serving.py gpu         [--models resnet18.ts]     KIND_GPU, an input in CUDA shared memory: equal to `hone run --device=0` bit for bit
 
 `./dev test` has to have installed the server (build/.triton). `gpu` needs torch for the memory.
 """
