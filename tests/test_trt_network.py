@@ -280,3 +280,18 @@ def test_parameters_of_parsed_layers_say_what_their_nodes_do():
     assert layers["q"].axis == 1 and layers["q"].to_type == trt.int8 and layers["soft"].axes == 1 << 2
     assert tiled.shape == (1, 6, 4, 5) and tiled.mode == trt.SampleMode.WRAP
     assert layers["spread"].stride == (1, 0) and layers["spread"].shape == (2, 3)
+
+
+def test_a_tensor_that_was_removed_is_read_by_no_layer():
+    log = Log()
+    network = trt.Builder(log).create_network(0)
+    x, gone = network.add_input("x", trt.float32, (2,)), network.add_input("gone", trt.float32, (2,))
+    y = network.add_identity(x)
+    network.remove_tensor(gone)
+    assert network.add_identity(gone) is None and network.add_resize(gone) is None
+    y.set_input(0, gone)
+    network.mark_output(gone)
+    assert y.get_input(0) is x and network.num_outputs == 0 and not network.mark_output_for_shapes(gone)
+    assert sum("gone was removed from the network" in text for text in log.errors()) == 5
+    network.mark_output(y.get_output(0))
+    np.testing.assert_array_equal(infer(build(network, log=log), {"x": np.float32([1, 2])})[y.get_output(0).name], [1, 2])

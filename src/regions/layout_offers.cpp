@@ -24,6 +24,7 @@ std::vector<Layout> where_images(const std::vector<Value*>& values, Layout layou
 
 void offer_layouts(const Problem& problem, std::string_view source, std::string_view family, Candidates& out) {
   const Graph& region = problem.region;
+  if (region.inputs().empty()) return out.refuse(family, "nothing that it reads comes from outside");
   const size_t rank = region.inputs()[0]->type.shape.rank();
   for (const Layout layout : kPlain) {
     if (layout == Layout::channels_last && (rank < 3 || rank > 5 || region.outputs()[0]->type.shape.rank() != rank))

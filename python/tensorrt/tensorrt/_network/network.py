@@ -143,7 +143,10 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
 
     def mark_output(self, tensor):
         self._own(tensor, "mark_output")
-        if not tensor.is_network_output:
+        foreign = self._foreign(tensor)
+        if foreign:
+            self._failed(foreign)
+        elif not tensor.is_network_output:
             self._outputs.append(tensor)
             self._shape_tensors = None
 
@@ -154,6 +157,9 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
 
     def mark_output_for_shapes(self, tensor):
         self._own(tensor, "mark_output_for_shapes")
+        foreign = self._foreign(tensor)
+        if foreign:
+            return bool(self._failed(foreign))
         self._shape_outputs.add(tensor)
         self._shape_tensors = None
         if not tensor.is_network_output:
@@ -238,6 +244,12 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         if not isinstance(tensor, ITensor):
             raise TypeError(f"{what}: {type(tensor).__name__} is no tensorrt.ITensor")
 
+    def _foreign(self, tensor):
+        """Why layers cannot read the tensor; None where they can."""
+        if tensor._network is not self:
+            return f"{tensor._name} belongs to another network"
+        return None if self._tensors.get(tensor._name) is tensor else f"{tensor._name} was removed from the network"
+
     def _names(self):
         """{ITensor: name}."""
         return {tensor: name for name, tensor in self._tensors.items()}
@@ -314,6 +326,9 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
         self._own(tensor, "set_input")
         if index < 0:
             raise IndexError(f"set_input: there is no input {index}")
+        foreign = self._foreign(tensor)
+        if foreign:
+            return self._failed(foreign)
         old = record.inputs[index] if index < len(record.inputs) else None
         record.inputs += [None] * (index + 1 - len(record.inputs))
         record.inputs[index] = tensor
@@ -342,8 +357,9 @@ class INetworkDefinition(_AddLayers, _AddMoreLayers, _AddFlow, Told):
                 return self._failed(f"add_{layer_kind.lower()}: an input is None")
             if not isinstance(tensor, ITensor):
                 raise TypeError(f"{type(tensor).__name__} is no tensorrt.ITensor")
-            if tensor._network is not self:
-                return self._failed(f"{tensor._name} belongs to another network")
+            foreign = self._foreign(tensor)
+            if foreign:
+                return self._failed(foreign)
         if not hasattr(LayerType, layer_kind):
             return self._failed(f"tensorrt {surface.VERSION} has no layers of the kind {layer_kind}")
         record = Record(self, layer_kind, self._fresh_layer_name(f"(Unnamed Layer* {len(self._records) + self._counted}) [{word or word_of(layer_kind)}]"), inputs, params)
