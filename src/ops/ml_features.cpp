@@ -265,6 +265,42 @@ void eval_label_encoder(EvalContext& context) {
   context.set(0, flat.reshaped(x.dims()));
 }
 
+/// A Gather along the last axis, of a row where there is no other.
+void import_extract(ImportContext& context) {
+  Value *x = context.input(0), *indices = context.input(1);
+  if (!x->type.ranked || !indices->type.ranked || x->type.shape.rank() == 0)
+    return context.set_output(0, context.add("ArrayFeatureExtractor", {x, indices})->output());
+  if (x->type.shape.rank() == 1) x = context.add("Unsqueeze", {x, integer_constant(context, {0})})->output();
+  if (indices->type.shape.rank() != 1)
+    indices = context.add("Reshape", {indices, integer_constant(context, {-1})})->output();
+  context.set_output(0, context.add("Gather", {x, indices}, {{"axis", int64_t{-1}}})->output());
+}
+
+/// Of floats a difference and a product, where the lists are one number or one for each column.
+void import_scaler(ImportContext& context) {
+  Value* x = context.input(0);
+  const std::vector<double> offset = reals_or(context.attrs(), "offset"), scale = reals_or(context.attrs(), "scale");
+  const Shape& shape = x->type.shape;
+  const auto fits = [&](const std::vector<double>& list) {
+    return list.size() < 2 || (shape.rank() > 0 && shape[shape.rank() - 1] == Dim(static_cast<int64_t>(list.size())));
+  };
+  if (x->type.dtype != DType::f32 || !x->type.ranked || !fits(offset) || !fits(scale))
+    return context.set_output(0, context.add("Scaler", {x}, context.attrs())->output());
+  const auto apply = [&](std::string_view op, const std::vector<double>& list) {
+    if (list.empty()) return;
+    const Dims dims = list.size() == 1 ? Dims{} : Dims{static_cast<int64_t>(list.size())};
+    x = context.add(op, {x, context.constant(write_doubles(DType::f32, dims, list))})->output();
+  };
+  apply("Sub", offset);
+  apply("Mul", scale);
+  context.set_output(0, x == context.input(0) ? context.add("Identity", {x})->output() : x);
+}
+
+OpDef with_import(OpDef op, void (*import)(ImportContext&)) {
+  for (OnnxRule& rule : op.onnx) rule.import = import;
+  return op;
+}
+
 OpDef ml_op(std::string_view name, std::vector<AttrSpec> attrs, void (*infer)(InferContext&),
             void (*eval)(EvalContext&)) {
   OpDef op{.name = name};
@@ -286,7 +322,7 @@ OpDef with_inputs(OpDef op, size_t least, size_t most) {
 }  // namespace
 
 const OpDef ops::array_feature_extractor =
-    with_inputs(ml_op("ArrayFeatureExtractor", {}, infer_extract, eval_extract), 2, 2);
+    with_import(with_inputs(ml_op("ArrayFeatureExtractor", {}, infer_extract, eval_extract), 2, 2), import_extract);
 const OpDef ops::binarizer = ml_op("Binarizer", {real_attr("threshold", 0)}, infer_same, eval_binarizer);
 const OpDef ops::feature_vectorizer =
     with_inputs(ml_op("FeatureVectorizer", {required_attr("inputdimensions", AttrKind::integers)}, infer_vectorizer,
@@ -303,8 +339,9 @@ const OpDef ops::one_hot_encoder =
           infer_one_hot, eval_one_hot);
 const OpDef ops::ml_normalizer = ml_op("Normalizer", {text_attr("norm", "MAX")}, infer_f32, eval_normalizer);
 const OpDef ops::scaler =
-    ml_op("Scaler", {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)}, infer_f32,
-          eval_scaler);
+    with_import(ml_op("Scaler", {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)},
+                      infer_f32, eval_scaler),
+                import_scaler);
 const OpDef ops::label_encoder{.name = "LabelEncoder",
                                .attrs = {required_attr("keys", AttrKind::tensor), required_attr("to", AttrKind::tensor),
                                          required_attr("otherwise", AttrKind::tensor)},
