@@ -124,8 +124,10 @@ def test_a_small_terminal_is_not_overrun_and_plain_letters_do(model):
 
 
 def test_interrupting_ends_a_build_which_still_makes_a_plan(folder):
-    nodes = [onnx.helper.make_node("MatMul", [f"t{i}" if i else "x", "w"], [f"t{i + 1}" if i < 23 else "y"], name=f"n{i}") for i in range(24)]
-    tiny.save(folder / "m.onnx", nodes, {"w": np.full((192, 192), 0.01, np.float32)}, inputs=[("x", ["N", 192])])
+    widths = [192 + 8 * i for i in range(25)]  # a product of its own each, so that tuning is under way when it is interrupted
+    nodes = [onnx.helper.make_node("MatMul", [f"t{i}" if i else "x", f"w{i}"], [f"t{i + 1}" if i < 23 else "y"], name=f"n{i}") for i in range(24)]
+    weights = {f"w{i}": np.full((widths[i], widths[i + 1]), 0.01, np.float32) for i in range(24)}
+    tiny.save(folder / "m.onnx", nodes, weights, inputs=[("x", ["N", 192])])
     _, _, status = watched(folder, "build", "m.onnx", "-o", "m.plan", "--shapes=x:64x192", interrupt_at=b"tune")
     assert status == 0 and (folder / "m.plan").stat().st_size > 0
 

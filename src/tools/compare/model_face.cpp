@@ -116,6 +116,7 @@ ModelFace read_face(const std::string& path, const std::string& data_folder) {
       for (const std::string_view output : node.outputs)
         if (!output.empty())
           face.produced.push_back({std::string(output), std::string(node.op_type), std::string(node.name)});
+    face.file->give_back(face.file->bytes());  // of a file that was just written a touch may map 2 MiB around a name
   } catch (const StatusError&) {
     throw;
   } catch (const Error& error) {
