@@ -25,16 +25,10 @@ sys.path[:0] = [str(ROOT / "scripts"), os.environ.get("HONE_PACKAGE", str(ROOT /
 import hone  # noqa: E402
 import machine  # noqa: E402
 import materialise  # noqa: E402
-import onnx  # noqa: E402
+import zoo  # noqa: E402
 
 LONGEST = 511
 SIZES = {"batch": 1, "batch_size": 1, "kv_cache_dim": 64}
-
-
-def inputs_of(path):
-    """{name: sizes, a name for each that is open}"""
-    graph = onnx.load(path, load_external_data=False).graph
-    return {value.name: [size.dim_param or size.dim_value for size in value.type.tensor_type.shape.dim] for value in graph.input}
 
 
 def sized(sizes, **open_sizes):
@@ -94,9 +88,9 @@ def text(engine, inputs, prompt, new):
     return tokens, seconds[0], seconds[1:]
 
 
-def serve(kind, path, threads, pipe):
+def serve(kind, name, path, threads, pipe):
     """In a process of its own, whose workers wait for work in nobody else's time: a text and the memory so far for each prompt."""
-    inputs = inputs_of(path)
+    inputs = {value.name: value.dims for value in zoo.inputs(name)}
     engine = OfHone(path, inputs, threads) if kind == "hone" else OfOnnxRuntime(path, threads)
     while (asked := pipe.recv()) is not None:
         pipe.send((*text(engine, inputs, *asked), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
@@ -108,7 +102,7 @@ def measure(name, options):
     runs, engines, spawn = {}, {}, multiprocessing.get_context("spawn")
     for kind in ("hone", "onnxruntime"):
         engines[kind], other = spawn.Pipe()
-        spawn.Process(target=serve, args=(kind, path, options.threads, other), daemon=True).start()
+        spawn.Process(target=serve, args=(kind, name, path, options.threads, other), daemon=True).start()
         runs[kind] = []
     for _ in range(options.rounds + 1):  # the first warms up
         for kind, pipe in engines.items():

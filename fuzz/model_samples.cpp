@@ -27,18 +27,31 @@ Blob with_constants() {
                             W::value("n", 7, {W::dim(1), W::dim("k")})}}));
 }
 
-Blob with_bodies() {
+/// Sizes that only a run knows, and a list of them that has to be folded.
+Blob with_open_sizes() {
+  return W::model(
+      W::graph({.nodes = {W::node("Concat", {"x", "w"}, {"c"}, {W::integer_attr("axis", 0)}, "join"),
+                          W::node("Reshape", {"c", "to"}, {"y"}, {}, "fold")},
+                .initializers = {W::raw_tensor("w", 1, {2}, std::string(8, '\1')), W::integers("to", {2}, {-1, 2})},
+                .inputs = {W::value("x", 1, {W::dim("N")})},
+                .outputs = {W::value("y", 1, {W::dim("M"), W::dim(2)})}}));
+}
+
+/// The condition is a weight, so that one branch goes, or an input, so that both stay.
+Blob with_bodies(bool chosen) {
   const std::string yes = W::graph({.nodes = {W::node("Neg", {"x"}, {"p"})}, .outputs = {vector_of("p")}}),
                     no = W::graph({.nodes = {W::node("Add", {"x", "x"}, {"q"})}, .outputs = {vector_of("q")}}),
                     loop = W::graph({.nodes = {W::node("Identity", {"go"}, {"on"}), W::node("Add", {"s", "x"}, {"t"})},
                                      .inputs = {W::value("i", 7, {}), W::value("go", 9, {}), vector_of("s")},
-                                     .outputs = {W::value("on", 9, {}), vector_of("t")}});
+                                     .outputs = {W::value("on", 9, {}), vector_of("t")}}),
+                    count = W::integers("n", {}, {3});
   return W::model(W::graph(
       {.nodes = {W::node("If", {"c"}, {"z"}, {W::graph_attr("then_branch", yes), W::graph_attr("else_branch", no)}),
                  W::node("Loop", {"n", "", "z"}, {"y"}, {W::graph_attr("body", loop)}),
                  W::node("Constant", {}, {"k"}, {W::tensor_attr("value", W::integers("", {}, {3}))})},
-       .initializers = {W::integers("n", {}, {3}), W::raw_tensor("c", 9, {}, std::string(1, '\1'))},
-       .inputs = {vector_of("x")},
+       .initializers =
+           chosen ? std::vector{count, W::raw_tensor("c", 9, {}, std::string(1, '\1'))} : std::vector{count},
+       .inputs = chosen ? std::vector{vector_of("x")} : std::vector{W::value("c", 9, {}), vector_of("x")},
        .outputs = {vector_of("y"), W::value("k", 7, {})}}));
 }
 
@@ -57,7 +70,9 @@ Blob with_functions() {
 
 std::vector<std::string> model_samples() {
   std::vector<std::string> samples;
-  for (const Blob& model : {with_constants(), with_bodies(), with_functions()}) samples.emplace_back(model.text());
+  for (const Blob& model :
+       {with_constants(), with_open_sizes(), with_bodies(true), with_bodies(false), with_functions()})
+    samples.emplace_back(model.text());
   return samples;
 }
 

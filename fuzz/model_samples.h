@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small ONNX models that targets begin with: constants, bodies, functions.
+// Small ONNX models that targets begin with: constants, open sizes, bodies, functions.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <array>
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "ops/code_tables.h"
@@ -197,20 +198,15 @@ class PackedWeight {
   /// Of [blocks, n] the row that the group index names, for each of the k rows of weights.
   Tensor rows_of(const Tensor& of_blocks, const Tensor& groups) const {
     HONE_CHECK(groups.size() == k_, "the group index has {} elements, not one for each of {} rows", groups.size(), k_);
-    const bool is_real = is_float(of_blocks.dtype());
-    const std::vector<double> reals = is_real ? read_doubles(of_blocks) : std::vector<double>();
-    const std::vector<int64_t> codes = is_real ? std::vector<int64_t>() : of_blocks.integers();
-    std::vector<double> real_rows;
-    std::vector<int64_t> code_rows;
+    const size_t row = of_blocks.bytes().size() / static_cast<size_t>(blocks_);
+    TensorBuilder rows(of_blocks.dtype(), {k_, n_});
     for (int64_t i = 0; i < k_; ++i) {
       const int64_t group = groups.integer(i);
       HONE_CHECK(group >= 0 && group < blocks_, "the group index names group {} of {}", group, blocks_);
-      const auto from = static_cast<ptrdiff_t>(group * n_), to = static_cast<ptrdiff_t>((group + 1) * n_);
-      if (is_real) real_rows.insert(real_rows.end(), reals.begin() + from, reals.begin() + to);
-      else code_rows.insert(code_rows.end(), codes.begin() + from, codes.begin() + to);
+      std::memcpy(rows.bytes() + static_cast<size_t>(i) * row,
+                  of_blocks.bytes().data() + static_cast<size_t>(group) * row, row);
     }
-    return is_real ? write_doubles(of_blocks.dtype(), {k_, n_}, real_rows)
-                   : write_integers(of_blocks.dtype(), {k_, n_}, code_rows);
+    return rows.finish();
   }
 
  private:
