@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long hone report and hone view take, how large their pages are, and how soon and how smoothly a browser shows them.
 
-    pages.py [--model build/zoo/resnet50.ts.onnx] [--rounds 7] [--folder FOLDER]
+    pages.py [--model MODEL.onnx] [--rounds 7] [--folder FOLDER]
 
 An engine of ResNet-50 and one of 3,000 layers (a chain of small matmuls, a residual sum between each ten) are built without timing, and
 exported with trtexec; reports are made of these files and, for the plan, with what its measuring takes (-t 0.1) said beside it. Views: the
@@ -23,9 +23,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 import browser as chromium  # noqa: E402
 import machine  # noqa: E402
+import materialise  # noqa: E402
 
 BIN = ROOT / "build/release/bin"
 PAINT = """new Promise(done => new PerformanceObserver(list => {
@@ -119,16 +120,17 @@ def show(what, seconds, page, rounds, note=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=pathlib.Path, default=ROOT / "build/zoo/resnet50.ts.onnx")
+    parser.add_argument("--model", type=pathlib.Path, help="default: ResNet-50 of the zoo")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", type=pathlib.Path, help="keep models, files and pages here")
     options = parser.parse_args()
+    resnet = options.model or materialise.materialise("resnet50.ts", ROOT / "build/zoo")
     print(machine.sentence(machine.describe(ROOT)))
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         print("\n| page | command, s | MB | first paint, ms | drawn, ms | |\n|---|---:|---:|---:|---:|---|")
-        for model in (options.model, layers(folder / "layers3000.onnx", 3000)):
+        for model in (resnet, layers(folder / "layers3000.onnx", 3000)):
             stem = folder / model.name.removesuffix(".onnx")
             plan, graph, page = (pathlib.Path(f"{stem}.{ending}") for ending in ("plan", "graph.json", "report.html"))
             timed(1, "trtexec", f"--onnx={model}", f"--saveEngine={plan}", "--skipInference", "--builderOptimizationLevel=0",
@@ -138,7 +140,7 @@ def main():
             of_plan = timed(3, "hone", "report", plan, "-t", "0.1", "-o", f"{stem}.plan.html")
             show(f"`hone report` of {model.name}, exported files", timed(options.rounds, "hone", "report", graph, "-o", page), page, options.rounds,
                  f"of its plan, measured: {of_plan:.2f} s")
-        for model in (options.model, chain(folder / "chain3000.onnx", 3000), blocks(folder / "blocks10000.onnx", 10000)):
+        for model in (resnet, chain(folder / "chain3000.onnx", 3000), blocks(folder / "blocks10000.onnx", 10000)):
             page = folder / f"{model.name}.view.html"
             seconds = timed(options.rounds, "hone", "view", model, "-o", page)
             count, drawn = frames(page, model.stem.startswith("blocks"))
