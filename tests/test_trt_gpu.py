@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module `tensorrt` beside torch on a GPU: its tensors' memory, its streams and its CUDA graphs, calibrators and refits from memory of
-the device, and the loop of programs that take an engine's inputs and outputs by name. Without both: skipped."""
+the device. Without both: skipped; test_trt_detectors.py has programs that run without a GPU too."""
 
-import collections
 import ctypes
-import json
 import os
 import subprocess
 import sys
@@ -132,70 +130,6 @@ def test_results_are_the_same_in_all_contexts_and_shapes(engine):
             torch.cuda.synchronize()
             is_right(y, x)
             assert torch.equal(first.setdefault(count, y), y)
-
-
-Binding = collections.namedtuple("Binding", "name dtype shape data ptr")
-
-
-class Backend:
-    """Loads an engine behind a length and JSON text, as exporters of detectors write them, and runs images of any size of its profile."""
-
-    def __init__(self, path):
-        with open(path, "rb") as file, trt.Runtime(trt.Logger(trt.Logger.WARNING)) as runtime:
-            length = int.from_bytes(file.read(4), byteorder="little")
-            self.metadata = json.loads(file.read(length).decode("utf-8"))
-            self.engine = runtime.deserialize_cuda_engine(file.read())
-        self.context, self.bindings, self.outputs = self.engine.create_execution_context(), collections.OrderedDict(), []
-        self.dynamic = False
-        for at in range(self.engine.num_io_tensors):
-            name = self.engine.get_tensor_name(at)
-            if self.engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT:
-                if -1 in tuple(self.engine.get_tensor_shape(name)):
-                    self.dynamic = True
-                    self.context.set_input_shape(name, tuple(self.engine.get_tensor_profile_shape(name, 0)[2]))
-            else:
-                self.outputs.append(name)
-            self._bind(name, tuple(self.context.get_tensor_shape(name)))
-
-    def _bind(self, name, shape):
-        dtype = trt.nptype(self.engine.get_tensor_dtype(name))
-        data = torch.from_numpy(np.empty(shape, dtype=dtype)).to("cuda:0")
-        self.bindings[name] = Binding(name, dtype, shape, data, int(data.data_ptr()))
-
-    def __call__(self, images):
-        if self.dynamic and images.shape != self.bindings["images"].shape:
-            assert self.context.set_input_shape("images", images.shape)
-            self.bindings["images"] = self.bindings["images"]._replace(shape=images.shape)
-            for name in self.outputs:
-                self.bindings[name].data.resize_(tuple(self.context.get_tensor_shape(name)))
-        addresses = {name: binding.ptr for name, binding in self.bindings.items()}
-        addresses["images"] = int(images.data_ptr())
-        assert self.context.execute_v2(list(addresses.values()))
-        return [self.bindings[name].data for name in sorted(self.outputs)]
-
-
-@pytest.mark.parametrize("half", (False, True))
-def test_a_backend_that_takes_engines_by_name_runs_images_of_all_sizes(folder, half):
-    """`half`: inputs and outputs in FP16 as well."""
-    log = networks.Log()
-    dtype = np.float16 if half else np.float32
-    path = tiny.classifier(folder / "c.onnx", data="images", answer="output0", dtype=dtype)
-    builder, network, config = parsed(path, log)
-    profile = builder.create_optimization_profile()
-    profile.set_shape("images", (1, 3, 224, 224), (2, 3, 224, 224), (4, 3, 224, 224))
-    config.add_optimization_profile(profile)
-    if half:
-        config.set_flag(trt.BuilderFlag.FP16)
-    note = json.dumps({"stride": 32, "names": {"0": "a"}}).encode()
-    (folder / "c.engine").write_bytes(len(note).to_bytes(4, byteorder="little") + note + bytes(networks.build(network, config, log)))
-    backend = Backend(folder / "c.engine")
-    assert backend.dynamic and backend.metadata["stride"] == 32 and backend.bindings["images"].dtype == dtype
-    reference = pytest.importorskip("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    for count in (4, 1, 3, 2):
-        images = torch.rand(count, 3, 224, 224, device="cuda", dtype=torch.float16 if half else torch.float32)
-        output, = backend(images)
-        expected, = reference.run(None, {"images": images.cpu().numpy()})
-        np.testing.assert_allclose(output.float().cpu().numpy(), expected.astype(np.float32), rtol=0, atol=2e-2 if half else 2e-4)
 
 
 class TorchAllocator(trt.IOutputAllocator):

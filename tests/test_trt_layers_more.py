@@ -426,6 +426,18 @@ def test_refused_layers_say_why():
         network.add_activation(a, trt.UnaryOperation.EXP)
 
 
+@pytest.mark.parametrize("first", (float("nan"), float("inf"), 3e9))
+def test_numbers_that_a_layers_type_does_not_have_are_refused(first):
+    log = Log()
+    network = trt.Builder(log).create_network()
+    layer = network.add_fill((3,), trt.FillOperation.LINSPACE, trt.int32)
+    layer.alpha = first
+    network.mark_output(layer.get_output(0))
+    builder = network.builder
+    assert builder.build_serialized_network(network, builder.create_builder_config()) is None
+    assert f"{float(first)} is no number of int32" in "\n".join(log.errors())
+
+
 def test_layers_change_after_they_were_added_and_networks_are_built_again():
     log, x = Log(), reals(1, 1, 6, 6)
     network = trt.Builder(log).create_network()

@@ -103,7 +103,11 @@ class Emitter:
         kind = onnx.numpy_of(element)
         if kind is None:
             return self.node("Cast", [self.constant(value, np.float32)], to=element)
-        return self.constant(np.asarray(value).astype(kind))
+        whole = np.issubdtype(kind, np.integer)
+        if whole and not np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+            self.fail(f"{value} is no number of {kind}")
+        with np.errstate(over="ignore"):  # beyond a float's range is infinity
+            return self.constant(np.asarray(value).astype(kind))
 
     def ints(self, values):
         return self.constant(values, np.int64)
