@@ -18,5 +18,6 @@ NB_MODULE(_hone, module) {
   add_graph(module);
   add_values(module);
   add_operators(module);
+  add_digest(module);
   add_running(module);
 }

@@ -176,5 +176,6 @@ void add_graph(nb::module_& module);
 void add_running(nb::module_& module);
 void add_values(nb::module_& module);
 void add_operators(nb::module_& module);
+void add_digest(nb::module_& module);
 
 }  // namespace hone::python

@@ -253,8 +253,11 @@ class State:
                 self._refused = kept["refused"], kept["why"]
         if self._refused is None:
             try:
-                slot = self.program(arguments).slot(tensors, stream)
-                _return_memory()
+                program = self.program(arguments)
+                before = program.engines.built
+                slot = program.slot(tensors, stream)
+                if program.engines.built > before:
+                    _return_memory()
                 return slot
             except exporting.Changes:
                 raise

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from ..base import _hone
+
 
 class Refused(Exception):
     """The graph is left to torch; the text says what is in the way."""
@@ -154,7 +156,5 @@ def attribute_of(module: Any, path: str) -> Any:
 
 def digest_of_tensor(tensor: torch.Tensor) -> bytes:
     """Of its type, sizes and elements."""
-    digest = hashlib.blake2b(f"{tensor.dtype}{list(tensor.shape)}".encode(), digest_size=32)
-    if tensor.numel():
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.digest()
+    elements = tensor.detach().cpu().resolve_neg().contiguous()
+    return f"{tensor.dtype}{list(tensor.shape)}".encode() + _hone.digest(elements.data_ptr(), elements.nbytes)
