@@ -62,6 +62,9 @@ def test_profiles_are_checked():
     builder, network = convolution(log, dynamic=True)
     profile = builder.create_optimization_profile()
     assert profile and profile.get_shape("x") == []
+    for scales in ((1.0, 0.6), ("1", "2")):
+        with pytest.raises(TypeError, match="whole numbers"):
+            profile.set_shape_input("x", scales, scales, scales)
     with pytest.raises(RuntimeError, match="do not ascend"):
         profile.set_shape("x", (2, 4, 16, 16), (1, 4, 16, 16), (4, 4, 16, 16))
     config = config_of(builder)

@@ -4,9 +4,17 @@
 from .._base.values import Dims
 
 
+def _whole(number):
+    """The number as an int; TypeError where it is none."""
+    whole = int(number)
+    if whole != number:
+        raise TypeError(f"a profile holds whole numbers, {number!r} is none")
+    return whole
+
+
 def _range(name, shapes, kind):
     """Three lists of numbers that ascend and are of one length."""
-    least, likeliest, most = (tuple(int(size) for size in shape) for shape in shapes)
+    least, likeliest, most = (tuple(map(_whole, shape)) for shape in shapes)
     if not len(least) == len(likeliest) == len(most):
         raise RuntimeError(f"the {kind} of {name} in a profile are of several lengths: {least}, {likeliest}, {most}")
     if any(not low <= middle <= high for low, middle, high in zip(least, likeliest, most)):
