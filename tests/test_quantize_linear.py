@@ -58,3 +58,13 @@ def test_the_precision_of_the_division():
     """Halves divided in f32."""
     x, scale = np.float16([0.3, 1.7, 2.9, -5.3]), np.float16(0.03)
     check("QuantizeLinear", x, scale, None, TensorProto.UINT16, output_dtype=TensorProto.UINT16, precision=TensorProto.FLOAT)
+
+
+def test_zero_points_that_no_memory_holds_are_refused():
+    """output_dtype alone asks for a zero point of the scale's sizes."""
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2 ** 40]) for name in ("x", "scale")]
+    graph = helper.make_graph([helper.make_node("QuantizeLinear", ["x", "scale"], ["y"], output_dtype=TensorProto.INT8)], "g", inputs,
+                              [helper.make_tensor_value_info("y", TensorProto.INT8, [2 ** 40])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=12)
+    with pytest.raises(hone.Error, match="1099511627776 zero points"):
+        hone.Model.parse(model.SerializeToString())

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/limits.h"
 #include "base/node_error.h"
 #include "ops/byte_scale.h"
 #include "ops/expansions.h"
@@ -118,7 +119,11 @@ void import_quantize(ImportContext& context) {
   if (inputs[2] == nullptr && given != 0) {
     const Shape& scale = inputs[1]->type.shape;
     HONE_CHECK(scale.is_static(), "output_dtype needs a scale whose sizes are numbers");
-    const std::vector<double> zeros(static_cast<size_t>(elements(scale.values())), 0);
+    const int64_t count = elements(scale.values());
+    if (count > kMaxFoldedBytes && !inputs[1]->is_constant())
+      throw Error(fmt::format("output_dtype asks for {} zero points, as many as there are scales", count),
+                  "give the node its zero point, of the type that it shall have");
+    const std::vector<double> zeros(static_cast<size_t>(count), 0);
     inputs[2] = context.constant(write_doubles(dtype_of_onnx(given), scale.values(), zeros));
   }
   HONE_CHECK(given == 0 || inputs[2]->type.dtype == dtype_of_onnx(given), "output_dtype is {}, the zero point {}",
