@@ -167,6 +167,38 @@ def test_a_worker_that_is_killed_costs_its_bundle_a_second_try(folder, cluster, 
     assert len(timed) == report.problems and HUGE in timed
 
 
+def test_a_killed_worker_and_a_key_that_crashes_cost_themselves_alone(folder, cluster, models, monkeypatch):
+    """The first worker at work is killed, once; whoever times the huge product afterwards crashes, each time."""
+    from hone import farm
+    from hone.farm import program
+
+    genuine = program.problems
+    monkeypatch.setattr(program, "problems", lambda *words: [{"key": HUGE, "seconds": 0.5}, *genuine(*words)])
+    store, done, killed = folder / "store", threading.Event(), []
+
+    def harm():
+        while not done.wait(0.05):
+            for process, ancestors in tuners_below(os.getpid()):
+                if not killed and processor_seconds(process) > 0.1:
+                    os.kill(ancestors[1], signal.SIGKILL)
+                    killed.append(ancestors[1])
+                elif killed and processor_seconds(process) > 0.5:
+                    os.kill(process, signal.SIGSEGV)
+
+    harmer = threading.Thread(target=harm)
+    harmer.start()
+    try:
+        report = farm.run(models[9:12], ["wide=cpu/2"], f"file://{store}", ["--maxTactics=2"], tolerance=ALIKE, say=str)[0]
+    finally:
+        done.set()
+        harmer.join()
+    assert killed and {key.split(" | ")[0] for key, _ in report.rejected} == {HUGE}
+    assert all("killed by signal 11" in why for _, why in report.rejected)
+    rows = [json.loads(line) for path in store.glob("parts/*/*") for line in path.read_text().splitlines()[1:]]
+    timed = {row["key"].split(" | ")[0] for row in rows if row["ms"] >= 0}
+    assert len(timed - {HUGE}) == report.problems - 1
+
+
 def test_a_node_that_is_slower_than_its_kind_is_given_nothing(folder, cluster, models):
     from hone import farm
 
