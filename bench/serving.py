@@ -5,7 +5,7 @@
     serving.py overhead    [--models digits_cnn ...] [--device cpu/1]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
     serving.py instances   [--models resnet18.ts]     two instances of half the cores beside one of all, in turns
     serving.py profiles    [--models resnet18.ts]     requests of one row and of eight in turns, from two profiles, beside each kind alone
-    serving.py gpu         [--models resnet18.ts]     KIND_GPU, an input in CUDA shared memory: equal to `hone run --device=0` bit for bit
+    serving.py gpu         [--models resnet18.ts]     KIND_GPU, tensors in the host's and in CUDA shared memory: equal to `hone run --device=0` bit for bit
 
 `./dev test` has to have installed the server (build/.triton). `gpu` needs the package cuda-bindings, which torch brings.
 """
@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import served  # noqa: E402
 from conftest import Program, unpacked  # noqa: E402
-from served import Server, analyze, infer, place  # noqa: E402
+from served import Server, analyze, infer, place, run  # noqa: E402
 
 
 def plan_of(folder, model, *flags):
@@ -115,9 +115,7 @@ def gpu(folder, model):
     plan, name, dims = plan_of(folder, model, "--device=0", "--fp16")
     place(folder / "models", "card", plan, 'backend: "hone" instance_group { kind: KIND_GPU gpus: 0 }')
     x = np.random.default_rng(5).standard_normal((8, *dims), np.float32)
-    np.save(folder / "x.npy", x)
-    Program(folder, "hone")("run", plan, "--device=0", "-o", "out", "-s", f"{name}:{'x'.join(map(str, x.shape))}", "-i", f"{name}:x.npy")
-    expected = {path.stem: np.load(path) for path in (folder / "out").glob("*.npy")}
+    expected = run(folder, plan, {name: x}, "--device=0")
     with Server(folder / "models") as server:
         client = server.client()
         sizes = {name: x.nbytes, **{output: array.nbytes for output, array in expected.items()}}

@@ -155,13 +155,13 @@ def infer(client, model, feeds, outputs=None, request_id=""):
     return {name: result.as_numpy(name) for name in outputs}
 
 
-def run(folder, plan, feeds):
+def run(folder, plan, feeds, *flags):
     """What `hone run` makes of the values."""
     shutil.rmtree(folder / "out", ignore_errors=True)
     for name, array in feeds.items():
         np.save(folder / f"{name}.npy", array)
     shapes = ",".join(f"{name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items())
-    Program(folder, "hone")("run", plan, "-o", "out", "-s", shapes, "-i", ",".join(f"{name}:{name}.npy" for name in feeds))
+    Program(folder, "hone")("run", plan, "-o", "out", "-s", shapes, "-i", ",".join(f"{name}:{name}.npy" for name in feeds), *flags)
     return {path.stem: np.load(path) for path in (folder / "out").glob("*.npy")}
 
 
