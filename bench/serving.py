@@ -5,17 +5,15 @@
     serving.py overhead    [--models digits_cnn ...] [--device cpu/1]   p50 at concurrency 1, batch 1, less the p50 of `hone bench`: at most 150 us
     serving.py instances   [--models resnet18.ts]     two instances of half the cores beside one of all, in turns
     serving.py profiles    [--models resnet18.ts]     requests of one row and of eight in turns, from two profiles, beside each kind alone
-    serving.py gpu         [--models resnet18.ts]     KIND_GPU, an input in CUDA shared memory: equal to `hone run --device=0` bit for bit
+    serving.py gpu         [--models resnet18.ts]     KIND_GPU, tensors in the host's and in CUDA shared memory: equal to `hone run --device=0` bit for bit
 
-`./dev test` has to have installed the server (build/.triton). `gpu` needs torch for the memory.
+`./dev test` has to have installed the server (build/.triton). `gpu` needs the package cuda-bindings, which torch brings.
 """
 
 import argparse
-import csv
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +26,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import served  # noqa: E402
 from conftest import Program, unpacked  # noqa: E402
-from served import Server, infer, place  # noqa: E402
+from served import Server, analyze, infer, place, run  # noqa: E402
 
 
 def plan_of(folder, model, *flags):
@@ -45,15 +43,9 @@ def plan_of(folder, model, *flags):
     return plan, value.name, dims[1:]
 
 
-def analyze(server, model, clients, seconds=4, rows=1):
-    """(p50 in us, p99 in us, inferences a second) as perf_analyzer has them."""
-    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-        subprocess.run([served.PERF, "-m", model, "-u", server.grpc, "-i", "grpc", "-b", str(rows), "--concurrency-range", str(clients),
-                        "--measurement-interval", str(seconds * 1000), "--stability-percentage", "50", "-f", file.name], check=True,
-                       stdout=subprocess.DEVNULL, env={**os.environ, "LD_LIBRARY_PATH": str(served.HOME / "lib")})
-        with open(file.name, encoding="utf-8") as text:
-            (row,) = csv.DictReader(text)
-    return float(row["p50 latency"]), float(row["p99 latency"]), float(row["Inferences/Second"])
+def timed(server, model, clients, seconds=4):
+    """What perf_analyzer says of requests of one row: times in us, inferences a second."""
+    return analyze(server, model, "-b", 1, "--concurrency-range", clients, "--measurement-interval", seconds * 1000, "--stability-percentage", 50)
 
 
 def overhead(folder, model, device):
@@ -67,10 +59,13 @@ def overhead(folder, model, device):
         found = []
         for _ in range(3):
             alone = json.loads(Program(folder, "hone").answer("bench", plan, "--json", "-t", 3, "-s", shape))["latencyMs"]["median"] * 1e3
-            found.append((*analyze(server, f"{model.split('.')[0]}.hone", 1)[:2], alone))
-    served_us, p99, alone = sorted(found, key=lambda row: row[0] - row[2])[1]
-    every = ", ".join(f"{row[0] - row[2]:.0f}" for row in found)
-    print(f"{model}{f' on {device}' if device else ''}: p50 {served_us:.0f} us, p99 {p99:.0f} us; hone bench {alone:.0f} us; overhead {served_us - alone:.0f} us (the middle of {every})")
+            row = timed(server, f"{model.split('.')[0]}.hone", 1)
+            found.append((row["p50 latency"] - alone, alone, row))
+    extra, alone, row = sorted(found, key=lambda each: each[0])[1]
+    every = ", ".join(f"{each[0]:.0f}" for each in found)
+    parts = ", ".join(f"{part.lower()} {row[f'Server {part}']:.0f}" for part in ("Queue", "Compute Input", "Compute Infer", "Compute Output"))
+    print(f"{model}{f' on {device}' if device else ''}: p50 {row['p50 latency']:.0f} us, p99 {row['p99 latency']:.0f} us, on average {parts}; "
+          f"hone bench {alone:.0f} us; overhead {extra:.0f} us (the middle of {every})")
 
 
 def instances(folder, model):
@@ -84,7 +79,7 @@ def instances(folder, model):
             for count, rate in rates.items():
                 before = server.threads()
                 client.load_model(f"by{count}")
-                rate.append(analyze(server, f"by{count}", 4)[2])
+                rate.append(timed(server, f"by{count}", 4)["Inferences/Second"])
                 grown = server.threads() - before
                 client.unload_model(f"by{count}")
     one, two = (statistics.median(rate) for rate in rates.values())
@@ -114,31 +109,37 @@ def profiles(folder, model):
 
 
 def gpu(folder, model):
-    import torch
     import tritonclient.grpc as grpc
     from tritonclient.utils import cuda_shared_memory
 
     plan, name, dims = plan_of(folder, model, "--device=0", "--fp16")
     place(folder / "models", "card", plan, 'backend: "hone" instance_group { kind: KIND_GPU gpus: 0 }')
     x = np.random.default_rng(5).standard_normal((8, *dims), np.float32)
-    np.save(folder / "x.npy", x)
-    Program(folder, "hone")("run", plan, "--device=0", "-o", "out", "-s", f"{name}:{'x'.join(map(str, x.shape))}", "-i", f"{name}:x.npy")
-    expected = {path.stem: np.load(path) for path in (folder / "out").glob("*.npy")}
+    expected = run(folder, plan, {name: x}, "--device=0")
     with Server(folder / "models") as server:
         client = server.client()
-        region = cuda_shared_memory.create_shared_memory_region("x", x.nbytes, 0)
-        cuda_shared_memory.set_shared_memory_region(region, [x])
-        client.register_cuda_shared_memory("x", cuda_shared_memory.get_raw_handle(region), 0, x.nbytes)
-        shared = grpc.InferInput(name, list(x.shape), "FP32")
-        shared.set_shared_memory("x", x.nbytes)
-        for kind, inputs in (("CUDA shared memory", [shared]), ("the host's memory", None)):
-            result = client.infer("card", inputs) if inputs else None
+        sizes = {name: x.nbytes, **{output: array.nbytes for output, array in expected.items()}}
+        regions = {tensor: cuda_shared_memory.create_shared_memory_region(tensor, size, 0) for tensor, size in sizes.items()}
+        cuda_shared_memory.set_shared_memory_region(regions[name], [x])
+        for tensor, region in regions.items():
+            client.register_cuda_shared_memory(tensor, cuda_shared_memory.get_raw_handle(region), 0, sizes[tensor])
+        given, wanted = grpc.InferInput(name, list(x.shape), "FP32"), [grpc.InferRequestedOutput(output) for output in expected]
+        given.set_shared_memory(name, x.nbytes)
+        answers = {"host's memory to host's memory": infer(client, "card", {name: x}, list(expected))}
+        result = client.infer("card", [given])
+        answers["CUDA shared memory to host's memory"] = {output: result.as_numpy(output) for output in expected}
+        for output in wanted:
+            output.set_shared_memory(output.name(), sizes[output.name()])
+        client.infer("card", [given], outputs=wanted)
+        answers["CUDA shared memory to CUDA shared memory"] = {
+            output: cuda_shared_memory.get_contents_as_numpy(regions[output], array.dtype, array.shape) for output, array in expected.items()}
+        for way, found in answers.items():
             for output, array in expected.items():
-                found = result.as_numpy(output) if result else infer(client, "card", {name: x}, [output])[output]
-                assert np.array_equal(found, array), f"{output} differs from hone run, input in {kind}"
-            print(f"{model}: an input in {kind}: equal to hone run --device=0, on {torch.cuda.get_device_name(0)}")
-        client.unregister_cuda_shared_memory("x")
-        cuda_shared_memory.destroy_shared_memory_region(region)
+                assert np.array_equal(found[output], array), f"{output} differs from hone run, {way}"
+            print(f"{model}, {way}: equal to hone run --device=0")
+        client.unregister_cuda_shared_memory()
+        for region in regions.values():
+            cuda_shared_memory.destroy_shared_memory_region(region)
         assert server.alive()
 
 

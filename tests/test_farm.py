@@ -2,6 +2,7 @@
 """hone.farm: models listed here, timed by workers, one cache for each kind; beside Ray and fsspec where they are installed."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -139,32 +140,61 @@ def tuners_below(ancestor):
             yield int(entry.name), above
 
 
-def test_a_worker_that_is_killed_costs_its_bundle_a_second_try(folder, cluster, models, monkeypatch):
-    """Whoever has the huge product is killed, each time: it is rejected, all others are there."""
+def farmed_beside(harm, models, store):
+    """The report of a farm that has the huge product among its problems; harm(process, ancestors) is asked of each process that times, again and again."""
     from hone import farm
     from hone.farm import program
 
-    genuine = program.problems
-    monkeypatch.setattr(program, "problems", lambda *words: [{"key": HUGE, "seconds": 0.5}, *genuine(*words)])
-    store, done = folder / "store", threading.Event()
+    genuine, done = program.problems, threading.Event()
 
-    def kill():
+    def go_on():
         while not done.wait(0.05):
             for process, ancestors in tuners_below(os.getpid()):
-                if processor_seconds(process) > 0.5:
-                    os.kill(ancestors[1], signal.SIGKILL)  # the worker above `hone tune` and its `--in-process`
-                    time.sleep(0.5)
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    harm(process, ancestors)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
+    program.problems = lambda *words: [{"key": HUGE, "seconds": 0.5}, *genuine(*words)]
+    harmer = threading.Thread(target=go_on)
+    harmer.start()
     try:
-        report = farm.run(models[9:12], ["wide=cpu/2"], f"file://{store}", ["--maxTactics=2"], tolerance=ALIKE, say=str)[0]
+        return farm.run(models, ["wide=cpu/2"], f"file://{store}", ["--maxTactics=2"], tolerance=ALIKE, say=str)[0]
     finally:
         done.set()
-        killer.join()
+        harmer.join()
+        program.problems = genuine
+
+
+def test_a_worker_that_is_killed_costs_its_bundle_a_second_try(folder, cluster, models):
+    """Whoever has the huge product is killed, each time: it is rejected, all others are there."""
+
+    def kill(process, ancestors):
+        if processor_seconds(process) > 0.5:
+            os.kill(ancestors[1], signal.SIGKILL)  # the worker above `hone tune` and its `--in-process`
+            time.sleep(0.5)
+
+    report = farmed_beside(kill, models[9:12], folder / "store")
     assert [key for key, _ in report.rejected] == [HUGE] and "worker ended" in report.rejected[0][1]
-    timed = {key.split(" | ")[0] for keys in parts(store).values() for key in keys}
+    timed = {key.split(" | ")[0] for keys in parts(folder / "store").values() for key in keys}
     assert len(timed) == report.problems and HUGE in timed
+
+
+def test_a_killed_worker_and_a_key_that_crashes_cost_themselves_alone(folder, cluster, models):
+    """The first worker at work is killed, once; whoever times the huge product afterwards crashes, each time."""
+    killed = []
+
+    def kill_once_then_crash(process, ancestors):
+        if not killed and processor_seconds(process) > 0.1:
+            os.kill(ancestors[1], signal.SIGKILL)
+            killed.append(ancestors[1])
+        elif killed and processor_seconds(process) > 0.5:
+            os.kill(process, signal.SIGSEGV)
+
+    report = farmed_beside(kill_once_then_crash, models[9:12], folder / "store")
+    assert killed and {key.split(" | ")[0] for key, _ in report.rejected} == {HUGE}
+    assert all("killed by signal 11" in why for _, why in report.rejected)
+    rows = [json.loads(line) for path in (folder / "store").glob("parts/*/*") for line in path.read_text().splitlines()[1:]]
+    timed = {row["key"].split(" | ")[0] for row in rows if row["ms"] >= 0}
+    assert len(timed - {HUGE}) == report.problems - 1
 
 
 def test_a_node_that_is_slower_than_its_kind_is_given_nothing(folder, cluster, models):

@@ -15,16 +15,14 @@ import numpy as np
 import pytest
 import served
 import tiny
-from conftest import BIN, WORK, Program
+from conftest import BIN, Program
 from onnx import TensorProto, helper
-from served import Server, infer, place, statistics
+from served import EXPLICIT, Server, infer, place, ranges, run, shelf, statistics  # noqa: F401
 
 if served.MISSING:
     pytest.skip(served.MISSING, allow_module_level=True)
 
 from tritonclient.utils import InferenceServerException  # noqa: E402
-
-EXPLICIT = "--model-control-mode=explicit"
 
 
 def two_inputs(path):
@@ -68,12 +66,6 @@ def weighty(path):
     return tiny.save(path, nodes, weights, inputs=[("x", ["n", 64])], outputs=[("y", ["n", 8]), ("tag", ["n", 1])])
 
 
-def ranges(**shapes):
-    """Flags of a profile: name=(smallest, fastest, largest) rows behind the other sizes."""
-    return [f"--{word}Shapes=" + ",".join(f"{name}:" + "x".join(map(str, (rows[i], *rest))) for name, (rows, *rest) in shapes.items())
-            for i, word in enumerate(("min", "opt", "max"))]
-
-
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory):
     """{name: plan} of the small models, built once."""
@@ -93,27 +85,6 @@ def plans(tmp_path_factory):
 def repository(folder):
     (folder / "models").mkdir()
     return folder / "models"
-
-
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory):
-    """A server that loads what it is told to, for tests that do it no harm: (server, its repository, a client)."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    models = tmp_path_factory.mktemp("shelf") / "models"
-    models.mkdir()
-    with Server(models, EXPLICIT) as server:
-        yield server, models, server.client()
-        assert server.alive()
-
-
-def run(folder, plan, feeds):
-    """What `hone run` makes of the values."""
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    for name, array in feeds.items():
-        np.save(folder / f"{name}.npy", array)
-    shapes = ",".join(f"{name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items())
-    Program(folder, "hone")("run", plan, "-o", "out", "-s", shapes, "-i", ",".join(f"{name}:{name}.npy" for name in feeds))
-    return {path.stem: np.load(path) for path in (folder / "out").glob("*.npy")}
 
 
 def feeds_of(name, rows, seed=1):

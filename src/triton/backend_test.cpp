@@ -3,6 +3,7 @@
 // The backend between a server of the tests and Hone: random requests, wrong ones beside right ones, cancelled ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "hone/hone.hpp"
 #include "hone/network.hpp"
+#include "hone/tools.h"
 #include "triton/fake_server_testing.h"
 
 namespace {
@@ -246,6 +248,30 @@ TEST_F(Backend, CompletesTheConfiguration) {
   for (const char* part : {R"("max_batch_size":8)", R"("preferred_batch_size":[2,8])", R"("data_type":"TYPE_STRING")",
                            R"({"name":"k","data_type":"TYPE_INT64","dims":[1],"reshape":{"shape":[]}})"})
     EXPECT_NE(model_.config.find(part), std::string::npos) << part << " in " << model_.config;
+}
+
+TEST_F(Backend, TellsHowManyInstancesThePlanWasMeasuredToDoMostWith) {
+  const auto told = [&](int streams) {
+    const std::string file = (folder_ / "1" / "model.hone").string();
+    auto found = hone::detail::sized<hone_throughput>();
+    found.streams = streams;
+    found.workers = 3;
+    found.rows = 1;
+    found.rows_per_second = found.median_ms = found.p99_ms = 1;
+    hone_plan* made = nullptr;
+    hone::check(hone_plan_create_with_throughput(hone::Plan::load(file).get(), &found, &made));
+    hone::check(hone_plan_save(made, file.c_str()));
+    hone_plan_destroy(made);
+    logged.clear();
+    must(TRITONBACKEND_ModelInitialize(&model_));
+    must(TRITONBACKEND_ModelFinalize(&model_));
+    model_.state = nullptr;
+    return std::ranges::any_of(logged, [](const std::string& line) {
+      return line.find("instance_group { count: 5 kind: KIND_CPU }") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(told(2)) << "that is how many the configuration has";
+  EXPECT_TRUE(told(5));
 }
 
 TEST_F(Backend, RefusesModelsThatItCannotServeWithASentence) {

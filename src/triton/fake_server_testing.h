@@ -62,6 +62,9 @@ struct TRITONBACKEND_Response {
   std::map<std::string, TRITONBACKEND_Output> outputs;
 };
 
+/// What the backend said, from one thread at a time.
+inline std::vector<std::string> logged;
+
 extern "C" {
 TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend);
 TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "hone/tools.h"
 #include "triton/plan_file.h"
 
 namespace hone::triton {
@@ -50,6 +51,18 @@ ServedModel::ServedModel(TRITONBACKEND_Model* model) : config_(config_of(model))
     set_config(model, config_);
   }
   most_rows_ = checked_batch(config_, interface_);
+  tell_throughput();
+}
+
+/// What `hone bench --throughput` found. The server takes no instances from a backend, only from the configuration.
+void ServedModel::tell_throughput() const {
+  auto found = detail::sized<hone_throughput>();
+  check(hone_plan_throughput(plan_->plan.get(), &found));
+  if (found.streams == 0 || found.streams == instances("")) return;
+  log(TRITONSERVER_LOG_INFO, name_ + ": most rows a second were measured with " + std::to_string(found.streams) +
+                                 " instances of " + std::to_string(found.workers) +
+                                 " workers: instance_group { count: " + std::to_string(found.streams) +
+                                 " kind: KIND_CPU }");
 }
 
 std::string ServedModel::parameter(const std::string& key) const {

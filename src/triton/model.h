@@ -40,6 +40,7 @@ class ServedModel {
   std::string first_device() const;
   std::string share_of(const std::string& cores, int64_t instances) const;
   int64_t instances(const std::string& policy) const;
+  void tell_throughput() const;
 
   std::string name_, config_;
   std::shared_ptr<const PlanInMemory> plan_;
