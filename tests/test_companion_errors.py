@@ -179,6 +179,10 @@ def test_a_file_that_is_damaged_or_foreign(hone, name, how):
         return  # nothing to replace: nothing is wrong
     if name == "template onnx-gs":
         return  # it names the model and does not read it
+    if kind == "CACHE":  # what is no time is left out, as by trtexec
+        said = hone(*filled(name, CACHE=broken.name))
+        assert how == "empty" or "broken.cache: " in said and "are no times, or of another version, and are left out" in said, said
+        return
     left = refused(hone, name, filled(name, **{kind: broken.name}), WRONG)
     assert left <= {"out.json", "parts"} and not any(path.endswith((".onnx", ".plan", ".part")) for path in left), (name, left)
 
@@ -203,8 +207,8 @@ def small_files(most):
 def test_a_disk_that_is_full(hone, name):
     output = COMMANDS[name][1]
     words = filled(name, OUT=output)
-    left = refused(hone, name, words, WRONG, small_files(64))
-    assert not [path for path in left if (hone.folder / path).is_file()], (name, left)
+    left = refused(hone, name, words, WRONG, small_files(8 if output == "blobs" else 64))
+    assert not [path for path in left if (hone.folder / path).is_file() and not path.endswith(".lock")], (name, left)
 
 
 @pytest.mark.parametrize("name", WRITERS)
