@@ -12,8 +12,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "edit/file.h"
-#include "onnx/importer.h"
 #include "tools/commands/commands.h"
 #include "tools/companion/polygraphy_flags.h"
 #include "tools/compare/engine_build.h"
@@ -219,7 +217,7 @@ ExitStatus convert(const Arguments& arguments) {
     save_face(arguments, face, output);
   } else if (form == Form::network) {
     narrator.info("Saving the network to: {}", output);
-    edit::save(network_view(import_onnx_bytes(face.bytes, narrator.engine_log(), face.folder).graph), output, {});
+    save_network_view(face.bytes, face.folder, output, narrator.engine_log());
   } else {
     write_plan(arguments, face, output, narrator);
   }

@@ -3,10 +3,12 @@
 
 #include <map>
 
+#include "edit/file.h"
 #include "edit/names.h"
 #include "edit/rope.h"
 #include "edit/values.h"
 #include "ir/op.h"
+#include "onnx/importer.h"
 #include "onnx/proto.h"
 
 namespace hone {
@@ -108,11 +110,11 @@ class Writer {
 
 }  // namespace
 
-edit::Model network_view(const Graph& graph) {
-  edit::Model model = edit::new_model("network", kOpset, kIrVersion);
-  model.opsets.push_back({kDomain, 1, {}});
-  model.graph = Writer(model).graph_of(graph);
-  return model;
+void save_network_view(const Blob& model, const std::string& folder, const std::string& path, const Logger& log) {
+  edit::Model view = edit::new_model("network", kOpset, kIrVersion);
+  view.opsets.push_back({kDomain, 1, {}});
+  view.graph = Writer(view).graph_of(import_onnx_bytes(model, log, folder).graph);
+  edit::save(view, path, {});
 }
 
 }  // namespace hone

@@ -4,11 +4,14 @@
 // has; large constants are known by type and sizes alone.
 #pragma once
 
-#include "edit/model.h"
-#include "ir/graph.h"
+#include <string>
+
+#include "base/bytes.h"
+#include "base/log.h"
 
 namespace hone {
 
-edit::Model network_view(const Graph& graph);
+/// Of an ONNX model, whose weights in other files are in the folder.
+void save_network_view(const Blob& model, const std::string& folder, const std::string& path, const Logger& log);
 
 }  // namespace hone
