@@ -35,7 +35,7 @@ install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION li
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
 install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/reference.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
-  include/hone/operators.hpp include/hone/reference.hpp include/hone/compare.hpp include/hone/compare_judging.hpp include/hone/compare_files.hpp DESTINATION include/hone COMPONENT development)
+  include/hone/operators.hpp include/hone/reference.hpp include/hone/compare.hpp include/hone/compare_judging.hpp include/hone/compare_files.hpp include/hone/compare_onnxruntime.hpp include/hone/onnxruntime.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)
 include(CMakePackageConfigHelpers)

@@ -69,5 +69,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::accepted([&] { load_results({path}); });
   fuzz::accepted([&] { read_accuracy(path); });
   fuzz::accepted([&] { read_replay(path); });
+  fuzz::accepted([&] { replay_times(path); });
   return 0;
 }

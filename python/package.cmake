@@ -22,5 +22,5 @@ foreach(component programs python)
 endforeach()
 install(FILES ../include/hone/hone.h ../include/hone/diagnosis.h ../include/hone/graph.h ../include/hone/operators.h ../include/hone/reference.h ../include/hone/refit.h ../include/hone/tools.h ../include/hone/hone.hpp
   ../include/hone/diagnosis.hpp ../include/hone/graph.hpp ../include/hone/network.hpp ../include/hone/operators.hpp ../include/hone/reference.hpp
-  ../include/hone/compare.hpp ../include/hone/compare_files.hpp ../include/hone/compare_judging.hpp
+  ../include/hone/compare.hpp ../include/hone/compare_files.hpp ../include/hone/compare_judging.hpp ../include/hone/compare_onnxruntime.hpp ../include/hone/onnxruntime.hpp
   DESTINATION hone/include/hone)

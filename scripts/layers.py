@@ -75,7 +75,7 @@ LAYERS = {
     "tools/watch": ENGINE_TOOLS,
     "tools/debug": [*MODEL_TOOLS, "edit", "tools/surgeon"],
     "tools/debug/golden.cpp": [*MODEL_TOOLS, "capi/operators/operators.h", "tools/debug"],
-    "tools/commands/convert.cpp": MODEL_TOOLS,
+    "tools/commands/convert.cpp": [*MODEL_TOOLS, "tools/surgeon/network_view.h"],
     "tools/commands/quantize.cpp": MODEL_TOOLS,
     "tools/commands/inspect_operators.cpp": MODEL_TOOLS,
     "tools/accuracy": BUILD_TOOLS,

@@ -4,6 +4,7 @@ nothing half-written. One table of commands, one of what can be wrong; numbers i
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -22,12 +23,26 @@ COMMANDS = {
     "run cpu": (["run", "MODEL", "--cpu", "--validate", "--save-engine", "OUT"], "out.plan"),
     "run --save-inputs": (["run", "MODEL", "--ref", "--validate", "--save-inputs", "OUT"], "out.json"),
     "run --load-inputs": (["run", "a.onnx", "--ref", "--validate", "--load-inputs", "INPUTS"], None),
+    "run --load-inputs npz": (["run", "a.onnx", "--ref", "--validate", "--load-inputs", "ARCHIVE"], None),
+    "run --load-inputs npy": (["run", "a.onnx", "--ref", "--validate", "--load-inputs", "ARRAY"], None),
+    "run --load-outputs safetensors": (["run", "a.onnx", "--ref", "--load-outputs", "TENSORS"], None),
+    "run --load-timing-cache": (["run", "a.onnx", "--cpu", "--validate", "--load-timing-cache", "CACHE"], None),
+    "run --save-tactics": (["run", "MODEL", "--cpu", "--validate", "--save-tactics", "OUT"], "out.json"),
+    "run --save-timing-cache": (["run", "MODEL", "--cpu", "--validate", "--save-timing-cache", "OUT"], "out.cache"),
+    "run --save-onnx": (["run", "MODEL", "--ref", "--validate", "--onnx-outputs", "h", "y", "--save-onnx", "OUT"], "out.onnx"),
+    "run --save-heatmaps": (["run", "MODEL", "--ref", "--cpu", "--save-heatmaps", "OUT"], "maps"),
+    "run --save-error-metrics-plot": (["run", "MODEL", "--ref", "--cpu", "--save-error-metrics-plot", "OUT"], "plots"),
+    "run --save-input-blob": (["run", "MODEL", "--ref", "--validate", "--save-input-blob", "OUT"], "blobs"),
+    "run --gen-script py": (["run", "MODEL", "--ref", "--cpu", "--gen-script", "OUT"], "out.py"),
+    "run --gen-script cpp": (["run", "MODEL", "--ref", "--cpu", "--gen-script", "OUT"], "out.cpp"),
+    "run --tap": (["run", "MODEL", "--cpu", "--tap", "*", "--json", "OUT"], "out.json"),
     "run --load-outputs": (["run", "a.onnx", "--ref", "--load-outputs", "RESULTS", "--save-accuracy-results", "OUT"], "out.json"),
     "run --load-tactics": (["run", "a.onnx", "--cpu", "--validate", "--load-tactics", "TACTICS"], None),
     "run --plan": (["run", "a.onnx", "--ref", "--plan", "PLAN"], None),
     "convert onnx": (["convert", "MODEL", "-o", "OUT"], "out.onnx"),
     "convert fp16": (["convert", "MODEL", "-o", "OUT", "--fp-to-fp16"], "out.onnx"),
     "convert plan": (["convert", "MODEL", "--cpu", "-o", "OUT"], "out.plan"),
+    "convert network": (["convert", "MODEL", "--convert-to", "onnx-like-network", "-o", "OUT"], "out.onnx"),
     "inspect model": (["inspect", "model", "MODEL"], None),
     "inspect model plan": (["inspect", "model", "PLAN"], None),
     "inspect data": (["inspect", "data", "INPUTS"], None),
@@ -44,13 +59,24 @@ COMMANDS = {
     "surgeon sanitize": (["surgeon", "sanitize", "MODEL", "--fold-constants", "-o", "OUT"], "out.onnx"),
     "surgeon copy": (["surgeon", "copy", "MODEL", "-o", "OUT"], "out.onnx"),
     "surgeon copy, weights beside": (["surgeon", "copy", "MODEL", "--save-external-data", "--external-data-size-threshold", "0", "-o", "OUT"], "out.onnx"),
+    "surgeon insert": (["surgeon", "insert", "MODEL", "--inputs", "h", "--outputs", "y", "--op", "Neg", "-o", "OUT"], "out.onnx"),
+    "surgeon remove": (["surgeon", "remove", "MODEL", "--op", "Relu", "-o", "OUT"], "out.onnx"),
+    "surgeon replace": (["surgeon", "replace", "MODEL", "--pattern", "Relu($x)", "--with", "Neg($x)", "-o", "OUT"], "out.onnx"),
+    "surgeon rename": (["surgeon", "rename", "MODEL", "h=hidden", "-o", "OUT"], "out.onnx"),
+    "surgeon set-attr": (["surgeon", "set-attr", "MODEL", "--node", "dense", "alpha=2.0", "-o", "OUT"], "out.onnx"),
+    "surgeon set-dynamic": (["surgeon", "set-dynamic", "MODEL", "--dim", "x:0=N", "-o", "OUT"], "out.onnx"),
+    "surgeon set-weight": (["surgeon", "set-weight", "MODEL", "b=b.npy", "-o", "OUT"], "out.onnx"),
+    "surgeon weight-reconstruct": (["surgeon", "weight-reconstruct", "MODEL", "-o", "OUT"], "out.onnx"),
     "surgeon prune": (["surgeon", "prune", "MODEL", "-o", "OUT"], "out.onnx"),
     "surgeon weight-strip": (["surgeon", "weight-strip", "MODEL", "-o", "OUT"], "out.onnx"),
+    "surgeon diff, the other": (["surgeon", "diff", "a.onnx", "MODEL"], None),
     "surgeon diff": (["surgeon", "diff", "MODEL", "a.onnx"], None),
     "debug reduce": (["debug", "reduce", "MODEL", "-o", "OUT", "--check", "false"], "out.onnx"),
     "debug reduce replay": (["debug", "reduce", "a.onnx", "-o", "out.onnx", "--load-debug-replay", "REPLAY", "--check", "false"], None),
     "debug precision": (["debug", "precision", "MODEL", "--cpu", "--fp16", "--check", "false"], None),
+    "debug repeat": (["debug", "repeat", "--until", "1", "--check", "true"], None),
     "debug build": (["debug", "build", "MODEL", "--cpu", "--until", "1", "--check", "true"], None),
+    "debug diff-tactics": (["debug", "diff-tactics", "--good", "t.json", "--bad", "TACTICS"], None),
     "data merge": (["data", "merge", "INPUTS", "-o", "OUT"], "out.json"),
     "data to-input": (["data", "to-input", "RESULTS", "-o", "OUT"], "out.json"),
     "data concat": (["data", "concat", "RESULTS", "-o", "OUT"], "out.json"),
@@ -61,10 +87,15 @@ COMMANDS = {
     "plugin replace config": (["plugin", "replace", "a.onnx", "--config", "CONFIG", "-o", "out.onnx"], None),
     "plugin autotune": (["plugin", "autotune", "MODEL", "--plugin-dir", "plugins", "--cpu", "-o", "OUT"], "out.onnx"),
     "template onnx-gs": (["template", "onnx-gs", "MODEL", "-o", "OUT"], "out.py"),
+    "template trt-config": (["template", "trt-config", "-o", "OUT"], "out.py"),
+    "template shard-hints": (["template", "shard-hints", "MODEL", "-o", "OUT"], "out.json"),
+    "multi-device shard": (["multi-device", "shard", "MODEL", "-s", "hints.json", "-o", "OUT"], "out.onnx"),
+    "multi-device shard hints": (["multi-device", "shard", "attention.onnx", "-s", "HINTS", "-o", "OUT"], "out.onnx"),
     "template trt-network": (["template", "trt-network", "-o", "OUT"], "out.py"),
 }
 FILES = {"MODEL": "a.onnx", "PLAN": "a.plan", "INPUTS": "in.json", "RESULTS": "out0.json", "ACCURACY": "acc.json", "TACTICS": "t.json", "REPLAY": "replay.json",
-         "CONFIG": "config.yaml", "FOLDER": "plugins"}
+         "CONFIG": "config.yaml", "FOLDER": "plugins", "ARCHIVE": "in.npz", "ARRAY": "in.npy", "TENSORS": "out.safetensors", "CACHE": "t.cache", "HINTS": "hints.json"}
+FOLDERS = ("parts", "maps", "plots", "blobs")
 READERS = [name for name, (words, _) in COMMANDS.items() if any(word in FILES for word in words)]
 WRITERS = [name for name, (_, output) in COMMANDS.items() if output]
 # Model files that are damaged are found wrong by what reads them: a check of the model fails (1), a file that cannot be read is 3.
@@ -81,6 +112,12 @@ def good():
         tiny.perceptron(folder / "a.onnx")
         program("run", "a.onnx", "--cpu", "--save-engine", "a.plan", "--save-tactics", "t.json", "--save-inputs", "in.json", "--save-outputs", "out0.json")
         program("run", "a.onnx", "--cpu", "--load-outputs", "out0.json", "--save-accuracy-results", "acc.json")
+        program("run", "a.onnx", "--cpu", "--save-inputs", "in.npz", "--save-outputs", "out.safetensors", "--save-timing-cache", "t.cache")
+        np.save(folder / "in.npy", np.load(folder / "in.npz")["x"])
+        np.save(folder / "b.npy", np.zeros(8, np.float32))
+        attention = [onnx.helper.make_node("MatMul", ["x", "x"], ["s"]), onnx.helper.make_node("Softmax", ["s"], ["p"]), onnx.helper.make_node("MatMul", ["p", "x"], ["y"])]
+        tiny.save(folder / "attention.onnx", attention, inputs=[("x", [4, 4])], outputs=[("y", [4, 4])])
+        program("template", "shard-hints", "attention.onnx", "-o", "hints.json")
         (folder / "plugins/p").mkdir(parents=True)
         (folder / "plugins/p/pattern.json").write_text(json.dumps({"name": "p", "op": "P", "pattern": "Relu($x)"}))
         program("plugin", "match", "a.onnx", "--plugin-dir", "plugins", "-o", "config.yaml")
@@ -142,6 +179,10 @@ def test_a_file_that_is_damaged_or_foreign(hone, name, how):
         return  # nothing to replace: nothing is wrong
     if name == "template onnx-gs":
         return  # it names the model and does not read it
+    if kind == "CACHE":  # what is no time is left out, as by trtexec
+        said = hone(*filled(name, CACHE=broken.name))
+        assert how == "empty" or "broken.cache: " in said and "are no times, or of another version, and are left out" in said, said
+        return
     left = refused(hone, name, filled(name, **{kind: broken.name}), WRONG)
     assert left <= {"out.json", "parts"} and not any(path.endswith((".onnx", ".plan", ".part")) for path in left), (name, left)
 
@@ -149,7 +190,7 @@ def test_a_file_that_is_damaged_or_foreign(hone, name, how):
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_that_cannot_be_written(hone, name):
     output = COMMANDS[name][1]
-    left = refused(hone, name, filled(name, OUT=f"/proc/{output}" if output == "parts" else f"nowhere/{output}"), WRONG)
+    left = refused(hone, name, filled(name, OUT=f"/proc/{output}" if output in FOLDERS else f"nowhere/{output}"), WRONG)
     assert not left, (name, left)
 
 
@@ -166,14 +207,14 @@ def small_files(most):
 def test_a_disk_that_is_full(hone, name):
     output = COMMANDS[name][1]
     words = filled(name, OUT=output)
-    left = refused(hone, name, words, WRONG, small_files(64))
-    assert not [path for path in left if (hone.folder / path).is_file()], (name, left)
+    left = refused(hone, name, words, WRONG, small_files(8 if output == "blobs" else 64))
+    assert not [path for path in left if (hone.folder / path).is_file() and not path.endswith(".lock")], (name, left)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_old_file_stays_where_the_new_one_cannot_be_written(hone, name):
     output = COMMANDS[name][1]
-    if output == "parts":
+    if output in FOLDERS:
         return
     (hone.folder / output).write_bytes(b"old")
     refused(hone, name, filled(name, OUT=output), WRONG, small_files(64))
@@ -209,3 +250,12 @@ def test_names_that_lead_to_other_folders(hone, command, place):
         return
     assert done.returncode in (1, 3), done.stdout
     assert "secret" not in "".join(path.name for path in (hone.folder / "elsewhere").iterdir())
+
+
+def test_every_companion_is_in_the_table():
+    """Commands of other documents are tried where those are tested."""
+    groups = {"check": {"accuracy", "lint"}, "inspect": {"capability", "model", "data", "tactics", "diff-tactics", "sparsity"}}
+    found = re.findall(r'^(SUBCOMMAND|HYPHENATED)\((\w+), (\w+)(?:, "([\w-]+)")?', (conftest.ROOT / "src/tools/commands/commands.def").read_text(), re.MULTILINE)
+    commands = {(first.replace("_", "-"), spelled if kind == "HYPHENATED" else second) for kind, first, second, spelled in found if first != "bench"}
+    tried = {tuple(words[:2]) for words, _ in COMMANDS.values()}
+    assert {(first, second) for first, second in commands if second in groups.get(first, {second})} <= tried

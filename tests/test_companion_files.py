@@ -351,7 +351,8 @@ def test_row_48_functions_inside(hone):
     said = said_by(hone, 1, "inspect", "capability", "nested.onnx")
     (header,) = [line for line in said.splitlines() if line.startswith("Stack trace")]
     assert [cell.strip() for cell in header.split("|")] == ["Stack trace", "Operator", "Node", "Reason"]
-    assert "Fake_1" in said and "call_outer" in said
+    rows = [[cell.strip() for cell in line.split("|")[:3]] for line in said.splitlines() if "| Fake_" in line]
+    assert rows == [["call_outer", "Fake_1", "call_outer/outer_fake"], ["call_outer", "Fake_2", "call_outer/call_inner/inner_fake"]], said
 
 
 def test_row_49_the_reason_says_what_would_do(hone):
@@ -465,8 +466,31 @@ def test_row_120_what_others_dropped_stays(polygraphy):
     said_by(hone, 0, "data", "to-input", "in.json", "-o", "again.json")
     said_by(hone, 0, "inspect", "tactics", "t.json")
     assert "--mode is the old spelling" in said_by(hone, 0, "inspect", "model", "model.onnx", "--mode=full")
-    weight = numpy_helper.to_array(onnx.load(polygraphy.folder / "model.onnx").graph.initializer[0])
-    assert weight.shape == (32, 1, 5, 5)
+    np.savez(polygraphy.folder / "images.npz", **{"tensor-0": np.random.default_rng(8).random((2, 1, 28, 28), np.float32)})
+    said_by(hone, 0, "quantize", "model.onnx", "-o", "q.onnx", "--data=images.npz", "--write-cache=c.cache")
+    assert (polygraphy.folder / "c.cache").read_text().startswith("TRT-")
+    trtexec = conftest.Program(polygraphy.folder)
+    trtexec("--onnx=model.onnx", "--int8", "--calib=c.cache", "--device=cpu", "--saveEngine=q.plan", "--skipInference", "--shapes=tensor-0:2x1x28x28")
+    said_by(hone, 0, "debug", "precision", "model.onnx", "--cpu", "--fp16", "--input-shapes", "tensor-0:[1,1,28,28]", "--check", "true")
+    said_by(hone, 0, "process", "model.onnx", "out", "shapes=tensor-0:1x1x28x28", "device=cpu")
+    assert conftest.Program(polygraphy.folder, "trex").run("summary", "out").returncode in (0, 1)
+
+
+def test_row_118_nothing_needs_python(hone):
+    """No program is on the PATH, and the library of Python is none of hone's."""
+    env = {"PATH": "/nowhere", "PYTHONHOME": "/nowhere"}
+    tiny.convolutions(hone.folder / "c.onnx")
+    np.savez(hone.folder / "c.npz", x=np.random.default_rng(2).random((4, 3, 16, 16), np.float32))
+    linked = subprocess.run(["ldd", conftest.BIN / "hone"], capture_output=True, text=True, check=True).stdout
+    assert "libc.so" in linked and "python" not in linked
+    for words in (["run", "a.onnx", "--cpu", "--ref"], ["inspect", "model", "a.onnx", "--show", "layers"], ["check", "lint", "a.onnx"],
+                  ["surgeon", "extract", "a.onnx", "--inputs", "x:auto:auto", "--outputs", "m:auto", "-o", "e.onnx"],
+                  ["surgeon", "sanitize", "a.onnx", "--fold-constants", "-o", "f.onnx"],
+                  ["debug", "reduce", "a.onnx", "-o", "r.onnx", "--mode=linear", "--fail-regex", "Op: Mul", "--check", "hone", "inspect", "model", "polygraphy_debug.onnx", "--show",
+                   "layers"],
+                  ["convert", "c.onnx", "--cpu", "-o", "c.plan"], ["report", "c.plan", "-o", "c.html"], ["quantize", "c.onnx", "-o", "q.onnx", "--data=c.npz"]):
+        said_by(hone, 0, *words, env=env)
+    assert [node.op_type for node in onnx.load(hone.folder / "r.onnx").graph.node] == ["Mul"] and "<html" in (hone.folder / "c.html").read_text()
 
 
 def test_inspect_model_shows_a_page_an_engine_and_values(hone):

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import tiny
 from onnx import TensorProto, helper
-from test_compare import LIBRARIES, said_by, scaled
+from test_companion_files import SHAPES, mnist
+from test_compare import LIBRARIES, said_by, scaled, with_onnxruntime
 
 INCLUDE, LIB = conftest.ROOT / "include", conftest.BIN.parent / "lib"
 
@@ -113,7 +114,7 @@ def test_row_4_python_has_archives_and_functions(hone, words):
     assert "Passed:" in same_verdict(hone, words, by_python)
 
 
-@pytest.mark.skipif(not any(map(os.path.exists, LIBRARIES)), reason="there is no libonnxruntime.so")
+@with_onnxruntime
 def test_row_4_python_has_onnx_runtime(hone):
     pytest.importorskip("onnxruntime")
     for words in (["a.onnx", "--cpu", "--onnxrt"], ["b.onnx", "--onnxrt", "--cpu", "--onnx-outputs", "*", "--atol=-1", "--rtol=-1"],
@@ -180,7 +181,36 @@ def test_row_4_what_scripts_cannot_do_is_said(hone):
     for name, words, said in (
             ("no.py", ["--cpu", "--tap", "*"], "--tap is not written into scripts"),
             ("no.py", ["--cpu", "--ref", "--json", "-"], "a script's exit status is its verdict"),
-            ("no.cpp", ["--cpu", "--onnxrt"], "ONNX Runtime has headers and a library of its own"),
             ("no.cpp", ["--cpu", "--ref", "--load-inputs", "in.npz"], "programs in C++ have no archives"),
             ("no.py", [], "a script needs a runner")):
         assert said in said_by(hone, 2, "a.onnx", *words, "--gen-script", name) and not (hone.folder / name).exists()
+
+
+@with_onnxruntime
+@pytest.mark.parametrize("name, language", [("run.py", by_python), ("run.cpp", by_cpp)])
+def test_row_4_the_cookbooks_third_case(hone, monkeypatch, name, language):
+    """The classifier by ONNX Runtime and by an engine: the script runs alone, comes to the verdict, and keeps what the line says."""
+    monkeypatch.setenv("HONE_ONNXRUNTIME_LIB", next(filter(os.path.exists, LIBRARIES)))
+    mnist(hone.folder / "mnist.onnx")
+    both = ["mnist.onnx", "--onnxrt", "--trt", *SHAPES]
+    kept = {"inputs": "in.json", "outputs": "out.json", "tactics": "t.json"}
+    said_by(hone, 0, *both, f"--gen-script={name}", *(f"--save-{what}={file}" for what, file in kept.items()))
+    assert not any((hone.folder / file).exists() for file in ("t.json", "out.json")), "writing a script runs nothing"
+    done = language(hone.folder)
+    assert done.returncode == 0, done.stdout
+    assert summaries(done.stdout) == summaries(hone("run", *both)) and "onnxrt-0" in done.stdout
+    assert "onnxrt-0" in said_by(hone, 0, "mnist.onnx", "--ref", "--load-inputs", "in.json", "--load-outputs", "out.json", "--allow-unmatched")
+    assert json.loads((hone.folder / "t.json").read_text())["replay"]
+    assert "==== Run Results (2 runners) ====" in hone("inspect", "data", "out.json") and "Layer: " in hone("inspect", "tactics", "t.json")
+    for file in kept.values():
+        (hone.folder / file).unlink()
+
+
+@with_onnxruntime
+def test_row_4_programs_in_cpp_have_onnx_runtime(hone, monkeypatch):
+    monkeypatch.setenv("HONE_ONNXRUNTIME_LIB", next(filter(os.path.exists, LIBRARIES)))
+    for words in (["b.onnx", "--onnxrt", "--cpu", "--onnx-outputs", "*", "--atol=-1", "--rtol=-1"], ["mixed.onnx", "--onnxrt", "--ref"]):
+        assert "onnxrt-0" in same_verdict(hone, words, by_cpp)
+    monkeypatch.setenv("HONE_ONNXRUNTIME_LIB", "nothing.so")
+    done = subprocess.run(["./made"], cwd=hone.folder, encoding="utf-8", capture_output=True, timeout=300, check=False)
+    assert done.returncode == 1 and "searched: nothing.so" in done.stderr

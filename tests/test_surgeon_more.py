@@ -2,6 +2,9 @@
 """hone surgeon, continued: what folding leaves, other types, functions, references inside of attributes. The numbers in the tests' names are
 rows of docs/companions.md."""
 
+import subprocess
+import sys
+
 import conftest
 import numpy as np
 import onnx
@@ -264,3 +267,32 @@ def test_row_72_an_output_that_nothing_opens_is_told(hone):
               outputs=[("s", [1, 1]), ("y", [2, 4])], inputs=[("x", [2, 4])], opset=13)
     assert "output s still has fixed sizes" in hone("surgeon", "set-dynamic", "m.onnx", "--dim", "x:0=N", "-o", "d.onnx")
     assert sizes(graph(hone.folder / "d.onnx").output[1]) == ["N", 4]
+
+
+def convolution(path, weight, given, opset):
+    """Conv of an input of one type and a weight of another."""
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"], name="conv")], "g", [helper.make_tensor_value_info("x", given, [1, 2, 4, 4])],
+                              [helper.make_tensor_value_info("y", given, [1, 2, 2, 2])], [helper.make_tensor("w", weight, [2, 2, 3, 3], np.ones(36), raw=False)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
+
+
+@pytest.mark.parametrize("weight, given, opset, text", [
+    (TensorProto.FLOAT, TensorProto.BFLOAT16, 22, "wants operands 0 and 1 to be of one type; they are bf16 and f32"),
+    (TensorProto.FLOAT16, TensorProto.FLOAT, 17, "wants operands 0 and 1 to be of one type; they are f32 and f16"),
+    (TensorProto.BFLOAT16, TensorProto.BFLOAT16, 17, "takes no bf16 as operand 0 in operator set 17 (from operator set 22 on it does)"),
+    (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FN, 22, "takes no f8e4m3fn as operand 0 (put a Cast before it)"),
+    (TensorProto.BFLOAT16, TensorProto.BFLOAT16, 22, None)])
+def test_row_74_types_that_an_operator_does_not_take_are_refused(hone, weight, given, opset, text):
+    convolution(hone.folder / "m.onnx", weight, given, opset)
+    done = hone.run("check", "lint", "m.onnx")
+    assert done.returncode == (1 if text else 0) and (not text or f"ONNX's Conv {text}" in done.stdout), done.stdout
+    try:
+        onnx.checker.check_model(onnx.load(hone.folder / "m.onnx"), full_check=True)
+        refused = False
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        refused = True
+    assert not refused or text, "what ONNX's checker refuses is refused here"
+
+
+def test_row_74_the_table_of_types_is_onnx_own():
+    subprocess.run([sys.executable, conftest.ROOT / "scripts/operand_types.py", "--check"], check=True)

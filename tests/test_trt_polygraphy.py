@@ -80,3 +80,11 @@ def test_debug_precision_and_reduce(folder, model):
 def test_debug_build(folder, model):
     polygraphy(folder, "debug", "build", model, "--until", "2", "--save-tactics", "replay.json", "--artifacts", "replay.json", "--check", "true")
     assert len(list((folder / "polygraphy_artifacts" / "good").glob("*.json"))) == 2
+
+
+def test_row_40_a_timing_cache_is_built_from(folder, model):
+    build = "convert", model, "--convert-to", "trt"
+    polygraphy(folder, *build, "-o", "1.plan", "--save-timing-cache", "t.cache")
+    for name in ("2.plan", "3.plan"):
+        polygraphy(folder, *build, "-o", name, "--load-timing-cache", "t.cache", "--error-on-timing-cache-miss")
+    assert (folder / "2.plan").read_bytes() == (folder / "3.plan").read_bytes()

@@ -275,10 +275,15 @@ struct Model {
   std::vector<std::string> outputs = {};
   std::string folder = {};
 
-  hone::Model load() const {
-    if (outputs.empty() && folder.empty()) return hone::Model::load(path);
-    Graph graph = Graph::load(path);
+  bool is_as_it_stands() const { return outputs.empty() && folder.empty(); }
+  std::string data_folder() const {
     const size_t slash = path.rfind('/');
+    if (!folder.empty()) return folder;
+    return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  }
+  /// With the outputs that are named.
+  Graph edited() const {
+    Graph graph = Graph::load(path);
     if (!outputs.empty()) {
       const std::vector<GraphTensor> own = graph.tensors(HONE_GRAPH_OUTPUTS);
       for (const GraphTensor& output : own) graph.remove(HONE_GRAPH_OUTPUTS, output.name);
@@ -287,8 +292,11 @@ struct Model {
         graph.declare(HONE_GRAPH_OUTPUTS, known == own.end() ? GraphTensor{output} : *known);
       }
     }
-    const std::string beside = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    return hone::Model::parse(graph.bytes(), folder.empty() ? beside : folder);
+    return graph;
+  }
+  hone::Model load() const {
+    if (is_as_it_stands()) return hone::Model::load(path);
+    return hone::Model::parse(edited().bytes(), data_folder());
   }
 };
 
@@ -364,9 +372,10 @@ inline void write_tactics(const Plan& plan, const std::string& path) {
   file << "{\"replay\": {";
   for (const hone_layer& layer : plan.layers()) {
     file << std::exchange(between, ",") << "\n  " << quoted(layer.name)
-         << ": {\"implementation\": " << quoted(layer.source) << ", \"tactic\": " << quoted(layer.tactic) << "}";
+         << ": {\"implementation\": " << quoted(layer.source) << ", \"tactic\": " << quoted(layer.tactic)
+         << R"(, "inputs": [], "outputs": [], "polygraphy_class": "Algorithm"})";
   }
-  file << "\n}}\n";
+  file << "\n}, \"polygraphy_class\": \"TacticReplayData\"}\n";
   if (!file.flush()) throw std::runtime_error(path + " cannot be written");
 }
 

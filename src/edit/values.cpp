@@ -134,8 +134,10 @@ bool has_elements(const Weight& weight) {
   bool found = false;
   read_fields(
       weight.bytes,
-      [&](uint32_t field, std::string_view) {
-        found |= (field >= 4 && field <= 7) || (field >= 9 && field <= 11);
+      [&](uint32_t field, std::string_view bytes) {
+        // Others leave elements out by raw data of no bytes.
+        found |= !bytes.empty() && ((field >= 4 && field <= 7) || (field >= 9 && field <= 11));
+        found |= bytes.empty() && field == 6;  // an empty text
         return true;
       },
       [&](uint32_t field, int64_t) {

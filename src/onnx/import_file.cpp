@@ -13,11 +13,12 @@ namespace {
 
 ImportedModel import_from(Bytes bytes, std::shared_ptr<const void> owner, const Logger& log,
                           const std::string& directory, const std::string& name, const OperatorList& operators,
-                          WeightPlaces places = WeightPlaces::aligned) {
+                          WeightPlaces places = WeightPlaces::aligned,
+                          std::shared_ptr<const MappedFile> file = nullptr) {
   const ModelProto model = parse_model(bytes);
   OnnxSummary summary = summarize(model);
   print_summary(name, summary, log);
-  ModelData data(std::move(owner), directory, places);
+  ModelData data(std::move(owner), directory, places, std::move(file));
   const Rules rules(model, operators);
   Importer importer(model, data, log, rules);
   Graph graph = importer.run();
@@ -55,7 +56,7 @@ ImportedModel import_onnx(const std::string& path, const Logger& log, const Oper
                      const size_t slash = path.rfind('/');
                      return onnx::import_from(file->bytes(), file, log,
                                               slash == std::string::npos ? "." : path.substr(0, slash + 1), path,
-                                              operators);
+                                              operators, WeightPlaces::aligned, file);
                    });
 }
 

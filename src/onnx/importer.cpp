@@ -293,6 +293,17 @@ std::vector<Value*> Importer::find_operands(Place& place, const NodeProto& node)
   return operands;
 }
 
+/// For who diagnoses.
+std::optional<TypeFault> Importer::type_fault(const NodeProto& node, int opset,
+                                              const std::vector<Value*>& operands) const {
+  if (diagnoser_ == nullptr || !node.domain.empty()) return std::nullopt;
+  std::vector<std::optional<DType>> types;
+  for (const Value* operand : operands)
+    types.push_back(operand == nullptr || is_container(operand->type.dtype) ? std::nullopt
+                                                                            : std::optional(operand->type.dtype));
+  return operand_type_fault(node.op_type, opset, types);
+}
+
 void Importer::import_node(Place& place, const NodeProto& node, const std::string& name) {
   log_.node_begins(name, node.op_type);
   if (const FunctionProto* function = rules_.function(node)) return call_function(place, node, *function, name);
@@ -301,6 +312,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   nodes_.push_back({name, node.domain.empty() ? text_of(node.op_type) : fmt::format("{}.{}", node.domain, node.op_type),
                     body_depth_ > 0});
   std::vector<Value*> operands = find_operands(place, node);
+  const std::optional<TypeFault> fault = type_fault(node, opset, operands);
   stage_ = ProblemKind::operand;
   check_operands(node, *match.rule, opset, operands);
   log_.node_inputs(name, node.op_type, node.inputs, operands);
@@ -332,6 +344,7 @@ void Importer::import_node(Place& place, const NodeProto& node, const std::strin
   log_.layer(name);
   define_results(place, node, results);
   log_.node_outputs(name, node.op_type, node.outputs, results);
+  if (fault) diagnoser_->warn_of_types(node, name, operand_types(place, node), Error(fault->text, fault->hint));
 }
 
 /// Exporters leave both branches of questions that only the rank or a fixed size decides, and the other one may be invalid.

@@ -59,6 +59,8 @@ Survey survey_onnx(const Blob& model, const SurveyOptions& options) {
       if (std::ranges::find(found.skipped, node) == found.skipped.end()) found.skipped.push_back(node);
     } else if (entry.severity == Severity::error) {
       found.problems.push_back(problem_of(std::move(entry), diagnosis));
+    } else if (entry.problem == ProblemKind::type) {
+      found.forbidden.push_back(problem_of(std::move(entry), diagnosis));
     }
   return found;
 }

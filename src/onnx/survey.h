@@ -31,7 +31,8 @@ struct Survey {
   Graph graph;                                        // without outputs
   std::map<std::string, Value*, std::less<>> values;  // by ONNX's name; of the model's own graph
   std::vector<Problem> problems;
-  std::vector<std::string> skipped;               // nodes that read what a problem left unknown
+  std::vector<Problem> forbidden;    // of nodes that Hone reads: types that ONNX's definitions do not allow
+  std::vector<std::string> skipped;  // nodes that read what a problem left unknown
   std::map<std::string, std::string> parameters;  // of symbols: what the model calls them; "": nothing
 };
 

@@ -147,6 +147,12 @@ Tensor view_raw(const TensorProto& proto, DType dtype, Bytes raw, std::shared_pt
   return Tensor(dtype, proto.dims, stays && owner != nullptr ? Blob(std::move(owner), raw) : Blob::copy(raw));
 }
 
+/// The file's pages behind a copy are not needed: a model whose weights lie askew would be in memory twice.
+Tensor without_pages(Tensor tensor, Bytes raw, const MappedFile* file) {
+  if (file != nullptr && raw.size() >= kLargeWeight && tensor.bytes().data() != raw.data()) file->give_back(raw);
+  return tensor;
+}
+
 int64_t external_number(std::string_view text, std::string_view key) {
   const std::optional<int64_t> value = parse_integer(text);
   HONE_CHECK(value && *value >= 0, "the {} of its external data, '{}', is not a size", key, text);
@@ -155,7 +161,7 @@ int64_t external_number(std::string_view text, std::string_view key) {
 
 }  // namespace
 
-Bytes ModelData::external(const TensorProto& proto, std::shared_ptr<const void>& owner) {
+std::pair<Bytes, std::shared_ptr<const MappedFile>> ModelData::external(const TensorProto& proto) {
   std::string_view location;
   int64_t offset = 0;
   std::optional<int64_t> length;
@@ -177,33 +183,32 @@ Bytes ModelData::external(const TensorProto& proto, std::shared_ptr<const void>&
   const int64_t count = length.value_or(size - offset);
   HONE_CHECK(count <= size - offset, "its external data end {} bytes behind the end of '{}'", count - (size - offset),
              location);
-  owner = at->second;
-  return all.subspan(static_cast<size_t>(offset), static_cast<size_t>(count));
+  return {all.subspan(static_cast<size_t>(offset), static_cast<size_t>(count)), at->second};
 }
 
 Tensor ModelData::tensor(const TensorProto& proto) {
-  return with_note([&] { return fmt::format("reading tensor '{}'", proto.name); },
-                   [&] {
-                     const std::optional<DType> dtype = dtype_of_onnx(proto.data_type);
-                     if (!dtype)
-                       throw Error(fmt::format("its element type {} is not supported", onnx_type_name(proto.data_type)),
-                                   "convert it to a type of 8 bits or more, e.g. FLOAT16");
-                     HONE_CHECK(!proto.has_segment, "it is split into segments, which is not supported");
-                     HONE_CHECK(proto.dims.size() <= kMaxRank, "it has {} axes; tensors may have {}", proto.dims.size(),
-                                kMaxRank);
-                     for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
-                     if (proto.sparse != nullptr)
-                       return dense("it", tensor(proto.sparse->values), tensor(proto.sparse->places),
-                                    Dims(proto.dims.begin(), proto.dims.end()));
-                     if (*dtype == DType::string) return decode_strings(proto);
-                     if (proto.is_external) {
-                       std::shared_ptr<const void> owner;
-                       const Bytes bytes = external(proto, owner);
-                       return view_raw(proto, *dtype, bytes, std::move(owner), places_);
-                     }
-                     if (proto.raw) return view_raw(proto, *dtype, *proto.raw, owner_, places_);
-                     return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
-                   });
+  return with_note(
+      [&] { return fmt::format("reading tensor '{}'", proto.name); },
+      [&] {
+        const std::optional<DType> dtype = dtype_of_onnx(proto.data_type);
+        if (!dtype)
+          throw Error(fmt::format("its element type {} is not supported", onnx_type_name(proto.data_type)),
+                      "convert it to a type of 8 bits or more, e.g. FLOAT16");
+        HONE_CHECK(!proto.has_segment, "it is split into segments, which is not supported");
+        HONE_CHECK(proto.dims.size() <= kMaxRank, "it has {} axes; tensors may have {}", proto.dims.size(), kMaxRank);
+        for (const int64_t dim : proto.dims) HONE_CHECK(dim >= 0, "it has the negative size {}", dim);
+        if (proto.sparse != nullptr)
+          return dense("it", tensor(proto.sparse->values), tensor(proto.sparse->places),
+                       Dims(proto.dims.begin(), proto.dims.end()));
+        if (*dtype == DType::string) return decode_strings(proto);
+        if (proto.is_external) {
+          const auto [bytes, file] = external(proto);
+          return without_pages(view_raw(proto, *dtype, bytes, file, places_), bytes, file.get());
+        }
+        if (proto.raw)
+          return without_pages(view_raw(proto, *dtype, *proto.raw, owner_, places_), *proto.raw, file_.get());
+        return is_small(*dtype) ? decode_small(proto, *dtype) : decode_typed(proto, *dtype);
+      });
 }
 
 }  // namespace hone::onnx

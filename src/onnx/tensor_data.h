@@ -18,19 +18,21 @@ namespace hone::onnx {
 /// Where a model's bytes come from.
 class ModelData {
  public:
-  /// `directory` empty: no external data.
-  ModelData(std::shared_ptr<const void> owner, std::string directory, WeightPlaces places = WeightPlaces::aligned)
-      : owner_(std::move(owner)), directory_(std::move(directory)), places_(places) {}
+  /// `directory` empty: no external data. `file`: that the model's bytes are mapped from, where they are.
+  ModelData(std::shared_ptr<const void> owner, std::string directory, WeightPlaces places = WeightPlaces::aligned,
+            std::shared_ptr<const MappedFile> file = nullptr)
+      : owner_(std::move(owner)), directory_(std::move(directory)), places_(places), file_(std::move(file)) {}
 
   /// Throws Error naming the tensor.
   Tensor tensor(const TensorProto& proto);
 
  private:
-  Bytes external(const TensorProto& proto, std::shared_ptr<const void>& owner);
+  std::pair<Bytes, std::shared_ptr<const MappedFile>> external(const TensorProto& proto);
 
   std::shared_ptr<const void> owner_;
   std::string directory_;
   WeightPlaces places_;
+  std::shared_ptr<const MappedFile> file_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
 };
 

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "onnx/diagnosis/diagnoser.h"
 #include "onnx/importer.h"
+#include "onnx/operand_types.h"
 #include "onnx/parse_log.h"
 #include "onnx/proto.h"
 #include "onnx/rules.h"
@@ -83,6 +84,7 @@ class Importer {
   void inline_branch(Place& place, const NodeProto& node, const GraphProto& branch);
   void call_function(Place& place, const NodeProto& node, const FunctionProto& function, const std::string& name);
   std::vector<Value*> find_operands(Place& place, const NodeProto& node);
+  std::optional<TypeFault> type_fault(const NodeProto& node, int opset, const std::vector<Value*>& operands) const;
   Attrs import_attributes(const Place& place, const NodeProto& node,
                           std::map<std::string_view, const GraphProto*>& graphs);
   std::vector<std::unique_ptr<Graph>> import_bodies(Place& place,

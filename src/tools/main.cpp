@@ -25,7 +25,7 @@ namespace {
 std::string usage() {
   std::string text = "usage: hone <tool> [arguments]\n";
   for (const hone::Command& command : hone::command_table())
-    if (command.second.empty()) text += fmt::format("  {:<9}  {}\n", command.first, command.help);
+    if (command.second.empty()) text += fmt::format("  {:<12}  {}\n", command.first, command.help);
   return text +
          "  trtexec    all of it with trtexec's flags, log and files (see hone trtexec --help)\n"
          "  help       this text; help flags: the page of all flags; help man [COMMAND]; help completion "
@@ -45,8 +45,8 @@ void restart_with_short_spins(char** argv) {
   if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0) execv("/proc/self/exe", argv);
 }
 
-constexpr std::string_view kPolygraphy[] = {"run",      "convert", "inspect", "check", "surgeon",
-                                            "template", "debug",   "data",    "plugin"};
+constexpr std::string_view kPolygraphy[] = {"run",      "convert", "inspect", "check",  "surgeon",
+                                            "template", "debug",   "data",    "plugin", "multi-device"};
 
 std::string polygraphy_usage() {
   std::string text = "usage: polygraphy <command> [arguments]\n";
@@ -78,8 +78,9 @@ int run_polygraphy(const std::string& tool, const std::vector<std::string>& argu
 
 /// Tools that read and write files and run no network: a second start would double their time.
 bool only_reads(const std::vector<std::string>& words) {
-  constexpr std::string_view kReaders[] = {"inspect", "surgeon",   "data",    "plugin", "template", "help", "--help",
-                                           "-h",      "--version", "version", "cache",  "-v",       "draw"};
+  constexpr std::string_view kReaders[] = {"inspect", "surgeon", "data", "plugin",      "template",
+                                           "help",    "--help",  "-h",   "--version",   "version",
+                                           "cache",   "-v",      "draw", "multi-device"};
   if (words.size() < 2) return true;
   if (words[1] == "check") return words.size() > 2 && (words[2] == "lint" || words[2] == "accuracy");
   return std::ranges::find(kReaders, words[1]) != std::end(kReaders);

@@ -69,9 +69,10 @@ def engine(model: Model, device: str = "cpu", flags: Iterable[str] = (), *, feed
     if save_plan:
         plan.save(save_plan)
     if save_tactics:
-        layers = {layer.name: {"implementation": layer.source, "tactic": layer.tactic} for layer in plan.layers()}
+        layers = {layer.name: {"implementation": layer.source, "tactic": layer.tactic, "inputs": [], "outputs": [], "polygraphy_class": "Algorithm"}
+                  for layer in plan.layers()}
         with open(save_tactics, "w", encoding="utf-8") as file:
-            json.dump({"replay": layers}, file, indent=2)
+            json.dump({"replay": layers, "polygraphy_class": "TacticReplayData"}, file, indent=2)
     return _of_plan(plan, device, profile)
 
 

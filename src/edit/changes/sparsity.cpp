@@ -14,7 +14,7 @@ namespace hone::edit {
 namespace {
 
 // What marks a weight that was left out: other programs that reconstruct such files look for this text.
-constexpr std::string_view kStripped = "TRT_WEIGHTLESS";
+constexpr std::string_view kStripped = "TRT_WEIGHTLESS", kSparse = "SPARSE_2_4";
 
 int64_t integer_attribute(const Node& node, std::string_view name) {
   const Attribute* attribute = node.attribute(name);
@@ -176,7 +176,7 @@ size_t strip_weights(Model& model, const std::vector<std::string>& except) {
     if (!products.contains(weight.name) || std::ranges::find(except, weight.name) != except.end() ||
         !has_elements(weight))
       continue;
-    const std::string doc = fmt::format("{}/{}", kStripped, sparse.contains(weight.name) ? "SPARSE" : "");
+    const std::string doc = fmt::format("{}/{}", kStripped, sparse.contains(weight.name) ? kSparse : "");
     weight.bytes = model.keep(with_doc(message_without_elements(weight), doc));
     weight.file.reset();
     ++stripped;
@@ -205,7 +205,7 @@ size_t reconstruct_weights(Model& model) {
       });
       tensor = builder.finish();
     }
-    if (const auto at = axes.find(weight.name); doc.ends_with("SPARSE") && at != axes.end())
+    if (const auto at = axes.find(weight.name); doc.ends_with(kSparse) && at != axes.end())
       tensor = pruned(tensor, at->second);
     const std::string_view plain = make_weight(model, weight.name, tensor).bytes;
     weight.bytes = plain;

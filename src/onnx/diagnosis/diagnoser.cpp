@@ -99,6 +99,11 @@ void Diagnoser::warn(ProblemKind problem, std::string text, std::string hint) {
   add(Severity::warning, problem, nullptr, {}, Error(std::move(text), std::move(hint)));
 }
 
+void Diagnoser::warn_of_types(const NodeProto& node, const std::string& name, std::vector<std::string> operands,
+                              const Error& fault) {
+  add(Severity::warning, ProblemKind::type, &node, name, fault).operands = std::move(operands);
+}
+
 void Diagnoser::enter(size_t node) {
   node_ = static_cast<int64_t>(node);
   errors_before_ = errors_;

@@ -45,6 +45,9 @@ class Diagnoser {
   void attempt(const NodeProto& node, const std::string& name, const OpsetVersions& opsets, const ProblemKind& stage,
                const std::function<void()>& body, const std::function<std::vector<std::string>()>& operands);
   void warn(ProblemKind problem, std::string text, std::string hint = {});
+  /// Of a node that is read all the same.
+  void warn_of_types(const NodeProto& node, const std::string& name, std::vector<std::string> operands,
+                     const Error& fault);
   /// The type that the file gives for a tensor of the model's graph; null: none.
   const ValueProto* type_of(std::string_view tensor) const;
 

@@ -20,9 +20,9 @@ constexpr Typed kTyped = kWord;
 constexpr Command kCommands[] = {
 #define COMMAND(word, help, file) {kTyped<#word>.text, {}, help, run_##word, describe_##word},
 #define SUBCOMMAND(first, second, help, file) \
-  {#first, #second, help, run_##first##_##second, describe_##first##_##second},
+  {kTyped<#first>.text, #second, help, run_##first##_##second, describe_##first##_##second},
 #define HYPHENATED(first, second, spelled, help, file) \
-  {#first, spelled, help, run_##first##_##second, describe_##first##_##second},
+  {kTyped<#first>.text, spelled, help, run_##first##_##second, describe_##first##_##second},
 #include "tools/commands/commands.def"
 };
 

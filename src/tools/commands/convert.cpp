@@ -18,6 +18,7 @@
 #include "tools/compare/inputs.h"
 #include "tools/compare/run_flags.h"
 #include "tools/compare/save_face.h"
+#include "tools/surgeon/network_view.h"
 
 namespace hone {
 namespace {
@@ -38,7 +39,8 @@ const CompanionCommand& command() {
         ".pt2, .pkl, ...), which the Python package and the framework read. The output's name says what it becomes, or "
         "--convert-to.",
         {{"--output", Takes::one, "<file>", "what is written: .plan, .engine or .onnx", "-o"},
-         {"--convert-to", Takes::one, "<form>", "onnx or plan (trt is the same)"},
+         {"--convert-to", Takes::one, "<form>",
+          "onnx, plan (trt is the same) or onnx-like-network: what engines are built of, to look at"},
          {"--keep-io-types", Takes::nothing, "", "with --fp-to-fp16: inputs and outputs stay in FP32"},
          {"--opset", Takes::one, "<number>", "of a framework's file: the operator set of the ONNX model"},
          {"--outputs", Takes::some, "<tensor...>", "of a frozen graph (.pb)"},
@@ -62,13 +64,24 @@ const CompanionCommand& command() {
   return kCommand;
 }
 
-enum class Form { onnx, plan };
+enum class Form { onnx, plan, network };
+
+const char* word_of(Form form) {
+  switch (form) {
+    case Form::onnx: return "onnx";
+    case Form::plan: return "plan";
+    case Form::network: break;
+  }
+  return "network";
+}
 
 Form form_of(const Arguments& arguments, const std::string& output) {
   const std::string asked = arguments.value("--convert-to");
   if (asked == "onnx") return Form::onnx;
   if (asked == "plan" || asked == "trt" || asked == "engine") return Form::plan;
-  if (!asked.empty()) throw UsageError(fmt::format("--convert-to {}: there is no such form", asked), "onnx or plan");
+  if (asked == "onnx-like-trt-network" || asked == "onnx-like-network") return Form::network;
+  if (!asked.empty())
+    throw UsageError(fmt::format("--convert-to {}: there is no such form", asked), "onnx, plan or onnx-like-network");
   const std::string ending = fs::path(output).extension().string();
   if (ending == ".onnx") return Form::onnx;
   if (ending == ".plan" || ending == ".engine" || ending == ".trt") return Form::plan;
@@ -202,10 +215,13 @@ ExitStatus convert(const Arguments& arguments) {
   if (form == Form::onnx) {
     narrator.info("Saving ONNX model to: {}", output);
     save_face(arguments, face, output);
+  } else if (form == Form::network) {
+    narrator.info("Saving the network to: {}", output);
+    save_network_view(face.bytes, face.folder, output, narrator.engine_log());
   } else {
     write_plan(arguments, face, output, narrator);
   }
-  write_json_result(arguments, Json{{"written", output}, {"form", form == Form::onnx ? "onnx" : "plan"}}.dump());
+  write_json_result(arguments, Json{{"written", output}, {"form", word_of(form)}}.dump());
   return ExitStatus::passed;
 }
 

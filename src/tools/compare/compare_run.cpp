@@ -119,18 +119,6 @@ class ComparedRun {
     return fmt::format("{}-{}{}", kind, ordinals_[kind]++, arguments_.has("--stamp") ? date_text() : "");
   }
 
-  OnnxRuntimeRequest onnxruntime_request() const {
-    OnnxRuntimeRequest request{arguments_.value("--onnxrt-lib"), arguments_.values("--providers"), 99};
-    const std::string level = arguments_.value("--graph-optimization-level");
-    if (level == "ORT_DISABLE_ALL") request.optimization = 0;
-    else if (level == "ORT_ENABLE_BASIC") request.optimization = 1;
-    else if (level == "ORT_ENABLE_EXTENDED") request.optimization = 2;
-    else if (!level.empty() && level != "ORT_ENABLE_ALL")
-      throw UsageError(fmt::format("--graph-optimization-level {}: there is no such level", level),
-                       "ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED or ORT_ENABLE_ALL");
-    return request;
-  }
-
   /// The model behind a plan, for runners that need one.
   const ModelFace& model_face(std::string_view runner) {
     if (!is_plan_) return face_;
@@ -172,7 +160,7 @@ class ComparedRun {
     for (const std::string& flag : arguments_.order()) {
       if (flag == "--onnxrt") {
         runners_.push_back(
-            make_onnxruntime_runner(unique("onnxrt"), model_face(flag), onnxruntime_request(), narrator_));
+            make_onnxruntime_runner(unique("onnxrt"), model_face(flag), onnxruntime_request(arguments_), narrator_));
       } else if (flag == "--ref") {
         runners_.push_back(make_reference_runner(unique("ref"), model_face(flag), narrator_));
       } else if (flag == "--plan") {

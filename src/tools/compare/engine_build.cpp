@@ -73,13 +73,17 @@ void check_replay(const hone_plan* plan, const std::string& path, const Narrator
 }
 
 /// Times that the build shall use, and a place for those that it takes where they are to be kept.
-Owned<hone_timing_cache> cache_of(const EngineRequest& request) {
+Owned<hone_timing_cache> cache_of(const EngineRequest& request, const Narrator& narrator) {
   if (!request.load_tactics.empty()) return replay_times(request.load_tactics);
   if (request.load_cache.empty() && request.save_cache.empty() && request.save_tactics.empty()) return nullptr;
   if (request.load_cache.empty()) return make<hone_timing_cache>(hone_timing_cache_create, nullptr, size_t{0});
   need_file(request.load_cache);
   size_t skipped = 0;
-  return make<hone_timing_cache>(hone_timing_cache_create_from_file, request.load_cache.c_str(), &skipped);
+  auto cache = make<hone_timing_cache>(hone_timing_cache_create_from_file, request.load_cache.c_str(), &skipped);
+  if (skipped > 0)
+    narrator.warning("{}: {} line(s) are no times, or of another version, and are left out", request.load_cache,
+                     skipped);
+  return cache;
 }
 
 }  // namespace
@@ -124,7 +128,7 @@ Owned<hone_plan> build_plan(const ModelFace& face, const EngineRequest& request,
   line.options.build.profiles = profiles_of(request, samples);
   keep_dynamic(line.options.build.profiles, model.get());
   const auto options = prepare_build(*model, device, line.options, narrator.engine_log());
-  const auto own_cache = request.cache == nullptr ? cache_of(request) : nullptr;
+  const auto own_cache = request.cache == nullptr ? cache_of(request, narrator) : nullptr;
   hone_timing_cache* const cache = request.cache != nullptr ? request.cache : own_cache.get();
   if (cache != nullptr) check(hone_options_set_timing_cache(options.get(), cache));
   auto plan = make<hone_plan>(hone_plan_create_from_model, model.get(), &device, options.get(), &log);

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -16,9 +17,6 @@ namespace hone::ort {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The version of the table that is asked for; every later library has it.
-constexpr uint32_t kApiVersion = 11;
 
 std::vector<std::string> matching(const std::string& pattern) {
   glob_t found{};
@@ -64,31 +62,17 @@ void* open_library(const std::vector<std::string>& searched) {
                     "pip install onnxruntime, or name libonnxruntime.so with --onnxrt-lib or HONE_ONNXRUNTIME_LIB");
 }
 
-}  // namespace
-
-Library::Library(const std::string& path) {
-  struct Base {
-    const void* (*table)(uint32_t);
-    const char* (*version)();
-  };
-  const std::vector<std::string> searched = places(path);
-  void* library = open_library(searched);
-  auto* base_of = reinterpret_cast<const Base* (*)()>(dlsym(library, "OrtGetApiBase"));
-  const void* table = base_of == nullptr ? nullptr : base_of()->table(kApiVersion);
-  if (table == nullptr)
+Table open_table(const std::vector<std::string>& searched) {
+  Table table(dlsym(open_library(searched), "OrtGetApiBase"));
+  if (table.empty())
     throw StatusError(ExitStatus::no_backend,
                       fmt::format("{} is no ONNX Runtime of version 1.11 or later", join(searched, ", ")),
                       "name another library with --onnxrt-lib");
-  table_ = static_cast<void* const*>(table);
-  version_ = base_of()->version();
+  return table;
 }
 
-void Library::check(Object* status) const {
-  if (status == nullptr) return;
-  auto message = reinterpret_cast<const char* (*)(Object*)>(table_[static_cast<size_t>(Slot::error_message)]);
-  const std::string text = message(status);
-  release(Slot::release_status, status);
-  throw Error("ONNX Runtime: " + text);
-}
+}  // namespace
+
+Library::Library(const std::string& path) : table_(open_table(places(path))) {}
 
 }  // namespace hone::ort

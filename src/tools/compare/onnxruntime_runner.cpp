@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <vector>
 
 #include "base/text.h"
 #include "tools/compare/onnxruntime_api.h"
@@ -17,30 +17,15 @@ namespace {
 using ort::Object;
 using ort::Slot;
 
-/// Its numbers of element types.
-constexpr std::array<std::pair<DType, int>, 13> kTypes{{{DType::f32, 1},
-                                                        {DType::u8, 2},
-                                                        {DType::i8, 3},
-                                                        {DType::u16, 4},
-                                                        {DType::i16, 5},
-                                                        {DType::i32, 6},
-                                                        {DType::i64, 7},
-                                                        {DType::boolean, 9},
-                                                        {DType::f16, 10},
-                                                        {DType::f64, 11},
-                                                        {DType::u32, 12},
-                                                        {DType::u64, 13},
-                                                        {DType::bf16, 16}}};
-
 int number_of(DType type, const std::string& tensor) {
-  for (const auto& [known, number] : kTypes)
-    if (known == type) return number;
+  for (const auto& [known, number] : ort::kElements)
+    if (static_cast<DType>(known) == type) return number;
   throw Error(fmt::format("{} holds {}, which is not handed to ONNX Runtime", tensor, name_of(type)));
 }
 
 DType type_of(int number, const std::string& tensor) {
-  for (const auto& [type, known] : kTypes)
-    if (known == number) return type;
+  for (const auto& [type, known] : ort::kElements)
+    if (known == number) return static_cast<DType>(type);
   throw Error(fmt::format("output {} has a type that only ONNX Runtime knows ({})", tensor, number),
               "leave it out: --onnx-exclude-outputs");
 }

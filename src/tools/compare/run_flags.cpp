@@ -345,6 +345,18 @@ EngineRequest engine_request(const Arguments& arguments, const Narrator& narrato
   return request;
 }
 
+OnnxRuntimeRequest onnxruntime_request(const Arguments& arguments) {
+  OnnxRuntimeRequest request{arguments.value("--onnxrt-lib"), arguments.values("--providers"), 99};
+  const std::string level = arguments.value("--graph-optimization-level");
+  if (level == "ORT_DISABLE_ALL") request.optimization = 0;
+  else if (level == "ORT_ENABLE_BASIC") request.optimization = 1;
+  else if (level == "ORT_ENABLE_EXTENDED") request.optimization = 2;
+  else if (!level.empty() && level != "ORT_ENABLE_ALL")
+    throw UsageError(fmt::format("--graph-optimization-level {}: there is no such level", level),
+                     "ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED or ORT_ENABLE_ALL");
+  return request;
+}
+
 CompareRequest comparison_request_of_flags(const Arguments& arguments) {
   CompareRequest compare;
   compare.metrics = metrics_of(arguments);

@@ -28,6 +28,7 @@ OutputMarks output_marks(const Arguments& arguments);
 InputRequest input_request(const Arguments& arguments);
 /// Warns of flags that have no effect here.
 EngineRequest engine_request(const Arguments& arguments, const Narrator& narrator);
+OnnxRuntimeRequest onnxruntime_request(const Arguments& arguments);
 /// Metrics, tolerances and thresholds alone.
 CompareRequest comparison_request_of_flags(const Arguments& arguments);
 ComparisonRequest comparison_request(const Arguments& arguments, const std::vector<std::string>& precisions,

@@ -92,11 +92,8 @@ std::string run_text(const ScriptPlot& plot, const ScriptRun& run, bool first) {
     case ScriptRun::Kind::plan:
       return fmt::format("compare::plan({}, {}, {})", quoted(run.path), quoted(run.device), engine.profile);
     case ScriptRun::Kind::onnxruntime:
-      throw UsageError(
-          "--onnxrt is not written into a program in C++: ONNX Runtime has headers and a library of its own, which are "
-          "not part of Hone",
-          "--gen-script run.py has it; or keep what it computes (hone run MODEL --onnxrt --save-outputs ort.json) and "
-          "write a program with --load-outputs ort.json");
+      return fmt::format("compare::onnx_runtime(model, {}, {})", quoted(plot.arguments.value("--onnxrt-lib")),
+                         onnxruntime_request(plot.arguments).optimization);
     case ScriptRun::Kind::engine: break;
   }
   std::string more;
@@ -166,13 +163,15 @@ std::string cpp_script(const ScriptPlot& plot) {
   std::string model = quoted(plot.model);
   if (!plot.marked.empty() || arguments.has("--external-data-dir")) model += ", " + listed(plot.marked, "{}");
   if (arguments.has("--external-data-dir")) model += ", " + quoted(arguments.value("--external-data-dir"));
+  const bool onnxruntime =
+      std::ranges::find(plot.runs, ScriptRun::Kind::onnxruntime, &ScriptRun::kind) != plot.runs.end();
   std::string text = fmt::format(
       "// Written by: {}\n//\n// Runs the model by each of the runners below on the same inputs, and compares what "
       "they give. "
       "Exit 0: they agree; 1: they do not.\n// Build: g++ -std=c++20 FILE $(pkg-config --cflags --libs hone)\n#include "
-      "<hone/compare_files.hpp>\n\nnamespace compare = hone::compare;\n\nint main() try {{\n  const compare::Model "
+      "<hone/compare_files.hpp>\n{}\nnamespace compare = hone::compare;\n\nint main() try {{\n  const compare::Model "
       "model{{{}}};\n  const compare::Inputs inputs{{\n",
-      plot.command(), model);
+      plot.command(), onnxruntime ? "#include <hone/compare_onnxruntime.hpp>\n" : "", model);
   for (const KnownTensor& input : plot.inputs)
     text += fmt::format("      {{{}, {}}},\n", quoted(input.name), input_text(plot, input));
   text += "  };\n" + feeds_text(plot) + "  const std::vector<std::pair<std::string, compare::Run>> runs{\n";

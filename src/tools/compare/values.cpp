@@ -162,8 +162,9 @@ std::string statistics_text(const Statistics& s, const Dims& dims) {
   return fmt::format(
       "mean={:.5g}, std-dev={:.5g}, var={:.5g}, median={:.5g}, min={:.5g} at {}, max={:.5g} at {}, "
       "avg-magnitude={:.5g}, p90={:.5g}, p95={:.5g}, p99={:.5g}",
-      s.mean, s.deviation, s.variance, s.median, s.least, index_text(s.least_at, dims), s.most,
-      index_text(s.most_at, dims), s.magnitude, s.p90, s.p95, s.p99);
+      shown(s.mean), shown(s.deviation), shown(s.variance), shown(s.median), shown(s.least),
+      index_text(s.least_at, dims), shown(s.most), index_text(s.most_at, dims), shown(s.magnitude), shown(s.p90),
+      shown(s.p95), shown(s.p99));
 }
 
 std::string values_text(const std::vector<double>& numbers, const Dims& dims) {

@@ -3,6 +3,8 @@
 // Named tensors in an order, and what is told of them: NumPy's words for types, statistics, values, histograms.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +37,9 @@ std::string names_text(const std::vector<std::string>& names);
 
 /// All elements as they are in double; strings have none: throws Error.
 std::vector<double> doubles_of(const Tensor& tensor);
+
+/// As it is printed: a NaN's sign says nothing.
+inline double shown(double number) { return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number; }
 
 /// Over numbers, NumPy's definitions; the quantiles interpolate.
 struct Statistics {

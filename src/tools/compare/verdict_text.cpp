@@ -24,7 +24,8 @@ void tell_statistics(std::string_view title, const Statistics& statistics, const
 }
 
 std::string place_text(const Place& place, const Dims& dims) {
-  return fmt::format("{}: {:.8g} against {:.8g}", index_text(place.index, dims), place.found, place.expected);
+  return fmt::format("{}: {:.8g} against {:.8g}", index_text(place.index, dims), shown(place.found),
+                     shown(place.expected));
 }
 
 void tell_violations(const Verdict& v, const Narrator& narrator) {

@@ -142,31 +142,14 @@ Checker::Checker(const Arguments& arguments, const Narrator& narrator, const std
       }
     }
   const std::string replay = arguments.value("--load-debug-replay");
-  if (!replay.empty()) read_replay(replay);
+  if (!replay.empty()) known_ = read_debug_replay(replay);
+  replay_ = known_.size();
   // Behind an interrupted search the intermediate file may still lie there.
   if (replay.empty() && !artifact_.empty() && fs::exists(artifact_))
     throw UsageError(fmt::format("{} is there, and every iteration would overwrite it", artifact_),
                      "remove it, or name another file with --iter-artifact");
   if (command_.empty() && !arguments.has("--check-run"))
     narrator.info("Neither --check nor --check-run is given: whoever sits here is asked");
-}
-
-void Checker::read_replay(const std::string& path) {
-  need_file(path);
-  try {
-    const Json replay = parse_json(read_file(path), path);
-    if (!replay.is_object()) throw Error("it is no object");
-    // "_N3_": iterations are in order.
-    for (const auto& [name, entry] : replay.items()) {
-      const bool says =
-          entry.is_object() && entry.contains("state") && entry["state"].is_object() && entry["state"].contains("what");
-      known_.emplace_back(says ? text_member(entry["state"], "what") : "", member(entry, "success").get<bool>());
-    }
-  } catch (const std::exception& error) {
-    throw StatusError(ExitStatus::no_file, fmt::format("{} is no replay of hone debug: {}", path, error.what()),
-                      "--save-debug-replay writes one");
-  }
-  replay_ = known_.size();
 }
 
 bool Checker::passes(const std::string& what, const std::function<void()>& make, const TensorList* inputs) {
@@ -317,16 +300,9 @@ void Checker::sort_artifacts(const Answer& answer) const {
 
 /// `current`: how the iteration under way shall count, where it does.
 void Checker::save_replay(const std::string& path, std::optional<bool> current, const std::string& what) const {
-  Json json = Json::object();
-  const auto add = [&](size_t i, const std::string& question, bool passed) {
-    json[fmt::format("_N{}_", i)] = {{"state", {{"what", question}}},
-                                     {"iteration_info", {{"iteration", i}}},
-                                     {"success", passed},
-                                     {"polygraphy_class", "IterationContext"}};
-  };
-  for (size_t i = 0; i < known_.size(); ++i) add(i, known_[i].first, known_[i].second);
-  if (current) add(known_.size(), what, *current);
-  write_passing_file(path, json.dump() + "\n");
+  DebugAnswers answers = known_;
+  if (current) answers.emplace_back(what, *current);
+  write_passing_file(path, debug_replay_text(answers));
 }
 
 Json Checker::timing() const {

@@ -14,6 +14,7 @@
 
 #include "tools/companion/narrator.h"
 #include "tools/compare/tensor_files.h"
+#include "tools/debug/replay.h"
 
 namespace hone {
 
@@ -47,7 +48,6 @@ class Checker {
   std::optional<bool> replayed(const std::string& what);
   void begin();
   Answer run(const TensorList* inputs);
-  void read_replay(const std::string& path);
   Answer run_command() const;
   Answer run_comparison(const TensorList* inputs) const;
   Answer ask_user() const;
@@ -62,8 +62,8 @@ class Checker {
   std::vector<std::string> command_;
   std::set<int> fail_codes_, ignored_codes_;
   std::vector<std::regex> fail_patterns_;
-  std::vector<std::pair<std::string, bool>> known_;  // replayed, then asked
-  size_t replay_ = 0;                                // how many of the known ones are still to be given out
+  DebugAnswers known_;  // replayed, then asked
+  size_t replay_ = 0;   // how many of the known ones are still to be given out
   size_t next_known_ = 0, asked_ = 0, passed_ = 0;
   int64_t remaining_ = -1;
   double start_ms_ = 0, check_ms_ = 0;

@@ -127,21 +127,21 @@ void check_use(const edit::Model& model, Report& report) {
   }
 }
 
+void add_problem(const onnx::Problem& problem, std::string_view source, Report& report) {
+  if (problem.node.empty()) return report.add("exception", source, problem.message);
+  std::string message = fmt::format("Node: {} | Op: {} | {}: {} | {}", problem.node, problem.op_type, problem.node,
+                                    operands_text(problem.operands), problem.message);
+  if (!problem.hint.empty()) message += fmt::format(" ({})", problem.hint);
+  report.add("exception", source, message, {problem.node});
+}
+
 /// The names of nodes that were read without a problem.
 std::vector<std::string> check_nodes(const edit::Model& model, bool missing_data_is_a_problem, Report& report) {
   std::vector<std::string> passing;
   try {
     const onnx::Survey found = edit::survey(model, edit::WeightData::small, missing_data_is_a_problem);
-    for (const onnx::Problem& problem : found.problems) {
-      if (problem.node.empty()) {
-        report.add("exception", "hone", problem.message);
-        continue;
-      }
-      std::string message = fmt::format("Node: {} | Op: {} | {}: {} | {}", problem.node, problem.op_type, problem.node,
-                                        operands_text(problem.operands), problem.message);
-      if (!problem.hint.empty()) message += fmt::format(" ({})", problem.hint);
-      report.add("exception", "hone", message, {problem.node});
-    }
+    for (const onnx::Problem& problem : found.problems) add_problem(problem, "hone", report);
+    for (const onnx::Problem& problem : found.forbidden) add_problem(problem, "onnx_checker", report);
     const std::set<std::string> skipped(found.skipped.begin(), found.skipped.end());
     for (const std::string& node : skipped)
       report.add("info", "hone", fmt::format("Node: {} was not checked: it reads what a faulty node makes.", node),

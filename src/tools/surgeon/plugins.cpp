@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -19,52 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Plugin {
-  std::string folder, name, op;
-  edit::Pattern pattern;
-  std::vector<std::string> inputs;  // names in the pattern
-  Json attributes = Json::object();
-  std::string domain = {};
-  std::string script = {};  // instead of all but the folder
-};
-
 /// What comes from outside, in the order of the text.
-void collect_inputs(const edit::Pattern& pattern, const std::string& tensor, std::vector<std::string>& names) {
-  if (const std::optional<size_t> node = pattern.producer(tensor)) {
-    for (const auto& operand : pattern.nodes[*node].operands) collect_inputs(pattern, operand.tensor, names);
-  } else if (std::ranges::find(names, tensor) == names.end()) {
-    names.push_back(tensor);
-  }
-}
-
-Plugin read_plugin(const fs::path& file) {
-  try {
-    const Json json = parse_json(read_file(file.string()), file.string());
-    Plugin plugin{file.parent_path().filename().string(),
-                  text_member(json, "name"),
-                  text_member(json, "op"),
-                  edit::parse_pattern(text_member(json, "pattern")),
-                  {},
-                  {},
-                  {}};
-    for (const std::string& result : plugin.pattern.results) collect_inputs(plugin.pattern, result, plugin.inputs);
-    if (json.contains("inputs")) {
-      const std::vector<std::string> known = std::move(plugin.inputs);
-      plugin.inputs.clear();
-      for (const Json& name : list_member(json, "inputs")) {
-        plugin.inputs.push_back(name.get<std::string>());
-        if (std::ranges::find(known, plugin.inputs.back()) == known.end())
-          throw Error(fmt::format("the pattern has no ${}", plugin.inputs.back()));
-      }
-    }
-    if (json.contains("domain")) plugin.domain = text_member(json, "domain");
-    plugin.attributes = json.value("attributes", Json::object());
-    if (!plugin.attributes.is_object()) throw Error("'attributes' is no object");
-    return plugin;
-  } catch (const std::exception& error) {
-    throw StatusError(ExitStatus::no_file, fmt::format("{} is no pattern: {}", file.string(), error.what()),
-                      R"TEXT(for example {"name": "swish", "op": "Swish", "pattern": "Mul($x, Sigmoid($x))"})TEXT");
-  }
+void collect_inputs(const edit::Pattern& pattern, const std::string& tensor, std::set<std::string>& seen,
+                    std::vector<std::string>& names) {
+  if (!seen.insert(tensor).second) return;
+  const std::optional<size_t> node = pattern.producer(tensor);
+  if (!node) return names.push_back(tensor);
+  for (const auto& operand : pattern.nodes[*node].operands) collect_inputs(pattern, operand.tensor, seen, names);
 }
 
 std::vector<Plugin> plugins_of(const Arguments& arguments) {
@@ -85,7 +47,7 @@ std::vector<Plugin> plugins_of(const Arguments& arguments) {
     const std::string name = each.filename().string();
     if (!include.empty() && std::ranges::find(include, name) == include.end()) continue;
     if (std::ranges::find(exclude, name) != exclude.end()) continue;
-    if (fs::exists(each / "pattern.json")) plugins.push_back(read_plugin(each / "pattern.json"));
+    if (fs::exists(each / "pattern.json")) plugins.push_back(read_plugin((each / "pattern.json").string()));
     else if (fs::exists(each / "pattern.py"))
       plugins.push_back({.folder = name, .script = (each / "pattern.py").string()});
   }
@@ -185,6 +147,38 @@ std::vector<CompanionFlag> with_plugin_choice(std::vector<CompanionFlag> own) {
       {"--exclude", Takes::some, "<name...>", "all but these"}};
   own.insert(own.begin(), choice.begin(), choice.end());
   return own;
+}
+
+Plugin read_plugin(const std::string& file) {
+  try {
+    const Json json = parse_json(read_file(file), file);
+    Plugin plugin{fs::path(file).parent_path().filename().string(),
+                  text_member(json, "name"),
+                  text_member(json, "op"),
+                  edit::parse_pattern(text_member(json, "pattern")),
+                  {},
+                  {},
+                  {}};
+    std::set<std::string> seen;
+    for (const std::string& result : plugin.pattern.results)
+      collect_inputs(plugin.pattern, result, seen, plugin.inputs);
+    if (json.contains("inputs")) {
+      const std::vector<std::string> known = std::move(plugin.inputs);
+      plugin.inputs.clear();
+      for (const Json& name : list_member(json, "inputs")) {
+        plugin.inputs.push_back(name.get<std::string>());
+        if (std::ranges::find(known, plugin.inputs.back()) == known.end())
+          throw Error(fmt::format("the pattern has no ${}", plugin.inputs.back()));
+      }
+    }
+    if (json.contains("domain")) plugin.domain = text_member(json, "domain");
+    plugin.attributes = json.value("attributes", Json::object());
+    if (!plugin.attributes.is_object()) throw Error("'attributes' is no object");
+    return plugin;
+  } catch (const std::exception& error) {
+    throw StatusError(ExitStatus::no_file, fmt::format("{} is no pattern: {}", file, error.what()),
+                      R"TEXT(for example {"name": "swish", "op": "Swish", "pattern": "Mul($x, Sigmoid($x))"})TEXT");
+  }
 }
 
 Json plugin_matches(const Arguments& arguments, const Narrator& narrator) {

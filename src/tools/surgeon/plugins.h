@@ -5,7 +5,7 @@
 // {"name": ..., "op": ..., "instances": [{"inputs": [...], "outputs": [...], "attributes": {...}}]}.
 #pragma once
 
-#include "edit/model.h"
+#include "edit/changes/pattern.h"
 #include "tensor/json.h"
 #include "tools/companion/arguments.h"
 #include "tools/companion/narrator.h"
@@ -14,6 +14,17 @@ namespace hone {
 
 /// --plugin-dir, --include, --exclude before the command's own.
 std::vector<CompanionFlag> with_plugin_choice(std::vector<CompanionFlag> own);
+
+struct Plugin {
+  std::string folder, name, op;
+  edit::Pattern pattern;
+  std::vector<std::string> inputs;  // names in the pattern
+  Json attributes = Json::object();
+  std::string domain = {};
+  std::string script = {};  // instead of all but the folder
+};
+/// Of a pattern.json. Throws StatusError.
+Plugin read_plugin(const std::string& file);
 
 /// Configurations of those that fit the model, whose counts are told. Throws StatusError for patterns that cannot be read.
 Json plugin_matches(const Arguments& arguments, const Narrator& narrator);
