@@ -152,6 +152,11 @@ void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m,
 
 }  // namespace
 
+void transpose_floats(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows, int64_t columns) {
+  copy_transposed(reinterpret_cast<const uint32_t*>(from), reinterpret_cast<uint32_t*>(to), rows, from_step, columns,
+                  to_step);
+}
+
 bool moves_rows(const StridedCopy& copy) {
   constexpr int64_t kShortRow = 4;
   const std::vector<Axis> axes = simplest(copy);

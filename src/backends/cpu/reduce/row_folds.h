@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums and extremes of elements behind each other, of types that are not f32, compiled for every instruction set.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+
+#include "backends/cpu/jit/isa.h"
+
+namespace hone::cpu {
+
+/// Of at least one element. An element that is not a number is larger and smaller than all others. No sum: of integers, which
+/// are added up in 64 bits elsewhere.
+template <typename T>
+struct Folds {
+  T (*largest)(const T* x, int64_t count);
+  T (*smallest)(const T* x, int64_t count);
+  T (*sum)(const T* x, int64_t count) = nullptr;
+};
+
+template <typename T>
+inline constexpr bool kHasFolds =
+    std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>;
+
+using RowFolds = std::tuple<Folds<double>, Folds<int64_t>, Folds<int32_t>>;
+RowFolds row_folds(Isa isa);
+
+}  // namespace hone::cpu
