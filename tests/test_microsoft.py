@@ -79,6 +79,11 @@ def gathered_blocks(bits, zeros, width=64, block=16):
             {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}, 1)
 
 
+GROUPED = {"num_heads": HEADS, "kv_num_heads": HEADS // 2}
+GROUP = ("GroupQueryAttention",
+         [real(BATCH, TOKENS, WIDTH), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, HEADS // 2, 0, DEPTH),
+          real(BATCH, HEADS // 2, 0, DEPTH), np.full(BATCH, TOKENS - 1, np.int32), ("w", np.array(TOKENS, np.int32))])
+
 # name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
 CASES = {
     "inverse": ("Inverse", [real(3, 5, 5) + 4 * np.eye(5, dtype=np.float32)], {}, 1),
@@ -115,6 +120,9 @@ CASES = {
                     [real(BATCH, TOKENS, WIDTH), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, TOKENS, WIDTH // 2),
                      real(BATCH, HEADS // 2, 0, DEPTH), real(BATCH, HEADS // 2, 0, DEPTH), np.full(BATCH, TOKENS - 1, np.int32),
                      ("w", np.array(TOKENS, np.int32)), COSINES, SINES], {"num_heads": HEADS, "kv_num_heads": HEADS // 2, "do_rotary": 1}, 3),
+    "group_query_window": (*GROUP, {**GROUPED, "local_window_size": 3}, 3),
+    "group_query_capped": (*GROUP, {**GROUPED, "softcap": 2.0}, 3),
+    "group_query_capped_window": (*GROUP, {**GROUPED, "softcap": 2.0, "local_window_size": 2}, 3),
     "q_add": ("QLinearAdd", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(0.25), zero(110)], {}, 1),
     "q_mul": ("QLinearMul", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(1.5), zero(110)], {}, 1),
     "q_add_of_a_mask": ("QLinearAdd", [quantised(3, 8), ("w", scale(0.25)), ("w", zero(0)), np.tile(np.array([0, 255], np.uint8), 4), ("w", scale(2.6e36)),

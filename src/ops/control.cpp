@@ -398,7 +398,8 @@ std::unique_ptr<Graph> until_end(ImportContext& context, std::unique_ptr<Graph> 
                type.text());
     const Dims dims = type.shape.values();
     const std::vector<double> zeros(static_cast<size_t>(elements(dims)), 0.0);
-    kept.push_back(idle->add(context.op("Identity"), {idle->add_constant(write_doubles(type.dtype, dims, zeros))})->output());
+    kept.push_back(
+        idle->add(context.op("Identity"), {idle->add_constant(write_doubles(type.dtype, dims, zeros))})->output());
   }
   idle->set_outputs(std::move(kept));
   const size_t results = body->outputs().size();
@@ -406,8 +407,8 @@ std::unique_ptr<Graph> until_end(ImportContext& context, std::unique_ptr<Graph> 
   branches.push_back(std::move(idle));
   branches.push_back(std::move(body));
   const auto all = static_cast<int64_t>(operands.size()) - 1;
-  Node* choice = whole->add(context.op("If"), std::move(operands), {{"captures", all}}, std::string(context.node_name()),
-                            results, std::move(branches));
+  Node* choice = whole->add(context.op("If"), std::move(operands), {{"captures", all}},
+                            std::string(context.node_name()), results, std::move(branches));
   whole->set_outputs(choice->outputs);
   return whole;
 }
@@ -434,8 +435,9 @@ void import_batched_scan(ImportContext& context) {
     // From the end of a sequence, which is not that of its row.
     if (const auto at = static_cast<size_t>(i - states);
         lengths != nullptr && i >= states && at < directions.size() && directions[at] != 0) {
-      operand = context.add("ReverseSequence", {operand, lengths}, {{"time_axis", int64_t{1}}, {"batch_axis", int64_t{0}}})
-                    ->output();
+      operand =
+          context.add("ReverseSequence", {operand, lengths}, {{"time_axis", int64_t{1}}, {"batch_axis", int64_t{0}}})
+              ->output();
       directions[at] = 0;
     }
     inner.push_back(add_operand(operand, true));

@@ -69,7 +69,8 @@ Value* written_out(ImportContext& context, Value* x, Value* target, Value* weigh
     Value* own = made(context, "Gather", {weights, target});
     factor = counts == nullptr ? own : made(context, "Where", {counts, own, scalar_like(context, own, 0)});
   }
-  Value* scores = made(context, "GatherElements", {x, made(context, "Unsqueeze", {target, axis})}, {{"axis", int64_t{1}}});
+  Value* scores =
+      made(context, "GatherElements", {x, made(context, "Unsqueeze", {target, axis})}, {{"axis", int64_t{1}}});
   Value* losses = made(context, "Neg", {made(context, "Squeeze", {scores, axis})});
   if (counts != nullptr) losses = made(context, "Where", {counts, losses, scalar_like(context, losses, 0)});
   if (weights != nullptr) losses = made(context, "Mul", {losses, factor});

@@ -108,7 +108,8 @@ Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosine
 /// Attention without tables: token i behind the past is turned by i / 10000^(2 k / width), k counting pairs.
 void turn(ImportContext& context, Parts& parts, Value* past) {
   const Dim& hidden = parts.q->type.shape[2];
-  HONE_CHECK(hidden.is_constant() && hidden.value() % parts.heads == 0, "heads of a size that is not a number cannot be turned");
+  HONE_CHECK(hidden.is_constant() && hidden.value() % parts.heads == 0,
+             "heads of a size that is not a number cannot be turned");
   const int64_t given_width = context.attrs().integer_or("rotary_embedding_dim", 0);
   const int64_t width = given_width > 0 ? given_width : hidden.value() / parts.heads;
   std::vector<double> steps;
@@ -116,8 +117,9 @@ void turn(ImportContext& context, Parts& parts, Value* past) {
     steps.push_back(std::pow(10000.0, -2.0 * static_cast<double>(k) / static_cast<double>(width)));
   Value* places = counting(context, size_of_axis(context, parts.q, 1));
   Value* positions = past == nullptr ? places : made(context, "Add", {places, size_of_axis(context, past, 3)});
-  Value* angles = made(context, "Mul", {unsqueezed(context, as_type(context, positions, DType::f32), {1}),
-                                        context.constant(write_doubles(DType::f32, {1, width / 2}, steps))});
+  Value* angles = made(context, "Mul",
+                       {unsqueezed(context, as_type(context, positions, DType::f32), {1}),
+                        context.constant(write_doubles(DType::f32, {1, width / 2}, steps))});
   const DType dtype = parts.q->type.dtype;
   Value *cosines = as_type(context, made(context, "Cos", {angles}), dtype),
         *sines = as_type(context, made(context, "Sin", {angles}), dtype);
@@ -287,7 +289,8 @@ void import_group_query(ImportContext& context) {
     parts.q = rotated(context, parts.q, positions, context.input(7), context.input(8), parts.heads, 0);
     parts.k = rotated(context, parts.k, positions, context.input(7), context.input(8), parts.key_heads, 0);
   }
-  parts.window = attrs.integer_or("local_window_size", -1);
+  const int64_t window = attrs.integer_or("local_window_size", -1);  // a query's own key is one of them
+  parts.window = window > 0 ? window - 1 : -1;
   set_outputs(context, *attend(context, parts, std::max<size_t>(context.outputs(), 1)));
 }
 

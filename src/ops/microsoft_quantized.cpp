@@ -278,19 +278,20 @@ Value* computed_weight(ImportContext& context) {
     return made(context, "Reshape", {value, integer_constant(context, std::move(dims))});
   };
   const auto first = [&](Value* value, int64_t count) {
-    return made(context, "Slice", {value, integer_constant(context, {0}), integer_constant(context, {count}),
-                                   integer_constant(context, {1})});
+    return made(
+        context, "Slice",
+        {value, integer_constant(context, {0}), integer_constant(context, {count}), integer_constant(context, {1})});
   };
   /// Of [n, blocks] what belongs to each of k.
   const auto spread = [&](Value* value) {
     if (groups != nullptr) return made(context, "Gather", {value, groups}, {{"axis", int64_t{1}}});
-    Value* repeated = made(context, "Expand", {shaped(value, {n, blocks, 1}), integer_constant(context, {n, blocks, block})});
+    Value* repeated =
+        made(context, "Expand", {shaped(value, {n, blocks, 1}), integer_constant(context, {n, blocks, block})});
     return first(shaped(repeated, {n, -1}), k);
   };
   Value* middle = context.constant(scalar_of(dtype, static_cast<double>(int64_t{1} << (bits - 1))));
   if (zeros != nullptr) {
-    if (zeros->type.dtype == DType::u8)
-      zeros = first(fields_of(context, shaped(zeros, {n, -1}), bits, dtype), blocks);
+    if (zeros->type.dtype == DType::u8) zeros = first(fields_of(context, shaped(zeros, {n, -1}), bits, dtype), blocks);
     middle = spread(shaped(as_type(context, zeros, dtype), {n, blocks}));
   }
   Value* codes = first(fields_of(context, shaped(bytes, {n, -1}), bits, dtype), k);

@@ -326,8 +326,8 @@ void import_imputer(ImportContext& context) {
   if (!is_f32(x) || !fits) return import_as_it_is(context, "Imputer");
   const double replaced =
       context.attrs().has("replaced_value_float") ? context.attrs().real("replaced_value_float") : 0;
-  Value* missing = std::isnan(replaced) ? made(context, "IsNaN", {x})
-                                        : made(context, "Equal", {x, f32_list(context, {replaced})});
+  Value* missing =
+      std::isnan(replaced) ? made(context, "IsNaN", {x}) : made(context, "Equal", {x, f32_list(context, {replaced})});
   context.set_output(0, made(context, "Where", {missing, f32_list(context, list), x}));
 }
 
@@ -338,8 +338,8 @@ void import_normalizer(ImportContext& context) {
   if (!is_f32(x) || x->type.shape.rank() == 0 || (norm != "MAX" && norm != "L1" && norm != "L2"))
     return import_as_it_is(context, "Normalizer");
   if (norm != "MAX")
-    return context.set_output(0, made(context, "LpNormalization", {x},
-                                      {{"axis", int64_t{-1}}, {"p", int64_t{norm == "L1" ? 1 : 2}}}));
+    return context.set_output(
+        0, made(context, "LpNormalization", {x}, {{"axis", int64_t{-1}}, {"p", int64_t{norm == "L1" ? 1 : 2}}}));
   Value* largest = made(context, "ReduceMax", {x, integer_constant(context, {-1})});
   Value *zero = f32_list(context, {0}), *one = f32_list(context, {1});
   Value* divisor = made(context, "Where", {made(context, "Equal", {largest, zero}), one, largest});
@@ -352,8 +352,8 @@ void import_vectorizer(ImportContext& context) {
   std::vector<Value*> columns;
   for (size_t i = 0; i < context.inputs(); ++i) {
     Value* x = context.input(i);
-    const bool whole = is_f32(x) && x->type.shape.rank() == 2 && i < widths.size() && x->type.shape[1] == Dim(widths[i]) &&
-                       x->type.shape[0] == context.input(0)->type.shape[0];
+    const bool whole = is_f32(x) && x->type.shape.rank() == 2 && i < widths.size() &&
+                       x->type.shape[1] == Dim(widths[i]) && x->type.shape[0] == context.input(0)->type.shape[0];
     if (!whole || widths.size() != context.inputs()) return import_as_it_is(context, "FeatureVectorizer");
     columns.push_back(x);
   }
@@ -394,12 +394,12 @@ const OpDef ops::feature_vectorizer =
                                   infer_vectorizer, eval_vectorizer),
                             1, 0xffff),
                 import_vectorizer);
-const OpDef ops::imputer = with_import(
-    ml_op("Imputer",
-          {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"),
-           real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
-          infer_same, eval_imputer),
-    import_imputer);
+const OpDef ops::imputer =
+    with_import(ml_op("Imputer",
+                      {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"),
+                       real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
+                      infer_same, eval_imputer),
+                import_imputer);
 const OpDef ops::one_hot_encoder =
     ml_op("OneHotEncoder",
           {integers_attr("cats_int64s"), optional_attr("cats_strings", AttrKind::texts), integer_attr("zeros", 1)},

@@ -104,8 +104,8 @@ void import_center(ImportContext& context) {
     along.push_back(static_cast<int64_t>(axes[i]));
     pads[axes[i]] = (want - kept) / 2, pads[shape.rank() + axes[i]] = want - kept - (want - kept) / 2;
   }
-  x = made(context, "Slice", {x, integer_constant(context, starts), integer_constant(context, ends),
-                              integer_constant(context, along)});
+  x = made(context, "Slice",
+           {x, integer_constant(context, starts), integer_constant(context, ends), integer_constant(context, along)});
   context.set_output(0, made(context, "Pad", {x, integer_constant(context, pads)}));
 }
 

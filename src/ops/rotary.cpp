@@ -112,7 +112,8 @@ std::optional<IntegerRange> accepts_places(const Node& node, size_t operand) {
   const Shape& cache = node.input(0)->type.shape;
   const size_t axis = normalize_axis(node.attrs.integer("axis"), cache.rank());
   const int64_t room = known_size(cache[axis]) - known_size(node.input(1)->type.shape[axis]);
-  return IntegerRange{0, std::max<int64_t>(0, node.attrs.text("mode") == "circular" ? 3 * known_size(cache[axis]) : room)};
+  return IntegerRange{0,
+                      std::max<int64_t>(0, node.attrs.text("mode") == "circular" ? 3 * known_size(cache[axis]) : room)};
 }
 
 }  // namespace

@@ -200,14 +200,15 @@ void import_affine_grid(ImportContext& context) {
                      (asked->constant->size() == 4 || asked->constant->size() == 5);
   const Dims size = known ? asked->constant->integers() : Dims(), sizes(size.begin() + (known ? 2 : 0), size.end());
   const auto axes = static_cast<int64_t>(sizes.size());
-  const bool fits = known && std::all_of(size.begin(), size.end(), [](int64_t n) { return n > 0 && n <= kMostPoints; }) &&
-                    elements(sizes) <= kMostPoints && theta->type.shape == Shape{Dim(size[0]), Dim(axes), Dim(axes + 1)};
-  if (!fits)
-    return context.set_output(0, context.add("AffineGrid", {theta, asked}, context.attrs())->output());
+  const bool fits =
+      known && std::all_of(size.begin(), size.end(), [](int64_t n) { return n > 0 && n <= kMostPoints; }) &&
+      elements(sizes) <= kMostPoints && theta->type.shape == Shape{Dim(size[0]), Dim(axes), Dim(axes + 1)};
+  if (!fits) return context.set_output(0, context.add("AffineGrid", {theta, asked}, context.attrs())->output());
   const std::vector<double> places = grid_places(sizes, context.attrs().integer_or("align_corners", 0) != 0);
   Value* points = context.constant(write_doubles(DType::f32, {elements(sizes), axes + 1}, places));
   points = made(context, "Transpose", {points}, {{"perm", std::vector<int64_t>{1, 0}}});
-  Value* grid = made(context, "Transpose", {made(context, "MatMul", {theta, points})}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  Value* grid =
+      made(context, "Transpose", {made(context, "MatMul", {theta, points})}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
   Dims dims{size[0]};
   dims.insert(dims.end(), sizes.begin(), sizes.end());
   dims.push_back(axes);
@@ -229,11 +230,13 @@ void infer_deform_conv(InferContext& context) {
 std::vector<double> deformed_columns(const Tensor& x, const Tensor& offset, const Tensor* mask,
                                      const WindowAttrs& window, int64_t offset_groups) {
   const int64_t batch = x.dims()[0], channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3];
-  const int64_t taps = window.kernel[0] * window.kernel[1], columns = offset.dims()[3], area = offset.dims()[2] * columns;
+  const int64_t taps = window.kernel[0] * window.kernel[1], columns = offset.dims()[3],
+                area = offset.dims()[2] * columns;
   HONE_CHECK(offset_groups > 0 && channels % offset_groups == 0, "{} channels do not divide into {} groups of offsets",
              channels, offset_groups);
-  HONE_CHECK(offset.size() == batch * offset_groups * taps * 2 * area, "offsets [{}] do not fit {} taps of an image [{}]",
-             join_dims(offset.dims(), ","), taps, join_dims(x.dims(), ","));
+  HONE_CHECK(offset.size() == batch * offset_groups * taps * 2 * area,
+             "offsets [{}] do not fit {} taps of an image [{}]", join_dims(offset.dims(), ","), taps,
+             join_dims(x.dims(), ","));
   HONE_CHECK(mask == nullptr || mask->size() == batch * offset_groups * taps * area,
              "the mask has {} elements where {} are needed", mask->size(), batch * offset_groups * taps * area);
   const Floats image(x), offsets(offset);
@@ -248,10 +251,12 @@ std::vector<double> deformed_columns(const Tensor& x, const Tensor& offset, cons
         for (int64_t c = 0; c < channels; ++c) {
           const int64_t g = c / (channels / offset_groups), slot = (n * offset_groups + g) * taps + tap;
           const int64_t i = tap / window.kernel[1], j = tap % window.kernel[1];
-          const double y = static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) +
-                           offsets[(slot * 2) * area + at];
-          const double z = static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) +
-                           offsets[(slot * 2 + 1) * area + at];
+          const double y =
+              static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) +
+              offsets[(slot * 2) * area + at];
+          const double z =
+              static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) +
+              offsets[(slot * 2 + 1) * area + at];
           const Taps both[] = {taps_at(y, height, sampling), taps_at(z, width, sampling)};
           out.push_back(sample(image.data() + (n * channels + c) * height * width, sizes, both) *
                         (factors ? (*factors)[slot * area + at] : 1));
@@ -267,8 +272,8 @@ void eval_deform_conv(EvalContext& context) {
                 area = offset.dims()[2] * offset.dims()[3];
   HONE_CHECK(groups > 0 && channels == group_channels * groups && filters % groups == 0,
              "DeformConv's channels do not divide into its groups");
-  HONE_CHECK(!context.has(3) || context.input(3).size() == filters, "operand 3 of DeformConv has {} elements for {} filters",
-             context.input(3).size(), filters);
+  HONE_CHECK(!context.has(3) || context.input(3).size() == filters,
+             "operand 3 of DeformConv has {} elements for {} filters", context.input(3).size(), filters);
   const Floats weight(w);
   std::optional<Floats> bias;
   if (context.has(3)) bias.emplace(context.input(3));
@@ -331,12 +336,14 @@ bool import_as_product(ImportContext& context, const Attrs& attrs) {
   const auto shaped = [&](Value* value, std::vector<int64_t> dims) {
     return made(context, "Reshape", {value, integer_constant(context, std::move(dims))});
   };
-  Value* grid = grid_of_offsets(context, shaped(offset, {-1, taps, 2, positions[0], positions[1]}), window, sizes, positions);
+  Value* grid =
+      grid_of_offsets(context, shaped(offset, {-1, taps, 2, positions[0], positions[1]}), window, sizes, positions);
   Value* images = groups == 1 ? x : shaped(x, {-1, channels / groups, sizes[0], sizes[1]});
   Value* read = made(context, "GridSample", {images, grid});
   if (mask != nullptr) read = made(context, "Mul", {read, shaped(mask, {-1, 1, taps * positions[0], positions[1]})});
-  Value* y = made(context, "MatMul", {shaped(w, {count, channels * taps}),
-                                      shaped(read, {-1, channels * taps, positions[0] * positions[1]})});
+  Value* y =
+      made(context, "MatMul",
+           {shaped(w, {count, channels * taps}), shaped(read, {-1, channels * taps, positions[0] * positions[1]})});
   y = shaped(y, {-1, count, positions[0], positions[1]});
   context.set_output(0, bias == nullptr ? y : plus(context, y, shaped(bias, {count, 1, 1})));
   return true;

@@ -164,7 +164,8 @@ class Vectors final : public CpuKernel {
                            : code_.model == Model::linear_classifier ? judge(decisions, scores)
                                                                      : (std::copy_n(decisions, count, scores), 0);
     if (code_.one_class) scores[0] = scores[0] > 0 ? 1 : -1;
-    if (code_.transform == Transform::softmax && static_cast<int64_t>(count) <= code_.room()) soften({scores, count}, room);
+    if (code_.transform == Transform::softmax && static_cast<int64_t>(count) <= code_.room())
+      soften({scores, count}, room);
     else post_transform(transform_, {scores, count});
     float* to = scores_.as<float>(bindings) + row * code_.scores();
     for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(scores[i]);

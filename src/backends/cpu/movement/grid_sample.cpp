@@ -15,7 +15,7 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kPoints = 64;     // done together
+constexpr int64_t kPoints = 64;  // done together
 constexpr size_t kMostImageAxes = 3;
 constexpr size_t kMostPixels = 64;  // of a point
 constexpr double kFarthest = 1e15;  // positions beyond are brought there, so that they are integers

@@ -55,10 +55,9 @@ PixelKernels pixel_kernels(Isa isa) { return HWY_DISPATCH_TABLE(KernelsOfPixels)
 
 PixelMajor::PixelMajor(int64_t images, int64_t channels, int64_t area)
     : size_(images * channels * area),
-      copy_({.sizes = {images, area, channels},
-             .from = {channels * area, 1, area},
-             .to = {channels * area, channels, 1}},
-            sizeof(float)) {}
+      copy_(
+          {.sizes = {images, area, channels}, .from = {channels * area, 1, area}, .to = {channels * area, channels, 1}},
+          sizeof(float)) {}
 
 }  // namespace hone::cpu
 #endif

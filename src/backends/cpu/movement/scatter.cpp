@@ -222,6 +222,7 @@ class TensorScatter final : public Scatter {
 
 struct ScatterFamily : NodeFamily<ScatterCode> {
   static constexpr std::string_view kName = "scatter";
+  static constexpr int kVersion = 2;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);

@@ -183,8 +183,8 @@ HWY_INLINE M IsDefined(D d, V x) {
   return hn::Le(hn::Abs(x), one);
 }
 template <ExprKind kind>
-constexpr bool kIsPartial = kind == ExprKind::asin || kind == ExprKind::acos || kind == ExprKind::acosh ||
-                            kind == ExprKind::atanh;
+constexpr bool kIsPartial =
+    kind == ExprKind::asin || kind == ExprKind::acos || kind == ExprKind::acosh || kind == ExprKind::atanh;
 
 /// For which of those Highway's function is good to a few units in the last place.
 template <ExprKind kind>
@@ -247,8 +247,7 @@ void Elementary(const void* av, const void*, const void*, void* dv, int64_t coun
       if constexpr (kIsPartial<kind>)
         y = hn::IfThenElse(defined, y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
       hn::StoreU(y, d, to + i);
-    }
-    else
+    } else
       for (int64_t k = i; k < i + lanes; ++k) to[k] = Scalar<kind>(a[k], 0);
   }
   for (; i < count; ++i) to[i] = Scalar<kind>(a[i], 0);

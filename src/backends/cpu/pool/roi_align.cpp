@@ -142,8 +142,8 @@ class RoiAlign final : public CpuKernel {
       const Share share = share_of(pixels_.items(), worker, workers);
       return pixels_.run(share.begin, share.end, x_.as<float>(bindings), pixels);
     }
-    std::byte* space = static_cast<std::byte*>(bindings.workspace) + pixels_.bytes() +
-                       static_cast<size_t>(worker) * bytes_per_worker_;
+    std::byte* space =
+        static_cast<std::byte*>(bindings.workspace) + pixels_.bytes() + static_cast<size_t>(worker) * bytes_per_worker_;
     const Share share = share_of(y_.type.dims[0], worker, workers);
     const IndexReader images(images_, bindings);
     for (int64_t region = share.begin; region < share.end; ++region)

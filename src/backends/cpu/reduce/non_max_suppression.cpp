@@ -87,16 +87,16 @@ class Suppression final : public CpuKernel {
                  (!limits_[2] || limits_[2]->type.dtype == DType::f32));
     classes_ = scores[1], count_ = scores[2], items_ = scores[0] * scores[1];
     const Dims& room = selected_.type.dims;
-    node.require(selected_.type.dtype == DType::i64 && room.size() == 2 && room[1] == 3 &&
-                 room[0] <= items_ * count_ && (items_ == 0 || room[0] % items_ == 0) &&
-                 sizes_.type == ConcreteType{DType::i64, {2}});
+    node.require(selected_.type.dtype == DType::i64 && room.size() == 2 && room[1] == 3 && room[0] <= items_ * count_ &&
+                 (items_ == 0 || room[0] % items_ == 0) && sizes_.type == ConcreteType{DType::i64, {2}});
     most_ = items_ == 0 ? 0 : room[0] / items_;
   }
 
   int phases() const override { return 2; }
   bool serial() const override { return items_ < 2; }
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(workers_ * (count_ * 8 + KeptBoxes::floats(most_) * 4) + items_ * 8 + items_ * most_ * 4);
+    return static_cast<size_t>(workers_ * (count_ * 8 + KeptBoxes::floats(most_) * 4) + items_ * 8 +
+                               items_ * most_ * 4);
   }
 
   void run(int phase, int worker, int workers, const Bindings& bindings) const override {
@@ -146,7 +146,8 @@ class Suppression final : public CpuKernel {
 
   void write(const Share& share, int worker, std::span<const int64_t> found, const int32_t* kept,
              const Bindings& bindings) const {
-    int64_t* to = selected_.as<int64_t>(bindings) + 3 * std::accumulate(found.begin(), found.begin() + share.begin, int64_t{0});
+    int64_t* to =
+        selected_.as<int64_t>(bindings) + 3 * std::accumulate(found.begin(), found.begin() + share.begin, int64_t{0});
     for (int64_t item = share.begin; item < share.end; ++item)
       for (int64_t i = 0; i < found[static_cast<size_t>(item)]; ++i, to += 3)
         to[0] = item / classes_, to[1] = item % classes_, to[2] = kept[item * most_ + i];

@@ -21,8 +21,7 @@ struct Folds {
 };
 
 template <typename T>
-inline constexpr bool kHasFolds =
-    std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>;
+inline constexpr bool kHasFolds = std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>;
 
 using RowFolds = std::tuple<Folds<double>, Folds<int64_t>, Folds<int32_t>>;
 RowFolds row_folds(Isa isa);
