@@ -172,7 +172,7 @@ class RunningSum final : public ItemKernel {
     });
   }
 
-  static constexpr int64_t kWide = 512;  // lines of a strip: a step along the axis is often another page
+  static constexpr int64_t kWide = 4096;  // lines of a strip: a step along the axis is often another page
 
   template <typename T, bool kExclusive>
   void sum_strip(int64_t line, int64_t count, const Bindings& bindings) const {
@@ -255,7 +255,7 @@ struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
       case Rule::arg_min: return std::make_shared<Best>(code, node);
       case Rule::cum_sum: return std::make_shared<RunningSum>(code, node);
       case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
-      case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info.workers);
+      case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info);
     }
     return nullptr;
   }

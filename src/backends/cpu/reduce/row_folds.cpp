@@ -62,6 +62,23 @@ double Sum(const double* x, int64_t count) {
   return sum;
 }
 
+template <bool kAbove>
+bool OnePasses(const float* x, int64_t count, float limit) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto bar = hn::Set(d, limit);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    if (kAbove ? !hn::AllTrue(d, hn::Le(v, bar)) : !hn::AllFalse(d, hn::Lt(v, bar))) return true;
+  }
+  for (; i < count; ++i)
+    if (kAbove ? !(x[i] <= limit) : x[i] < limit) return true;
+  return false;
+}
+
+BarTests TestsOfBars() { return {OnePasses<true>, OnePasses<false>}; }
+
 RowFolds FoldsOfRows() {
   return {Folds<double>{Extreme<true, double>, Extreme<false, double>, Sum},
           Folds<int64_t>{Extreme<true, int64_t>, Extreme<false, int64_t>},
@@ -77,7 +94,9 @@ HWY_AFTER_NAMESPACE();
 namespace hone::cpu {
 
 HWY_EXPORT(FoldsOfRows);
+HWY_EXPORT(TestsOfBars);
 
+BarTests bar_tests(Isa isa) { return HWY_DISPATCH_TABLE(TestsOfBars)[target_index(isa)](); }
 RowFolds row_folds(Isa isa) { return HWY_DISPATCH_TABLE(FoldsOfRows)[target_index(isa)](); }
 
 }  // namespace hone::cpu

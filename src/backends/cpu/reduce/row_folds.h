@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and extremes of elements behind each other, of types that are not f32, compiled for every instruction set.
+// Sums and extremes of elements behind each other, of types that are not f32, and whether one of some floats passes a bar. Compiled for
+// every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,12 @@ inline constexpr bool kHasFolds = std::is_same_v<T, double> || std::is_same_v<T,
 
 using RowFolds = std::tuple<Folds<double>, Folds<int64_t>, Folds<int32_t>>;
 RowFolds row_folds(Isa isa);
+
+/// Whether an element is above the limit, or not a number; whether one is below it.
+struct BarTests {
+  bool (*one_above)(const float* x, int64_t count, float limit);
+  bool (*one_below)(const float* x, int64_t count, float limit);
+};
+BarTests bar_tests(Isa isa);
 
 }  // namespace hone::cpu

@@ -10,6 +10,7 @@
 #include <compare>
 #include <functional>
 
+#include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/support/number.h"
 
 namespace hone::cpu {
@@ -73,8 +74,8 @@ bool one_beats(const T* x, int64_t count, int64_t step, T bar, bool largest) {
 /// The keys of a line are ranked in the workspace, of which each worker has a part.
 class TopK final : public CpuKernel {
  public:
-  TopK(const Lines& lines, bool largest, const BoundNode& node, int workers)
-      : lines_(lines), workers_(workers), largest_(largest), x_(node.operand(0)) {
+  TopK(const Lines& lines, bool largest, const BoundNode& node, const CpuInfo& info)
+      : lines_(lines), workers_(info.workers), largest_(largest), bars_(bar_tests(info.isa)), x_(node.operand(0)) {
     node.require(node.wants(0) || node.wants(1));
     if (node.wants(0)) values_ = node.result(0);
     if (node.wants(1)) indices_ = node.result(1);
@@ -105,6 +106,13 @@ class TopK final : public CpuKernel {
  private:
   static constexpr int64_t kBlock = 32;  // elements that are held against the bar at once
 
+  template <typename T>
+  bool passes(const T* x, int64_t count, T bar) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (lines_.inner == 1 && bar == bar) return (largest_ ? bars_.one_above : bars_.one_below)(x, count, bar);
+    return one_beats(x, count, lines_.inner, bar, largest_);
+  }
+
   /// The best keys of a line, in order.
   template <typename T>
   void rank(const T* x, Key<T>* keys) const {
@@ -114,7 +122,7 @@ class TopK final : public CpuKernel {
     int64_t count = 0;
     for (int64_t i = 0; i < lines_.n; i += kBlock) {
       const int64_t end = std::min(lines_.n, i + kBlock);
-      if (barred && !one_beats(x + i * step, end - i, step, x[place_of(bar) * step], largest_)) continue;
+      if (barred && !passes(x + i * step, end - i, x[place_of(bar) * step])) continue;
       for (int64_t j = i; j < end; ++j) {
         keys[count] = key_of(x[j * step], j, largest_);
         count += !barred || keys[count] > bar ? 1 : 0;
@@ -140,6 +148,7 @@ class TopK final : public CpuKernel {
   Lines lines_;
   int workers_;
   bool largest_;
+  BarTests bars_;
   NodeOperand x_;
   std::optional<NodeResult> values_, indices_;
   int64_t k_ = 0, room_ = 0;
@@ -147,8 +156,8 @@ class TopK final : public CpuKernel {
 
 }  // namespace
 
-std::shared_ptr<const CpuKernel> top_k(const Lines& lines, bool largest, const BoundNode& node, int workers) {
-  return std::make_shared<TopK>(lines, largest, node, workers);
+std::shared_ptr<const CpuKernel> top_k(const Lines& lines, bool largest, const BoundNode& node, const CpuInfo& info) {
+  return std::make_shared<TopK>(lines, largest, node, info);
 }
 
 }  // namespace hone::cpu

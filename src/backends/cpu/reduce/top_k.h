@@ -27,6 +27,6 @@ struct Lines {
   int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-std::shared_ptr<const CpuKernel> top_k(const Lines& lines, bool largest, const BoundNode& node, int workers);
+std::shared_ptr<const CpuKernel> top_k(const Lines& lines, bool largest, const BoundNode& node, const CpuInfo& info);
 
 }  // namespace hone::cpu
