@@ -290,7 +290,7 @@ void import_as_it_is(ImportContext& context, std::string_view op) {
   context.set_output(0, context.add(op, std::move(inputs), context.attrs())->output());
 }
 
-/// Of floats a difference and a product, where the lists are one number or one for each column.
+/// A difference and a product of floats, where the lists are one number or one for each column.
 void import_scaler(ImportContext& context) {
   Value* x = context.input(0);
   const std::vector<double> offset = reals_or(context.attrs(), "offset"), scale = reals_or(context.attrs(), "scale");
@@ -298,7 +298,9 @@ void import_scaler(ImportContext& context) {
   const auto fits = [&](const std::vector<double>& list) {
     return list.size() < 2 || (shape.rank() > 0 && shape[shape.rank() - 1] == Dim(static_cast<int64_t>(list.size())));
   };
-  if (!is_f32(x) || !fits(offset) || !fits(scale)) return import_as_it_is(context, "Scaler");
+  const bool numeric = is_f32(x) || x->type.dtype == DType::i64 || x->type.dtype == DType::i32;
+  if (!x->type.ranked || !numeric || !fits(offset) || !fits(scale)) return import_as_it_is(context, "Scaler");
+  x = as_type(context, x, DType::f32);
   const auto apply = [&](std::string_view op, const std::vector<double>& list) {
     if (!list.empty()) x = made(context, op, {x, f32_list(context, list)});
   };
