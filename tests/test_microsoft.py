@@ -64,6 +64,12 @@ def table_bits(kind, k, n, block):
     return "MatMulBnb4", [real(3, k), *weight], {"K": k, "N": n, "block_size": block, "quant_type": kind}, 1
 
 
+def computed(case):
+    """The case with inputs in place of constants."""
+    kind, operands, *rest = case
+    return kind, [operand[1] if isinstance(operand, tuple) else operand for operand in operands], *rest
+
+
 def gathered_blocks(bits, zeros, width=64, block=16):
     """A case of GatherBlockQuantized: rows of a table of bytes, with a code or two in each."""
     packed = lambda count: quantised(9, -(-count * bits // 8))
@@ -72,6 +78,11 @@ def gathered_blocks(bits, zeros, width=64, block=16):
     return ("GatherBlockQuantized", operands + ([("w", packed(blocks))] if zeros else []),
             {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}, 1)
 
+
+GROUPED = {"num_heads": HEADS, "kv_num_heads": HEADS // 2}
+GROUP = ("GroupQueryAttention",
+         [real(BATCH, TOKENS, WIDTH), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, HEADS // 2, 0, DEPTH),
+          real(BATCH, HEADS // 2, 0, DEPTH), np.full(BATCH, TOKENS - 1, np.int32), ("w", np.array(TOKENS, np.int32))])
 
 # name: operator, operands (None: not given; ("w", array): a constant), attributes, number of outputs, tolerance
 CASES = {
@@ -109,6 +120,9 @@ CASES = {
                     [real(BATCH, TOKENS, WIDTH), real(BATCH, TOKENS, WIDTH // 2), real(BATCH, TOKENS, WIDTH // 2),
                      real(BATCH, HEADS // 2, 0, DEPTH), real(BATCH, HEADS // 2, 0, DEPTH), np.full(BATCH, TOKENS - 1, np.int32),
                      ("w", np.array(TOKENS, np.int32)), COSINES, SINES], {"num_heads": HEADS, "kv_num_heads": HEADS // 2, "do_rotary": 1}, 3),
+    "group_query_window": (*GROUP, {**GROUPED, "local_window_size": 3}, 3),
+    "group_query_capped": (*GROUP, {**GROUPED, "softcap": 2.0}, 3),
+    "group_query_capped_window": (*GROUP, {**GROUPED, "softcap": 2.0, "local_window_size": 2}, 3),
     "q_add": ("QLinearAdd", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(0.25), zero(110)], {}, 1),
     "q_mul": ("QLinearMul", [quantised(3, 8), scale(0.1), zero(120), quantised(8), scale(0.2), zero(100), scale(1.5), zero(110)], {}, 1),
     "q_add_of_a_mask": ("QLinearAdd", [quantised(3, 8), ("w", scale(0.25)), ("w", zero(0)), np.tile(np.array([0, 255], np.uint8), 4), ("w", scale(2.6e36)),
@@ -118,6 +132,10 @@ CASES = {
     "q_average": ("QLinearAveragePool", [quantised(1, 3, 8, 8), scale(0.1), zero(120), scale(0.12), zero(118)],
                   {"kernel_shape": [3, 3], "strides": [2, 2]}, 1),
     "q_global_average": ("QLinearGlobalAveragePool", [quantised(1, 3, 8, 8), scale(0.1), zero(120), scale(0.05), zero(118)], {}, 1),
+    "q_average_channels_last": ("QLinearAveragePool", [quantised(1, 8, 9, 3), scale(0.1), zero(120), scale(0.12), zero(118)],
+                                {"kernel_shape": [3, 3], "strides": [2, 2], "channels_last": 1}, 1),
+    "q_global_average_channels_last": ("QLinearGlobalAveragePool", [quantised(1, 8, 9, 3), scale(0.1), zero(120), scale(0.05), zero(118)],
+                                       {"channels_last": 1}, 1),
     "q_concat": ("QLinearConcat", [scale(0.2), zero(120), quantised(2, 3), scale(0.1), zero(110), quantised(2, 4), scale(0.3), zero(130)],
                  {"axis": 1}, 1),
     "q_softmax": ("QLinearSoftmax", [quantised(3, 8), scale(0.1), zero(120), scale(1 / 256), zero(0)], {"opset": 13, "axis": -1}, 1),
@@ -143,6 +161,9 @@ CASES = {
     "n_bits_by_index": n_bits(3, 64, 24, 16, parts=2, groups=RANDOM.integers(0, 4, 64).astype(np.int32)),
     "n_bits_middle_by_index": n_bits(1, 64, 24, 32, parts=2, groups=np.arange(64, dtype=np.int32)[::-1] // 32),
     "n_bits_eight": n_bits(3, 64, 24, 32, bits=8),
+    "n_bits_computed": computed(n_bits(3, 80, 24, 32)),
+    "n_bits_computed_middle": computed(n_bits(2, 64, 24, 32, parts=2, bias=True)),
+    "n_bits_computed_eight": computed(n_bits(2, 64, 24, 32, bits=8)),
     "table_fp4": table_bits(0, 64, 24, 64),
     "table_nf4": table_bits(1, 96, 20, 16),
     "gather_blocks": gathered_blocks(4, zeros=False),
@@ -176,6 +197,48 @@ def model_of(kind, operands, attributes, outputs):
     graph = helper.make_graph([node], "microsoft", inputs, values, weights)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8), feeds
+
+
+def outputs_of(case):
+    model, feeds = model_of(*case)
+    return hone.Model.parse(model.SerializeToString()).build(["--builderOptimizationLevel=0"]).engine().context().run(feeds)["out0"]
+
+
+@pytest.mark.parametrize("count", [3, 2])
+def test_queries_keys_and_values_in_one_tensor_are_what_they_are_apart(count):
+    parts = [real(BATCH, TOKENS, HEADS, DEPTH) for _ in range(3)]
+    flat = [part.reshape(BATCH, TOKENS, WIDTH) for part in parts]
+    apart, feeds = model_of("MultiHeadAttention", flat, {"num_heads": HEADS}, 1)
+    expected = inference.session_of(apart.SerializeToString()).run(None, feeds)[0]
+    joined = np.stack(parts[-count:], axis=3)
+    found = outputs_of(("MultiHeadAttention", [joined] if count == 3 else [flat[0], joined], {"num_heads": HEADS}, 1))
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+
+
+def test_attention_turns_queries_and_keys():
+    x, weight = real(BATCH, TOKENS, 16), real(16, 3 * WIDTH, scale=0.2)
+    found = outputs_of(("Attention", [x, ("w", weight), ("w", np.zeros(3 * WIDTH, np.float32))], {"num_heads": HEADS, "do_rotary": 1}, 1))
+    q, k, v = (part.reshape(BATCH, TOKENS, HEADS, DEPTH).transpose(0, 2, 1, 3) for part in np.split(x @ weight, 3, axis=2))
+
+    def turned(part):
+        low, high = np.split(part, 2, axis=-1)
+        cosines, sines = COSINES[:TOKENS], SINES[:TOKENS]
+        return np.concatenate([low * cosines - high * sines, high * cosines + low * sines], axis=-1)
+
+    scores = np.exp(turned(q) @ turned(k).swapaxes(2, 3) / np.sqrt(DEPTH))
+    expected = (scores / scores.sum(-1, keepdims=True)) @ v
+    np.testing.assert_allclose(found, expected.transpose(0, 2, 1, 3).reshape(BATCH, TOKENS, WIDTH), rtol=2e-3, atol=2e-4)
+
+
+def test_a_table_of_four_bits_may_lie_as_it_is_multiplied():
+    k, n, block = 64, 24, 32
+    codes, largest, x = quantised(k * n // 2), np.abs(real(k * n // block, scale=0.1)), real(3, k)
+    attributes = {"K": k, "N": n, "block_size": block, "quant_type": 1}
+    plain = outputs_of(("MatMulBnb4", [x, ("w", codes), ("w", largest)], {**attributes, "transB": 0}, 1))
+    # As the weight of k outputs and n inputs, times the unit vectors, ONNX Runtime gives its numbers.
+    model, feeds = model_of("MatMulBnb4", [np.eye(n, dtype=np.float32), ("w", codes), ("w", largest)], {**attributes, "K": n, "N": k}, 1)
+    weight = inference.session_of(model.SerializeToString()).run(None, feeds)[0].T
+    np.testing.assert_allclose(plain, x @ weight, rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("case", CASES)

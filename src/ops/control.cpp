@@ -370,34 +370,106 @@ void import_scan(ImportContext& context) {
   set_outputs(context, *context.add("Scan", std::move(operands), context.attrs(), results));
 }
 
+/// A body that is left out behind the end of a sequence, where states stay and elements are 0. Its inputs are those of `body` with the
+/// step's number between elements and captures, and the sequence's length behind all.
+std::unique_ptr<Graph> until_end(ImportContext& context, std::unique_ptr<Graph> body, size_t states, size_t captures) {
+  auto whole = std::make_unique<Graph>(), idle = std::make_unique<Graph>();
+  const TensorType number{DType::i64, Shape()};
+  const size_t count = body->inputs().size();
+  std::vector<Value*> operands{nullptr};
+  Value* step = nullptr;
+  for (size_t i = 0; i <= count; ++i) {
+    if (i == count - captures) step = whole->add_input(whole->unique_name("step"), number);
+    if (i == count) break;
+    const Value& input = *body->inputs()[i];
+    operands.push_back(whole->add_input(whole->unique_name(input.name), input.type));
+    idle->add_input(idle->unique_name(input.name), input.type);
+  }
+  Value* length = whole->add_input(whole->unique_name("length"), number);
+  operands[0] = whole->add(context.op("Less"), {step, length})->output();
+  std::vector<Value*> kept;
+  for (size_t i = 0; i < body->outputs().size(); ++i) {
+    if (i < states) {
+      kept.push_back(idle->add(context.op("Identity"), {idle->inputs()[i]})->output());
+      continue;
+    }
+    const TensorType& type = body->outputs()[i]->type;
+    HONE_CHECK(type.ranked && type.shape.is_static(), "a Scan with sequence_lens needs elements of known sizes, not {}",
+               type.text());
+    const Dims dims = type.shape.values();
+    const std::vector<double> zeros(static_cast<size_t>(elements(dims)), 0.0);
+    kept.push_back(
+        idle->add(context.op("Identity"), {idle->add_constant(write_doubles(type.dtype, dims, zeros))})->output());
+  }
+  idle->set_outputs(std::move(kept));
+  const size_t results = body->outputs().size();
+  std::vector<std::unique_ptr<Graph>> branches;
+  branches.push_back(std::move(idle));
+  branches.push_back(std::move(body));
+  const auto all = static_cast<int64_t>(operands.size()) - 1;
+  Node* choice = whole->add(context.op("If"), std::move(operands), {{"captures", all}},
+                            std::string(context.node_name()), results, std::move(branches));
+  whole->set_outputs(choice->outputs);
+  return whole;
+}
+
 /// Opset 8 had an axis of batches in front of everything: a Scan over the batches around the one that is meant.
 void import_batched_scan(ImportContext& context) {
   HONE_CHECK(context.bodies().size() == 1, "the node needs a body");
-  if (context.input(0) != nullptr)
-    throw Error("sequence_lens of Scan in opset 8 is not supported", "convert the model to opset 9 or newer");
+  Value* lengths = context.input(0);
   const int64_t captures = context.attrs().integer("captures"),
-                own = static_cast<int64_t>(context.inputs()) - 1 - captures;
+                own = static_cast<int64_t>(context.inputs()) - 1 - captures,
+                scanned = context.attrs().integer("num_scan_inputs"), states = own - scanned;
+  Dims directions = context.attrs().has("directions") ? context.attrs().integers("directions") : Dims();
   auto batch = std::make_unique<Graph>();
   batch->name = "batch";
   std::vector<Value*> operands, inner;
-  for (int64_t i = 0; i < own + captures; ++i) {
-    operands.push_back(context.input(static_cast<size_t>(i) + 1));
-    TensorType type = operands.back()->type;
-    if (i < own) type.shape = Shape(std::vector<Dim>(type.shape.begin() + 1, type.shape.end()));
-    inner.push_back(batch->add_input(batch->unique_name(operands.back()->name), std::move(type)));
+  const auto add_operand = [&](Value* operand, bool batched) {
+    operands.push_back(operand);
+    TensorType type = operand->type;
+    if (batched) type.shape = Shape(std::vector<Dim>(type.shape.begin() + 1, type.shape.end()));
+    return batch->add_input(batch->unique_name(operand->name), std::move(type));
+  };
+  for (int64_t i = 0; i < own; ++i) {
+    Value* operand = context.input(static_cast<size_t>(i) + 1);
+    // From the end of a sequence, which is not that of its row.
+    if (const auto at = static_cast<size_t>(i - states);
+        lengths != nullptr && i >= states && at < directions.size() && directions[at] != 0) {
+      operand =
+          context.add("ReverseSequence", {operand, lengths}, {{"time_axis", int64_t{1}}, {"batch_axis", int64_t{0}}})
+              ->output();
+      directions[at] = 0;
+    }
+    inner.push_back(add_operand(operand, true));
   }
+  Value* length = lengths != nullptr ? add_operand(lengths, true) : nullptr;
+  if (length != nullptr) {
+    const auto number = [&](int64_t value) { return batch->add_constant(Tensor::scalar<int64_t>(value)); };
+    Value* sizes = batch->add(context.op("Shape"), {inner[static_cast<size_t>(states)]})->output();
+    Value* steps = batch->add(context.op("Gather"), {sizes, number(0)})->output();
+    inner.push_back(batch->add(context.op("Range"), {number(0), steps, number(1)})->output());
+  }
+  for (int64_t i = own; i < own + captures; ++i)
+    inner.push_back(add_operand(context.input(static_cast<size_t>(i) + 1), false));
+  if (length != nullptr) inner.push_back(length);
   const size_t results = context.bodies()[0]->outputs().size();
-  Attrs attrs{{"num_scan_inputs", context.attrs().integer("num_scan_inputs")}, {"captures", captures}};
-  if (context.attrs().has("directions")) attrs.set("scan_input_directions", context.attrs().integers("directions"));
+  const int64_t extra = length != nullptr ? 1 : 0;
+  Attrs attrs{{"num_scan_inputs", scanned + extra}, {"captures", captures + extra}};
+  if (!directions.empty()) {
+    directions.resize(static_cast<size_t>(scanned + extra), 0);
+    attrs.set("scan_input_directions", directions);
+  }
   std::vector<std::unique_ptr<Graph>> body;
   body.push_back(std::move(context.bodies()[0]));
+  if (length != nullptr)
+    body[0] = until_end(context, std::move(body[0]), static_cast<size_t>(states), static_cast<size_t>(captures));
   Node* scan = batch->add(context.op("Scan"), std::move(inner), std::move(attrs), std::string(context.node_name()),
                           results, std::move(body));
   scan->origin = {std::string(context.node_name())};
   batch->set_outputs(scan->outputs);
   context.bodies()[0] = std::move(batch);
-  set_outputs(context,
-              *context.add("Scan", std::move(operands), {{"num_scan_inputs", own}, {"captures", captures}}, results));
+  set_outputs(context, *context.add("Scan", std::move(operands),
+                                    {{"num_scan_inputs", own + extra}, {"captures", captures}}, results));
 }
 
 // ---- What nodes give to their bodies ----

@@ -130,6 +130,16 @@ void infer_compress(InferContext& context) {
   context.set(0, context.dtype(0), std::move(shape));
 }
 
+Shape most_compress(const Node& node) {
+  const Shape& shape = node.input(0)->type.shape;
+  const Dim asked = node.input(1)->type.shape.elements();
+  if (!node.attrs.has("axis")) return {minimum(shape.elements(), asked)};
+  Shape most = shape;
+  const size_t axis = normalize_axis(node.attrs.integer("axis"), shape.rank());
+  most[axis] = minimum(shape[axis], asked);
+  return most;
+}
+
 void eval_compress(EvalContext& context) {
   const bool whole = !context.attrs().has("axis");
   const Tensor& input = context.input(0);
@@ -190,7 +200,7 @@ const OpDef compress = {
     .infer = infer_compress,
     .eval = eval_compress,
     .onnx = {{"Compress"}},
-    .traits = {.data_dependent = true},
+    .traits = {.data_dependent = true, .most = most_compress},
 };
 
 }  // namespace ops

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NegativeLogLikelihoodLoss; SoftmaxCrossEntropyLoss is LogSoftmax in front of it.
+// NegativeLogLikelihoodLoss, which of floats is a GatherElements and sums; SoftmaxCrossEntropyLoss is LogSoftmax in front of it.
 #include "base/node_error.h"
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -53,11 +54,50 @@ void eval_loss(EvalContext& context) {
   context.set(0, scalar_of(x.dtype(), reduction == "sum" ? sum : sum / weight_sum));
 }
 
+/// The losses from operators that have kernels: scores of the targets, times weights, of which those that do not count are 0.
+Value* written_out(ImportContext& context, Value* x, Value* target, Value* weights, const Attrs& attrs) {
+  const auto all = [&](const char* op, Value* value) { return made(context, op, {value}, {{"keepdims", int64_t{0}}}); };
+  const std::string reduction = attrs.has("reduction") ? attrs.text("reduction") : "mean";
+  Value *counts = nullptr, *factor = nullptr, *axis = integer_constant(context, {1});
+  if (attrs.has("ignore_index")) {
+    Value* ignored = scalar_like(context, target, static_cast<double>(attrs.integer("ignore_index")));
+    counts = made(context, "Not", {made(context, "Equal", {target, ignored})});
+    target = made(context, "Where", {counts, target, scalar_like(context, target, 0)});
+    factor = as_type(context, counts, x->type.dtype);
+  }
+  if (weights != nullptr) {
+    Value* own = made(context, "Gather", {weights, target});
+    factor = counts == nullptr ? own : made(context, "Where", {counts, own, scalar_like(context, own, 0)});
+  }
+  Value* scores =
+      made(context, "GatherElements", {x, made(context, "Unsqueeze", {target, axis})}, {{"axis", int64_t{1}}});
+  Value* losses = made(context, "Neg", {made(context, "Squeeze", {scores, axis})});
+  if (counts != nullptr) losses = made(context, "Where", {counts, losses, scalar_like(context, losses, 0)});
+  if (weights != nullptr) losses = made(context, "Mul", {losses, factor});
+  if (reduction == "none") return losses;
+  if (reduction == "mean" && factor == nullptr) return all("ReduceMean", losses);
+  Value* sum = all("ReduceSum", losses);
+  return reduction == "sum" ? sum : made(context, "Div", {sum, all("ReduceSum", factor)});
+}
+
+Value* loss_of(ImportContext& context, Value* x) {
+  Value *target = context.input(1), *weights = given(context, 2);
+  const Attrs& attrs = context.attrs();
+  const bool known = !attrs.has("reduction") || attrs.text("reduction") == "none" || attrs.text("reduction") == "sum" ||
+                     attrs.text("reduction") == "mean";
+  const bool simple = x->type.ranked && x->type.dtype == DType::f32 && target->type.ranked && known &&
+                      x->type.shape.rank() >= 2 && target->type.shape.rank() + 1 == x->type.shape.rank();
+  if (simple) return written_out(context, x, target, weights, attrs);
+  std::vector<Value*> inputs{x, target};
+  if (weights != nullptr) inputs.push_back(weights);
+  return context.add("NegativeLogLikelihoodLoss", std::move(inputs), attrs)->output();
+}
+
+void import_loss(ImportContext& context) { context.set_output(0, loss_of(context, context.input(0))); }
+
 void import_cross_entropy(ImportContext& context) {
   Value* logs = context.add("LogSoftmax", {context.input(0)}, {{"axis", int64_t{1}}})->output();
-  std::vector<Value*> inputs{logs, context.input(1)};
-  if (context.inputs() > 2) inputs.push_back(context.input(2));
-  context.set_output(0, context.add("NegativeLogLikelihoodLoss", std::move(inputs), context.attrs())->output());
+  context.set_output(0, loss_of(context, logs));
   context.set_output(1, logs);
 }
 
@@ -71,6 +111,7 @@ const OpDef ops::negative_log_likelihood_loss{
     .max_inputs = 3,
     .infer = infer_loss,
     .eval = eval_loss,
-    .onnx = {{"NegativeLogLikelihoodLoss", 12}, {"SoftmaxCrossEntropyLoss", 12, kEveryLater, import_cross_entropy}}};
+    .onnx = {{"NegativeLogLikelihoodLoss", 12, kEveryLater, import_loss},
+             {"SoftmaxCrossEntropyLoss", 12, kEveryLater, import_cross_entropy}}};
 
 }  // namespace hone

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // com.microsoft: attention. Every kind becomes ONNX's Attention, with projections, rotations and masks as nodes around it.
+#include <cmath>
+
 #include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/support.h"
@@ -81,6 +83,51 @@ std::vector<Value*> divided(ImportContext& context, Value* joined, std::vector<i
   return {node->outputs[0], node->outputs[1], node->outputs[2]};
 }
 
+// ---- Rotation ----
+
+/// Positions [batch, tokens] from an offset of one element, or as they are.
+Value* positions_of(ImportContext& context, Value* ids, Value* x, int64_t token_axis) {
+  if (ids->type.shape.rank() == 2) return ids;
+  Value* row = made(context, "Add", {counting(context, size_of_axis(context, x, token_axis)), ids});
+  Value* shape = made(context, "Concat",
+                      {unsqueezed(context, size_of_axis(context, x, 0), {0}),
+                       unsqueezed(context, size_of_axis(context, x, token_axis), {0})},
+                      {{"axis", int64_t{0}}});
+  return made(context, "Expand", {unsqueezed(context, row, {0}), shape});
+}
+
+Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosines, Value* sines, int64_t heads,
+               int64_t width) {
+  return made(
+      context, "RotaryEmbedding", {x, cosines, sines, positions},
+      {{"interleaved", context.attrs().integer_or("interleaved", context.attrs().integer_or("rotary_interleaved", 0))},
+       {"num_heads", heads},
+       {"rotary_embedding_dim", width}});
+}
+
+/// Attention without tables: token i behind the past is turned by i / 10000^(2 k / width), k counting pairs.
+void turn(ImportContext& context, Parts& parts, Value* past) {
+  const Dim& hidden = parts.q->type.shape[2];
+  HONE_CHECK(hidden.is_constant() && hidden.value() % parts.heads == 0,
+             "heads of a size that is not a number cannot be turned");
+  const int64_t given_width = context.attrs().integer_or("rotary_embedding_dim", 0);
+  const int64_t width = given_width > 0 ? given_width : hidden.value() / parts.heads;
+  std::vector<double> steps;
+  for (int64_t k = 0; k < width / 2; ++k)
+    steps.push_back(std::pow(10000.0, -2.0 * static_cast<double>(k) / static_cast<double>(width)));
+  Value* places = counting(context, size_of_axis(context, parts.q, 1));
+  Value* positions = past == nullptr ? places : made(context, "Add", {places, size_of_axis(context, past, 3)});
+  Value* angles = made(context, "Mul",
+                       {unsqueezed(context, as_type(context, positions, DType::f32), {1}),
+                        context.constant(write_doubles(DType::f32, {1, width / 2}, steps))});
+  const DType dtype = parts.q->type.dtype;
+  Value *cosines = as_type(context, made(context, "Cos", {angles}), dtype),
+        *sines = as_type(context, made(context, "Sin", {angles}), dtype);
+  Value* rows = positions_of(context, number(context, 0), parts.q, 1);
+  parts.q = rotated(context, parts.q, rows, cosines, sines, parts.heads, width);
+  parts.k = rotated(context, parts.k, rows, cosines, sines, parts.key_heads, width);
+}
+
 // ---- Attention, QAttention: input x weight + bias, then heads ----
 
 /// operands behind the projection: mask, past (keys and values joined), bias of scores
@@ -98,8 +145,7 @@ void finish_attention(ImportContext& context, Value* joined, Value* mask, Value*
               .heads = heads_of(attrs),
               .key_heads = heads_of(attrs),
               .causal = attrs.integer_or("unidirectional", 0) != 0};
-  HONE_CHECK(attrs.integer_or("do_rotary", 0) == 0,
-             "Attention with do_rotary is not supported; export the rotation as nodes");
+  if (attrs.integer_or("do_rotary", 0) != 0) turn(context, parts, past);
   Value* keys = size_of_axis(context, joined, 1);
   if (past != nullptr) {
     const auto half = [&](int64_t i) {
@@ -136,13 +182,35 @@ void import_q_attention(ImportContext& context) {
 
 // ---- MultiHeadAttention(query, key?, value?, bias?, key mask?, score bias?, past key?, past value?) ----
 
+/// Queries, keys and values, each [batch, tokens, hidden] or of keys and values [batch, heads, tokens, depth]: they may come in one tensor
+/// [batch, tokens, heads, 3, depth], or keys and values in one with a 2.
+std::vector<Value*> separate(ImportContext& context) {
+  Value *q = context.input(0), *k = given(context, 1), *v = given(context, 2);
+  const auto parts_of = [&](Value* joined, size_t count) {
+    const Node* node = context.add("Split", {joined, integer_constant(context, std::vector<int64_t>(count, 1))},
+                                   {{"axis", int64_t{3}}}, count);
+    std::vector<Value*> parts;
+    for (Value* part : node->outputs)
+      parts.push_back(made(context, "Reshape", {part, integer_constant(context, {0, 0, -1})}));
+    return parts;
+  };
+  if (k == nullptr && q->type.shape.rank() == 5) return parts_of(q, 3);
+  if (k != nullptr && v == nullptr && k->type.shape.rank() == 5) {
+    const std::vector<Value*> both = parts_of(k, 2);
+    return {q, both[0], both[1]};
+  }
+  HONE_CHECK(q->type.shape.rank() == 3 && k != nullptr && v != nullptr,
+             "MultiHeadAttention has queries of rank {} and {} keys and {} values", q->type.shape.rank(),
+             k == nullptr ? "no" : "its", v == nullptr ? "no" : "its");
+  return {q, k, v};
+}
+
 void import_multi_head(ImportContext& context) {
   const Attrs& attrs = context.attrs();
-  HONE_CHECK(context.input(0)->type.shape.rank() == 3 && given(context, 1) != nullptr && given(context, 2) != nullptr,
-             "MultiHeadAttention with queries, keys and values in one tensor is not supported");
-  Parts parts{.q = context.input(0),
-              .k = context.input(1),
-              .v = context.input(2),
+  const std::vector<Value*> qkv = separate(context);
+  Parts parts{.q = qkv[0],
+              .k = qkv[1],
+              .v = qkv[2],
               .past_key = given(context, 6),
               .past_value = given(context, 7),
               .heads = heads_of(attrs),
@@ -167,27 +235,7 @@ void import_multi_head(ImportContext& context) {
   set_outputs(context, *attend(context, parts, std::max<size_t>(context.outputs(), 1)));
 }
 
-// ---- Rotation ----
-
-/// Positions [batch, tokens] from an offset of one element, or as they are.
-Value* positions_of(ImportContext& context, Value* ids, Value* x, int64_t token_axis) {
-  if (ids->type.shape.rank() == 2) return ids;
-  Value* row = made(context, "Add", {counting(context, size_of_axis(context, x, token_axis)), ids});
-  Value* shape = made(context, "Concat",
-                      {unsqueezed(context, size_of_axis(context, x, 0), {0}),
-                       unsqueezed(context, size_of_axis(context, x, token_axis), {0})},
-                      {{"axis", int64_t{0}}});
-  return made(context, "Expand", {unsqueezed(context, row, {0}), shape});
-}
-
-Value* rotated(ImportContext& context, Value* x, Value* positions, Value* cosines, Value* sines, int64_t heads,
-               int64_t width) {
-  return made(
-      context, "RotaryEmbedding", {x, cosines, sines, positions},
-      {{"interleaved", context.attrs().integer_or("interleaved", context.attrs().integer_or("rotary_interleaved", 0))},
-       {"num_heads", heads},
-       {"rotary_embedding_dim", width}});
-}
+// ---- RotaryEmbedding(x, positions, cosines, sines) ----
 
 void import_rotary(ImportContext& context) {
   const Attrs& attrs = context.attrs();
@@ -241,7 +289,8 @@ void import_group_query(ImportContext& context) {
     parts.q = rotated(context, parts.q, positions, context.input(7), context.input(8), parts.heads, 0);
     parts.k = rotated(context, parts.k, positions, context.input(7), context.input(8), parts.key_heads, 0);
   }
-  parts.window = attrs.integer_or("local_window_size", -1);
+  const int64_t window = attrs.integer_or("local_window_size", -1);  // a query's own key is one of them
+  parts.window = window > 0 ? window - 1 : -1;
   set_outputs(context, *attend(context, parts, std::max<size_t>(context.outputs(), 1)));
 }
 

@@ -29,11 +29,6 @@ Value* quantized(ImportContext& context, Value* y, Value* scale, Value* zero, co
   return made(context, "QuantizeLinear", {y, scale, zero}, {{"axis", int64_t{0}}});
 }
 
-void refuse_channels_last(const ImportContext&, const Attrs& attrs) {
-  HONE_CHECK(attrs.integer_or("channels_last", 0) == 0,
-             "channels_last=1 is not supported; save the model without layout changes");
-}
-
 /// What a, b and y are multiplied by so that floats hold their sum: a power of two, which their steps do not notice. The scale of a
 /// mask of the least float is near the end of what floats can be.
 float moderating(const std::array<Value*, 3>& scales) {
@@ -83,15 +78,29 @@ void import_sigmoid(ImportContext& context) { import_unary(context, "Sigmoid", {
 void import_leaky_relu(ImportContext& context) {
   import_unary(context, "LeakyRelu", {{"alpha", context.attrs().has("alpha") ? context.attrs().real("alpha") : 0.01}});
 }
-void import_global_average(ImportContext& context) {
-  refuse_channels_last(context, context.attrs());
-  import_unary(context, "GlobalAveragePool", {});
+/// The same of images, whose channels may come last.
+void import_pool(ImportContext& context, std::string_view op, Attrs attrs) {
+  const bool last = context.attrs().integer_or("channels_last", 0) != 0;
+  Value* x = context.input(0);
+  std::vector<int64_t> forth, back;
+  if (last) {
+    HONE_CHECK(x->type.ranked && x->type.shape.rank() >= 3, "{} of an image whose rank is not known", op);
+    const auto rank = static_cast<int64_t>(x->type.shape.rank());
+    forth = {0, rank - 1}, back = {0};
+    for (int64_t i = 1; i + 1 < rank; ++i) forth.push_back(i), back.push_back(i + 1);
+    back.push_back(1);
+    x = made(context, "Transpose", {x}, {{"perm", forth}});
+  }
+  x = made(context, op, {dequantized(context, x, context.input(1), given(context, 2))}, std::move(attrs));
+  x = quantized(context, x, context.input(3), given(context, 4), context.input(0));
+  context.set_output(0, last ? made(context, "Transpose", {x}, {{"perm", back}}) : x);
 }
+
+void import_global_average(ImportContext& context) { import_pool(context, "GlobalAveragePool", {}); }
 void import_average(ImportContext& context) {
-  refuse_channels_last(context, context.attrs());
   Attrs attrs = context.attrs();
   attrs.erase("channels_last");
-  import_unary(context, "AveragePool", std::move(attrs));
+  import_pool(context, "AveragePool", std::move(attrs));
 }
 
 /// y_scale, y_zero, then x, scale, zero of each part
@@ -247,11 +256,62 @@ class PackedWeight {
   int64_t k_, n_, bits_, block_, blocks_ = 0;
 };
 
+/// Codes in the bytes of the last axis, the first in the lowest bits, as numbers of a type.
+Value* fields_of(ImportContext& context, Value* bytes, int64_t bits, DType dtype) {
+  if (bits == 8) return as_type(context, bytes, dtype);
+  const auto byte = [&](int64_t value) { return scalar_like(context, bytes, static_cast<double>(value)); };
+  Value* last = integer_constant(context, {-1});
+  std::vector<Value*> fields;
+  for (int64_t at = 0; at < 8; at += bits) {
+    Value* shifted =
+        at == 0 ? bytes : made(context, "BitShift", {bytes, byte(at)}, {{"direction", std::string("RIGHT")}});
+    fields.push_back(made(context, "Unsqueeze", {made(context, "BitwiseAnd", {shifted, byte((1 << bits) - 1)}), last}));
+  }
+  Value* all = made(context, "Concat", std::move(fields), {{"axis", int64_t{-1}}});
+  std::vector<int64_t> shape(bytes->type.shape.rank() - 1, 0);
+  shape.push_back(-1);
+  return as_type(context, made(context, "Reshape", {all, integer_constant(context, shape)}), dtype);
+}
+
+/// The weights [k, n] where an operand is computed: what is written above, as nodes.
+Value* computed_weight(ImportContext& context) {
+  const Attrs& attrs = context.attrs();
+  const int64_t k = attrs.integer("K"), n = attrs.integer("N"), bits = attrs.integer_or("bits", 4),
+                block = attrs.integer("block_size"), blocks = (k + block - 1) / block;
+  Value *bytes = context.input(1), *scales = context.input(2), *zeros = given(context, 3), *groups = given(context, 4);
+  const DType dtype = scales->type.dtype;
+  const auto shaped = [&](Value* value, std::vector<int64_t> dims) {
+    return made(context, "Reshape", {value, integer_constant(context, std::move(dims))});
+  };
+  const auto first = [&](Value* value, int64_t count) {
+    return made(
+        context, "Slice",
+        {value, integer_constant(context, {0}), integer_constant(context, {count}), integer_constant(context, {1})});
+  };
+  /// Of [n, blocks] what belongs to each of k.
+  const auto spread = [&](Value* value) {
+    if (groups != nullptr) return made(context, "Gather", {value, groups}, {{"axis", int64_t{1}}});
+    Value* repeated =
+        made(context, "Expand", {shaped(value, {n, blocks, 1}), integer_constant(context, {n, blocks, block})});
+    return first(shaped(repeated, {n, -1}), k);
+  };
+  Value* middle = context.constant(scalar_of(dtype, static_cast<double>(int64_t{1} << (bits - 1))));
+  if (zeros != nullptr) {
+    if (zeros->type.dtype == DType::u8) zeros = first(fields_of(context, shaped(zeros, {n, -1}), bits, dtype), blocks);
+    middle = spread(shaped(as_type(context, zeros, dtype), {n, blocks}));
+  }
+  Value* codes = first(fields_of(context, shaped(bytes, {n, -1}), bits, dtype), k);
+  Value* weight = made(context, "Mul", {made(context, "Sub", {codes, middle}), spread(shaped(scales, {n, blocks}))});
+  return made(context, "Transpose", {weight}, {{"perm", std::vector<int64_t>{1, 0}}});
+}
+
 void import_n_bits(ImportContext& context) {
-  for (const size_t i : {size_t{1}, size_t{2}, size_t{3}, size_t{4}})
-    HONE_CHECK(given(context, i) == nullptr || context.input(i)->is_constant(),
-               "operand {} of MatMulNBits must be a constant", i);
   const PackedWeight packed(context.attrs());
+  const auto is_known = [&](size_t i) { return given(context, i) == nullptr || context.input(i)->is_constant(); };
+  if (!is_known(1) || !is_known(2) || !is_known(3) || !is_known(4)) {
+    Value* product = made(context, "MatMul", {context.input(0), computed_weight(context)});
+    return context.set_output(0, plus(context, product, given(context, 5)));
+  }
   const Value *zeros = given(context, 3), *groups = given(context, 4);
   const auto placed = [&](const Tensor& of_blocks) {
     return context.constant(groups == nullptr ? of_blocks : packed.rows_of(of_blocks, *groups->constant));
@@ -266,11 +326,16 @@ void import_n_bits(ImportContext& context) {
 
 // ---- MatMulBnb4(a, b, largest) ----
 
-/// Weights [k, n] of [n, k] in one row of half bytes, the first in the upper half; each block of that row has a scale, its largest.
+/// Weights [k, n] of [n, k], or as they are, in one row of half bytes, the first in the upper half; each block of that row has a
+/// scale, its largest.
 class TableWeight {
  public:
   TableWeight(const Attrs& attrs, const Tensor& codes, const Tensor& largest)
-      : k_(attrs.integer("K")), n_(attrs.integer("N")), block_(attrs.integer("block_size")), largest_(largest) {
+      : k_(attrs.integer("K")),
+        n_(attrs.integer("N")),
+        block_(attrs.integer("block_size")),
+        turned_(attrs.integer_or("transB", 1) != 0),
+        largest_(largest) {
     const int64_t type = attrs.integer("quant_type");
     constexpr int64_t kMost = INT32_MAX;
     HONE_CHECK(k_ > 0 && n_ > 0 && block_ > 0 && k_ < kMost && n_ < kMost && (type == 0 || type == 1),
@@ -291,7 +356,7 @@ class TableWeight {
 
   /// As DequantizeTable where each block is of one column, else as floats.
   Value* value(ImportContext& context) const {
-    if (k_ % block_ != 0) return context.constant(floats());
+    if (!turned_ || k_ % block_ != 0) return context.constant(floats());
     return made(context, "DequantizeTable",
                 {context.constant(write_integers(DType::u4, {k_, n_}, codes_)), context.constant(scales())},
                 {{"block_size", block_}, {"table", table_}});
@@ -299,7 +364,7 @@ class TableWeight {
 
  private:
   /// Of the i-th code among the rows of columns.
-  size_t place(int64_t i) const { return static_cast<size_t>(i % k_ * n_ + i / k_); }
+  size_t place(int64_t i) const { return static_cast<size_t>(turned_ ? i % k_ * n_ + i / k_ : i); }
 
   Tensor scales() const {
     const int64_t blocks = k_ / block_;
@@ -319,13 +384,13 @@ class TableWeight {
   }
 
   int64_t k_, n_, block_;
+  bool turned_;
   const Tensor& largest_;
   std::string table_;
   std::vector<int64_t> codes_;  // [k, n]
 };
 
 void import_bnb4(ImportContext& context) {
-  HONE_CHECK(context.attrs().integer_or("transB", 1) == 1, "MatMulBnb4 with transB=0 is not supported");
   for (const size_t i : {size_t{1}, size_t{2}})
     HONE_CHECK(context.input(i)->is_constant(), "operand {} of MatMulBnb4 must be a constant", i);
   const TableWeight weight(context.attrs(), *context.input(1)->constant, *context.input(2)->constant);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/node_error.h"
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -276,7 +277,20 @@ void import_extract(ImportContext& context) {
   context.set_output(0, context.add("Gather", {x, indices}, {{"axis", int64_t{-1}}})->output());
 }
 
-/// Of floats a difference and a product, where the lists are one number or one for each column.
+bool is_f32(const Value* value) { return value->type.ranked && value->type.dtype == DType::f32; }
+
+Value* f32_list(ImportContext& context, const std::vector<double>& list) {
+  const Dims dims = list.size() == 1 ? Dims{} : Dims{static_cast<int64_t>(list.size())};
+  return context.constant(write_doubles(DType::f32, dims, list));
+}
+
+void import_as_it_is(ImportContext& context, std::string_view op) {
+  std::vector<Value*> inputs;
+  for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
+  context.set_output(0, context.add(op, std::move(inputs), context.attrs())->output());
+}
+
+/// A difference and a product of floats, where the lists are one number or one for each column.
 void import_scaler(ImportContext& context) {
   Value* x = context.input(0);
   const std::vector<double> offset = reals_or(context.attrs(), "offset"), scale = reals_or(context.attrs(), "scale");
@@ -284,16 +298,68 @@ void import_scaler(ImportContext& context) {
   const auto fits = [&](const std::vector<double>& list) {
     return list.size() < 2 || (shape.rank() > 0 && shape[shape.rank() - 1] == Dim(static_cast<int64_t>(list.size())));
   };
-  if (x->type.dtype != DType::f32 || !x->type.ranked || !fits(offset) || !fits(scale))
-    return context.set_output(0, context.add("Scaler", {x}, context.attrs())->output());
+  const bool numeric = is_f32(x) || x->type.dtype == DType::i64 || x->type.dtype == DType::i32;
+  if (!x->type.ranked || !numeric || !fits(offset) || !fits(scale)) return import_as_it_is(context, "Scaler");
+  x = as_type(context, x, DType::f32);
   const auto apply = [&](std::string_view op, const std::vector<double>& list) {
-    if (list.empty()) return;
-    const Dims dims = list.size() == 1 ? Dims{} : Dims{static_cast<int64_t>(list.size())};
-    x = context.add(op, {x, context.constant(write_doubles(DType::f32, dims, list))})->output();
+    if (!list.empty()) x = made(context, op, {x, f32_list(context, list)});
   };
   apply("Sub", offset);
   apply("Mul", scale);
   context.set_output(0, x == context.input(0) ? context.add("Identity", {x})->output() : x);
+}
+
+/// Of floats whether each is larger, as a number.
+void import_binarizer(ImportContext& context) {
+  Value* x = context.input(0);
+  if (!is_f32(x)) return import_as_it_is(context, "Binarizer");
+  const AttrValue* threshold = context.attrs().find("threshold");
+  Value* larger = made(context, "Greater", {x, f32_list(context, {threshold ? context.attrs().real("threshold") : 0})});
+  context.set_output(0, as_type(context, larger, DType::f32));
+}
+
+/// Of floats a choice between them and the list, where that is one number or one for each column.
+void import_imputer(ImportContext& context) {
+  Value* x = context.input(0);
+  const std::vector<double> list = reals_or(context.attrs(), "imputed_value_floats");
+  const Shape& shape = x->type.shape;
+  const bool fits = list.size() == 1 || (!list.empty() && x->type.ranked && shape.rank() > 0 &&
+                                         shape[shape.rank() - 1] == Dim(static_cast<int64_t>(list.size())));
+  if (!is_f32(x) || !fits) return import_as_it_is(context, "Imputer");
+  const double replaced =
+      context.attrs().has("replaced_value_float") ? context.attrs().real("replaced_value_float") : 0;
+  Value* missing =
+      std::isnan(replaced) ? made(context, "IsNaN", {x}) : made(context, "Equal", {x, f32_list(context, {replaced})});
+  context.set_output(0, made(context, "Where", {missing, f32_list(context, list), x}));
+}
+
+/// Of floats an LpNormalization, or a quotient by the largest number where that is not 0.
+void import_normalizer(ImportContext& context) {
+  Value* x = context.input(0);
+  const std::string norm = context.attrs().has("norm") ? context.attrs().text("norm") : "MAX";
+  if (!is_f32(x) || x->type.shape.rank() == 0 || (norm != "MAX" && norm != "L1" && norm != "L2"))
+    return import_as_it_is(context, "Normalizer");
+  if (norm != "MAX")
+    return context.set_output(
+        0, made(context, "LpNormalization", {x}, {{"axis", int64_t{-1}}, {"p", int64_t{norm == "L1" ? 1 : 2}}}));
+  Value* largest = made(context, "ReduceMax", {x, integer_constant(context, {-1})});
+  Value *zero = f32_list(context, {0}), *one = f32_list(context, {1});
+  Value* divisor = made(context, "Where", {made(context, "Equal", {largest, zero}), one, largest});
+  context.set_output(0, made(context, "Div", {x, divisor}));
+}
+
+/// Of floats in columns a Concat, where none is cut or filled up.
+void import_vectorizer(ImportContext& context) {
+  const Dims widths = context.attrs().has("inputdimensions") ? context.attrs().integers("inputdimensions") : Dims{};
+  std::vector<Value*> columns;
+  for (size_t i = 0; i < context.inputs(); ++i) {
+    Value* x = context.input(i);
+    const bool whole = is_f32(x) && x->type.shape.rank() == 2 && i < widths.size() &&
+                       x->type.shape[1] == Dim(widths[i]) && x->type.shape[0] == context.input(0)->type.shape[0];
+    if (!whole || widths.size() != context.inputs()) return import_as_it_is(context, "FeatureVectorizer");
+    columns.push_back(x);
+  }
+  context.set_output(0, made(context, "Concat", std::move(columns), {{"axis", int64_t{1}}}));
 }
 
 OpDef with_import(OpDef op, void (*import)(ImportContext&)) {
@@ -323,21 +389,25 @@ OpDef with_inputs(OpDef op, size_t least, size_t most) {
 
 const OpDef ops::array_feature_extractor =
     with_import(with_inputs(ml_op("ArrayFeatureExtractor", {}, infer_extract, eval_extract), 2, 2), import_extract);
-const OpDef ops::binarizer = ml_op("Binarizer", {real_attr("threshold", 0)}, infer_same, eval_binarizer);
+const OpDef ops::binarizer =
+    with_import(ml_op("Binarizer", {real_attr("threshold", 0)}, infer_same, eval_binarizer), import_binarizer);
 const OpDef ops::feature_vectorizer =
-    with_inputs(ml_op("FeatureVectorizer", {required_attr("inputdimensions", AttrKind::integers)}, infer_vectorizer,
-                      eval_vectorizer),
-                1, 0xffff);
+    with_import(with_inputs(ml_op("FeatureVectorizer", {required_attr("inputdimensions", AttrKind::integers)},
+                                  infer_vectorizer, eval_vectorizer),
+                            1, 0xffff),
+                import_vectorizer);
 const OpDef ops::imputer =
-    ml_op("Imputer",
-          {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"),
-           real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
-          infer_same, eval_imputer);
+    with_import(ml_op("Imputer",
+                      {optional_attr("imputed_value_floats", AttrKind::reals), integers_attr("imputed_value_int64s"),
+                       real_attr("replaced_value_float", 0), integer_attr("replaced_value_int64", 0)},
+                      infer_same, eval_imputer),
+                import_imputer);
 const OpDef ops::one_hot_encoder =
     ml_op("OneHotEncoder",
           {integers_attr("cats_int64s"), optional_attr("cats_strings", AttrKind::texts), integer_attr("zeros", 1)},
           infer_one_hot, eval_one_hot);
-const OpDef ops::ml_normalizer = ml_op("Normalizer", {text_attr("norm", "MAX")}, infer_f32, eval_normalizer);
+const OpDef ops::ml_normalizer =
+    with_import(ml_op("Normalizer", {text_attr("norm", "MAX")}, infer_f32, eval_normalizer), import_normalizer);
 const OpDef ops::scaler =
     with_import(ml_op("Scaler", {optional_attr("offset", AttrKind::reals), optional_attr("scale", AttrKind::reals)},
                       infer_f32, eval_scaler),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Putting elements back where they came from: Col2Im (columns of patches), MaxUnpool (maxima), and CenterCropPad.
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -85,6 +86,29 @@ void eval_center(EvalContext& context) {
   context.set(0, pick(x, indices, &zero));
 }
 
+/// Where sizes are known, a Slice and a Pad.
+void import_center(ImportContext& context) {
+  Value *x = context.input(0), *asked = context.input(1);
+  const auto as_it_is = [&] {
+    context.set_output(0, context.add("CenterCropPad", {x, asked}, context.attrs())->output());
+  };
+  if (!x->type.ranked || !asked->is_constant() || is_object(x->type.dtype)) return as_it_is();
+  const Shape& shape = x->type.shape;
+  const Dims sizes = asked->constant->integers();
+  const std::vector<size_t> axes = chosen_axes(context.attrs(), shape.rank(), sizes.size());
+  Dims starts, ends, along, pads(2 * shape.rank(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!shape[axes[i]].is_constant() || sizes[i] < 0) return as_it_is();
+    const int64_t have = shape[axes[i]].value(), want = sizes[i], kept = std::min(have, want);
+    starts.push_back((have - kept) / 2), ends.push_back(starts.back() + kept);
+    along.push_back(static_cast<int64_t>(axes[i]));
+    pads[axes[i]] = (want - kept) / 2, pads[shape.rank() + axes[i]] = want - kept - (want - kept) / 2;
+  }
+  x = made(context, "Slice",
+           {x, integer_constant(context, starts), integer_constant(context, ends), integer_constant(context, along)});
+  context.set_output(0, made(context, "Pad", {x, integer_constant(context, pads)}));
+}
+
 // ---- MaxUnpool(x, indices, sizes?) ----
 
 void infer_unpool(InferContext& context) {
@@ -149,7 +173,7 @@ const OpDef ops::center_crop_pad{.name = "CenterCropPad",
                                  .max_inputs = 2,
                                  .infer = infer_center,
                                  .eval = eval_center,
-                                 .onnx = {{"CenterCropPad", 18}}};
+                                 .onnx = {{"CenterCropPad", 18, kEveryLater, import_center}}};
 
 const OpDef ops::max_unpool{.name = "MaxUnpool",
                             .attrs = {required_attr("kernel_shape", AttrKind::integers), integers_attr("pads"),

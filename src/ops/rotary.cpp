@@ -106,6 +106,16 @@ void eval_tensor_scatter(EvalContext& context) {
   context.set(0, builder.finish());
 }
 
+/// Operand 2 holds positions in the cache, behind which the update has room.
+std::optional<IntegerRange> accepts_places(const Node& node, size_t operand) {
+  if (operand != 2) return std::nullopt;
+  const Shape& cache = node.input(0)->type.shape;
+  const size_t axis = normalize_axis(node.attrs.integer("axis"), cache.rank());
+  const int64_t room = known_size(cache[axis]) - known_size(node.input(1)->type.shape[axis]);
+  return IntegerRange{0,
+                      std::max<int64_t>(0, node.attrs.text("mode") == "circular" ? 3 * known_size(cache[axis]) : room)};
+}
+
 }  // namespace
 
 const OpDef ops::rotary_embedding{
@@ -123,6 +133,7 @@ const OpDef ops::tensor_scatter{.name = "TensorScatter",
                                 .max_inputs = 3,
                                 .infer = infer_tensor_scatter,
                                 .eval = eval_tensor_scatter,
-                                .onnx = {{"TensorScatter", 24}}};
+                                .onnx = {{"TensorScatter", 24}},
+                                .traits = {.accepts = accepts_places}};
 
 }  // namespace hone

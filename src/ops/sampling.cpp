@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/numbers.h"
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
@@ -153,35 +154,65 @@ void infer_affine_grid(InferContext& context) {
   context.set(0, context.dtype(0), std::move(result));
 }
 
+/// The places of an image's elements between -1 and 1, the last axis first, and a 1 behind them: [points, axes + 1].
+std::vector<double> grid_places(const Dims& sizes, bool align) {
+  std::vector<double> places;
+  for (int64_t p = 0; p < elements(sizes); ++p) {
+    int64_t rest = p;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const int64_t length = sizes[sizes.size() - 1 - i], index = rest % length;
+      rest /= length;
+      const auto step = static_cast<double>(length);
+      places.push_back(align ? (length > 1 ? -1 + 2.0 * static_cast<double>(index) / (step - 1) : -1)
+                             : (2.0 * static_cast<double>(index) + 1) / step - 1);
+    }
+    places.push_back(1);
+  }
+  return places;
+}
+
 void eval_affine_grid(EvalContext& context) {
   const std::vector<double> theta = read_doubles(context.input(0));
   const Dims size = context.input(1).integers(), sizes(size.begin() + 2, size.end());
   const size_t axes = sizes.size();
   HONE_CHECK(theta.size() == static_cast<size_t>(size[0]) * axes * (axes + 1),
              "theta has {} numbers for {} grids of {} axes", theta.size(), size[0], axes);
-  const bool align = context.attrs().integer("align_corners") != 0;
+  const std::vector<double> places = grid_places(sizes, context.attrs().integer("align_corners") != 0);
   std::vector<double> out;
-  for (int64_t n = 0; n < size[0]; ++n)
-    for (int64_t p = 0; p < elements(sizes); ++p) {
-      std::vector<double> at(axes + 1, 1.0);  // last axis first, then 1
-      int64_t rest = p;
-      for (size_t i = 0; i < axes; ++i) {
-        const int64_t length = sizes[axes - 1 - i], index = rest % length;
-        rest /= length;
-        const auto step = static_cast<double>(length);
-        at[i] = align ? (length > 1 ? -1 + 2.0 * static_cast<double>(index) / (step - 1) : -1)
-                      : (2.0 * static_cast<double>(index) + 1) / step - 1;
-      }
+  for (size_t n = 0; n < static_cast<size_t>(size[0]); ++n)
+    for (size_t at = 0; at < places.size(); at += axes + 1)
       for (size_t row = 0; row < axes; ++row) {
         double sum = 0;
-        for (size_t i = 0; i <= axes; ++i) sum += theta[(static_cast<size_t>(n) * axes + row) * (axes + 1) + i] * at[i];
+        for (size_t i = 0; i <= axes; ++i) sum += theta[(n * axes + row) * (axes + 1) + i] * places[at + i];
         out.push_back(sum);
       }
-    }
   Dims dims{size[0]};
   dims.insert(dims.end(), sizes.begin(), sizes.end());
   dims.push_back(static_cast<int64_t>(axes));
   context.set(0, write_doubles(context.input(0).dtype(), std::move(dims), out));
+}
+
+/// Of floats, where the sizes are known, a product by the places.
+void import_affine_grid(ImportContext& context) {
+  constexpr int64_t kMostPoints = 1 << 22;  // more are not worth a constant
+  Value *theta = context.input(0), *asked = context.input(1);
+  const bool known = theta->type.ranked && theta->type.dtype == DType::f32 && asked->is_constant() &&
+                     (asked->constant->size() == 4 || asked->constant->size() == 5);
+  const Dims size = known ? asked->constant->integers() : Dims(), sizes(size.begin() + (known ? 2 : 0), size.end());
+  const auto axes = static_cast<int64_t>(sizes.size());
+  const bool fits =
+      known && std::all_of(size.begin(), size.end(), [](int64_t n) { return n > 0 && n <= kMostPoints; }) &&
+      elements(sizes) <= kMostPoints && theta->type.shape == Shape{Dim(size[0]), Dim(axes), Dim(axes + 1)};
+  if (!fits) return context.set_output(0, context.add("AffineGrid", {theta, asked}, context.attrs())->output());
+  const std::vector<double> places = grid_places(sizes, context.attrs().integer_or("align_corners", 0) != 0);
+  Value* points = context.constant(write_doubles(DType::f32, {elements(sizes), axes + 1}, places));
+  points = made(context, "Transpose", {points}, {{"perm", std::vector<int64_t>{1, 0}}});
+  Value* grid =
+      made(context, "Transpose", {made(context, "MatMul", {theta, points})}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  Dims dims{size[0]};
+  dims.insert(dims.end(), sizes.begin(), sizes.end());
+  dims.push_back(axes);
+  context.set_output(0, made(context, "Reshape", {grid, integer_constant(context, dims)}));
 }
 
 // ---- DeformConv(x, w, offset, bias, mask), two spatial axes ----
@@ -195,44 +226,59 @@ void infer_deform_conv(InferContext& context) {
   context.set(0, context.dtype(0), {x[0], w[0], window.result_size(x[2], 0), window.result_size(x[3], 1)});
 }
 
-void eval_deform_conv(EvalContext& context) {
-  const Tensor &x = context.input(0), &w = context.input(1);
-  const WindowAttrs window(context.attrs(), 2, spatial_of(w.dims()));
-  const int64_t batch = x.dims()[0], channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3],
-                filters = w.dims()[0], group_channels = w.dims()[1];
-  const int64_t taps = window.kernel[0] * window.kernel[1], groups = context.attrs().integer("group"),
-                offset_groups = context.attrs().integer("offset_group");
-  const int64_t rows = context.input(2).dims()[2], columns = context.input(2).dims()[3], area = rows * columns;
-  HONE_CHECK(groups > 0 && offset_groups > 0 && channels == group_channels * groups && channels % offset_groups == 0 &&
-                 filters % groups == 0,
-             "DeformConv's channels do not divide into its groups");
-  HONE_CHECK(context.input(2).dims()[1] == offset_groups * taps * 2, "DeformConv has {} offsets per position, not {}",
-             context.input(2).dims()[1], offset_groups * taps * 2);
-  const auto holds = [&](size_t operand, int64_t count) {
-    HONE_CHECK(!context.has(operand) || context.input(operand).size() == count,
-               "operand {} of DeformConv has {} elements where {} are needed", operand, context.input(operand).size(),
-               count);
-  };
-  holds(2, batch * offset_groups * taps * 2 * area);
-  holds(3, filters);
-  holds(4, batch * offset_groups * taps * area);
-  const Floats image(x), weight(w), offset(context.input(2));
-  std::optional<Floats> bias, mask;
-  if (context.has(3)) bias.emplace(context.input(3));
-  if (context.has(4)) mask.emplace(context.input(4));
+/// What every tap of every filter reads: [batch, positions, taps * channels].
+std::vector<double> deformed_columns(const Tensor& x, const Tensor& offset, const Tensor* mask,
+                                     const WindowAttrs& window, int64_t offset_groups) {
+  const int64_t batch = x.dims()[0], channels = x.dims()[1], height = x.dims()[2], width = x.dims()[3];
+  const int64_t taps = window.kernel[0] * window.kernel[1], columns = offset.dims()[3],
+                area = offset.dims()[2] * columns;
+  HONE_CHECK(offset_groups > 0 && channels % offset_groups == 0, "{} channels do not divide into {} groups of offsets",
+             channels, offset_groups);
+  HONE_CHECK(offset.size() == batch * offset_groups * taps * 2 * area,
+             "offsets [{}] do not fit {} taps of an image [{}]", join_dims(offset.dims(), ","), taps,
+             join_dims(x.dims(), ","));
+  HONE_CHECK(mask == nullptr || mask->size() == batch * offset_groups * taps * area,
+             "the mask has {} elements where {} are needed", mask->size(), batch * offset_groups * taps * area);
+  const Floats image(x), offsets(offset);
+  std::optional<Floats> factors;
+  if (mask != nullptr) factors.emplace(*mask);
   const Sampling sampling{.align_corners = false, .mode = "linear", .padding = "zeros"};
   const Dims sizes{height, width};
-  const auto read = [&](int64_t n, int64_t c, int64_t tap, int64_t at) {
-    const int64_t g = c / (channels / offset_groups), slot = (n * offset_groups + g) * taps + tap;
-    const int64_t i = tap / window.kernel[1], j = tap % window.kernel[1];
-    const double y = static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) +
-                     offset[(slot * 2) * area + at];
-    const double z = static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) +
-                     offset[(slot * 2 + 1) * area + at];
-    const Taps both[] = {taps_at(y, height, sampling), taps_at(z, width, sampling)};
-    return sample(image.data() + (n * channels + c) * height * width, sizes, both) *
-           (mask ? (*mask)[slot * area + at] : 1);
-  };
+  std::vector<double> out;
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t at = 0; at < area; ++at)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t c = 0; c < channels; ++c) {
+          const int64_t g = c / (channels / offset_groups), slot = (n * offset_groups + g) * taps + tap;
+          const int64_t i = tap / window.kernel[1], j = tap % window.kernel[1];
+          const double y =
+              static_cast<double>(at / columns * window.strides[0] - window.pads[0] + i * window.dilations[0]) +
+              offsets[(slot * 2) * area + at];
+          const double z =
+              static_cast<double>(at % columns * window.strides[1] - window.pads[1] + j * window.dilations[1]) +
+              offsets[(slot * 2 + 1) * area + at];
+          const Taps both[] = {taps_at(y, height, sampling), taps_at(z, width, sampling)};
+          out.push_back(sample(image.data() + (n * channels + c) * height * width, sizes, both) *
+                        (factors ? (*factors)[slot * area + at] : 1));
+        }
+  return out;
+}
+
+void eval_deform_conv(EvalContext& context) {
+  const Tensor &x = context.input(0), &w = context.input(1), &offset = context.input(2);
+  const WindowAttrs window(context.attrs(), 2, spatial_of(w.dims()));
+  const int64_t batch = x.dims()[0], channels = x.dims()[1], filters = w.dims()[0], group_channels = w.dims()[1];
+  const int64_t taps = window.kernel[0] * window.kernel[1], groups = context.attrs().integer("group"),
+                area = offset.dims()[2] * offset.dims()[3];
+  HONE_CHECK(groups > 0 && channels == group_channels * groups && filters % groups == 0,
+             "DeformConv's channels do not divide into its groups");
+  HONE_CHECK(!context.has(3) || context.input(3).size() == filters,
+             "operand 3 of DeformConv has {} elements for {} filters", context.input(3).size(), filters);
+  const Floats weight(w);
+  std::optional<Floats> bias;
+  if (context.has(3)) bias.emplace(context.input(3));
+  const std::vector<double> columns = deformed_columns(x, offset, context.has(4) ? &context.input(4) : nullptr, window,
+                                                       context.attrs().integer("offset_group"));
   std::vector<double> out;
   for (int64_t n = 0; n < batch; ++n)
     for (int64_t f = 0; f < filters; ++f)
@@ -241,15 +287,72 @@ void eval_deform_conv(EvalContext& context) {
         for (int64_t c = 0; c < group_channels; ++c)
           for (int64_t tap = 0; tap < taps; ++tap)
             sum += weight[(f * group_channels + c) * taps + tap] *
-                   read(n, f / (filters / groups) * group_channels + c, tap, at);
+                   columns[static_cast<size_t>(((n * area + at) * taps + tap) * channels +
+                                               f / (filters / groups) * group_channels + c)];
         out.push_back(sum);
       }
-  context.set(0, write_doubles(x.dtype(), {batch, filters, rows, columns}, out));
+  context.set(0, write_doubles(x.dtype(), {batch, filters, offset.dims()[2], offset.dims()[3]}, out));
+}
+
+/// The places between -1 and 1 that the taps read, [groups, taps * rows, columns, 2]: where they would be, and from the offsets where
+/// they are. `offset` is [groups, taps, 2, rows, columns], rows first.
+Value* grid_of_offsets(ImportContext& context, Value* offset, const WindowAttrs& window, const Dims& image,
+                       const Dims& positions) {
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  std::vector<double> places;
+  for (int64_t tap = 0; tap < taps; ++tap)
+    for (size_t axis = 0; axis < 2; ++axis)
+      for (int64_t at = 0; at < positions[0] * positions[1]; ++at) {
+        const int64_t place = axis == 0 ? at / positions[1] : at % positions[1],
+                      step = axis == 0 ? tap / window.kernel[1] : tap % window.kernel[1];
+        const int64_t pixel = place * window.strides[axis] - window.pads[axis] + step * window.dilations[axis];
+        places.push_back((2.0 * static_cast<double>(pixel) + 1) / static_cast<double>(image[axis]) - 1);
+      }
+  const std::vector<double> scales{2.0 / static_cast<double>(image[0]), 2.0 / static_cast<double>(image[1])};
+  Value* grid = made(context, "Mul", {offset, context.constant(write_doubles(DType::f32, {2, 1, 1}, scales))});
+  grid = made(context, "Add",
+              {grid, context.constant(write_doubles(DType::f32, {taps, 2, positions[0], positions[1]}, places))});
+  grid = made(context, "Gather", {grid, integer_constant(context, {1, 0})}, {{"axis", int64_t{2}}});
+  grid = made(context, "Transpose", {grid}, {{"perm", std::vector<int64_t>{0, 1, 3, 4, 2}}});
+  return made(context, "Reshape", {grid, integer_constant(context, {-1, taps * positions[0], positions[1], 2})});
+}
+
+/// Without groups of filters, where sizes are known: a GridSample gives what the taps read, and a product does the rest.
+bool import_as_product(ImportContext& context, const Attrs& attrs) {
+  Value *x = context.input(0), *w = context.input(1), *offset = context.input(2), *bias = given(context, 3),
+        *mask = given(context, 4);
+  for (const Value* value : {x, w, offset})
+    if (!value->type.ranked || value->type.dtype != DType::f32 || value->type.shape.rank() != 4) return false;
+  if (attrs.integer_or("group", 1) != 1 || (attrs.has("auto_pad") && attrs.text("auto_pad") != "NOTSET")) return false;
+  const Shape &filters = w->type.shape, &places = offset->type.shape, &image = x->type.shape;
+  for (const Dim& size : {places[1], places[2], places[3], image[1], image[2], image[3]})
+    if (!size.is_constant()) return false;
+  if (!filters.is_static() || image[1] != filters[1] || image[2] == Dim(0) || image[3] == Dim(0)) return false;
+  const WindowAttrs window(attrs, 2, kernel_of_weight(filters));
+  const int64_t groups = attrs.integer_or("offset_group", 1), taps = window.kernel[0] * window.kernel[1],
+                channels = image[1].value(), count = filters[0].value();
+  if (groups < 1 || channels % groups != 0 || places[1] != Dim(groups * taps * 2)) return false;
+  const Dims sizes{image[2].value(), image[3].value()}, positions{places[2].value(), places[3].value()};
+  const auto shaped = [&](Value* value, std::vector<int64_t> dims) {
+    return made(context, "Reshape", {value, integer_constant(context, std::move(dims))});
+  };
+  Value* grid =
+      grid_of_offsets(context, shaped(offset, {-1, taps, 2, positions[0], positions[1]}), window, sizes, positions);
+  Value* images = groups == 1 ? x : shaped(x, {-1, channels / groups, sizes[0], sizes[1]});
+  Value* read = made(context, "GridSample", {images, grid});
+  if (mask != nullptr) read = made(context, "Mul", {read, shaped(mask, {-1, 1, taps * positions[0], positions[1]})});
+  Value* y =
+      made(context, "MatMul",
+           {shaped(w, {count, channels * taps}), shaped(read, {-1, channels * taps, positions[0] * positions[1]})});
+  y = shaped(y, {-1, count, positions[0], positions[1]});
+  context.set_output(0, bias == nullptr ? y : plus(context, y, shaped(bias, {count, 1, 1})));
+  return true;
 }
 
 void import_deform_conv(ImportContext& context) {
   Attrs attrs = context.attrs();
   complete_window_attrs(context, attrs, context.input(0)->type.shape, kernel_of_weight(context.input(1)->type.shape));
+  if (import_as_product(context, attrs)) return;
   std::vector<Value*> inputs;
   for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   context.set_output(0, context.add("DeformConv", std::move(inputs), std::move(attrs))->output());
@@ -314,7 +417,7 @@ const OpDef ops::affine_grid{.name = "AffineGrid",
                              .max_inputs = 2,
                              .infer = infer_affine_grid,
                              .eval = eval_affine_grid,
-                             .onnx = {{"AffineGrid", 20}}};
+                             .onnx = {{"AffineGrid", 20, kEveryLater, import_affine_grid}}};
 
 const OpDef ops::deform_conv{.name = "DeformConv",
                              .attrs = {text_attr("auto_pad", "NOTSET"), integers_attr("kernel_shape"),

@@ -153,14 +153,16 @@ void eval_range(EvalContext& context) {
   const Tensor &start = context.input(0), &step = context.input(2);
   TensorBuilder builder(start.dtype(), {real_count(start, context.input(1), step)});
   visit(start.dtype(), [&]<typename T>() {
+    using Number = std::conditional_t<std::is_integral_v<T>, int64_t,
+                                      std::conditional_t<std::is_same_v<T, double>, double, float>>;
+    const auto number = [](const Tensor& tensor) {
+      if constexpr (std::is_integral_v<T>) return tensor.integer(0);
+      else return static_cast<Number>(tensor.real(0));
+    };
+    const Number first = number(start), by = number(step);
     int64_t i = 0;
-    for (T& out : builder.data<T>()) {
-      if constexpr (std::is_integral_v<T>)
-        out = static_cast<T>(wrapping_add(start.integer(0), wrapping_multiply(i, step.integer(0))));
-      else if constexpr (std::is_same_v<T, double>) out = start.real(0) + static_cast<double>(i) * step.real(0);
-      else out = T(static_cast<float>(start.real(0)) + static_cast<float>(i) * static_cast<float>(step.real(0)));
-      ++i;
-    }
+    for (T& out : builder.data<T>())
+      out = static_cast<T>(wrapping_add(first, wrapping_multiply(static_cast<Number>(i++), by)));
   });
   context.set(0, builder.finish());
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ONNX's Attention as the attention that kernels know: heads apart, caches joined, what excludes keys as one mask that is added.
-// Soft caps, windows, lengths of the cache and the scores as a result stay with the reference.
+// A window is such a mask too; scores with a soft cap are written out as products around it. Lengths of the cache and the scores as a
+// result stay with the reference.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,8 +24,8 @@ class Lowering {
   Lowering(Graph& graph, Node* node) : graph_(graph), node_(node) {}
 
   bool possible() const {
-    const Attrs& attrs = node_->attrs;
-    if (attrs.real("softcap") != 0 || attrs.integer("left_window_size") >= 0 || attrs.integer("right_window_size") >= 0)
+    // A window then leaves every query its own key.
+    if ((window("left_window_size") >= 0 || window("right_window_size") >= 0) && length_of(kQ) != length_of(kK))
       return false;
     if (node_->input(kLengths) != nullptr || is_used(3)) return false;
     const DType dtype = node_->input(kQ)->type.dtype;
@@ -37,13 +38,16 @@ class Lowering {
   }
 
   void run() {
-    by_token_ = is_packed(kQ) && is_packed(kK) && is_packed(kV) && node_->input(kPastKey) == nullptr;
+    const double softcap = node_->attrs.real("softcap");
+    by_token_ = softcap <= 0 && is_packed(kQ) && is_packed(kK) && is_packed(kV) && node_->input(kPastKey) == nullptr;
     Value *k = with_past(kK, kPastKey), *v = with_past(kV, kPastValue);
     std::vector<Value*> inputs{heads_apart(kQ), by_token_ ? heads_apart(kK) : k, by_token_ ? heads_apart(kV) : v};
     Value* empty = nullptr;  // queries that may see no key: their results are zeros
-    if (Value* mask = find_mask(empty)) inputs.push_back(mask);
+    Value* mask = find_mask(empty);
+    if (mask != nullptr) inputs.push_back(mask);
     const Attrs attrs{{"scale", scale()}, {"layout", std::string(by_token_ ? "bshd" : "bhsd")}};
-    Value* result = add(ops::scaled_dot_product_attention, std::move(inputs), attrs);
+    Value* result = softcap > 0 ? capped(inputs[0], k, v, mask, softcap)
+                                : add(ops::scaled_dot_product_attention, std::move(inputs), attrs);
     if (empty != nullptr) {
       if (by_token_) empty = add(ops::transpose, {empty}, {{"perm", kSwapHeads}});
       result = add(ops::where, {empty, scalar(graph_, result->type.dtype, 0), result});
@@ -134,11 +138,47 @@ class Lowering {
     return add(ops::where, {seen, scalar(graph_, dtype, 0), scalar(graph_, dtype, -kInfinity)});
   }
 
+  int64_t window(const char* name) const { return node_->attrs.integer(name); }
+  bool depends_on_position() const {
+    return node_->attrs.integer("is_causal") != 0 || window("left_window_size") >= 0 ||
+           window("right_window_size") >= 0;
+  }
+
   /// 0 where a query may see a key by its position, else minus infinity: [queries, keys].
-  Value* causal_mask(DType dtype) {
+  Value* position_mask(DType dtype) {
     Value* positions = add(ops::add, {counting(length_of(kQ)), size(past_length())});
     positions = view(graph_, node_, positions, Shape{length_of(kQ), Dim(1)}, {node_});
-    return excluding(add(ops::less_or_equal, {counting(keys()), positions}), dtype);
+    Value *all = counting(keys()), *seen = nullptr;
+    const auto also = [&](Value* condition) { seen = seen == nullptr ? condition : add(ops::and_, {seen, condition}); };
+    if (node_->attrs.integer("is_causal") != 0) also(add(ops::less_or_equal, {all, positions}));
+    if (const int64_t left = window("left_window_size"); left >= 0)
+      also(add(ops::greater_or_equal, {all, add(ops::sub, {positions, size(Dim(left))})}));
+    if (const int64_t right = window("right_window_size"); right >= 0)
+      also(add(ops::less_or_equal, {all, add(ops::add, {positions, size(Dim(right))})}));
+    return excluding(seen, dtype);
+  }
+
+  /// Heads that share keys are rows of one product; between the products a head stands apart for its mask.
+  Value* capped(Value* q, Value* k, Value* v, Value* mask, double softcap) {
+    const DType dtype = q->type.dtype;
+    const Dim batch = shape_of(kQ)[0], queries = length_of(kQ), shared = floor_divide(heads_of(kQ), heads_of(kK));
+    const auto shaped = [&](Value* value, const Shape& shape) { return view(graph_, node_, value, shape, {node_}); };
+    const auto times = [&](Value* value, double factor) {
+      return add(ops::mul, {value, scalar(graph_, dtype, factor)});
+    };
+    const Shape rows{batch, heads_of(kK), shared * queries, keys()};
+    q = shaped(q, Shape{batch, heads_of(kK), shared * queries, depth_of(kQ)});
+    Value* turned = add(ops::transpose, {k}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+    Value* scores = times(add(ops::mat_mul, {q, turned}), scale() / softcap);
+    scores = times(add(ops::tanh, {scores}), softcap);
+    if (mask != nullptr) {
+      const Shape& own = mask->type.shape;
+      const bool one = own[1] == Dim(1);
+      mask = shaped(mask, Shape{own[0], one ? Dim(1) : heads_of(kK), one ? Dim(1) : shared, own[2], own[3]});
+      scores = add(ops::add, {shaped(scores, Shape{batch, heads_of(kK), shared, queries, keys()}), mask});
+    }
+    Value* shares = shaped(add(ops::softmax, {scores}, {{"axis", int64_t{-1}}}), rows);
+    return shaped(add(ops::mat_mul, {shares, v}), Shape{batch, heads_of(kQ), queries, depth_of(kV)});
   }
 
   /// What is added to the scores, in four axes; `empty` where the mask may exclude all keys of a query.
@@ -149,9 +189,9 @@ class Lowering {
     if (mask != nullptr && mask->type.dtype == DType::boolean) mask = excluding(mask, dtype);
     if (mask != nullptr && mask->type.dtype != dtype)
       mask = add(ops::cast, {mask}, {{"to", std::string(name_of(dtype))}});
-    if (node_->attrs.integer("is_causal") != 0) {
-      Value* causal = causal_mask(dtype);
-      mask = mask == nullptr ? causal : add(ops::add, {mask, causal});
+    if (depends_on_position()) {
+      Value* places = position_mask(dtype);
+      mask = mask == nullptr ? places : add(ops::add, {mask, places});
     }
     if (mask == nullptr) return nullptr;
     Shape shape = mask->type.shape, whole;

@@ -54,7 +54,8 @@ struct TreesCode {
 
 struct FlatBranch {
   float split;
-  int32_t feature, on_true, on_false;  // all branches; a leaf's lead to itself
+  int32_t feature;
+  int32_t next[2];  // where it is true, and where not: branches; a leaf's lead to itself
 };
 struct Pair {
   double weight;
@@ -109,11 +110,11 @@ class Trees final : public CpuKernel {
       branches[i] = {
           std::bit_cast<float>(branch[0]),
           static_cast<int32_t>(std::min<int64_t>(feature, code_.features - 1)) | (branch[1] & kMissingGoesTrue),
-          inside(branch[2], i), inside(branch[3], i)};
+          {inside(branch[2], i), inside(branch[3], i)}};
     }
     for (int64_t i = 0; i < code_.leaves; ++i) {
       const auto self = static_cast<int32_t>(code_.branches + i);
-      branches[self] = {0, 0, self, self};
+      branches[self] = {0, 0, {self, self}};
     }
     auto *own_roots = const_cast<int32_t*>(walked.roots), *own_begins = const_cast<int32_t*>(walked.begins);
     for (int64_t i = 0; i < code_.trees; ++i) own_roots[i] = inside(roots[i], -1);
@@ -179,8 +180,8 @@ class Trees final : public CpuKernel {
       for (size_t i = 0; i < kTogether; ++i) {
         const FlatBranch& branch = branches[at[i]];
         const float value = x[i][branch.feature & (kMissingGoesTrue - 1)];
-        const bool missing = std::isnan(value) && branch.feature >= kMissingGoesTrue;
-        at[i] = (value <= branch.split) | missing ? branch.on_true : branch.on_false;
+        const bool missing = (value != value) & (branch.feature >= kMissingGoesTrue);
+        at[i] = branch.next[(value <= branch.split) | missing ? 0 : 1];  // half of the guesses would be wrong
         goes_on |= at[i] < first_leaf;
       }
     }

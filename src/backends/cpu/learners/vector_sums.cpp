@@ -25,7 +25,7 @@ HWY_INLINE V Added(V sum, V x, V v) {
   return hn::MulAdd(apart, apart, sum);
 }
 
-/// Four vectors of sums stay in registers for all features, which hides what an addition takes; the rest one by one.
+/// Four vectors of sums stay in registers for all features, which hides what an addition takes; of the rest each has four sums.
 template <bool distance>
 void Sums(const float* x, int64_t features, const float* panel, int64_t room, float* sums) {
   const D d;
@@ -47,10 +47,14 @@ void Sums(const float* x, int64_t features, const float* panel, int64_t room, fl
     hn::StoreU(e, d, sums + v + 3 * lanes);
   }
   for (; v < room; v += lanes) {
-    V sum = hn::Zero(d);
-    for (int64_t i = 0; i < features; ++i)
-      sum = Added<distance>(sum, hn::Set(d, x[i]), hn::LoadU(d, panel + i * room + v));
-    hn::StoreU(sum, d, sums + v);
+    V a = hn::Zero(d), b = a, c = a, e = a;
+    const auto add = [&](V sum, int64_t i) {
+      return Added<distance>(sum, hn::Set(d, x[i]), hn::LoadU(d, panel + i * room + v));
+    };
+    int64_t i = 0;
+    for (; i + 4 <= features; i += 4) a = add(a, i), b = add(b, i + 1), c = add(c, i + 2), e = add(e, i + 3);
+    for (; i < features; ++i) a = add(a, i);
+    hn::StoreU(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, sums + v);
   }
 }
 

@@ -112,7 +112,7 @@ class Vectors final : public CpuKernel {
     for (int64_t row = share.begin; row < share.end; ++row) {
       compare(rows_.at(row, bindings), values, bindings);
       decide(values, decisions, bindings);
-      finish(row, decisions, bindings);
+      finish(row, decisions, values, bindings);
     }
   }
 
@@ -145,14 +145,28 @@ class Vectors final : public CpuKernel {
           bias[k] + (code_.is_svm() ? sums_.dot(values, weights + k * code_.vectors, code_.vectors) : values[k]);
   }
 
-  void finish(int64_t row, double* decisions, const Bindings& bindings) const {
+  /// Powers of all scores at once, in floats.
+  void soften(std::span<double> scores, float* powers) const {
+    const double top = *std::max_element(scores.begin(), scores.end());
+    const auto count = static_cast<int64_t>(scores.size());
+    std::fill_n(powers, round_up(count, 16), 0.0F);
+    for (size_t i = 0; i < scores.size(); ++i) powers[i] = static_cast<float>(scores[i] - top);
+    exp_(powers, nullptr, nullptr, powers, round_up(count, 16));
+    double sum = 0;
+    for (size_t i = 0; i < scores.size(); ++i) sum += powers[i];
+    for (size_t i = 0; i < scores.size(); ++i) scores[i] = powers[i] / sum;
+  }
+
+  void finish(int64_t row, double* decisions, float* room, const Bindings& bindings) const {
     double* scores = decisions + code_.decisions;
     const auto count = static_cast<size_t>(code_.scores());
     const int64_t winner = code_.model == Model::svm_classifier      ? judge_pairs(decisions, scores)
                            : code_.model == Model::linear_classifier ? judge(decisions, scores)
                                                                      : (std::copy_n(decisions, count, scores), 0);
     if (code_.one_class) scores[0] = scores[0] > 0 ? 1 : -1;
-    post_transform(transform_, {scores, count});
+    if (code_.transform == Transform::softmax && static_cast<int64_t>(count) <= code_.room())
+      soften({scores, count}, room);
+    else post_transform(transform_, {scores, count});
     float* to = scores_.as<float>(bindings) + row * code_.scores();
     for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(scores[i]);
     if (labels_) labels_->as<int64_t>(bindings)[row] = code_.labels[static_cast<size_t>(winner)];

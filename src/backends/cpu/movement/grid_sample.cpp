@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GridSample of images in two dimensions. What a point of the grid costs - its place, up to 4 x 4 pixels and their weights - is
-// worked out once for some points at a time, and all channels share it. Positions are found in double, as the reference does: a
-// grid of floats says which pixel is the nearest.
+// GridSample of images in up to three dimensions. The images are brought to pixels whose channels lie behind each other; then a
+// point of the grid is a weighted sum of up to 4 x 4 x 4 of them (pixel_mix.h). Positions are found in double, as the reference
+// does: a grid of floats says which pixel is the nearest.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "backends/cpu/movement/pixel_mix.h"
 #include "backends/cpu/support/node_code.h"
 #include "base/numbers.h"
 #include "ops/ops.h"
@@ -14,7 +15,9 @@
 namespace hone::cpu {
 namespace {
 
-constexpr int64_t kPoints = 64;     // done together
+constexpr int64_t kPoints = 64;  // done together
+constexpr size_t kMostImageAxes = 3;
+constexpr size_t kMostPixels = 64;  // of a point
 constexpr double kFarthest = 1e15;  // positions beyond are brought there, so that they are integers
 
 enum class Mode : uint8_t { linear, nearest, cubic };
@@ -35,7 +38,7 @@ struct GridSampleCode {
 std::string reason_against(const Node& node) {
   for (const Value* value : {node.input(0), node.input(1)})
     if (value->type.dtype != DType::f32) return fmt::format("{} is not f32", name_of(value->type.dtype));
-  if (node.input(0)->type.shape.rank() != 4) return "not in two dimensions";
+  if (node.input(0)->type.shape.rank() > 2 + kMostImageAxes) return "in more than three dimensions";
   return {};
 }
 
@@ -61,6 +64,8 @@ class Axis {
         padding_(static_cast<Padding>(code.padding)),
         align_corners_(code.align_corners),
         size_(size) {}
+
+  int64_t size() const { return size_; }
 
   Taps taps(double grid) const {
     const auto length = static_cast<double>(size_);
@@ -109,79 +114,102 @@ class Axis {
   int64_t size_;
 };
 
-/// What some points read of a plane: the same number of pixels each.
+/// What a point reads: pixels inside of the image with weights that are not zero.
 struct Reads {
-  int count = 0;
-  std::array<std::array<int64_t, kPoints>, 16> pixel;  // -1: a zero
-  std::array<std::array<float, kPoints>, 16> weight;
+  std::array<int32_t, kMostPixels> pixels;
+  std::array<float, kMostPixels> weights;
+  int64_t count = 1;
+
+  Reads() { pixels[0] = 0, weights[0] = 1; }
+  /// Each of them at each of another axis' taps.
+  Reads along(const Taps& taps, int64_t size) const {
+    Reads all;
+    all.count = 0;
+    for (int64_t i = 0; i < count; ++i)
+      for (size_t k = 0; k < static_cast<size_t>(taps.count); ++k) {
+        if (taps.pixel[k] < 0) continue;
+        const auto from = static_cast<size_t>(i), to = static_cast<size_t>(all.count++);
+        all.pixels[to] = static_cast<int32_t>(pixels[from] * size + taps.pixel[k]);
+        all.weights[to] = weights[from] * static_cast<float>(taps.weight[k]);
+      }
+    return all;
+  }
 };
 
 void require_images(const BoundNode& node) {
   const ConcreteType &x = node.operand(0).type, &grid = node.operand(1).type, &y = node.result().type;
   const Dims &in = x.dims, &out = y.dims;
-  node.require(x.dtype == DType::f32 && grid.dtype == DType::f32 && y.dtype == DType::f32 && in.size() == 4 &&
-               elements(in) > 0 && out.size() == 4 && in[0] == out[0] && in[1] == out[1] &&
-               grid.dims == Dims{out[0], out[2], out[3], 2});
+  node.require(x.dtype == DType::f32 && grid.dtype == DType::f32 && y.dtype == DType::f32 && in.size() >= 3 &&
+               in.size() <= 2 + kMostImageAxes && elements(in) > 0 && elements(in) < INT32_MAX &&
+               out.size() == in.size() && in[0] == out[0] && in[1] == out[1]);
+  Dims points{out[0]};
+  points.insert(points.end(), out.begin() + 2, out.end());
+  points.push_back(static_cast<int64_t>(in.size()) - 2);
+  node.require(grid.dims == points);
 }
 
-/// An item is some points of an image, for all its channels.
-class GridSample final : public ItemKernel {
+/// First the pixels; then an item is some points of an image, for all its channels.
+class GridSample final : public CpuKernel {
  public:
-  GridSample(const GridSampleCode& code, const BoundNode& node)
-      : ItemKernel(node.operand(0).type.dims.at(0) * blocks_of(node.result()), elements(node.result().type.dims)),
-        x_(node.operand(0)),
+  GridSample(const GridSampleCode& code, const BoundNode& node, const CpuInfo& info)
+      : x_(node.operand(0)),
         grid_(node.operand(1)),
         y_(node.result()),
-        rows_(code, x_.type.dims.at(2)),
-        columns_(code, x_.type.dims.at(3)) {
-    const Dims &in = x_.type.dims, &out = y_.type.dims;
-    channels_ = in[1], width_ = in[3], area_ = in[2] * in[3], points_ = out[2] * out[3];
+        kernels_(pixel_kernels(info.isa)),
+        channels_(x_.type.dims.at(1)),
+        area_(elements(std::span(x_.type.dims).subspan(2))),
+        points_(elements(std::span(y_.type.dims).subspan(2))),
+        workers_(info.workers),
+        pixels_(x_.type.dims[0], channels_, area_) {
+    for (size_t i = 2; i < x_.type.dims.size(); ++i) axes_.emplace_back(code, x_.type.dims[i]);
+  }
+
+  int phases() const override { return 2; }
+  bool serial() const override { return elements(y_.type.dims) < 1024; }
+  size_t workspace_bytes() const override {
+    return pixels_.bytes() + static_cast<size_t>(workers_ * room()) * sizeof(float);
+  }
+
+  void run(int phase, int worker, int workers, const Bindings& bindings) const override {
+    auto* pixels = static_cast<float*>(bindings.workspace);
+    if (phase == 0) {
+      const Share share = share_of(pixels_.items(), worker, workers);
+      return pixels_.run(share.begin, share.end, x_.as<float>(bindings), pixels);
+    }
+    float* samples = pixels + pixels_.bytes() / sizeof(float) + worker * room();
+    const int64_t blocks = (points_ + kPoints - 1) / kPoints;
+    const Share share = share_of(x_.type.dims[0] * blocks, worker, workers);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      const int64_t image = item / blocks, first = item % blocks * kPoints, count = std::min(kPoints, points_ - first);
+      const float* grid = grid_.as<float>(bindings) + (image * points_ + first) * static_cast<int64_t>(axes_.size());
+      for (int64_t p = 0; p < count; ++p, grid += axes_.size()) {
+        const Reads reads = reads_at(grid);
+        kernels_.mix({pixels + image * area_ * channels_, reads.pixels.data(), reads.weights.data(), reads.count,
+                      channels_, samples + p * channels_});
+      }
+      transpose_floats(samples, channels_, y_.as<float>(bindings) + image * channels_ * points_ + first, points_, count,
+                       channels_);
+    }
   }
 
  private:
-  static int64_t blocks_of(const NodeResult& y) {
-    return (y.type.dims.at(2) * y.type.dims.at(3) + kPoints - 1) / kPoints;
-  }
+  /// Floats of a worker.
+  int64_t room() const { return (kPoints * channels_ + kMixSlack + 15) / 16 * 16; }
 
-  void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+  /// Coordinates run from the last axis to the first.
+  Reads reads_at(const float* grid) const {
     Reads reads;
-    const int64_t blocks = blocks_of(y_);
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t image = item / blocks, first = item % blocks * kPoints, count = std::min(kPoints, points_ - first);
-      find(grid_.as<float>(bindings) + (image * points_ + first) * 2, count, reads);
-      const float* x = x_.as<float>(bindings) + image * channels_ * area_;
-      float* y = y_.as<float>(bindings) + image * channels_ * points_ + first;
-      for (int64_t channel = 0; channel < channels_; ++channel, x += area_, y += points_) sum(reads, x, count, y);
-    }
-  }
-
-  void find(const float* grid, int64_t count, Reads& reads) const {
-    for (int64_t p = 0; p < count; ++p) {
-      const Taps across = columns_.taps(grid[2 * p]), down = rows_.taps(grid[2 * p + 1]);
-      reads.count = 0;
-      for (size_t i = 0; i < static_cast<size_t>(down.count); ++i)
-        for (size_t k = 0; k < static_cast<size_t>(across.count); ++k) {
-          const auto at = static_cast<size_t>(reads.count++), point = static_cast<size_t>(p);
-          const bool outside = down.pixel[i] < 0 || across.pixel[k] < 0;
-          reads.pixel[at][point] = outside ? -1 : down.pixel[i] * width_ + across.pixel[k];
-          reads.weight[at][point] = static_cast<float>(down.weight[i] * across.weight[k]);
-        }
-    }
-  }
-
-  static void sum(const Reads& reads, const float* x, int64_t count, float* y) {
-    for (size_t p = 0; p < static_cast<size_t>(count); ++p) {
-      float total = 0;
-      for (size_t i = 0; i < static_cast<size_t>(reads.count); ++i)
-        if (const int64_t at = reads.pixel[i][p]; at >= 0) total += reads.weight[i][p] * x[at];
-      y[p] = total;
-    }
+    for (size_t axis = 0; axis < axes_.size(); ++axis)
+      reads = reads.along(axes_[axis].taps(grid[axes_.size() - 1 - axis]), axes_[axis].size());
+    return reads;
   }
 
   NodeOperand x_, grid_;
   NodeResult y_;
-  Axis rows_, columns_;
-  int64_t channels_ = 0, width_ = 0, area_ = 0, points_ = 0;
+  PixelKernels kernels_;
+  int64_t channels_, area_, points_, workers_;
+  PixelMajor pixels_;
+  std::vector<Axis> axes_;
 };
 
 struct GridSampleFamily : NodeFamily<GridSampleCode> {
@@ -208,10 +236,11 @@ struct GridSampleFamily : NodeFamily<GridSampleCode> {
                   attrs.integer("align_corners") != 0};
     return built;
   }
-  static std::shared_ptr<const CpuKernel> load(const GridSampleCode& code, const KernelShapes& shapes, const CpuInfo&) {
+  static std::shared_ptr<const CpuKernel> load(const GridSampleCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
     const BoundNode node(code.node, shapes, kName);
     require_images(node);
-    return std::make_shared<GridSample>(code, node);
+    return std::make_shared<GridSample>(code, node, info);
   }
 };
 

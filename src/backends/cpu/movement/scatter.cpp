@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScatterElements and ScatterND with every reduction: the data are copied, then updates are put in. Updates that meet the
-// same element must keep their order, so workers share an axis along which updates can not meet.
+// ScatterElements and ScatterND with every reduction, and TensorScatter: the data are copied, then updates are put in. Updates that
+// meet the same element must keep their order, so workers share an axis along which updates can not meet.
 #include <algorithm>
 #include <cstring>
 
@@ -36,36 +36,43 @@ T combined(Combine how, T old, T update) {
 
 std::string reason_against(const Node& node) {
   if (std::string reason = reason_not_numeric(node); !reason.empty()) return reason;
+  if (node.is(ops::tensor_scatter)) {
+    if (node.input(0)->type.shape.elements() == Dim(0)) return "an empty cache";
+    return node.input(0)->type.dtype == node.input(1)->type.dtype ? "" : "updates have another type";
+  }
   if (!is_index_type(node.input(1)->type.dtype))
     return fmt::format("indices are {}", name_of(node.input(1)->type.dtype));
   if (node.input(0)->type.dtype != node.input(2)->type.dtype) return "updates have another type";
   return {};
 }
 
+enum class What { elements, positions, cache };  // ScatterElements, ScatterND, TensorScatter
+constexpr std::array<std::string_view, 3> field_names(What) { return {"elements", "positions", "cache"}; }
+
 struct ScatterCode {
   NodeCode node;
-  bool positions = false;  // ScatterND, otherwise ScatterElements
-  int64_t axis = 0;        // of elements
+  What what = What::elements;
+  int64_t axis = 0;  // of elements, of a cache
   Combine how = Combine::none;
+  bool circular = false;  // a cache that begins anew behind its end
   static void fields(auto& self, auto& visit) {
     NodeCode::fields(self.node, visit);
-    visit("positions", self.positions);
+    visit("what", self.what);
     visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
     visit("how", self.how);
+    visit("circular", self.circular);
   }
 };
 
 /// The copy of the data; the updates are the derived class's.
 class Scatter : public CpuKernel {
  public:
-  Scatter(const ScatterCode& code, const BoundNode& node)
-      : data_(node.operand(0)),
-        indices_(node.operand(1)),
-        updates_(node.operand(2)),
-        result_(node.result()),
-        how_(code.how) {
-    node.require(is_index_type(indices_.type.dtype) && data_.type == result_.type &&
-                 updates_.type.dtype == data_.type.dtype);
+  Scatter(const ScatterCode& code, const BoundNode& node, size_t updates = 2)
+      : data_(node.operand(0)), updates_(node.operand(updates)), result_(node.result()), how_(code.how) {
+    node.require(data_.type == result_.type && updates_.type.dtype == data_.type.dtype);
+    if (updates == 1 && !node.has(2)) return;
+    indices_ = node.operand(3 - updates);
+    node.require(is_index_type(indices_.type.dtype));
   }
   int phases() const override { return 2; }
   bool serial() const override { return elements(data_.type.dims) + elements(updates_.type.dims) < 8192; }
@@ -174,28 +181,81 @@ class ScatterNd final : public Scatter {
   int64_t count_ = 0;
 };
 
+/// Some steps of each batch entry, from a position of its own on. A position outside is brought inside.
+class TensorScatter final : public Scatter {
+ public:
+  TensorScatter(const ScatterCode& code, const BoundNode& node) : Scatter(code, node, 1), circular_(code.circular) {
+    const Dims &data = data_.type.dims, &updates = updates_.type.dims;
+    node.require(!data.empty() && updates.size() == data.size());
+    const size_t axis = normalize_axis(code.axis, data.size());
+    Dims same = data;
+    same[axis] = updates[axis];
+    node.require(axis > 0 && same == updates && updates[axis] <= data[axis] && data[axis] > 0);
+    node.require(!node.has(2) || elements(indices_.type.dims) == data[0]);
+    has_positions_ = node.has(2);
+    length_ = data[axis], steps_ = updates[axis];
+    per_batch_ = elements(std::span(data).subspan(1, axis - 1)), lines_ = data[0] * per_batch_;
+    step_bytes_ = elements(std::span(data).subspan(axis + 1)) * static_cast<int64_t>(size_of(data_.type.dtype));
+  }
+
+ private:
+  void update(int worker, int workers, const Bindings& bindings) const override {
+    const Share share = share_of(lines_, worker, workers);
+    for (int64_t line = share.begin; line < share.end; ++line) {
+      int64_t at = 0;
+      if (has_positions_) {
+        const IndexReader positions(indices_, bindings);
+        at = circular_ ? std::max<int64_t>(0, positions[line / per_batch_]) % length_
+                       : std::clamp<int64_t>(positions[line / per_batch_], 0, length_ - steps_);
+      }
+      const std::byte* from = updates_.as<std::byte>(bindings) + line * steps_ * step_bytes_;
+      std::byte* to = result_.as<std::byte>(bindings) + line * length_ * step_bytes_;
+      const int64_t first = std::min(steps_, length_ - at);
+      std::memcpy(to + at * step_bytes_, from, static_cast<size_t>(first * step_bytes_));
+      std::memcpy(to, from + first * step_bytes_, static_cast<size_t>((steps_ - first) * step_bytes_));
+    }
+  }
+
+  bool circular_, has_positions_ = false;
+  int64_t length_ = 0, steps_ = 0, per_batch_ = 1, lines_ = 0, step_bytes_ = 0;
+};
+
 struct ScatterFamily : NodeFamily<ScatterCode> {
   static constexpr std::string_view kName = "scatter";
+  static constexpr int kVersion = 2;
 
   static void propose(const Problem& problem, const CpuInfo&, Candidates& out) {
     const Node* node = single_node(problem);
-    if (node == nullptr || !(node->is(ops::scatter_elements) || node->is(ops::scatter_nd))) return;
+    if (node == nullptr ||
+        !(node->is(ops::scatter_elements) || node->is(ops::scatter_nd) || node->is(ops::tensor_scatter)))
+      return;
     if (std::string reason = reason_against(*node); !reason.empty()) return out.refuse(kName, std::move(reason));
     offer_linear(problem, kName, out);
   }
   static Built<ScatterCode> compile(const Problem& problem, const NoParams&, const Tactic&) {
     const Node& node = *single_node(problem);
+    if (node.is(ops::tensor_scatter)) {
+      Built<ScatterCode> built;
+      built.code = {describe_node(problem, built.constants), What::cache, node.attrs.integer("axis"), Combine::none,
+                    node.attrs.text("mode") == "circular"};
+      return built;
+    }
     const bool positions = node.is(ops::scatter_nd);
     const std::optional<Combine> how = value_named<Combine>(node.attrs.text("reduction"));
     HONE_CHECK(how.has_value(), "unknown reduction '{}' of a scatter", node.attrs.text("reduction"));
     Built<ScatterCode> built;
-    built.code = {describe_node(problem, built.constants), positions, positions ? 0 : node.attrs.integer("axis"), *how};
+    built.code = {describe_node(problem, built.constants), positions ? What::positions : What::elements,
+                  positions ? 0 : node.attrs.integer("axis"), *how};
     return built;
   }
   static std::shared_ptr<const CpuKernel> load(const ScatterCode& code, const KernelShapes& shapes, const CpuInfo&) {
     const BoundNode node(code.node, shapes, kName);
-    if (code.positions) return std::make_shared<ScatterNd>(code, node);
-    return std::make_shared<ScatterElements>(code, node);
+    switch (code.what) {
+      case What::elements: return std::make_shared<ScatterElements>(code, node);
+      case What::positions: return std::make_shared<ScatterNd>(code, node);
+      case What::cache: return std::make_shared<TensorScatter>(code, node);
+    }
+    return nullptr;
   }
 };
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/movement/interleave.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -82,6 +83,9 @@ void repeat_elements(const T* from, T* to, int64_t n, int64_t m, int64_t m_from,
 template <typename T>
 void copy_elements(const T* from, T* to, int64_t n, int64_t n_from, int64_t n_to, int64_t m, int64_t m_from,
                    int64_t m_to) {
+  if constexpr (sizeof(T) <= 4)
+    if (m >= 2 && m <= 4 && n_from == m && n_to == 1 && m_from == 1 && m_to >= n)
+      return pixel_moves<T>().split(from, m, n, to, m_to);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) to[i * m_to + j * n_to] = from[i * m_from + j * n_from];
 }
@@ -132,6 +136,8 @@ void transpose_tile(const uint16_t* from, int64_t n_from, uint16_t* to, int64_t 
 /// to[i*m_to + j] = from[j*n_from + i], in squares of a line so that the lines of both sides are used while they are near.
 template <typename T>
 void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m, int64_t m_to) {
+  if constexpr (sizeof(T) <= 4)
+    if (n >= 2 && n <= 4 && m_to == n && n_from >= m) return pixel_moves<T>().join(from, n_from, n, m, to);
   constexpr int64_t kSquare = sizeof(T) == 2 ? 32 : 16, kTile = 16 / sizeof(T);
   for (int64_t i0 = 0; i0 < m; i0 += kSquare)
     for (int64_t j0 = 0; j0 < n; j0 += kSquare) {
@@ -151,6 +157,11 @@ void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m,
 }
 
 }  // namespace
+
+void transpose_floats(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows, int64_t columns) {
+  copy_transposed(reinterpret_cast<const uint32_t*>(from), reinterpret_cast<uint32_t*>(to), rows, from_step, columns,
+                  to_step);
+}
 
 bool moves_rows(const StridedCopy& copy) {
   constexpr int64_t kShortRow = 4;

@@ -16,6 +16,9 @@ namespace hone::cpu {
 /// Whether stretches of bytes lie alike on both sides, or repeat one element; otherwise elements change places one by one.
 bool moves_rows(const StridedCopy& copy);
 
+/// to[j * to_step + i] = from[i * from_step + j] for `rows` rows of `columns` floats.
+void transpose_floats(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows, int64_t columns);
+
 class CopyLoops {
  public:
   /// `element` is 1, 2, 4 or 8 bytes.

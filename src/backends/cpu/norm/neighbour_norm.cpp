@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/cpu/norm/group_norm_kernel.h"
+#include "backends/cpu/norm/vector_kernels.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/region_reader.h"
 #include "ops/ops.h"
@@ -77,7 +78,7 @@ class Lrn final : public ItemKernel {
 
 class LpNorm final : public ItemKernel {
  public:
-  LpNorm(const NeighbourNormCode& code, const BoundNode& node)
+  LpNorm(const NeighbourNormCode& code, const BoundNode& node, Isa isa)
       : ItemKernel(items_of(code, node), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
@@ -86,6 +87,8 @@ class LpNorm final : public ItemKernel {
         inner_(inner_of(x_.type.dims, axis_of(code, node))),
         strips_((inner_ + kStrip - 1) / kStrip) {
     node.require(x_.type == y_.type && x_.type.dtype == DType::f32);
+    if (inner_ == 1 && p_ == 1) rows_ = vector_kernels(isa).l1_norm;
+    if (inner_ == 1 && p_ == 2) rows_ = vector_kernels(isa).l2_norm;
   }
 
  private:
@@ -103,6 +106,14 @@ class LpNorm final : public ItemKernel {
   }
 
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
+    if (rows_ != nullptr)
+      return rows_({.x = x_.as<float>(bindings) + begin * n_,
+                    .scale = nullptr,
+                    .bias = nullptr,
+                    .y = y_.as<float>(bindings) + begin * n_,
+                    .count = end - begin,
+                    .n = n_,
+                    .epsilon = 0});
     double norms[kStrip];
     for (int64_t item = begin; item < end; ++item) {
       const int64_t first = item % strips_ * kStrip, count = std::min(kStrip, inner_ - first),
@@ -127,6 +138,7 @@ class LpNorm final : public ItemKernel {
   NodeOperand x_;
   NodeResult y_;
   int64_t p_, n_, inner_, strips_;
+  void (*rows_)(const NormArgs&) = nullptr;  // where a line is a row
 };
 
 struct NeighbourNormFamily : NodeFamily<NeighbourNormCode> {
@@ -159,7 +171,7 @@ struct NeighbourNormFamily : NodeFamily<NeighbourNormCode> {
     const bool channels = code.neighbours == Neighbours::channels;
     node.require(node.operand(0).type.dims.size() >= (channels ? 2u : 1u));
     if (channels) return std::make_shared<Lrn>(code, node, info.isa);
-    return std::make_shared<LpNorm>(code, node);
+    return std::make_shared<LpNorm>(code, node, info.isa);
   }
 };
 

@@ -51,7 +51,7 @@ void SoftmaxRow(const SoftmaxLines& args) {
     sum = hn::Add(sum, e);
   }
   const float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  const V factor = hn::Set(d, 1 / total), shift = hn::Add(top, hn::Set(d, std::log(total)));
+  const V factor = hn::Set(d, 1 / total), shift = kLog ? hn::Add(top, hn::Set(d, std::log(total))) : top;
   const auto result = [&](const float* x, const float* y) {
     return kLog ? hn::Sub(hn::LoadU(d, x), shift) : hn::Mul(hn::LoadU(d, y), factor);
   };
@@ -149,8 +149,39 @@ void Norm(const NormArgs& args) {
   }
 }
 
+/// What floats cannot hold is summed up once more in double.
+template <bool kSquares>
+double ExactNorm(const float* x, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += kSquares ? static_cast<double>(x[i]) * x[i] : std::fabs(x[i]);
+  return kSquares ? std::sqrt(sum) : sum;
+}
+
+template <bool kSquares>
+void LpNorm(const NormArgs& args) {
+  const D d;
+  const size_t n = static_cast<size_t>(args.n);
+  for (int64_t row = 0; row < args.count; ++row) {
+    const float* x = args.x + row * args.n;
+    float* y = args.y + row * args.n;
+    const float sum = sum_row(x, n, 0, [](V v) { return kSquares ? hn::Mul(v, v) : hn::Abs(v); });
+    double norm = kSquares ? std::sqrt(sum) : sum;
+    if (!(sum > 1e-30F && sum < 1e30F)) norm = ExactNorm<kSquares>(x, n);
+    const double inverse = norm == 0 ? 0 : 1 / norm;
+    if (inverse > 1e30) {  // more than a float holds
+      for (size_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse);
+      continue;
+    }
+    const V factor = hn::Set(d, static_cast<float>(inverse));
+    for_row(
+        n, hn::Lanes(d), [&](size_t i) { hn::StoreU(hn::Mul(hn::LoadU(d, x + i), factor), d, y + i); },
+        [&](size_t i, size_t count) { store_some(hn::Mul(load_some(d, x + i, count, 0), factor), d, y + i, count); });
+  }
+}
+
 VectorKernels Kernels() {
-  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>, Norm<true>, Norm<false>};
+  return {SoftmaxRow<false>, SoftmaxColumns<false>, SoftmaxRow<true>, SoftmaxColumns<true>,
+          Norm<true>,        Norm<false>,           LpNorm<false>,    LpNorm<true>};
 }
 
 }  // namespace HWY_NAMESPACE

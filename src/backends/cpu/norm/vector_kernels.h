@@ -33,6 +33,9 @@ struct VectorKernels {
   void (*log_softmax_columns)(const SoftmaxLines&);
   void (*layer_norm)(const NormArgs&);
   void (*rms_norm)(const NormArgs&);
+  /// Rows divided by the sum of their sizes, or by the root of that of their squares; a row of zeros stays one.
+  void (*l1_norm)(const NormArgs&);
+  void (*l2_norm)(const NormArgs&);
 };
 
 /// The kernels for an instruction set (at most the machine's).

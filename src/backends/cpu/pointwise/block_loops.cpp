@@ -175,7 +175,18 @@ HWY_INLINE float Scalar(float a, float b) {
   }
 }
 
-/// For which numbers Highway's function is good to a few units in the last place.
+/// For which numbers there is a result; elsewhere it is not a number.
+template <ExprKind kind>
+HWY_INLINE M IsDefined(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  if constexpr (kind == ExprKind::acosh) return hn::Ge(x, one);
+  return hn::Le(hn::Abs(x), one);
+}
+template <ExprKind kind>
+constexpr bool kIsPartial =
+    kind == ExprKind::asin || kind == ExprKind::acos || kind == ExprKind::acosh || kind == ExprKind::atanh;
+
+/// For which of those Highway's function is good to a few units in the last place.
 template <ExprKind kind>
 HWY_INLINE M IsGood(D d, V x) {
   const V size = hn::Abs(x);
@@ -225,9 +236,18 @@ void Elementary(const void* av, const void*, const void*, void* dv, int64_t coun
   float* to = static_cast<float*>(dv);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const V x = hn::LoadU(d, a + i);
-    if (HWY_LIKELY(hn::AllTrue(d, IsGood<kind>(d, x)))) hn::StoreU(Vector<kind>(d, x), d, to + i);
-    else
+    V x = hn::LoadU(d, a + i);
+    [[maybe_unused]] M defined = hn::Eq(x, x);
+    if constexpr (kIsPartial<kind>) {
+      defined = IsDefined<kind>(d, x);
+      x = hn::IfThenElse(defined, x, hn::Set(d, kind == ExprKind::acosh ? 1.0F : 0.0F));
+    }
+    if (HWY_LIKELY(hn::AllTrue(d, IsGood<kind>(d, x)))) {
+      V y = Vector<kind>(d, x);
+      if constexpr (kIsPartial<kind>)
+        y = hn::IfThenElse(defined, y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+      hn::StoreU(y, d, to + i);
+    } else
       for (int64_t k = i; k < i + lanes; ++k) to[k] = Scalar<kind>(a[k], 0);
   }
   for (; i < count; ++i) to[i] = Scalar<kind>(a[i], 0);

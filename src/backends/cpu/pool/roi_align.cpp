@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RoiAlign. The mean of a bin's bilinear samples is a sum over rows times a sum over columns: each sample adds to the weights
-// of two rows and of two columns, so a bin costs the pixels that it covers, whatever the number of samples, and all channels
-// share the weights of a region. The largest of samples has no such form and is taken sample by sample. A region or an image
-// number outside of bounds is brought inside.
+// of two rows and of two columns, so a bin costs the pixels that have a weight, whatever the number of samples, and all channels
+// of a pixel are added at once (movement/pixel_mix.h). The largest of samples has no such form and is taken sample by sample. A
+// region or an image number outside of bounds is brought inside.
 #include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/movement/indices.h"
+#include "backends/cpu/movement/pixel_mix.h"
 #include "backends/cpu/support/node_code.h"
 #include "base/checked.h"
 #include "ops/ops.h"
@@ -100,83 +101,96 @@ void sum_weights(const Bins& bins, int64_t count, int64_t pixels, float* weights
   }
 }
 
-/// An item is one channel of one region.
+/// Of the mean first the pixels, then regions; of the largest sample each channel of each region.
 class RoiAlign final : public CpuKernel {
  public:
-  RoiAlign(const RoiAlignCode& code, const BoundNode& node, int workers)
-      : workers_(workers),
+  RoiAlign(const RoiAlignCode& code, const BoundNode& node, const CpuInfo& info)
+      : workers_(info.workers),
         x_(node.operand(0)),
         regions_(node.operand(1)),
         images_(node.operand(2)),
         y_(node.result()),
+        kernels_(pixel_kernels(info.isa)),
         scale_(static_cast<float>(code.scale)),
         given_(code.samples),
         half_pixel_(code.half_pixel),
-        largest_(code.largest) {
+        largest_(code.largest),
+        pixels_(x_.type.dims.at(0), x_.type.dims.at(1), elements(std::span(x_.type.dims).subspan(2))) {
     const Dims &in = x_.type.dims, &out = y_.type.dims;
     node.require(x_.type.dtype == DType::f32 && regions_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 &&
                  is_index_type(images_.type.dtype) && in.size() == 4 && out.size() == 4 && in[1] == out[1] &&
-                 elements(in) > 0 && regions_.type.dims == Dims{out[0], 4} && elements(images_.type.dims) == out[0]);
+                 elements(in) > 0 && elements(in) < INT32_MAX && regions_.type.dims == Dims{out[0], 4} &&
+                 elements(images_.type.dims) == out[0]);
     count_ = in[0], channels_ = in[1], height_ = in[2], width_ = in[3], rows_ = out[2], columns_ = out[3];
-    const int64_t weights =
-                      checked_add(checked_multiply(rows_, height_), checked_multiply(checked_add(columns_, 1), width_)),
-                  bytes = checked_add(checked_multiply(weights, sizeof(float)),
-                                      checked_multiply(checked_add(rows_, columns_), sizeof(Pixels)));
-    bytes_per_worker_ = static_cast<size_t>(round_up(bytes, 64));
+    const int64_t weights = checked_add(checked_multiply(rows_, height_), checked_multiply(columns_, width_)),
+                  lists = checked_multiply(2 * sizeof(float), height_ * width_),
+                  bins = checked_add(checked_multiply(checked_multiply(rows_, columns_), channels_), kMixSlack);
+    const int64_t floats = checked_multiply(checked_add(weights, bins), sizeof(float)),
+                  ranges = checked_multiply(checked_add(rows_, columns_), sizeof(Pixels));
+    bytes_per_worker_ = static_cast<size_t>(round_up(checked_add(checked_add(floats, ranges), lists), 64));
   }
+  int phases() const override { return largest_ ? 1 : 2; }
   bool serial() const override { return elements(y_.type.dims) < 1024; }
-  size_t workspace_bytes() const override { return largest_ ? 0 : static_cast<size_t>(workers_) * bytes_per_worker_; }
+  size_t workspace_bytes() const override {
+    return largest_ ? 0 : pixels_.bytes() + static_cast<size_t>(workers_) * bytes_per_worker_;
+  }
 
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    const Share share = share_of(y_.type.dims[0] * channels_, worker, workers);
-    std::byte* space = static_cast<std::byte*>(bindings.workspace) + static_cast<size_t>(worker) * bytes_per_worker_;
-    auto* covered = reinterpret_cast<Pixels*>(space);
-    auto* weights = reinterpret_cast<float*>(covered + rows_ + columns_);
-    const IndexReader images(images_, bindings);
-    for (int64_t item = share.begin; item < share.end;) {
-      const int64_t region = item / channels_, end = std::min(share.end, (region + 1) * channels_);
-      const float* box = regions_.as<float>(bindings) + region * 4;
-      const Bins across(box[0], box[2], columns_, given_, scale_, half_pixel_),
-          down(box[1], box[3], rows_, given_, scale_, half_pixel_);
-      if (!largest_) {
-        sum_weights(down, rows_, height_, weights, covered);
-        sum_weights(across, columns_, width_, weights + rows_ * height_, covered + rows_);
-      }
-      const float* image = x_.as<float>(bindings) + images.inside(region, count_) * channels_ * height_ * width_;
-      for (int64_t count; item < end; item += count) {
-        const float* planes = image + item % channels_ * height_ * width_;
-        float* y = y_.as<float>(bindings) + item * rows_ * columns_;
-        count = largest_ ? std::min(kChannels, end - item) : 1;
-        if (largest_) find_largest(planes, count, down, across, y);
-        else average(planes, weights, covered, std::max<int64_t>(down.samples * across.samples, 1), y);
-      }
+  void run(int phase, int worker, int workers, const Bindings& bindings) const override {
+    if (largest_) return largest(share_of(y_.type.dims[0] * channels_, worker, workers), bindings);
+    auto* pixels = static_cast<float*>(bindings.workspace);
+    if (phase == 0) {
+      const Share share = share_of(pixels_.items(), worker, workers);
+      return pixels_.run(share.begin, share.end, x_.as<float>(bindings), pixels);
     }
+    std::byte* space =
+        static_cast<std::byte*>(bindings.workspace) + pixels_.bytes() + static_cast<size_t>(worker) * bytes_per_worker_;
+    const Share share = share_of(y_.type.dims[0], worker, workers);
+    const IndexReader images(images_, bindings);
+    for (int64_t region = share.begin; region < share.end; ++region)
+      average(region, pixels + images.inside(region, count_) * channels_ * height_ * width_, space, bindings);
   }
 
  private:
-  /// A row of bins is summed over its lines first, for all columns of the region at once.
-  void average(const float* plane, float* weights, const Pixels* covered, int64_t samples, float* y) const {
-    const float* across = weights + rows_ * height_;
-    float* sums = weights + rows_ * height_ + columns_ * width_;
-    Pixels region{width_, 0};
-    for (int64_t column = 0; column < columns_; ++column) {
-      region.begin = std::min(region.begin, covered[rows_ + column].begin);
-      region.end = std::max(region.end, covered[rows_ + column].end);
+  Bins bins(int64_t region, bool is_down, const Bindings& bindings) const {
+    const float* box = regions_.as<float>(bindings) + region * 4 + (is_down ? 1 : 0);
+    return {box[0], box[2], is_down ? rows_ : columns_, given_, scale_, half_pixel_};
+  }
+
+  void average(int64_t region, const float* image, std::byte* space, const Bindings& bindings) const {
+    auto* covered = reinterpret_cast<Pixels*>(space);
+    auto* places = reinterpret_cast<int32_t*>(covered + rows_ + columns_);
+    auto* factors = reinterpret_cast<float*>(places + height_ * width_);
+    float *down = factors + height_ * width_, *across = down + rows_ * height_, *sums = across + columns_ * width_;
+    const Bins vertical = bins(region, true, bindings), horizontal = bins(region, false, bindings);
+    sum_weights(vertical, rows_, height_, down, covered);
+    sum_weights(horizontal, columns_, width_, across, covered + rows_);
+    const float share = 1 / static_cast<float>(std::max<int64_t>(vertical.samples * horizontal.samples, 1));
+    for (int64_t bin = 0; bin < rows_ * columns_; ++bin) {
+      const int64_t row = bin / columns_, column = bin % columns_;
+      int64_t count = 0;
+      for (int64_t i = covered[row].begin; i < covered[row].end; ++i) {
+        const float weight = down[row * height_ + i] * share;
+        if (weight == 0) continue;
+        for (int64_t k = covered[rows_ + column].begin; k < covered[rows_ + column].end; ++k) {
+          places[count] = static_cast<int32_t>(i * width_ + k);
+          factors[count] = weight * across[column * width_ + k];
+          count += factors[count] != 0 ? 1 : 0;
+        }
+      }
+      kernels_.mix({image, places, factors, count, channels_, sums + bin * channels_});
     }
-    for (int64_t row = 0; row < rows_; ++row) {
-      const Pixels lines = covered[row];
-      for (int64_t k = region.begin; k < region.end; ++k) sums[k] = 0;
-      for (int64_t i = lines.begin; i < lines.end; ++i) {
-        const float weight = weights[row * height_ + i];
-        const float* line = plane + i * width_;
-        for (int64_t k = region.begin; k < region.end; ++k) sums[k] += weight * line[k];
-      }
-      for (int64_t column = 0; column < columns_; ++column) {
-        const Pixels pixels = covered[rows_ + column];
-        float total = 0;
-        for (int64_t k = pixels.begin; k < pixels.end; ++k) total += across[column * width_ + k] * sums[k];
-        *y++ = total / static_cast<float>(samples);
-      }
+    const int64_t cells = rows_ * columns_;
+    transpose_floats(sums, channels_, y_.as<float>(bindings) + region * channels_ * cells, cells, cells, channels_);
+  }
+
+  void largest(const Share& share, const Bindings& bindings) const {
+    const IndexReader images(images_, bindings);
+    for (int64_t item = share.begin, count = 0; item < share.end; item += count) {
+      const int64_t region = item / channels_;
+      count = std::min({kChannels, share.end - item, channels_ - item % channels_});
+      const float* image = x_.as<float>(bindings) + images.inside(region, count_) * channels_ * height_ * width_;
+      find_largest(image + item % channels_ * height_ * width_, count, bins(region, true, bindings),
+                   bins(region, false, bindings), y_.as<float>(bindings) + item * rows_ * columns_);
     }
   }
 
@@ -209,9 +223,11 @@ class RoiAlign final : public CpuKernel {
   size_t bytes_per_worker_ = 0;
   NodeOperand x_, regions_, images_;
   NodeResult y_;
+  PixelKernels kernels_;
   float scale_;
   int64_t given_;  // samples
   bool half_pixel_, largest_;
+  PixelMajor pixels_;
   int64_t count_ = 0, channels_ = 0, height_ = 0, width_ = 0, rows_ = 0, columns_ = 0;
 };
 
@@ -239,7 +255,9 @@ struct RoiAlignFamily : NodeFamily<RoiAlignCode> {
   }
   static std::shared_ptr<const CpuKernel> load(const RoiAlignCode& code, const KernelShapes& shapes,
                                                const CpuInfo& info) {
-    return std::make_shared<RoiAlign>(code, BoundNode(code.node, shapes, kName), info.workers);
+    const BoundNode node(code.node, shapes, kName);
+    node.require(node.operand(0).type.dims.size() == 4);
+    return std::make_shared<RoiAlign>(code, node, info);
   }
 };
 

@@ -18,18 +18,20 @@ HWY_BEFORE_NAMESPACE();
 namespace hone::cpu {
 namespace HWY_NAMESPACE {
 
+/// In four pairs of sums. What is not a number is the first operand, in whose place the second comes.
 Range RangeOf(const float* x, int64_t count) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V low = hn::Zero(d), high = hn::Zero(d);
-  const auto meet = [&](V v) {
-    low = hn::IfThenElse(hn::Lt(v, low), v, low);
-    high = hn::IfThenElse(hn::Gt(v, high), v, high);
-  };
+  V low[4], high[4];
+  for (int k = 0; k < 4; ++k) low[k] = high[k] = hn::Zero(d);
+  const auto meet = [&](V v, int k) { low[k] = hn::Min(v, low[k]), high[k] = hn::Max(v, high[k]); };
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) meet(load(d, x + i));
-  if (i < count) meet(load_some(d, x + i, static_cast<size_t>(count - i), 0));
-  return {hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
+  for (; i + 4 * lanes <= count; i += 4 * lanes)
+    for (int k = 0; k < 4; ++k) meet(load(d, x + i + k * lanes), k);
+  for (; i + lanes <= count; i += lanes) meet(load(d, x + i), 0);
+  if (i < count) meet(load_some(d, x + i, static_cast<size_t>(count - i), 0), 0);
+  for (int k = 1; k < 4; ++k) meet(low[k], 0), meet(high[k], 0);
+  return {hn::GetLane(hn::MinOfLanes(d, low[0])), hn::GetLane(hn::MaxOfLanes(d, high[0]))};
 }
 
 /// x / scale, to the nearest. Of a moderate x and scale by a product with the reciprocal and two steps from the remainder (Markstein),

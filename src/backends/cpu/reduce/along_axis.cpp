@@ -5,9 +5,8 @@
 // one serve the next.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/reduce/top_k.h"
 #include "backends/cpu/support/number.h"
 #include "ops/ops.h"
 
@@ -66,22 +65,6 @@ AlongAxisCode read_code(const Node& node) {
   return code;
 }
 
-struct Lines {
-  int64_t outer = 1, n = 1, inner = 1;
-  int64_t count() const { return outer * inner; }
-  /// Calls `body(line, count)` for lines beside each other, kStrip at the most: their elements at one place lie behind each other.
-  static constexpr int64_t kStrip = 64;
-  template <typename Body>
-  void for_strips(int64_t begin, int64_t end, const Body& body) const {
-    for (int64_t count = 0; begin < end; begin += count) {
-      count = std::min({kStrip, end - begin, inner - begin % inner});
-      body(begin, count);
-    }
-  }
-  /// Where a line begins in a tensor with `length` elements along the axis.
-  int64_t start(int64_t line, int64_t length) const { return line / inner * length * inner + line % inner; }
-};
-
 Lines lines_of(const AlongAxisCode& code, const BoundNode& node) {
   const Dims& dims = node.operand(0).type.dims;
   const int64_t given =
@@ -138,15 +121,27 @@ class Best final : public ItemKernel {
     std::copy(best, best + count, y);
   }
 
+  /// The best number first, several side by side in vectors; then where it stands.
   template <typename T, typename Better>
   int64_t find(const T* x, const Better& better) const {
-    int64_t best = 0;
-    auto top = comparable(x[0]);
-    for (int64_t k = 1; k < lines_.n; ++k) {
-      const auto value = comparable(x[k * lines_.inner]);
-      if (better(value, top) || (last_ && value == top)) best = k, top = value;
-    }
-    return best;
+    constexpr int64_t kTogether = 16;
+    using Number = decltype(comparable(x[0]));
+    Number tops[kTogether];
+    std::fill_n(tops, kTogether, comparable(x[0]));
+    int64_t k = 0;
+    for (; k + kTogether <= lines_.n; k += kTogether)
+      for (int64_t j = 0; j < kTogether; ++j) {
+        const Number value = comparable(x[k + j]);
+        tops[j] = better(value, tops[j]) ? value : tops[j];
+      }
+    Number top = tops[0];
+    for (const Number value : tops) top = better(value, top) ? value : top;
+    for (; k < lines_.n; ++k) top = better(comparable(x[k]), top) ? comparable(x[k]) : top;
+    const T* found = x + lines_.n;
+    if (last_)
+      while (found != x && comparable(found[-1]) != top) --found;
+    else found = std::find_if(x, found, [top](const T& value) { return comparable(value) == top; }) + 1;
+    return found == x || found > x + lines_.n ? 0 : found - 1 - x;  // a first element that is no number is never beaten
   }
 
   Lines lines_;
@@ -169,22 +164,31 @@ class RunningSum final : public ItemKernel {
 
  private:
   void run_items(int64_t begin, int64_t end, const Bindings& bindings) const override {
-    const int64_t step = reverse_ ? -lines_.inner : lines_.inner, first = reverse_ ? (lines_.n - 1) * lines_.inner : 0;
     visit(x_.type.dtype, [&]<typename T>() {
-      using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // unsigned: may wrap
-      lines_.for_strips(begin, end, [&](int64_t line, int64_t count) {
-        const int64_t start = lines_.start(line, lines_.n) + first;
-        const T* x = x_.as<T>(bindings) + start;
-        T* y = y_.as<T>(bindings) + start;
-        Sum sums[Lines::kStrip] = {};
-        for (int64_t k = 0; k < lines_.n; ++k, x += step, y += step)
-          for (int64_t j = 0; j < count; ++j) {
-            const Sum before = sums[j];
-            sums[j] += static_cast<Sum>(widened(x[j]));
-            y[j] = narrowed<T>(exclusive_ ? before : sums[j]);
-          }
-      });
+      const auto sum = [&](int64_t line, int64_t count) {
+        exclusive_ ? sum_strip<T, true>(line, count, bindings) : sum_strip<T, false>(line, count, bindings);
+      };
+      lines_.for_strips(begin, end, sum, kWide);
     });
+  }
+
+  static constexpr int64_t kWide = 4096;  // lines of a strip: a step along the axis is often another page
+
+  template <typename T, bool kExclusive>
+  void sum_strip(int64_t line, int64_t count, const Bindings& bindings) const {
+    using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // unsigned: may wrap
+    const int64_t step = reverse_ ? -lines_.inner : lines_.inner, first = reverse_ ? (lines_.n - 1) * lines_.inner : 0;
+    const int64_t start = lines_.start(line, lines_.n) + first;
+    const T* x = x_.as<T>(bindings) + start;
+    T* y = y_.as<T>(bindings) + start;
+    Sum sums[kWide];
+    std::fill_n(sums, count, Sum{0});
+    for (int64_t k = 0; k < lines_.n; ++k, x += step, y += step)
+      for (int64_t j = 0; j < count; ++j) {
+        const Sum before = sums[j];
+        sums[j] += static_cast<Sum>(widened(x[j]));
+        y[j] = narrowed<T>(kExclusive ? before : sums[j]);
+      }
   }
 
   Lines lines_;
@@ -225,62 +229,6 @@ class Hardmax final : public ItemKernel {
   NodeResult y_;
 };
 
-/// Positions are ranked in the workspace, one line of them per worker. Not-a-number counts as largest; equals stay in order.
-class TopK final : public CpuKernel {
- public:
-  TopK(const AlongAxisCode& code, const BoundNode& node, int workers)
-      : lines_(lines_of(code, node)), workers_(workers), largest_(code.largest), x_(node.operand(0)) {
-    node.require(node.wants(0) || node.wants(1));
-    if (node.wants(0)) values_ = node.result(0);
-    if (node.wants(1)) indices_ = node.result(1);
-    const ConcreteType& type = node.wants(0) ? node.result(0).type : node.result(1).type;
-    node.require(elements(type.dims) % lines_.count() == 0);
-    k_ = elements(type.dims) / lines_.count();
-    node.require(k_ <= lines_.n);
-    if (values_) node.require(values_->type.dtype == x_.type.dtype);
-    if (indices_) node.require(indices_->type.dtype == DType::i64 && indices_->type.dims == type.dims);
-  }
-  bool serial() const override { return lines_.count() < 2 || lines_.count() * lines_.n < 2048; }
-  size_t workspace_bytes() const override { return static_cast<size_t>(lines_.n * workers_) * sizeof(int64_t); }
-
-  void run(int, int worker, int workers, const Bindings& bindings) const override {
-    int64_t* order = static_cast<int64_t*>(bindings.workspace) + worker * lines_.n;
-    const Share share = share_of(lines_.count(), worker, workers);
-    visit(x_.type.dtype, [&]<typename T>() {
-      for (int64_t line = share.begin; line < share.end; ++line)
-        rank(line, x_.as<T>(bindings) + lines_.start(line, lines_.n), order, bindings);
-    });
-  }
-
- private:
-  template <typename T>
-  void rank(int64_t line, const T* x, int64_t* order, const Bindings& bindings) const {
-    const auto below = [](auto a, auto b) {
-      if constexpr (std::is_floating_point_v<decltype(a)>) return !std::isnan(a) && (std::isnan(b) || a < b);
-      else return a < b;
-    };
-    std::iota(order, order + lines_.n, int64_t{0});
-    std::partial_sort(order, order + k_, order + lines_.n, [&](int64_t i, int64_t j) {
-      const auto a = comparable(x[i * lines_.inner]), b = comparable(x[j * lines_.inner]);
-      if (below(a, b)) return !largest_;
-      if (below(b, a)) return largest_;
-      return i < j;
-    });
-    const int64_t start = lines_.start(line, k_);
-    for (int64_t k = 0; k < k_; ++k) {
-      if (values_) values_->as<T>(bindings)[start + k * lines_.inner] = x[order[k] * lines_.inner];
-      if (indices_) indices_->as<int64_t>(bindings)[start + k * lines_.inner] = order[k];
-    }
-  }
-
-  Lines lines_;
-  int workers_;
-  bool largest_;
-  NodeOperand x_;
-  std::optional<NodeResult> values_, indices_;
-  int64_t k_ = 0;
-};
-
 struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
   static constexpr std::string_view kName = "along_axis";
 
@@ -307,7 +255,7 @@ struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
       case Rule::arg_min: return std::make_shared<Best>(code, node);
       case Rule::cum_sum: return std::make_shared<RunningSum>(code, node);
       case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
-      case Rule::top_k: return std::make_shared<TopK>(code, node, info.workers);
+      case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info);
     }
     return nullptr;
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
@@ -59,12 +60,13 @@ RowWalk walk_over(const ReduceAnyCode& code, const BoundNode& node, bool which) 
 
 class ReduceAny final : public ItemKernel {
  public:
-  ReduceAny(const ReduceAnyCode& code, const BoundNode& node)
+  ReduceAny(const ReduceAnyCode& code, const BoundNode& node, Isa isa)
       : ItemKernel(elements(node.result().type.dims), elements(node.operand(0).type.dims)),
         x_(node.operand(0)),
         y_(node.result()),
         kept_(walk_over(code, node, false)),
         inner_(walk_over(code, node, true)),
+        folds_(row_folds(isa)),
         kind_(code.kind) {
     node.require(x_.type.dtype == y_.type.dtype && kept_.rows() * kept_.length() == elements(y_.type.dims) &&
                  elements(x_.type.dims) > 0);
@@ -77,10 +79,29 @@ class ReduceAny final : public ItemKernel {
         int64_t start[1];
         kept_.seek(item / kept_.length(), start);
         const T* x = x_.as<T>(bindings) + start[0] + item % kept_.length() * kept_.stride(0);
+        if (const std::optional<T> result = reduced_row(x)) {
+          y_.as<T>(bindings)[item] = *result;
+          continue;
+        }
         const Wide<T> result = reduced(x);
         y_.as<T>(bindings)[item] = narrowed<T>(result);
       }
     });
+  }
+
+  /// What vectors do with elements behind each other; nothing where they have no instructions for it.
+  template <typename T>
+  std::optional<T> reduced_row(const T* x) const {
+    if constexpr (kHasFolds<T>) {
+      if (inner_.rows() != 1 || inner_.stride(0) != 1) return std::nullopt;
+      const Folds<T>& folds = std::get<Folds<T>>(folds_);
+      const int64_t n = inner_.length();
+      if (kind_ == Kind::max) return folds.largest(x, n);
+      if (kind_ == Kind::min) return folds.smallest(x, n);
+      if (kind_ == Kind::sum && folds.sum != nullptr) return folds.sum(x, n);
+      if (kind_ == Kind::mean && folds.sum != nullptr) return folds.sum(x, n) / static_cast<T>(n);
+    }
+    return std::nullopt;
   }
 
   template <typename T, typename Number, typename Step>
@@ -142,6 +163,7 @@ class ReduceAny final : public ItemKernel {
   NodeOperand x_;
   NodeResult y_;
   RowWalk kept_, inner_;
+  RowFolds folds_;
   Kind kind_;
 };
 
@@ -166,8 +188,9 @@ struct ReduceAnyFamily : NodeFamily<ReduceAnyCode> {
                   node.attrs.integer("noop_with_empty_axes") == 0};
     return built;
   }
-  static std::shared_ptr<const CpuKernel> load(const ReduceAnyCode& code, const KernelShapes& shapes, const CpuInfo&) {
-    return std::make_shared<ReduceAny>(code, BoundNode(code.node, shapes, kName));
+  static std::shared_ptr<const CpuKernel> load(const ReduceAnyCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<ReduceAny>(code, BoundNode(code.node, shapes, kName), info.isa);
   }
 };
 

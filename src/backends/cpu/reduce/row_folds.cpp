@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/reduce/row_folds.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/reduce/row_folds.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/highway.h>
+
+#include <limits>
+
+#include "backends/cpu/support/targets.h"
+
+// NOLINTBEGIN(readability-identifier-naming): functions that exist once per instruction set are named as Highway names its
+HWY_BEFORE_NAMESPACE();
+namespace hone::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <bool kLargest, typename T>
+HWY_INLINE T Better(T a, T b) {
+  return (kLargest ? b > a : b < a) || b != b ? b : a;
+}
+
+/// In four accumulators; what is not a number is counted beside them, since vectors drop it.
+template <bool kLargest, typename T>
+T Extreme(const T* x, int64_t count) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto better = [](auto a, auto b) { return kLargest ? hn::Max(a, b) : hn::Min(a, b); };
+  auto a = hn::Set(d, x[0]), b = a, c = a, e = a;
+  auto odd = hn::Ne(a, a);
+  const auto step = [&](auto& to, int64_t at) {
+    const auto v = hn::LoadU(d, x + at);
+    to = better(to, v);
+    if constexpr (std::is_floating_point_v<T>) odd = hn::Or(odd, hn::Ne(v, v));
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes)
+    step(a, i), step(b, i + lanes), step(c, i + 2 * lanes), step(e, i + 3 * lanes);
+  for (; i + lanes <= count; i += lanes) step(a, i);
+  if (!hn::AllFalse(d, odd)) return std::numeric_limits<T>::quiet_NaN();
+  a = better(better(a, b), better(c, e));
+  T result = hn::GetLane(kLargest ? hn::MaxOfLanes(d, a) : hn::MinOfLanes(d, a));
+  for (; i < count; ++i) result = Better<kLargest>(result, x[i]);
+  return result;
+}
+
+double Sum(const double* x, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Add(a, hn::LoadU(d, x + i)), b = hn::Add(b, hn::LoadU(d, x + i + lanes));
+    c = hn::Add(c, hn::LoadU(d, x + i + 2 * lanes)), e = hn::Add(e, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) a = hn::Add(a, hn::LoadU(d, x + i));
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  for (; i < count; ++i) sum += x[i];
+  return sum;
+}
+
+template <bool kAbove>
+bool OnePasses(const float* x, int64_t count, float limit) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto bar = hn::Set(d, limit);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    if (kAbove ? !hn::AllTrue(d, hn::Le(v, bar)) : !hn::AllFalse(d, hn::Lt(v, bar))) return true;
+  }
+  for (; i < count; ++i)
+    if (kAbove ? !(x[i] <= limit) : x[i] < limit) return true;
+  return false;
+}
+
+BarTests TestsOfBars() { return {OnePasses<true>, OnePasses<false>}; }
+
+RowFolds FoldsOfRows() {
+  return {Folds<double>{Extreme<true, double>, Extreme<false, double>, Sum},
+          Folds<int64_t>{Extreme<true, int64_t>, Extreme<false, int64_t>},
+          Folds<int32_t>{Extreme<true, int32_t>, Extreme<false, int32_t>}};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hone::cpu
+HWY_AFTER_NAMESPACE();
+// NOLINTEND(readability-identifier-naming)
+
+#if HWY_ONCE
+namespace hone::cpu {
+
+HWY_EXPORT(FoldsOfRows);
+HWY_EXPORT(TestsOfBars);
+
+BarTests bar_tests(Isa isa) { return HWY_DISPATCH_TABLE(TestsOfBars)[target_index(isa)](); }
+RowFolds row_folds(Isa isa) { return HWY_DISPATCH_TABLE(FoldsOfRows)[target_index(isa)](); }
+
+}  // namespace hone::cpu
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums and extremes of elements behind each other, of types that are not f32, and whether one of some floats passes a bar. Compiled for
+// every instruction set.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+
+#include "backends/cpu/jit/isa.h"
+
+namespace hone::cpu {
+
+/// Of at least one element. An element that is not a number is larger and smaller than all others. No sum: of integers, which
+/// are added up in 64 bits elsewhere.
+template <typename T>
+struct Folds {
+  T (*largest)(const T* x, int64_t count);
+  T (*smallest)(const T* x, int64_t count);
+  T (*sum)(const T* x, int64_t count) = nullptr;
+};
+
+template <typename T>
+inline constexpr bool kHasFolds = std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>;
+
+using RowFolds = std::tuple<Folds<double>, Folds<int64_t>, Folds<int32_t>>;
+RowFolds row_folds(Isa isa);
+
+/// Whether an element is above the limit, or not a number; whether one is below it.
+struct BarTests {
+  bool (*one_above)(const float* x, int64_t count, float limit);
+  bool (*one_below)(const float* x, int64_t count, float limit);
+};
+BarTests bar_tests(Isa isa);
+
+}  // namespace hone::cpu
