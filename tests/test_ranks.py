@@ -5,7 +5,6 @@ end early or do something else."""
 import json
 import os
 import random
-import subprocess
 import sys
 
 import numpy as np
@@ -51,26 +50,23 @@ def test_every_collective_on_every_axis_is_what_it_means(folder, dtype):
             np.testing.assert_allclose(mine[name], expected[name], rtol=1e-3 if dtype == "float16" else 1e-6, err_msg=name)
 
 
-def test_polygraphys_own_sharded_model_runs_as_it_says(folder):
-    """multi-device shard of Polygraphy puts collectives around an attention."""
-    sizes = [4, 6]
-    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in (("q", sizes), ("k", sizes[::-1]), ("v", sizes))]
-    nodes = [helper.make_node("MatMul", ["q", "k"], ["s"]), helper.make_node("Softmax", ["s"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"])]
-    graph = helper.make_graph(nodes, "attention", tensors, [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "whole.onnx")
-    (folder / "hints.json").write_text(json.dumps({"parallelism": "CP", "n_gpus": 2, "root": 0, "groups": [], "attention_layers": [
-        {"q": "q", "gather_kv": True, "gather_q": False}]}))
-    done = subprocess.run([sys.executable, "-m", "polygraphy", "multi-device", "shard", "whole.onnx", "-s", "hints.json", "-o", "model.onnx"], cwd=folder,
-                          capture_output=True, text=True, check=False)
-    if done.returncode != 0 and "multi-device" in done.stderr + done.stdout and "invalid choice" in done.stderr:
-        pytest.skip("this Polygraphy has no multi-device")
-    assert done.returncode == 0, done.stdout + done.stderr
-    model = onnx.load(folder / "model.onnx")
-    assert "DistCollective" in {node.op_type for node in model.graph.node}
-    feeds = [{name: np.random.default_rng(7).standard_normal(dims, np.float32) for name, dims in (("q", sizes), ("k", sizes[::-1]), ("v", sizes))}] * 2
-    for name in feeds[0]:
+def test_an_attention_as_polygraphys_shard_writes_it_runs_as_it_says(folder):
+    """Its multi-device shard puts reduce_scatter behind inputs, all_gather before keys, values and the result, with an empty list of groups."""
+    sizes = {"q": [4, 6], "k": [6, 4], "v": [4, 6]}
+
+    def together(operation, source, target):
+        node = helper.make_node("DistCollective", [source], [target], collective_operation=operation, reduce_op="sum", root=0, group_size=2)
+        node.attribute.append(helper.make_attribute("groups", [], attr_type=onnx.AttributeProto.INTS))
+        return node
+
+    nodes = [together("reduce_scatter", name, f"{name}_md") for name in sizes] + [together("all_gather", f"{name}_md", f"{name}_all") for name in "kv"]
+    nodes += [helper.make_node("MatMul", ["q_md", "k_all"], ["s"]), helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+              helper.make_node("MatMul", ["p", "v_all"], ["y_md"]), together("all_gather", "y_md", "y")]
+    model = ranks.save(folder / "model.onnx", nodes, list(sizes.items()), ["y"])
+    feeds = [{name: np.random.default_rng(7).standard_normal(dims, np.float32) for name, dims in sizes.items()}] * 2
+    for name in sizes:
         give(folder, name, [feed[name] for feed in feeds])
-    Launch(folder)("run", "model.onnx", "-i", "q:q{rank}.npy,k:k{rank}.npy,v:v{rank}.npy", "-o", "out")
+    Launch(folder)("run", "model.onnx", "-i", ",".join(f"{name}:{name}{{rank}}.npy" for name in sizes), "-o", "out")
     for mine, expected in zip(ranks.outputs(folder, "out"), ranks.reference([model, model], feeds), strict=True):
         np.testing.assert_allclose(mine["y"], expected["y"], rtol=1e-5, atol=1e-6)
 
@@ -120,9 +116,9 @@ def divide(folder, model, *flags, ranks_=2):
     return json.loads(Program(folder, "hone").answer("shard", model, f"--tp={ranks_}", "-o", "ranks", "--json", *flags))
 
 
-def differences(folder, model, feeds, shapes=(), ranks_=2):
+def differences(folder, model, feeds, ranks_=2):
     """Of each rank's outputs from those of the whole model, relative."""
-    words = []
+    words, shapes = [], ["-s", ",".join(f"{name}:{'x'.join(map(str, array.shape))}" for name, array in feeds.items())]
     for name, array in feeds.items():
         np.save(folder / f"{name}.npy", array)
         words.append(f"{name}:{name}.npy")
@@ -176,7 +172,7 @@ def test_plans_of_ranks_are_built_saved_measured_and_checked(folder):
     told = Launch(folder, "trtexec")("--onnx=ranks/model.onnx", "--saveEngine=model.plan", "--shapes=tokens:1x4", "--iterations=20", "--duration=0", "--warmUp=0")
     assert "PASSED" in told[0] and "Throughput" in told[0] and "Throughput" not in told[1]
     assert (folder / "model.plan.rank0").exists() and (folder / "model.plan.rank1").exists()
-    told = Launch(folder)("bench", "model.plan", "-t", "0.2", "--json")
+    told = Launch(folder)("bench", "model.plan", "-s", "tokens:1x4", "-t", "0.2", "--json")
     assert json.loads(told[0])["queries"] > 0 and told[1] == ""
     kinds = Program(folder, "hone").answer("inspect", "model.plan.rank0")
     assert "Collective" in kinds or "gloo" in kinds
@@ -236,7 +232,7 @@ def test_results_that_all_ranks_have_are_the_same_bits_in_a_thousand_runs(folder
     (folder / "hash.py").write_text("""
 import hashlib, os, sys
 import numpy as np, hone
-engine = hone.Engine(hone.build("ranks/model.onnx.rank" + os.environ["RANK"], flags=["--shapes=tokens:1x4"]))
+engine = hone.build("ranks/model.onnx.rank" + os.environ["RANK"], ["--shapes=tokens:1x4"]).engine().context()
 digest = hashlib.sha256()
 for i in range(1000):
     digest.update(engine.run({"tokens": np.full((1, 4), i % 60)})["logits"].tobytes())

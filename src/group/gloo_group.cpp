@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/gloo_group.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -29,10 +31,19 @@ std::string_view words_of(std::string_view text) {
   return end == std::string_view::npos ? text : text.substr(end + 2);
 }
 
+/// A rank that has ended closes its connections, and who writes there would be ended, too. What a program does of its own stays.
+void outlive_others() {
+  struct sigaction now = {};
+  if (sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+  now.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &now, nullptr);
+}
+
 }  // namespace
 
 GlooGroup::GlooGroup(const Rank& rank, const GlooOptions& options)
     : rank_(rank), options_(options), meeting_(rank, hello_of(rank, options), options.timeout_ms) {
+  outlive_others();
   std::vector<int> all(static_cast<size_t>(rank.size));
   std::iota(all.begin(), all.end(), 0);
   meshes_.emplace(std::vector<int>(), open_mesh(std::move(all)));

@@ -17,18 +17,20 @@ using Json = nlohmann::ordered_json;
 
 const CompanionCommand& command() {
   static const CompanionCommand kCommand{
-      "shard", "MODEL.onnx",
+      "shard",
+      "MODEL.onnx",
       "Divides a model over ranks: pairs of products by columns and rows, attention by heads, large tables and last "
       "products by columns. "
       "Each rank gets a model of its own, MODEL.onnx.rank0 and so on, with its share of the weights; what stays whole "
       "is "
       "listed with the "
       "reason.",
-      with_load_flags({{"--tp", Takes::one, "<ranks>", "how many ranks (default 2)"},
-                       {"--output", Takes::one, "<folder>", "where the models go", "-o"},
-                       {"--form", Takes::one, "<name>",
-                        "whose collectives are written: tensorrt (DistCollective, the default) or microsoft "
-                        "(AllReduce, AllGather)"}})};
+      {{"--tp", Takes::one, "<ranks>", "how many ranks (default 2)"},
+       {"--output", Takes::one, "<folder>", "where the models go", "-o"},
+       {"--form", Takes::one, "<name>",
+        "whose collectives are written: tensorrt (DistCollective, the default) or microsoft (AllReduce, AllGather)"},
+       {"--external-data-dir", Takes::one, "<folder>",
+        "where weights in other files are (default: beside the model)"}}};
   return kCommand;
 }
 
