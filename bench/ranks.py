@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
@@ -26,8 +27,8 @@ import tiny  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 HONE = ROOT / "build/release/bin/hone"
-MODELS = {"hf_bert_base.ts": {"input_ids": (1, 128), "attention_mask": (1, 128)}, "hf_gpt2.dyn": {"input_ids": (1, 128)}, "vit_b_16.dyn": {},
-          "llama_160m_past.ts": {}}
+MODELS = ["hf_bert_base.ts", "hf_gpt2.dyn", "vit_b_16.dyn", "llama_160m_past.ts"]
+SIZES = {"batch": 1, "seq": 16, "past": 16, "total": 32}
 
 
 def hone(folder, *words):
@@ -37,9 +38,32 @@ def hone(folder, *words):
     return done.stdout
 
 
-def error_of(mine, whole):
-    """Relative, of an output that a rank has all of or a share of along one axis; nothing where it has a share."""
-    return float(np.linalg.norm(mine - whole) / np.linalg.norm(whole)) if mine.shape == whole.shape else None
+def sizes_of(path):
+    """{input: (type, sizes)} of a model's file."""
+    model = onnx.load(path, load_external_data=False)
+    return {value.name: (value.type.tensor_type.elem_type, [SIZES.get(dim.dim_param, dim.dim_value or 1) for dim in value.type.tensor_type.shape.dim])
+            for value in model.graph.input}
+
+
+def share(array, sizes, rank):
+    """What a rank has of an array: all of it, or a block along the axis that is smaller."""
+    for axis, (whole, mine) in enumerate(zip(array.shape, sizes, strict=True)):
+        if whole != mine:
+            return np.split(array, whole // mine, axis)[rank]
+    return array
+
+
+def values_of(kind, name, sizes):
+    draw = np.random.default_rng(len(name))
+    if kind == TensorProto.FLOAT:
+        return draw.standard_normal(sizes, np.float32)
+    return np.ones(sizes, np.int64) if "mask" in name else draw.integers(0, 16, sizes)
+
+
+def error_of(mine, whole, rank):
+    """Relative, of what a rank has of an output."""
+    whole = share(whole, mine.shape, rank)
+    return float(np.linalg.norm(mine - whole) / np.linalg.norm(whole))
 
 
 def models(arguments):
@@ -51,14 +75,27 @@ def models(arguments):
             subprocess.run([sys.executable, ROOT / "scripts/materialise.py", ROOT / "build/zoo", name], check=True, stdout=subprocess.DEVNULL)
             (folder / "model.onnx").symlink_to(ROOT / f"build/zoo/{name}.onnx")
             report = json.loads(hone(folder, "shard", "model.onnx", "--tp=2", "-o", "ranks", "--json"))
+            whole_sizes, rank_sizes = sizes_of(folder / "model.onnx"), [sizes_of(folder / f"ranks/model.onnx.rank{rank}") for rank in range(2)]
+            feeds = {input_: values_of(kind, input_, sizes) for input_, (kind, sizes) in whole_sizes.items()}
+            for input_, array in feeds.items():
+                np.save(folder / f"{input_}.npy", array)
+                for rank in range(2):
+                    np.save(folder / f"{input_}.{rank}.npy", share(array, rank_sizes[rank][input_][1], rank))
+
+            def shapes(known):
+                texts = [f"{input_}:{'x'.join(map(str, sizes))}" for input_, (_, sizes) in known.items()]
+                return [f"--{end}Shapes={','.join(texts)}" for end in ("min", "opt", "max")]
+
+            dynamic = any(dim.dim_param for value in onnx.load(folder / "model.onnx", load_external_data=False).graph.input
+                          for dim in value.type.tensor_type.shape.dim)
             flags = ["--builderOptimizationLevel=0"]
-            hone(folder, "build", "model.onnx", "-o", "whole.plan", *flags)
+            hone(folder, "build", "model.onnx", "-o", "whole.plan", *flags, *(shapes(whole_sizes) if dynamic else []))
             launch = ranks.Launch(folder, timeout=300)
-            launch("build", "ranks/model.onnx", "-o", "model.plan", *flags)
-            hone(folder, "run", "whole.plan", "-o", "whole")
-            launch("run", "model.plan", "-o", "out")
-            errors = [error for mine in ranks.outputs(folder, "out") for tensor, array in mine.items()
-                      if (error := error_of(array, np.load(folder / f"whole/{tensor}.npy"))) is not None]
+            launch("build", "ranks/model.onnx", "-o", "model.plan", *flags, *(shapes(rank_sizes[0]) if dynamic else []))
+            hone(folder, "run", "whole.plan", "-o", "whole", "-i", ",".join(f"{input_}:{input_}.npy" for input_ in feeds))
+            launch("run", "model.plan", "-o", "out", "-i", ",".join(f"{input_}:{input_}.{{rank}}.npy" for input_ in feeds))
+            errors = [error_of(array, np.load(folder / f"whole/{tensor}.npy"), rank) for rank, mine in enumerate(ranks.outputs(folder, "out"))
+                      for tensor, array in mine.items()]
             sizes = [(folder / f"model.plan.rank{rank}").stat().st_size for rank in range(2)]
             whole = (folder / "whole.plan").stat().st_size
             worst = max(worst, *errors)
@@ -135,7 +172,7 @@ def cards(arguments):
         launch("run", "model.plan", "-o", "out", env=lambda rank: environment)
         for rank, mine in enumerate(ranks.outputs(folder, "out")):
             for tensor, array in mine.items():
-                print(f"rank {rank}, {tensor}: error {error_of(array.astype(np.float32), np.load(folder / f'whole/{tensor}.npy').astype(np.float32)):.2g}")
+                print(f"rank {rank}, {tensor}: error {error_of(array.astype(np.float32), np.load(folder / f'whole/{tensor}.npy').astype(np.float32), rank):.2g}")
         sizes = [(folder / f"model.plan.rank{rank}").stat().st_size for rank in range(2)]
         print(f"plan of a rank: {max(sizes) / (folder / 'whole.plan').stat().st_size:.3f} of the whole")
         best = []
