@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone, ONNX Runtime and OpenVINO side by side on the models of the zoo: equal threads, f32 or with matmuls of bf16.
+"""Hone, ONNX Runtime and OpenVINO, and PyTorch's inductor where it is asked for (--engines), side by side on the models of the zoo:
+equal threads, f32 or with matmuls of bf16.
 
 Every engine holds the model in a process of its own, bound to the same cores, and they take turns in short bursts, so
 that whatever the machine does meanwhile happens to all of them. The processes that are not measured are stopped
@@ -35,8 +36,9 @@ import zoo  # noqa: E402
 MODELS = ["resnet18.ts", "resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts",
           "densenet121.ts", "vgg16.ts", "unet.ts", "yolov8n_like.ts", "vit_b_16.dyn", "swin_t.ts", "convnext_tiny.ts",
           "hf_bert_base.ts", "hf_gpt2.dyn", "hf_whisper_encoder.ts", "lstm_tagger.ts"]
-PEERS = ["onnxruntime", "openvino"]
-ENGINES = ["hone", *PEERS]
+PEERS = ["onnxruntime", "openvino", "inductor"]
+ENGINES = ["hone", "onnxruntime", "openvino"]
+PARTIAL = ["inductor"]  # what it cannot read is measured without it
 QUANTIZED = ["resnet50.ts", "mobilenet_v2.ts", "mobilenet_v3_large.ts", "efficientnet_b0.ts", "yolov8n_like.ts", "hf_bert_base.ts",
              "hf_distilbert.ts", "vit_b_16.dyn"]
 # --isa, as each engine's environment says it. ONNX Runtime has no such variable and takes what the processor has.
@@ -113,8 +115,15 @@ def measure(name, engines, threads, batch, cores, options):
     with contextlib.ExitStack() as stack:
         workers = {}
         for engine in engines:
-            workers[engine] = Worker(engine, name, floats if engine == "hone_f32" else path, threads, batch, options, cores)
+            try:
+                workers[engine] = Worker(engine, name, floats if engine == "hone_f32" else path, threads, batch, options, cores)
+            except RuntimeError as error:
+                if engine not in PARTIAL:
+                    raise
+                print(f"{name:24}without {engine}: {str(error).splitlines()[-1]}")
+                continue
             stack.callback(workers[engine].close)
+        engines = list(workers)
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         expected = outputs(workers["onnxruntime"], folder) if "onnxruntime" in workers else None
         errors = {engine: relative_error(outputs(worker, folder), expected)
@@ -146,7 +155,7 @@ def add_ratio(result):
 
 
 def row(name, result, engines, tolerance):
-    times = "".join(f"{result[engine]['ms']:12.3f} ±{100 * result[engine]['spread']:4.1f}%" for engine in engines)
+    times = "".join(f"{result[engine]['ms']:12.3f} ±{100 * result[engine]['spread']:4.1f}%" if engine in result else f"{'-':>19}" for engine in engines)
     ratio = f"{result['ratio']:9.2f} {result['better']}" if "ratio" in result else ""
     wrong = "".join(f"  {engine} differs by {error:.1e}" for engine, error in result["errors"].items() if not error <= tolerance)
     gain = f"  {result['gain']:.2f} times Hone in f32" if "gain" in result else ""
@@ -193,7 +202,8 @@ def arguments():
     split = lambda text: text.split(",")
     counts = lambda text: [int(count) for count in split(text)]
     parser.add_argument("--models", type=split, help="comma-separated names of the zoo; default: 16 of them, or 8 that are quantised")
-    parser.add_argument("--engines", type=split, help="which of " + ",".join(ENGINES) + ", and hone_f32 beside quantised models; default: all")
+    parser.add_argument("--engines", type=split, help="which of " + ",".join(["hone", *PEERS]) + ", and hone_f32 beside quantised models; "
+                             "default: all but inductor, which needs `pip install torch onnx2torch`")
     parser.add_argument("--threads", type=counts, default=[len(os.sched_getaffinity(0))], help="comma-separated counts; default: all cores")
     parser.add_argument("--batch", type=counts, default=[1], help="comma-separated sizes; models whose batch is fixed are left out above 1")
     parser.add_argument("--precision", choices=TOLERANCES, default="f32",

@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), os.environ.get("HONE_PACKAGE", str(ROOT / "build/release/python"))]
 
 import zoo  # noqa: E402
+from inductor import Inductor  # noqa: E402
 
 HUGE_PAGE = 2 << 20
 WARM_UP = 2  # inferences at the start of each burst; the other engines have had the caches since
@@ -152,7 +153,7 @@ class Weights:
         self.read(self.starts[0])
 
 
-ENGINES = {"hone": Hone, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "weights": Weights}
+ENGINES = {"hone": Hone, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "inductor": Inductor, "weights": Weights}
 
 
 def burst(run, seconds, minimum):

@@ -193,3 +193,14 @@ def test_the_operator_gives_what_onnx_runtime_gives(case):
             assert np.max(np.abs(own.astype(int) - reference.astype(int)), initial=0) <= 1
         else:
             np.testing.assert_allclose(own, reference, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("scales", [(0.1, 0.2, 1.5), (0.0235, 0.0039, 0.0117), (1, 0.5, 1)])
+def test_all_products_of_two_steps_round_as_onnx_runtime_rounds_them(scales):
+    a, b, y = map(scale, scales)
+    steps = np.arange(256, dtype=np.uint8)
+    model, feeds = model_of("QLinearMul", [steps[:, None], ("w", a), ("w", zero(120)), steps[None, :], ("w", b), ("w", zero(3)), ("w", y),
+                                           ("w", zero(101))], {}, 1)
+    expected, = inference.session_of(model.SerializeToString()).run(None, feeds)
+    plan = hone.Model.parse(model.SerializeToString()).build(["--builderOptimizationLevel=0"])
+    np.testing.assert_array_equal(plan.engine().context().run(feeds)["out0"], expected)

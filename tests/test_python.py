@@ -223,3 +223,4 @@ def test_pip_installs_the_package(folder, model):
                           capture_output=True, text=True, check=True, timeout=300).stdout
     assert "PASSED" in said
     assert subprocess.run([target / "bin/hone", "--version"], capture_output=True, text=True, check=True).stdout.split() == ["hone", hone.version()]
+    assert hone.__version__ == hone.version()

@@ -20,6 +20,8 @@ from .operators import Operator, open_operators, operator
 from .progress import Progress, ProgressBar
 from .running import Context, Engine, Enqueued
 
+__version__ = version()
+
 
 def __getattr__(name: str):
     """ONNX Runtime's names (hone.onnxruntime), so that `import hone as ort` moves a script; hone.compare, hone.graph and hone.torch."""

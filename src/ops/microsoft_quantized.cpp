@@ -34,9 +34,8 @@ void refuse_channels_last(const ImportContext&, const Attrs& attrs) {
              "channels_last=1 is not supported; save the model without layout changes");
 }
 
-/// What a, b and y are multiplied by so that floats hold what they stand for: a power of two, which their steps do not notice. The
-/// scale of a mask of the least float is near the end of what floats can be.
-template <bool product>
+/// What a, b and y are multiplied by so that floats hold their sum: a power of two, which their steps do not notice. The scale of a
+/// mask of the least float is near the end of what floats can be.
 float moderating(const std::array<Value*, 3>& scales) {
   constexpr float kSteps = 256, kFactor = 0x1p-16F;
   std::array<float, 3> numbers = {};
@@ -46,24 +45,31 @@ float moderating(const std::array<Value*, 3>& scales) {
     numbers[i] = std::abs(scale.constant->data<float>()[0]);
   }
   const auto& [a, b, y] = numbers;
-  const float most = product ? kSteps * a * (kSteps * b) : kSteps * a + kSteps * b;
-  const bool fits = std::isfinite(most) && std::isfinite(kSteps * y);
+  const bool fits = std::isfinite(kSteps * a + kSteps * b) && std::isfinite(kSteps * y);
   const bool shrinks = std::ranges::all_of(numbers, [](float x) { return x * kFactor >= FLT_MIN && std::isfinite(x); });
   return fits || !shrinks ? 1 : kFactor;
 }
 
 /// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
-template <bool product>
-void import_binary(ImportContext& context) {
+void import_add(ImportContext& context) {
   std::array<Value*, 3> scales = {context.input(1), context.input(4), context.input(6)};
-  if (const float factor = moderating<product>(scales); factor != 1)
-    for (const size_t i : {0, 1, 2})
-      if (!product || i != 1)
-        scales[i] = scalar_like(context, scales[i], scales[i]->constant->data<float>()[0] * factor);
+  if (const float factor = moderating(scales); factor != 1)
+    for (Value*& scale : scales) scale = scalar_like(context, scale, scale->constant->data<float>()[0] * factor);
   Value* a = dequantized(context, context.input(0), scales[0], given(context, 2));
   Value* b = dequantized(context, context.input(3), scales[1], given(context, 5));
-  context.set_output(0, quantized(context, made(context, product ? "Mul" : "Add", {a, b}), scales[2], given(context, 7),
-                                  context.input(0)));
+  context.set_output(0, quantized(context, plus(context, a, b), scales[2], given(context, 7), context.input(0)));
+}
+
+/// The operands of import_add. ONNX Runtime multiplies the steps, then by a_scale b_scale / y_scale, and adds y_zero before it
+/// rounds: which side of a half a product falls on depends on it.
+void import_mul(ImportContext& context) {
+  Value* one = scalar_like(context, context.input(1), 1);
+  Value* steps = made(context, "Mul", {dequantized(context, context.input(0), one, given(context, 2)),
+                                       dequantized(context, context.input(3), one, given(context, 5))});
+  Value* ratio = made(context, "Div", {made(context, "Mul", {context.input(1), context.input(4)}), context.input(6)});
+  Value* y = made(context, "Mul", {steps, ratio});
+  if (Value* zero = given(context, 7)) y = plus(context, y, as_type(context, zero, y->type.dtype));
+  context.set_output(0, quantized(context, y, one, nullptr, context.input(0)));
 }
 
 /// x, x_scale, x_zero, y_scale, y_zero around one operator with these attributes.
@@ -394,8 +400,8 @@ void import_gather_blocks(ImportContext& context) {
 }
 
 const OnnxRule kRules[] = {
-    {"QLinearAdd", 1, kEveryLater, import_binary<false>, kDomain, 0x5b},
-    {"QLinearMul", 1, kEveryLater, import_binary<true>, kDomain, 0x5b},
+    {"QLinearAdd", 1, kEveryLater, import_add, kDomain, 0x5b},
+    {"QLinearMul", 1, kEveryLater, import_mul, kDomain, 0x5b},
     {"QLinearSigmoid", 1, kEveryLater, import_sigmoid, kDomain, 0xb},
     {"QLinearLeakyRelu", 1, kEveryLater, import_leaky_relu, kDomain, 0xb},
     {"QLinearAveragePool", 1, kEveryLater, import_average, kDomain, 0xb},
